@@ -1,0 +1,49 @@
+# make demo   installs everything and runs the product: site, worker, people, on SQLite
+# make test   installs everything and runs all checks and tests
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test install lint types floors checks tests baseline clean
+
+# What is installed follows the files that say so.
+$(VENV)/.installed: pyproject.toml requirements.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+install: $(VENV)/.installed
+
+demo: install
+	@$(BIN)/python manage.py demo $(ARGS)
+
+test: lint types floors checks tests
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: install
+	$(BIN)/mypy
+
+floors: install
+	$(BIN)/lint-imports --no-logo
+
+checks: install
+	$(BIN)/python manage.py makemigrations --check --dry-run --settings tests.settings
+	$(BIN)/python manage.py check --fail-level WARNING --settings tests.settings
+
+tests: install
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --fail-under 95 --include 'timeline/*'
+	$(BIN)/coverage report --fail-under 99 --include 'tests/*'
+
+# 10,000 sign-ups by the site's service, then all due: rows/s scheduled, tasks/s run.
+baseline: install
+	@$(BIN)/python benchmarks/baseline.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) .demo .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
