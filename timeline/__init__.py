@@ -1,0 +1,21 @@
+"""The future of any entity, kept as rows. Here is what a declaration needs; the verbs are in ``timeline.shortcuts``."""
+
+from timeline.definition import Retry, Timeline, created, task
+from timeline.exceptions import Cancel, Discard, RetryAfter, TimelineError
+from timeline.timing import after, at, before
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Cancel",
+    "Discard",
+    "Retry",
+    "RetryAfter",
+    "Timeline",
+    "TimelineError",
+    "after",
+    "at",
+    "before",
+    "created",
+    "task",
+]

@@ -1,0 +1,91 @@
+"""
+The two clocks.
+
+Story time is what the product is about (anchors, due times, the log): the database's clock, unless a test or a demo
+sets another. Machine time is what leases and heartbeats are about: always the database's real clock, read inside SQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.db import connections
+from django.db.models import DateTimeField, Func
+from django.utils.module_loading import import_string
+
+from timeline.conf import get_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from django.db.backends.base.base import BaseDatabaseWrapper
+    from django.db.models.sql.compiler import SQLCompiler
+
+_override: Callable[[], datetime] | None = None
+
+_STORY_SQL = {
+    "sqlite": "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')",
+    "postgresql": "SELECT clock_timestamp()",
+}
+
+
+def story_now(using: str) -> datetime:
+    """
+    Read story time. Faces do this once and pass it down as ``now``.
+
+    Args:
+        using: Database alias whose clock is asked.
+
+    Returns:
+        Aware, in UTC.
+    """
+    if _override is not None:
+        return _override()
+    if (path := get_settings().CLOCK) is not None:
+        clock: Callable[[], datetime] = import_string(path)
+        return clock()
+    connection = connections[using]
+    with connection.cursor() as cursor:
+        cursor.execute(_STORY_SQL[connection.vendor])
+        [value] = cursor.fetchone()
+    return value.astimezone(UTC) if isinstance(value, datetime) else datetime.fromisoformat(value).replace(tzinfo=UTC)
+
+
+@contextmanager
+def story_time(clock: Callable[[], datetime]) -> Iterator[None]:
+    """Let ``clock`` tell story time within this block, in this process."""
+    global _override
+    previous, _override = _override, clock
+    try:
+        yield
+    finally:
+        _override = previous
+
+
+class MachineTime(Func):
+    """
+    Machine time as an SQL expression: the real clock at the moment the statement reads it.
+
+    Args:
+        plus: Added to it; may be negative.
+    """
+
+    output_field = DateTimeField()
+    arity = 0
+
+    def __init__(self, plus: timedelta = timedelta(0), **extra: Any) -> None:
+        super().__init__(**extra)
+        self.plus = plus
+
+    def as_sqlite(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
+    ) -> tuple[str, tuple[str | int, ...]]:
+        return "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', %s)", (f"{self.plus.total_seconds():+.3f} seconds",)
+
+    def as_postgresql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
+    ) -> tuple[str, tuple[timedelta, ...]]:
+        return "(clock_timestamp() + %s)", (self.plus,)

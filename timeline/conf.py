@@ -1,0 +1,71 @@
+"""The one setting, ``TIMELINE``: a dict whose names, types and defaults are the fields of ``Settings``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """
+    What a host may set in ``TIMELINE``.
+
+    Args:
+        AUTOSTART: Whether events and inserted rows start runs. Off in a host's own tests; ``start()`` works always.
+        CLOCK: Dotted path of a callable that returns story time (aware). None: the database's clock.
+        LEASE: How long a claimed or active row is its worker's before it counts as lost; extended while it runs.
+        MAX_ATTEMPTS: Default budget of handler errors before a task is discarded; at least 1.
+        MAX_LOST: Budget of attempts whose worker died, not counting a lost first attempt; at least 1.
+        POLL_INTERVAL: The longest sleep of a poller. Twice this late, and a task is overdue.
+    """
+
+    AUTOSTART: bool = True
+    CLOCK: str | None = None
+    LEASE: timedelta = timedelta(seconds=60)
+    MAX_ATTEMPTS: int = 5
+    MAX_LOST: int = 3
+    POLL_INTERVAL: timedelta = timedelta(seconds=1)
+
+    @property
+    def overdue_after(self) -> timedelta:
+        """How late a task must be to count as overdue."""
+        return 2 * self.POLL_INTERVAL
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "AUTOSTART": (bool,),
+    "CLOCK": (str, type(None)),
+    "LEASE": (timedelta,),
+    "MAX_ATTEMPTS": (int,),
+    "MAX_LOST": (int,),
+    "POLL_INTERVAL": (timedelta,),
+}
+
+
+def get_settings() -> Settings:
+    """
+    Read ``settings.TIMELINE`` as it is now.
+
+    Raises:
+        ImproperlyConfigured: for an unknown name or a value of the wrong kind.
+    """
+    given: dict[str, Any] = getattr(settings, "TIMELINE", {})
+    for name, value in given.items():
+        _check(name, value)
+    return Settings(**given)
+
+
+def _check(name: str, value: object) -> None:
+    if name not in _KINDS:
+        known = ", ".join(field.name for field in fields(Settings))
+        raise ImproperlyConfigured(f"TIMELINE[{name!r}] is not a setting. Known: {known}.")
+    if not isinstance(value, _KINDS[name]) or (isinstance(value, bool) and bool not in _KINDS[name]):
+        wanted = " or ".join(kind.__name__ for kind in _KINDS[name])
+        raise ImproperlyConfigured(f"TIMELINE[{name!r}] is {value!r}. Give a value of type {wanted}.")
+    if (isinstance(value, timedelta) and value <= timedelta(0)) or (type(value) is int and value < 1):
+        raise ImproperlyConfigured(f"TIMELINE[{name!r}] is {value!r}. Give a positive value.")

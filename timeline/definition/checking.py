@@ -1,0 +1,196 @@
+"""Finds what is wrong with a declared timeline, and says it with class, method and remedy."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.exceptions import FieldDoesNotExist, FieldError
+from django.db.models import DateField, Model, Q
+
+from timeline.definition.handlers import Task
+from timeline.definition.retrying import Retry
+from timeline.definition.starts import Created
+from timeline.exceptions import DefinitionError
+
+if TYPE_CHECKING:
+    from timeline.definition.timelines import Definition
+
+    Problem = tuple[str, str]
+
+MAX_NAME: Final = 50
+MAX_EVENT: Final = 100
+FINISHED: Final = "finished"  # The end reason of a run that nothing is left of; so no exit may be called that.
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
+_LABEL: Final = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*\Z")
+
+
+def check_shape(definition: Definition) -> None:
+    """
+    Check all that can be seen without models.
+
+    Raises:
+        DefinitionError: for the first mistake found.
+    """
+    for problem, remedy in _class_problems(definition):
+        raise DefinitionError(definition.cls.__name__, problem, remedy)
+    for name, declared in definition.tasks.items():
+        for problem, remedy in _task_problems(definition, name, declared):
+            raise DefinitionError(definition.cls.__name__, problem, remedy, name)
+
+
+def check_model(definition: Definition, model: type[Model]) -> None:
+    """
+    Check what depends on the entity's model: the fields that anchors and guards name.
+
+    Raises:
+        DefinitionError: for the first mistake found.
+    """
+    cls = definition.cls
+    for option in ("time_zone", "language"):
+        if (field_name := getattr(cls, option)) and not hasattr(model, field_name) and not _field(model, field_name):
+            problem = f"{option} = {field_name!r}, which {definition.label} does not have."
+            raise DefinitionError(cls.__name__, problem, "Name a field of the entity.")
+    for name, declared in definition.tasks.items():
+        for problem, remedy in _model_problems(model, definition.label, declared):
+            raise DefinitionError(cls.__name__, problem, remedy, name)
+
+
+def _class_problems(definition: Definition) -> Iterator[Problem]:
+    cls = definition.cls
+    if not _NAME.match(definition.name) or len(definition.name) > MAX_NAME:
+        yield f"has the name {definition.name!r}.", f"Use lower-case letters, digits and _, {MAX_NAME} at most."
+    if cls.entity is not None and not (isinstance(cls.entity, str) and _LABEL.match(cls.entity)):
+        yield f"has entity = {cls.entity!r}.", 'Name the model as text, "app.Model", or None for a system timeline.'
+    if not definition.tasks:
+        yield "declares no task.", "Decorate a method with @task(…), or declare the class abstract=True."
+    yield from _start_problems(definition)
+    yield from _exit_problems(definition.exits)
+    for option in ("time_zone", "language"):
+        if getattr(cls, option) and not definition.label:
+            yield f"has {option}, but no entity to read it from.", f"Remove {option}, or name the entity."
+
+
+def _start_problems(definition: Definition) -> Iterator[Problem]:
+    for start in definition.starts_on:
+        if isinstance(start, Created):
+            if not definition.label:
+                yield "starts on created(), but has no entity.", "Name the entity, or start on an event."
+        elif not _is_event_name(start):
+            yield f"has starts_on = {start!r}.", "Use names of events, as text or a tuple of them, or created()."
+
+
+def _exit_problems(exits: object) -> Iterator[Problem]:
+    if not isinstance(exits, Mapping):
+        yield f"has exits = {exits!r}.", 'Use a dict: {"name.of.event": "name of the exit"}.'
+        return
+    for event, exit_name in exits.items():
+        if not _is_event_name(event):
+            yield f"has an exit on {event!r}.", f"Use the name of an event: text, {MAX_EVENT} characters at most."
+        if not isinstance(exit_name, str) or not exit_name or len(exit_name) > MAX_NAME or exit_name == FINISHED:
+            yield f"calls an exit {exit_name!r}.", f"Use text of 1 to {MAX_NAME} characters, other than {FINISHED!r}."
+
+
+def _is_event_name(name: object) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= MAX_EVENT and not re.search(r"\s", name)
+
+
+def _task_problems(definition: Definition, name: str, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
+    if not _NAME.match(name) or len(name) > MAX_NAME:
+        yield "is no name for a task.", f"Use lower-case letters, digits and _, {MAX_NAME} at most."
+    if name != declared.name:
+        yield f"is the task {declared.name!r} under another name.", "Keep the name of the method."
+    yield from _handler_problems(definition, declared)
+    yield from _when_problems(definition, declared)
+    yield from _option_problems(definition, declared)
+
+
+def _handler_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
+    if not inspect.isfunction(declared.method):
+        yield "is not a plain method.", "Put @task directly above a def, without other descriptors."
+        return
+    if inspect.iscoroutinefunction(declared.method):
+        yield "is async.", "Declare it with def; handlers run in a worker's thread."
+    wanted = ["self", "entity"] if definition.label else ["self"]
+    try:
+        inspect.signature(declared.method).bind(*wanted)
+    except TypeError:
+        takes = "self and the entity" if definition.label else "self alone, as the timeline has no entity"
+        yield "takes other arguments than it is called with.", f"A handler takes {takes}."
+
+
+def _when_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
+    when = declared.when
+    if when is None:
+        return
+    if not hasattr(when, "problems"):
+        yield f"has the schedule {when!r}.", "Use after(…), before(…) or at(…)."
+        return
+    yield from when.problems
+    if when.field_name and not definition.label:
+        yield f"is anchored to the field {when.field_name!r}, but there is no entity.", "Count from the run's start."
+    if when.predecessor_name:
+        yield from _predecessor_problems(definition, declared)
+
+
+def _predecessor_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
+    seen = {declared.name}
+    following: Task[Any, ..., Any] | None = declared
+    while following is not None and following.when is not None and (name := following.when.predecessor_name):
+        if name not in definition.tasks:
+            yield f"follows {name!r}, which is not a task of this timeline.", "Follow a task of the same class."
+            return
+        if name in seen:
+            yield f"follows itself by way of {name!r}.", "Let the first of them count from the start or from a field."
+            return
+        seen.add(name)
+        following = definition.tasks[name]
+    if following is not None and following.when is None:
+        yield f"follows {following.name!r}, which has no schedule.", "Give that one a schedule."
+
+
+def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
+    options = declared.options
+    for option in ("only_if", "unless"):
+        guard = getattr(options, option)
+        if guard is not None and not (isinstance(guard, Q) or callable(guard)):
+            yield f"has {option} = {guard!r}.", "Use a function of the entity or a Q of its model."
+        if guard is not None and not definition.label:
+            yield f"has {option}, but no entity to ask it of.", "Raise Cancel(reason) in the handler instead."
+    if isinstance(options.retry, Retry):
+        yield from options.retry.problems()
+    else:
+        yield f"has retry = {options.retry!r}.", "Use Retry(…)."
+    if options.expires is not None and not (isinstance(options.expires, timedelta) and options.expires > timedelta(0)):
+        yield f"has expires = {options.expires!r}.", "Use a positive timedelta."
+    if type(options.priority) is not int or not -(2**15) <= options.priority < 2**15:
+        yield f"has priority = {options.priority!r}.", "Use a whole number from -32768 to 32767."
+    if not isinstance(options.queue, str) or not 0 < len(options.queue) <= MAX_NAME:
+        yield f"has queue = {options.queue!r}.", f"Use text of 1 to {MAX_NAME} characters."
+
+
+def _model_problems(model: type[Model], label: str, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
+    field_name = declared.when.field_name if declared.when else ""
+    if field_name:
+        if (field := _field(model, field_name)) is None:
+            yield f"is anchored to {field_name!r}, which {label} does not have.", "Name a field of the entity."
+        elif not isinstance(field, DateField):
+            yield f"is anchored to {field_name!r}, a {type(field).__name__}.", "Name a date or datetime field."
+    for option in ("only_if", "unless"):
+        guard = getattr(declared.options, option)
+        if isinstance(guard, Q):
+            try:
+                model._base_manager.filter(guard)
+            except (FieldError, ValueError, TypeError) as error:
+                yield f"has a Q as {option} that does not fit {label} ({error}).", "Use fields of the entity."
+
+
+def _field(model: type[Model], name: str) -> object | None:
+    try:
+        return model._meta.get_field(name)
+    except FieldDoesNotExist:
+        return None

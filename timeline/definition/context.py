@@ -1,0 +1,38 @@
+"""What a handler is told of its own execution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from timeline.models import Event, ScheduledTask, TimelineRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """
+    One execution of one task, as the handler sees it through ``self``.
+
+    Args:
+        task: The row, as it was when the attempt started.
+        run: Its run; None for an ad hoc task.
+        event: The event that caused the row or started its run; None if none did.
+        now: Story time at which the attempt started.
+        lost: Whether the attempt before this one was lost with its worker: what it did outside may have happened.
+        idempotency_key: The same for every attempt, retry, move and redrive until one completes; give it to services
+            that accept one.
+    """
+
+    task: ScheduledTask
+    run: TimelineRun | None
+    event: Event | None
+    now: datetime
+    lost: bool
+    idempotency_key: UUID
+
+
+RESERVED: Final = frozenset(field.name for field in fields(Context))

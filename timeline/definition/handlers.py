@@ -1,0 +1,166 @@
+"""``@task``: makes a method of a timeline the handler of a task, and says when, whether and how it runs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+
+from django.db.models import Q
+
+from timeline.definition.retrying import Retry
+
+if TYPE_CHECKING:
+    from timeline.timing import When
+
+Self_ = TypeVar("Self_")
+Entity = TypeVar("Entity")
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+
+Guard = Callable[[Any], object] | Q
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """
+    What ``@task`` was told. See ``task`` for each.
+    """
+
+    when: When | None = None
+    only_if: Guard | None = None
+    unless: Guard | None = None
+    atomic: bool = True
+    retry: Retry = field(default_factory=Retry)
+    expires: timedelta | None = None
+    priority: int = 0
+    queue: str = "default"
+
+
+class Task(Generic[Self_, Params, Result]):
+    """A declared task. On the class it stands for the task (``after(expire, …)``); on an instance it is the method."""
+
+    def __init__(self, method: Callable[Concatenate[Self_, Params], Result], options: Options) -> None:
+        self.method = method
+        self.options = options
+        self.name: str = getattr(method, "__name__", "")
+        self.__doc__ = method.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> Task[Self_, Params, Result]: ...
+    @overload
+    def __get__(self, instance: Self_, owner: type[Any]) -> Callable[Params, Result]: ...
+    def __get__(
+        self, instance: Self_ | None, owner: type[Any]
+    ) -> Task[Self_, Params, Result] | Callable[Params, Result]:
+        if instance is None:
+            return self
+        bound: Callable[Params, Result] = self.method.__get__(instance, owner)
+        return bound
+
+    def __repr__(self) -> str:
+        return f"<task {self.name}: {self.options.when.describe() if self.options.when else 'on demand'}>"
+
+    @property
+    def when(self) -> When | None:
+        """Its time relative to an anchor; None: it gets rows only by ``schedule()``."""
+        return self.options.when
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes when its schedule changes: 16 hex digits, kept on each row."""
+        when = self.options.when
+        parts = ["", "", ""] if when is None else [when.anchor, repr(when.offset), repr(self.options.expires)]
+        return hashlib.sha256("|".join(parts).encode()).hexdigest()[:16]
+
+
+class Decorator(Protocol):
+    """Takes any method of a timeline."""
+
+    def __call__(self, method: Callable[Concatenate[Self_, Params], Result], /) -> Task[Self_, Params, Result]: ...
+
+
+class EntityDecorator(Protocol[Entity]):
+    """Takes a method of a timeline whose entity is the guard's."""
+
+    def __call__(self, method: Callable[[Self_, Entity], Result], /) -> Task[Self_, [Entity], Result]: ...
+
+
+@overload
+def task(
+    when: When | None = ...,
+    *,
+    only_if: Q | None = ...,
+    unless: Q | None = ...,
+    atomic: bool = ...,
+    retry: Retry | None = ...,
+    expires: timedelta | None = ...,
+    priority: int = ...,
+    queue: str = ...,
+) -> Decorator: ...
+@overload
+def task(
+    when: When | None = ...,
+    *,
+    only_if: Callable[[Entity], object],
+    unless: Callable[[Entity], object] | Q | None = ...,
+    atomic: bool = ...,
+    retry: Retry | None = ...,
+    expires: timedelta | None = ...,
+    priority: int = ...,
+    queue: str = ...,
+) -> EntityDecorator[Entity]: ...
+@overload
+def task(
+    when: When | None = ...,
+    *,
+    only_if: Q | None = ...,
+    unless: Callable[[Entity], object],
+    atomic: bool = ...,
+    retry: Retry | None = ...,
+    expires: timedelta | None = ...,
+    priority: int = ...,
+    queue: str = ...,
+) -> EntityDecorator[Entity]: ...
+def task(
+    when: When | None = None,
+    *,
+    only_if: Guard | None = None,
+    unless: Guard | None = None,
+    atomic: bool = True,
+    retry: Retry | None = None,
+    expires: timedelta | None = None,
+    priority: int = 0,
+    queue: str = "default",
+) -> Any:
+    """
+    Declare a task of a timeline.
+
+    Args:
+        when: ``after``, ``before`` or ``at``. Left out: the task gets rows only by ``schedule()``.
+        only_if: Read when it is about to run: the task is cancelled (``guard``) unless this holds for the entity. A
+            function of the entity, or a ``Q`` of its model. People read the function's name as the reason.
+        unless: The same the other way round.
+        atomic: Whether handler, follow-ups and outcome share one transaction. False for handlers that call the outside.
+        retry: How it is tried again; left out: ``Retry()``.
+        expires: How long after its nominal time it is too late to run (then cancelled, ``expired``). None: never.
+        priority: Smaller runs first among what is due; -32,768 to 32,767.
+        queue: Name of the queue it is for.
+    """
+    options = Options(
+        when=when,
+        only_if=only_if,
+        unless=unless,
+        atomic=atomic,
+        retry=Retry() if retry is None else retry,
+        expires=expires,
+        priority=priority,
+        queue=queue,
+    )
+
+    def decorate(method: Callable[..., Any]) -> Task[Any, ..., Any]:
+        return Task(method, options)
+
+    return decorate

@@ -1,0 +1,155 @@
+"""``Timeline``: the class a team subclasses, and what is known of it once it is declared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from timeline.definition.checking import check_shape
+from timeline.definition.context import RESERVED
+from timeline.definition.handlers import Task
+from timeline.definition.starts import Created
+from timeline.exceptions import TimelineError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+    from timeline.models import Event, ScheduledTask, TimelineRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """
+    A timeline as declared.
+
+    Args:
+        cls: The class.
+        name: First half of its task keys.
+        label: The entity's model, ``accounts.user``; empty for a system timeline.
+        starts_on: Names of events, and perhaps ``created()``.
+        exits: Name of event → name of the exit, kept as the reason.
+        tasks: Name of method → task, in the order declared.
+    """
+
+    cls: type[Timeline]
+    name: str
+    label: str
+    starts_on: tuple[str | Created, ...]
+    exits: Mapping[str, str]
+    tasks: Mapping[str, Task[Any, ..., Any]]
+
+    def task_key(self, task_name: str) -> str:
+        """The key under which rows of the task are stored."""
+        return f"{self.name}.{task_name}"
+
+    @property
+    def anchor_fields(self) -> frozenset[str]:
+        """The entity's fields that tasks are anchored to."""
+        whens = (task.when for task in self.tasks.values())
+        return frozenset(when.field_name for when in whens if when and when.field_name)
+
+
+class Timeline:
+    """
+    The future of an entity, declared.
+
+    A subclass names its entity and decorates methods with ``@task``. An instance is the context of one execution:
+    ``self.task``, ``self.run``, ``self.event``, ``self.now``, ``self.lost``, ``self.idempotency_key`` (see ``Context``).
+    In a unit test, ``Trial().remind(user)`` calls the method as it stands; give it what it reads: ``Trial(now=…)``.
+    A class declared ``abstract=True`` only lends its tasks to subclasses.
+    """
+
+    entity: ClassVar[str | None] = None
+    """Model of the entity, ``"app.Model"``; None for a system timeline, whose handlers take no entity."""
+    name: ClassVar[str] = ""
+    """First half of its task keys; stored, so keep it when the class is renamed. Nothing: the class name in snake case."""
+    starts_on: ClassVar[str | Created | tuple[str | Created, ...]] = ()
+    """Events that start a run, and perhaps ``created()``. Nothing: runs start by ``start()`` only."""
+    exits: ClassVar[Mapping[str, str]] = {}
+    """Events that end a run → name of the exit."""
+    time_zone: ClassVar[str] = ""
+    """Field of the entity with the name of its time zone, for calendar days and for handlers. Nothing: the site's."""
+    language: ClassVar[str] = ""
+    """Field of the entity with the code of its language, for handlers. Nothing: the site's."""
+
+    definition: ClassVar[Definition]
+
+    def __init_subclass__(cls, *, abstract: bool = False, **extra: Any) -> None:
+        super().__init_subclass__(**extra)
+        if abstract:
+            return
+        starts_on = cls.starts_on
+        cls.definition = Definition(
+            cls=cls,
+            name=cls.__dict__.get("name") or _snake(cls.__name__),
+            label=(cls.entity or "").lower() if isinstance(cls.entity, str | None) else "",
+            starts_on=starts_on if isinstance(starts_on, tuple) else (starts_on,),
+            exits=cls.exits,
+            tasks=_tasks_of(cls),
+        )
+        check_shape(cls.definition)
+
+    def __init__(self, **context: Any) -> None:
+        if unknown := context.keys() - RESERVED:
+            raise TypeError(f"{type(self).__name__}() takes {sorted(RESERVED)}, not {sorted(unknown)}.")
+        self._context = context
+
+    def _given(self, name: str) -> Any:
+        if name not in self._context:
+            raise TimelineError(
+                f"self.{name} is there while a task runs. In a unit test give it: {type(self).__name__}({name}=…)."
+            )
+        return self._context[name]
+
+    @property
+    def task(self) -> ScheduledTask:
+        """The row, as it was when the attempt started."""
+        row: ScheduledTask = self._given("task")
+        return row
+
+    @property
+    def run(self) -> TimelineRun | None:
+        """The run of the task; None for an ad hoc task."""
+        run: TimelineRun | None = self._given("run")
+        return run
+
+    @property
+    def event(self) -> Event | None:
+        """The event that caused the row or started its run; None if none did."""
+        event: Event | None = self._given("event")
+        return event
+
+    @property
+    def now(self) -> datetime:
+        """Story time at which the attempt started."""
+        now: datetime = self._given("now")
+        return now
+
+    @property
+    def lost(self) -> bool:
+        """Whether the attempt before this one was lost with its worker."""
+        lost: bool = self._given("lost")
+        return lost
+
+    @property
+    def idempotency_key(self) -> UUID:
+        """The same until one attempt completes; see ``Context``."""
+        key: UUID = self._given("idempotency_key")
+        return key
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def _tasks_of(cls: type[Timeline]) -> dict[str, Task[Any, ..., Any]]:
+    found: dict[str, Task[Any, ..., Any]] = {}
+    for base in reversed(cls.__mro__):
+        for name, value in vars(base).items():
+            found.pop(name, None)
+            if isinstance(value, Task):
+                found[name] = value
+    return found

@@ -1,0 +1,319 @@
+"""
+The pure diff: what the definition wants for one run, against the rows there are.
+
+The answer depends on present facts only (definition, run, anchors, rows, now), so that asking twice changes nothing the
+second time. No database, no clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from uuid import UUID
+
+from timeline.definition import Definition, Task
+from timeline.lifecycle import OPEN, WAITING, Reason, ReasonCode, State
+
+if TYPE_CHECKING:
+    from timeline.timing import When
+
+
+class Row(Protocol):
+    """What the diff reads of a task's row."""
+
+    id: UUID
+    state: str
+    revision: int
+    nominal_at: datetime
+    scheduled_at: datetime
+    anchor_value: datetime | None
+    finished_at: datetime | None
+    reason_code: str
+
+    @property
+    def task_name(self) -> str:
+        """Name of its method."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """What a row remembers of its time. All aware."""
+
+    nominal_at: datetime
+    scheduled_at: datetime
+    anchor: str
+    anchor_value: datetime | None
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create:
+    """A row to be made."""
+
+    task_name: str
+    times: Times
+    revision: int
+    previous: UUID | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """A waiting row whose time changes."""
+
+    row: Row
+    times: Times
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel:
+    """An open row that is no longer wanted."""
+
+    row: Row
+    reason: Reason
+
+    @property
+    def why(self) -> str:
+        """The reason's text."""
+        return self.reason.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keep:
+    """A row that is as it should be."""
+
+    row: Row
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreseen:
+    """A follow-up that gets a row if its predecessor completes; ``expected_at`` is None while nobody can say when."""
+
+    task_name: str
+    predecessor: str
+    expected_at: datetime | None
+
+
+Change = Create | Move | Cancel | Keep
+
+
+@dataclass(slots=True)
+class Plan:
+    """
+    The answer.
+
+    Args:
+        changes: What to do, in the order of the definition.
+        foreseen: Follow-ups that may yet come.
+        open: Whether anything is open, foreseen, or waits for its anchor to be set; if not, the run is finished.
+    """
+
+    changes: list[Change] = field(default_factory=list)
+    foreseen: list[Foreseen] = field(default_factory=list)
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Outlook:
+    """How a task stands once the plan is carried out: ended, to come (at a time, if known), or never."""
+
+    ended_at: datetime | None = None
+    to_come: bool = False
+    expected_at: datetime | None = None
+    why_never: str = ""
+
+
+# A task that ended so has said nothing about the future: wanted again, it is made again.
+_LEFT_OPEN: Final = frozenset({ReasonCode.SUPERSEDED, ReasonCode.DEFINITION, ReasonCode.PREDECESSOR})
+
+
+def plan(
+    definition: Definition,
+    *,
+    started_at: datetime,
+    anchors: Mapping[str, datetime | None],
+    rows: Iterable[Row],
+    zone: tzinfo,
+    now: datetime,
+    spare: Collection[UUID] = (),
+) -> Plan:
+    """
+    Compare what is wanted with what there is.
+
+    Args:
+        definition: The timeline.
+        started_at: Start of the run.
+        anchors: Field of the entity → its instant; None or missing: not set.
+        rows: All rows of the run, in any order.
+        zone: On whose wall clock calendar units count.
+        now: Story time.
+        spare: Rows to leave as they are: the task that is being run right now.
+
+    Raises:
+        DateOutOfRange: if a time falls outside 1970–9000.
+    """
+    return _Planner(definition, started_at, anchors, _latest(rows), zone, now, spare).plan()
+
+
+def _latest(rows: Iterable[Row]) -> dict[str, Row]:
+    latest: dict[str, Row] = {}
+    for row in rows:
+        if row.task_name not in latest or latest[row.task_name].revision < row.revision:
+            latest[row.task_name] = row
+    return latest
+
+
+class _Planner:
+    """Decides task by task, predecessors first."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        started_at: datetime,
+        anchors: Mapping[str, datetime | None],
+        latest: dict[str, Row],
+        zone: tzinfo,
+        now: datetime,
+        spare: Collection[UUID],
+    ) -> None:
+        self.definition = definition
+        self.started_at = started_at
+        self.anchors = anchors
+        self.latest = latest
+        self.zone = zone
+        self.now = now
+        self.spare = spare
+        self.result = Plan()
+        self.outlooks: dict[str, _Outlook] = {}
+
+    def plan(self) -> Plan:
+        for name in self.definition.tasks:
+            self.outlook(name)
+        for name, row in self.latest.items():
+            if name not in self.outlooks and row.state in OPEN:
+                self.cancel(row, ReasonCode.DEFINITION, f"{name} is no longer planned by this timeline")
+        self.result.open = any(outlook.to_come for outlook in self.outlooks.values())
+        return self.result
+
+    def outlook(self, name: str) -> _Outlook:
+        declared = self.definition.tasks[name]
+        if name not in self.outlooks and declared.when is not None:
+            self.outlooks[name] = self.decide(declared, declared.when)
+        return self.outlooks.get(name, _Outlook(why_never=f"{name} has no schedule"))
+
+    def decide(self, declared: Task[Any, ..., Any], when: When) -> _Outlook:
+        row = self.latest.get(declared.name)
+        if row is not None and row.id in self.spare and row.state in OPEN:
+            return self.keep(row, "it is being run")
+        if when.predecessor_name:
+            predecessor = self.outlook(when.predecessor_name)
+            if predecessor.ended_at is None:
+                return self.without_row(declared, when, row, predecessor)
+            value: datetime | None = predecessor.ended_at
+        else:
+            value = self.anchors.get(when.field_name) if when.field_name else self.started_at
+        if value is None:
+            return self.unanchored(when, row)
+        return self.with_row(declared, self.times(declared, when, value), row)
+
+    def without_row(
+        self, declared: Task[Any, ..., Any], when: When, row: Row | None, predecessor: _Outlook
+    ) -> _Outlook:
+        """Its predecessor has not completed: no open row; foreseen, or never."""
+        name = when.predecessor_name
+        if row is not None and row.state in OPEN:
+            if predecessor.to_come:
+                self.cancel(row, ReasonCode.SUPERSEDED, f"{name} is to run again first")
+            else:
+                self.cancel(row, ReasonCode.PREDECESSOR, predecessor.why_never)
+        elif row is not None and row.reason_code == ReasonCode.OPERATOR:
+            return _Outlook(why_never=f"{declared.name} was cancelled by an operator")
+        if not predecessor.to_come:
+            return _Outlook(why_never=predecessor.why_never)
+        expected = predecessor.expected_at and when.resolve(predecessor.expected_at, self.zone)
+        self.result.foreseen.append(Foreseen(task_name=declared.name, predecessor=name, expected_at=expected))
+        return _Outlook(to_come=True, expected_at=expected)
+
+    def unanchored(self, when: When, row: Row | None) -> _Outlook:
+        """Its field is not set: nothing to do until it is."""
+        if row is not None and row.state in OPEN:
+            self.cancel(row, ReasonCode.SUPERSEDED, f"{when.field_name} is not set any more")
+        elif row is not None and row.reason_code not in _LEFT_OPEN:
+            return self.ended(row)
+        return _Outlook(to_come=True)
+
+    def with_row(self, declared: Task[Any, ..., Any], times: Times, row: Row | None) -> _Outlook:
+        """It has a time: see that the row of this time is there."""
+        if row is None:
+            return self.create(declared, times, None, "it is planned by the timeline")
+        if row.state not in OPEN:
+            return self.again(declared, times, row)
+        if (row.nominal_at, row.anchor_value) == (times.nominal_at, times.anchor_value):
+            return self.keep(row, "its time stands")
+        why = f"its anchor ({times.anchor}) or its schedule changed"
+        if row.state in WAITING:
+            return self.move(row, times, why)
+        self.cancel(row, ReasonCode.SUPERSEDED, why)
+        return self.create(declared, times, row, why)
+
+    def again(self, declared: Task[Any, ..., Any], times: Times, row: Row) -> _Outlook:
+        """It has ended: that stands, unless its anchor changed and gives it a new time."""
+        if row.reason_code in _LEFT_OPEN:
+            return self.create(declared, times, row, f"it is wanted again after it was {row.reason_code}")
+        if row.reason_code == ReasonCode.OPERATOR or row.anchor_value == times.anchor_value:
+            return self.ended(row)
+        if times.anchor.startswith("field:") and times.nominal_at <= self.now:
+            return self.ended(row)
+        return self.create(declared, times, row, f"its anchor ({times.anchor}) changed after it had ended")
+
+    def times(self, declared: Task[Any, ..., Any], when: When, value: datetime) -> Times:
+        nominal = when.resolve(value, self.zone)
+        expires = declared.options.expires
+        return Times(
+            nominal_at=nominal,
+            scheduled_at=nominal,
+            anchor=when.anchor,
+            anchor_value=value,
+            expires_at=None if expires is None else nominal + expires,
+        )
+
+    def create(self, declared: Task[Any, ..., Any], times: Times, previous: Row | None, why: str) -> _Outlook:
+        self.result.changes.append(
+            Create(
+                task_name=declared.name,
+                times=times,
+                revision=previous.revision + 1 if previous else 1,
+                previous=previous.id if previous else None,
+                why=why,
+            )
+        )
+        return _Outlook(to_come=True, expected_at=max(times.scheduled_at, self.now))
+
+    def move(self, row: Row, times: Times, why: str) -> _Outlook:
+        scheduled_at = max(times.scheduled_at, row.scheduled_at) if row.state == State.RETRYABLE else times.scheduled_at
+        times = Times(
+            nominal_at=times.nominal_at,
+            scheduled_at=scheduled_at,
+            anchor=times.anchor,
+            anchor_value=times.anchor_value,
+            expires_at=times.expires_at,
+        )
+        self.result.changes.append(Move(row=row, times=times, why=why))
+        return _Outlook(to_come=True, expected_at=max(scheduled_at, self.now))
+
+    def cancel(self, row: Row, code: ReasonCode, why: str) -> None:
+        self.result.changes.append(Cancel(row=row, reason=Reason(code, why)))
+
+    def keep(self, row: Row, why: str) -> _Outlook:
+        self.result.changes.append(Keep(row=row, why=why))
+        return _Outlook(to_come=True, expected_at=max(row.scheduled_at, self.now))
+
+    def ended(self, row: Row) -> _Outlook:
+        self.result.changes.append(Keep(row=row, why=f"it has ended ({row.reason_code})"))
+        if row.state == State.COMPLETED:
+            return _Outlook(ended_at=row.finished_at)
+        return _Outlook(why_never=f"{row.task_name} ended {row.state} ({row.reason_code})")

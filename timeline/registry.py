@@ -1,0 +1,128 @@
+"""Which timelines there are: from a stored task key to its handler, from an event to who cares. The one way to code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.apps import apps
+from django.utils.module_loading import autodiscover_modules
+
+from timeline.definition import Created, Definition, Task, Timeline
+from timeline.definition.checking import check_model
+from timeline.exceptions import DefinitionError, UnknownTask, UnknownTimeline
+
+
+class Registry:
+    """The declared timelines by name. The process has one, ``registry``."""
+
+    def __init__(self) -> None:
+        self._definitions: dict[str, Definition] = {}
+
+    def __iter__(self) -> Iterator[Definition]:
+        return iter(list(self._definitions.values()))
+
+    def register(self, cls: type[Timeline]) -> type[Timeline]:
+        """
+        Take a timeline in. The classes in ``timelines`` modules of installed apps are taken in at start.
+
+        Raises:
+            DefinitionError: if the name is taken, or the entity's model does not bear the definition out.
+        """
+        definition = cls.definition
+        known = self._definitions.get(definition.name)
+        if known is not None and known.cls is not cls:
+            problem = f"has the name {definition.name!r}, as {known.cls.__module__}.{known.cls.__name__} has."
+            raise DefinitionError(cls.__name__, problem, "Give one of them another name.")
+        if definition.label:
+            try:
+                model = apps.get_model(definition.label)
+            except LookupError:
+                problem = f"has entity = {cls.entity!r}, which is no installed model."
+                raise DefinitionError(cls.__name__, problem, 'Use "app_label.Model" of an installed app.') from None
+            if model._meta.proxy:
+                concrete = model._meta.concrete_model._meta.label
+                raise DefinitionError(cls.__name__, f"has a proxy as entity, {cls.entity!r}.", f"Name {concrete!r}.")
+            check_model(definition, model)
+        self._definitions[definition.name] = definition
+        return cls
+
+    def discover(self) -> None:
+        """Import ``timelines`` of each installed app and register the classes declared there, or in its submodules."""
+        autodiscover_modules("timelines")
+        homes = tuple(name for config in apps.get_app_configs() if (name := f"{config.name}.timelines") in sys.modules)
+        for cls in _subclasses(Timeline):
+            if "definition" in vars(cls) and any(f"{cls.__module__}.".startswith(f"{home}.") for home in homes):
+                self.register(cls)
+
+    @contextmanager
+    def replaced(self, *classes: type[Timeline]) -> Iterator[None]:
+        """Let just these timelines be known within the block. For tests."""
+        before, self._definitions = self._definitions, {}
+        try:
+            for cls in classes:
+                self.register(cls)
+            yield
+        finally:
+            self._definitions = before
+
+    def timeline(self, timeline: str | type[Timeline]) -> Definition:
+        """
+        Find a definition by name or class.
+
+        Raises:
+            UnknownTimeline: if there is none.
+        """
+        if isinstance(timeline, type) and issubclass(timeline, Timeline) and hasattr(timeline, "definition"):
+            timeline = timeline.definition.name
+        if not isinstance(timeline, str) or timeline not in self._definitions:
+            raise UnknownTimeline(str(timeline), sorted(self._definitions))
+        return self._definitions[timeline]
+
+    def task(self, task_key: str) -> tuple[Definition, Task[Any, ..., Any]]:
+        """
+        Find the definition and the task behind a stored key.
+
+        Raises:
+            UnknownTask: if there is none.
+        """
+        timeline, _dot, name = task_key.partition(".")
+        definition = self._definitions.get(timeline)
+        if definition is None or name not in definition.tasks:
+            raise UnknownTask(task_key, self.task_keys())
+        return definition, definition.tasks[name]
+
+    def task_keys(self) -> list[str]:
+        """All known task keys, sorted."""
+        return sorted(definition.task_key(name) for definition in self for name in definition.tasks)
+
+    def knows(self, label: str) -> bool:
+        """Whether any timeline is about this kind of entity."""
+        return any(known.label == label for known in self)
+
+    def started_by(self, event: str, label: str) -> list[Definition]:
+        """Timelines of this kind of entity that the event starts."""
+        return [known for known in self if known.label == label and event in known.starts_on]
+
+    def started_by_creation(self, label: str) -> list[Definition]:
+        """Timelines of this kind of entity that an inserted row starts."""
+        return [known for known in self if known.label == label and Created() in known.starts_on]
+
+    def ended_by(self, event: str, label: str) -> list[Definition]:
+        """Timelines of this kind of entity whose runs the event ends."""
+        return [known for known in self if known.label == label and event in known.exits]
+
+    def anchored_to(self, label: str) -> list[Definition]:
+        """Timelines of this kind of entity that are anchored to its fields."""
+        return [known for known in self if known.label == label and known.anchor_fields]
+
+
+def _subclasses(cls: type[Timeline]) -> Iterator[type[Timeline]]:
+    for child in cls.__subclasses__():
+        yield child
+        yield from _subclasses(child)
+
+
+registry = Registry()
