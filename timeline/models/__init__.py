@@ -1,0 +1,9 @@
+"""The rows, what guards them, and the questions asked of them."""
+
+from timeline.models.entities import EntityRef, lock_entities, model_of, ref_of
+from timeline.models.event import Event
+from timeline.models.log import LogEntry
+from timeline.models.run import TimelineRun
+from timeline.models.task import ScheduledTask
+
+__all__ = ["EntityRef", "Event", "LogEntry", "ScheduledTask", "TimelineRun", "lock_entities", "model_of", "ref_of"]

@@ -1,0 +1,40 @@
+"""What rows have in common: the columns that name an entity, and conditions of their CHECKs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db import models
+from django.db.models import Q
+
+from timeline.models.entities import MAX_ID, MAX_LABEL, EntityRef
+from timeline.timing import EARLIEST, LATEST
+
+
+class EntityColumns(models.Model):
+    """The two columns that name an entity, with no foreign key: any model, and rows outlive it."""
+
+    entity_label = models.CharField(max_length=MAX_LABEL, blank=True, default="")
+    entity_id = models.CharField(max_length=MAX_ID, blank=True, default="")
+
+    class Meta:
+        abstract = True
+
+    @property
+    def entity_ref(self) -> EntityRef:
+        """Names the entity."""
+        return EntityRef(self.entity_label, self.entity_id)
+
+
+ENTITY_IS_WHOLE = Q(entity_label="", entity_id="") | ~Q(entity_label="") & ~Q(entity_id="")
+"""Condition of a CHECK: label and id are both there or both empty."""
+
+
+def in_range(*required: str, optional: Iterable[str] = ()) -> Q:
+    """Condition of a CHECK: these dates are within 1970–9000; the optional ones may be NULL."""
+    condition = Q()
+    for field in required:
+        condition &= Q(**{f"{field}__gte": EARLIEST, f"{field}__lt": LATEST})
+    for field in optional:
+        condition &= Q(**{f"{field}__isnull": True}) | Q(**{f"{field}__gte": EARLIEST, f"{field}__lt": LATEST})
+    return condition

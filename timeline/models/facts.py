@@ -1,0 +1,72 @@
+"""What an entity says about time (its anchors, zone and language), and the plan that follows for a run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from datetime import datetime, tzinfo
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.db.models import Model
+from django.utils import timezone
+
+from timeline.definition import Definition
+from timeline.models.run import TimelineRun
+from timeline.planning import Plan, Row, plan
+from timeline.timing import as_anchor_value
+
+
+def zone_of(definition: Definition, entity: Model | None) -> tzinfo:
+    """The zone of an entity where its timeline names a field for it, else the site's; also where the field holds none."""
+    named = getattr(entity, definition.cls.time_zone, "") if entity is not None and definition.cls.time_zone else ""
+    if isinstance(named, tzinfo):
+        return named
+    try:
+        return ZoneInfo(named) if named else timezone.get_default_timezone()
+    except (KeyError, ValueError, OSError):
+        return timezone.get_default_timezone()
+
+
+def language_of(definition: Definition, entity: Model | None) -> str:
+    """The language code of an entity where its timeline names a field for it; else empty."""
+    field_name = definition.cls.language
+    return str(getattr(entity, field_name, "") or "") if entity is not None and field_name else ""
+
+
+def anchors_of(definition: Definition, entity: Model | None) -> dict[str, datetime | None]:
+    """
+    Read the fields that tasks are anchored to.
+
+    Raises:
+        NaiveDatetime, DateOutOfRange: naming the field.
+    """
+    if entity is None:
+        return {}
+    zone = zone_of(definition, entity)
+    return {name: as_anchor_value(getattr(entity, name), zone, name) for name in definition.anchor_fields}
+
+
+def plan_of(
+    run: TimelineRun,
+    definition: Definition,
+    entity: Model | None,
+    rows: Iterable[Row],
+    *,
+    now: datetime,
+    spare: Collection[UUID] = (),
+) -> Plan:
+    """
+    Plan a run from its rows and its entity; see ``timeline.planning.plan``.
+
+    Raises:
+        NaiveDatetime, DateOutOfRange: if a field of the entity gives no proper time.
+    """
+    return plan(
+        definition,
+        started_at=run.started_at,
+        anchors=anchors_of(definition, entity),
+        rows=rows,
+        zone=zone_of(definition, entity),
+        now=now,
+        spare=spare,
+    )

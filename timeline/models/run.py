@@ -1,0 +1,74 @@
+"""``TimelineRun``: one pass of one entity through one timeline."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from timeline.definition.checking import FINISHED
+from timeline.ids import uuid7
+from timeline.models.columns import ENTITY_IS_WHOLE, EntityColumns, in_range
+from timeline.models.entities import EntityRef, naming
+from timeline.models.event import Event
+
+
+class TimelineRunQuerySet(models.QuerySet["TimelineRun"]):
+    """Questions asked of runs."""
+
+    def for_entity(self, entity: models.Model | EntityRef | None) -> TimelineRunQuerySet:
+        """Runs of this entity; None: of no entity."""
+        return self.filter(naming(entity))
+
+    def open(self) -> TimelineRunQuerySet:
+        """Runs that have not ended."""
+        return self.filter(ended_at__isnull=True)
+
+    def locked(self) -> TimelineRunQuerySet:
+        """Lock the rows, in order of their ids: second in the lock order, after the entities."""
+        return self.order_by("pk").select_for_update(no_key=True)
+
+
+class TimelineRun(EntityColumns):
+    """One pass of one entity through one timeline; at most one is open for each (timeline, entity, key)."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    timeline = models.CharField(max_length=50)
+    key = models.CharField(max_length=100, blank=True, default="")
+    params = models.JSONField(default=dict, blank=True)
+    started_at = models.DateTimeField()
+    started_by = models.ForeignKey(Event, null=True, blank=True, on_delete=models.PROTECT, related_name="runs_started")
+    ended_at = models.DateTimeField(null=True, blank=True)
+    end_reason = models.CharField(max_length=200, blank=True, default="")
+
+    objects = models.Manager.from_queryset(TimelineRunQuerySet)()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["entity_label", "entity_id", "timeline", "key"],
+                condition=Q(ended_at__isnull=True),
+                name="timeline_run_one_open",
+            ),
+            models.CheckConstraint(
+                condition=Q(ended_at__isnull=True, end_reason="") | Q(ended_at__isnull=False) & ~Q(end_reason=""),
+                name="timeline_run_end_has_reason",
+            ),
+            models.CheckConstraint(condition=ENTITY_IS_WHOLE, name="timeline_run_entity_whole"),
+            models.CheckConstraint(
+                condition=in_range("started_at", optional=["ended_at"]), name="timeline_run_in_range"
+            ),
+        ]
+        indexes = [models.Index(fields=["entity_label", "entity_id", "started_at"], name="timeline_run_entity")]
+
+    def __str__(self) -> str:
+        return f"{self.timeline} of {self.entity_ref}"
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has not ended."""
+        return self.ended_at is None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it ended because nothing was left of it; false for one that an exit ended."""
+        return self.end_reason == FINISHED

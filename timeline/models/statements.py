@@ -1,0 +1,35 @@
+"""Raw SQL: one statement a file, ``timeline/sql/<verb>.<vendor>.sql``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+
+from django.core.exceptions import ImproperlyConfigured
+
+from timeline.lifecycle import ALLOWED_PAIRS, FINAL
+
+
+@cache
+def statement(verb: str, vendor: str) -> str:
+    """
+    Read a statement. Values reach it as parameters only; the lifecycle's sets stand in it as ``{final}`` and ``{pairs}``.
+
+    Args:
+        verb: First part of the file's name.
+        vendor: Of the database, as ``connection.vendor`` says it.
+
+    Raises:
+        ImproperlyConfigured: if there is none for this vendor.
+    """
+    file = files("timeline") / "sql" / f"{verb}.{vendor}.sql"
+    if not file.is_file():
+        raise ImproperlyConfigured(f"timeline does not run on {vendor} yet. Use SQLite.")
+    text = file.read_text(encoding="utf-8")
+    pairs = _quoted(f"{source} {target}" for source, target in ALLOWED_PAIRS)
+    return text.replace("{final}", _quoted(FINAL)).replace("{pairs}", pairs)
+
+
+def _quoted(words: Iterable[str]) -> str:
+    return ", ".join(f"'{word}'" for word in sorted(words))

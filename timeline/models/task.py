@@ -1,0 +1,212 @@
+"""``ScheduledTask``: one thing to be done once, at a time. The row the product is about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+from django.db.models import Q
+
+from timeline.clocks import MachineTime
+from timeline.conf import get_settings
+from timeline.ids import uuid7
+from timeline.lifecycle import FINAL, LEASED, OPEN, WAITING, ReasonCode, State
+from timeline.models.columns import ENTITY_IS_WHOLE, EntityColumns, in_range
+from timeline.models.entities import EntityRef, naming
+from timeline.models.event import Event
+from timeline.models.run import TimelineRun
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from datetime import datetime
+
+# Sorted: these go into constraints and indexes, where any other order would look like a change.
+_FINAL = sorted(FINAL)
+_LEASED = sorted(LEASED)
+_OPEN = sorted(OPEN)
+_WAITING = sorted(WAITING)
+_UNSTARTED = sorted(OPEN - {State.ACTIVE})
+
+
+class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
+    """Questions asked of tasks. Those about time take story time as ``now``."""
+
+    def for_entity(self, entity: models.Model | EntityRef | None) -> ScheduledTaskQuerySet:
+        """Tasks of this entity; None: of no entity."""
+        return self.filter(naming(entity))
+
+    def open(self) -> ScheduledTaskQuerySet:
+        """Tasks that have not ended."""
+        return self.filter(state__in=_OPEN)
+
+    def final(self) -> ScheduledTaskQuerySet:
+        """Tasks that have ended, one way or another."""
+        return self.filter(state__in=_FINAL)
+
+    def upcoming(self, now: datetime) -> ScheduledTaskQuerySet:
+        """Tasks whose time is still ahead."""
+        return self.filter(state__in=_WAITING, scheduled_at__gt=now)
+
+    def due(self, now: datetime) -> ScheduledTaskQuerySet:
+        """Tasks whose time has come and which no worker has started yet."""
+        return self.filter(state__in=_UNSTARTED, scheduled_at__lte=now)
+
+    def overdue(self, now: datetime) -> ScheduledTaskQuerySet:
+        """Tasks due for longer than two polls."""
+        return self.due(now - get_settings().overdue_after)
+
+    def of_timeline(self, name: str) -> ScheduledTaskQuerySet:
+        """Tasks of this timeline, in a run or ad hoc."""
+        return self.filter(task_key__startswith=f"{name}.")
+
+    def with_handler(self, task_keys: Collection[str]) -> ScheduledTaskQuerySet:
+        """Tasks of these keys: those the process has a handler for."""
+        return self.filter(task_key__in=task_keys)
+
+    def to_stage(self, now: datetime) -> ScheduledTaskQuerySet:
+        """Waiting tasks whose time has come, the longest due first."""
+        return self.filter(state__in=_WAITING, scheduled_at__lte=now).order_by("scheduled_at", "pk")
+
+    def ready(self) -> ScheduledTaskQuerySet:
+        """Tasks a worker may start, in the order they should be."""
+        return self.filter(state=State.AVAILABLE).order_by("priority", "scheduled_at", "pk")
+
+    def given_up(self) -> ScheduledTaskQuerySet:
+        """Claimed or active tasks whose lease has run out, by the database's real clock."""
+        return self.filter(state__in=_LEASED, lease_expires_at__lt=MachineTime()).order_by("lease_expires_at", "pk")
+
+    def in_order(self) -> ScheduledTaskQuerySet:
+        """In order of their time."""
+        return self.order_by("scheduled_at", "pk")
+
+    def locked(self, *, skip_locked: bool = False) -> ScheduledTaskQuerySet:
+        """Lock the rows: last in the lock order."""
+        return self.select_for_update(no_key=True, of=("self",), skip_locked=skip_locked)
+
+
+class ScheduledTask(EntityColumns):
+    """
+    One task of an entity's future, present or past.
+
+    ``nominal_at`` is the anchor plus the offset; ``scheduled_at`` is when it is due. ``attempt`` counts starts and only grows;
+    ``failures`` and ``lost`` count against their budgets. ``error`` is the last failed attempt's; each has its own in the
+    log. Written by ``timeline.operations`` only.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    run = models.ForeignKey(TimelineRun, null=True, blank=True, on_delete=models.PROTECT, related_name="tasks")
+    task_key = models.CharField(max_length=101)
+    occurrence = models.CharField(max_length=100, blank=True, default="")
+    revision = models.PositiveIntegerField(default=1)
+    state = models.CharField(max_length=9, choices=State.choices)
+    seq = models.PositiveIntegerField(default=0)
+    priority = models.SmallIntegerField(default=0)
+    queue = models.CharField(max_length=50, default="default")
+    nominal_at = models.DateTimeField()
+    scheduled_at = models.DateTimeField()
+    anchor = models.CharField(max_length=100, blank=True, default="")
+    anchor_value = models.DateTimeField(null=True, blank=True)
+    definition_hash = models.CharField(max_length=16, blank=True, default="")
+    expires_at = models.DateTimeField(null=True, blank=True)
+    payload = models.JSONField(default=dict, blank=True)
+    attempt = models.PositiveIntegerField(default=0)
+    failures = models.PositiveIntegerField(default=0)
+    lost = models.PositiveIntegerField(default=0)
+    max_attempts = models.PositiveIntegerField()
+    claim_token = models.UUIDField(null=True, blank=True)
+    lease_expires_at = models.DateTimeField(null=True, blank=True)
+    worker = models.CharField(max_length=100, blank=True, default="")
+    result = models.JSONField(null=True, blank=True)
+    error = models.TextField(blank=True, default="")
+    reason_code = models.CharField(max_length=20, choices=ReasonCode.choices, blank=True, default="")
+    reason = models.CharField(max_length=200, blank=True, default="")
+    actor = models.CharField(max_length=150, blank=True, default="")
+    cause = models.ForeignKey(Event, null=True, blank=True, on_delete=models.PROTECT, related_name="tasks_caused")
+    # Revisions are pruned together, in one statement; the database's own check is enough.
+    previous = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.DO_NOTHING, related_name="next_revisions"
+    )
+    created_at = models.DateTimeField()
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    objects = models.Manager.from_queryset(ScheduledTaskQuerySet)()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["run", "task_key", "occurrence", "revision"],
+                condition=Q(run__isnull=False),
+                name="timeline_task_revision",
+            ),
+            models.UniqueConstraint(
+                fields=["entity_label", "entity_id", "task_key", "occurrence", "revision"],
+                condition=Q(run__isnull=True),
+                name="timeline_adhoc_revision",
+            ),
+            models.UniqueConstraint(
+                fields=["run", "task_key", "occurrence"],
+                condition=Q(run__isnull=False, state__in=_OPEN),
+                name="timeline_task_one_open",
+            ),
+            models.UniqueConstraint(
+                fields=["entity_label", "entity_id", "task_key", "occurrence"],
+                condition=Q(run__isnull=True, state__in=_OPEN),
+                name="timeline_adhoc_one_open",
+            ),
+            models.CheckConstraint(condition=Q(state__in=sorted(State)), name="timeline_task_state_known"),
+            models.CheckConstraint(
+                condition=Q(state__in=_FINAL, finished_at__isnull=False) | Q(state__in=_OPEN, finished_at__isnull=True),
+                name="timeline_task_final_finished",
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=_LEASED, lease_expires_at__isnull=False)
+                | Q(state__in=sorted(set(State) - LEASED), lease_expires_at__isnull=True),
+                name="timeline_task_held_by_lease",
+            ),
+            models.CheckConstraint(
+                condition=Q(reason_code__in=sorted(ReasonCode)) | Q(reason_code="", state__in=_OPEN),
+                name="timeline_task_end_has_reason",
+            ),
+            models.CheckConstraint(condition=ENTITY_IS_WHOLE, name="timeline_task_entity_whole"),
+            models.CheckConstraint(
+                condition=in_range(
+                    "nominal_at",
+                    "scheduled_at",
+                    "created_at",
+                    optional=["anchor_value", "expires_at", "started_at", "finished_at"],
+                ),
+                name="timeline_task_in_range",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["scheduled_at", "id"], condition=Q(state__in=_WAITING), name="timeline_task_due"),
+            models.Index(
+                fields=["priority", "scheduled_at", "id"],
+                condition=Q(state=State.AVAILABLE),
+                name="timeline_task_ready",
+            ),
+            models.Index(
+                fields=["lease_expires_at", "id"], condition=Q(state__in=_LEASED), name="timeline_task_given_up"
+            ),
+            models.Index(fields=["entity_label", "entity_id", "scheduled_at"], name="timeline_task_entity"),
+            models.Index(fields=["task_key", "state", "scheduled_at"], name="timeline_task_kind"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.task_key} of {self.entity_ref}"
+
+    @property
+    def timeline(self) -> str:
+        """Name of its timeline: the first half of its key."""
+        return self.task_key.partition(".")[0]
+
+    @property
+    def task_name(self) -> str:
+        """Name of its method: the second half of its key."""
+        return self.task_key.partition(".")[2]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has not ended."""
+        return self.state in OPEN
