@@ -1,0 +1,89 @@
+"""New rows: from a plan, or as the next revision of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from timeline.conf import get_settings
+from timeline.definition import Definition, Task
+from timeline.exceptions import UnknownTask
+from timeline.lifecycle import State
+from timeline.models import ScheduledTask, TimelineRun
+from timeline.planning import Create
+from timeline.registry import registry
+
+
+def new_task(run: TimelineRun, definition: Definition, change: Create, *, now: datetime) -> ScheduledTask:
+    """Make the row a plan asks for; not saved."""
+    declared = definition.tasks[change.task_name]
+    times = change.times
+    return ScheduledTask(
+        run=run,
+        task_key=definition.task_key(change.task_name),
+        revision=change.revision,
+        previous_id=change.previous,
+        entity_label=run.entity_label,
+        entity_id=run.entity_id,
+        cause_id=run.started_by_id,
+        state=state_at(times.scheduled_at, now),
+        nominal_at=times.nominal_at,
+        scheduled_at=times.scheduled_at,
+        anchor=times.anchor,
+        anchor_value=times.anchor_value,
+        expires_at=times.expires_at,
+        definition_hash=declared.fingerprint,
+        created_at=now,
+        **options_of(declared),
+    )
+
+
+def next_revision(
+    task: ScheduledTask, scheduled_at: datetime, *, expires_at: datetime | None, now: datetime
+) -> ScheduledTask:
+    """Make the row that carries on where ``task`` ended, at another time, with fresh budgets; not saved."""
+    try:
+        options = options_of(registry.task(task.task_key)[1])
+    except UnknownTask:
+        options = {"max_attempts": task.max_attempts}
+    return ScheduledTask(
+        run=task.run,
+        task_key=task.task_key,
+        occurrence=task.occurrence,
+        revision=task.revision + 1,
+        previous=task,
+        entity_label=task.entity_label,
+        entity_id=task.entity_id,
+        cause_id=task.cause_id,
+        payload=task.payload,
+        state=state_at(scheduled_at, now),
+        nominal_at=task.nominal_at,
+        scheduled_at=scheduled_at,
+        anchor=task.anchor,
+        anchor_value=task.anchor_value,
+        expires_at=expires_at,
+        definition_hash=task.definition_hash,
+        created_at=now,
+        **{**options, "priority": task.priority, "queue": task.queue},
+    )
+
+
+def create_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> None:
+    """Insert rows, in one statement."""
+    ScheduledTask.objects.using(using).bulk_create(tasks)
+
+
+def state_at(scheduled_at: datetime, now: datetime) -> State:
+    """The state a row is made in: available when it is due already."""
+    return State.SCHEDULED if scheduled_at > now else State.AVAILABLE
+
+
+def options_of(declared: Task[Any, ..., Any]) -> dict[str, Any]:
+    """The columns that ``@task`` declares."""
+    options = declared.options
+    return {
+        "priority": options.priority,
+        "queue": options.queue,
+        "max_attempts": options.retry.max_attempts or get_settings().MAX_ATTEMPTS,
+    }

@@ -1,0 +1,135 @@
+"""The last look: is what a task is about still true, at the moment of running?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Model, Q
+
+from timeline.exceptions import InvalidInput
+from timeline.lifecycle import Reason, ReasonCode
+from timeline.models import EntityRef, Event, model_of
+from timeline.models.entities import keys_of, load_entities
+from timeline.models.facts import anchors_of, zone_of
+from timeline.operations._attempting import Attempt
+
+
+def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason]:
+    """
+    Look once more at what the attempts rest on, and give each its entity.
+
+    Run open? No exit since it started? Entity there? Anchor and schedule still the same? Not too late? Guards that are a
+    ``Q``? A fixed number of statements: one for the exits, one for the entities of each model, one for each such guard.
+
+    Returns:
+        Id of a task → why it must not run. A task that is not in it may: its guards that are functions are asked next.
+    """
+    entities = load_entities((attempt.task.entity_ref for attempt in attempts), using=using)
+    exits = _exits(attempts, using)
+    refused: dict[UUID, Reason] = {}
+    for attempt in attempts:
+        attempt.entity = entities.get(attempt.task.entity_ref)
+        reason = _run_ended(attempt, exits) or _gone(attempt) or _superseded(attempt, now) or _expired(attempt, now)
+        if reason is not None:
+            refused[attempt.task.pk] = reason
+    return _guarded([attempt for attempt in attempts if attempt.task.pk not in refused], using) | refused
+
+
+def _run_ended(attempt: Attempt, exits: dict[EntityRef, list[Event]]) -> Reason | None:
+    run = attempt.task.run
+    if run is None:
+        return None
+    if not run.is_open:
+        return Reason(ReasonCode.EXIT, run.end_reason)
+    for event in exits.get(run.entity_ref, []):
+        since_start = (event.occurred_at, event.pk) > (run.started_at, run.pk)
+        if since_start and event.name in attempt.definition.exits:
+            return Reason(ReasonCode.EXIT, attempt.definition.exits[event.name])
+    return None
+
+
+def _exits(attempts: Sequence[Attempt], using: str) -> dict[EntityRef, list[Event]]:
+    """Read the exit events of the attempts' entities, in one statement."""
+    condition = Q()
+    for attempt in attempts:
+        run, names = attempt.task.run, list(attempt.definition.exits)
+        if run is not None and names:
+            condition |= Q(
+                entity_label=run.entity_label, entity_id=run.entity_id, name__in=names, occurred_at__gte=run.started_at
+            )
+    found: dict[EntityRef, list[Event]] = defaultdict(list)
+    if condition:
+        for event in (
+            Event.objects.using(using).filter(condition).only("name", "entity_label", "entity_id", "occurred_at")
+        ):
+            found[event.entity_ref].append(event)
+    return found
+
+
+def _gone(attempt: Attempt) -> Reason | None:
+    if attempt.definition.label and attempt.entity is None:
+        return Reason(ReasonCode.ENTITY_GONE, "the entity is not there any more")
+    return None
+
+
+def _superseded(attempt: Attempt, now: datetime) -> Reason | None:
+    """The row must be of the time its anchor gives now; if the schedule was changed to a later one, it is not yet time."""
+    task, when = attempt.task, attempt.declared.when
+    if task.run is None:
+        return None
+    if when is None or when.anchor != task.anchor:
+        return Reason(ReasonCode.SUPERSEDED, "the timeline plans it otherwise now")
+    try:
+        value = _anchor_value(attempt, when.field_name)
+        if value is None or value != task.anchor_value:
+            return Reason(ReasonCode.SUPERSEDED, f"{when.field_name or when.anchor} changed")
+        if task.definition_hash != attempt.declared.fingerprint:
+            at = when.resolve(value, zone_of(attempt.definition, attempt.entity))
+            return Reason(ReasonCode.SUPERSEDED, "its schedule was changed to a later one") if at > now else None
+    except InvalidInput as error:
+        return Reason(ReasonCode.SUPERSEDED, str(error))
+    return None
+
+
+def _anchor_value(attempt: Attempt, field_name: str) -> datetime | None:
+    if not field_name:
+        return attempt.task.anchor_value
+    return anchors_of(attempt.definition, attempt.entity)[field_name]
+
+
+def _expired(attempt: Attempt, now: datetime) -> Reason | None:
+    expires_at = attempt.task.expires_at
+    if expires_at is not None and expires_at <= now:
+        return Reason(ReasonCode.EXPIRED, f"too late: it was to run before {expires_at:%Y-%m-%d %H:%M} UTC")
+    return None
+
+
+def _guarded(attempts: Iterable[Attempt], using: str) -> dict[UUID, Reason]:
+    """Ask the guards that are conditions on the entity's model: one statement for each guard."""
+    asked: dict[tuple[str, str], list[Attempt]] = defaultdict(list)
+    for attempt in attempts:
+        for option in ("only_if", "unless"):
+            if isinstance(getattr(attempt.declared.options, option), Q):
+                asked[attempt.task.task_key, option].append(attempt)
+    refused = {}
+    for (_task_key, option), group in asked.items():
+        guard = getattr(group[0].declared.options, option)
+        holds = _matching(group, guard, using)
+        for attempt in group:
+            if (attempt.task.entity_ref in holds) is (option == "unless"):
+                refused[attempt.task.pk] = Reason(ReasonCode.GUARD, f"{option} {guard}")
+    return refused
+
+
+def _matching(attempts: Sequence[Attempt], guard: Q, using: str) -> set[EntityRef]:
+    label = attempts[0].definition.label
+    model: type[Model] | None = model_of(label)
+    if model is None:
+        return set()
+    keys: list[Any] = keys_of(model, (attempt.task.entity_ref for attempt in attempts))
+    matching = model._base_manager.using(using).filter(pk__in=keys).filter(guard)
+    return {EntityRef(label, str(key)) for key in matching.values_list("pk", flat=True)}

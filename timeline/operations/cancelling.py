@@ -1,0 +1,38 @@
+"""Cancel: call tasks off and record why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from timeline.lifecycle import Reason, Trigger
+from timeline.models import ScheduledTask
+from timeline.operations._locking import lock_tasks
+from timeline.operations._settling import settle
+from timeline.operations._transition import Write
+
+
+def cancel(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
+    """
+    Call tasks off and record why. One that a worker is running is cancelled too: what it did in this database is rolled back.
+
+    Args:
+        task_ids: Primary keys, any number; all are cancelled or none.
+        reason: Code from the closed set, text shown to people, and who decided.
+        now: Story time of the decision.
+        using: Database alias the tasks live in.
+
+    Returns:
+        The tasks, in state ``cancelled``, in the order given.
+
+    Raises:
+        ScheduledTask.DoesNotExist: if one of them is not there.
+        TransitionNotAllowed: if one of them has ended already; nothing is changed then.
+    """
+    with transaction.atomic(using=using):
+        tasks = lock_tasks(task_ids, using=using)
+        writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks]
+        return settle(writes, now=now, using=using)

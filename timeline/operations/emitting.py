@@ -1,0 +1,117 @@
+"""Emit: record a domain event; it ends runs, and it starts runs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Model
+
+from timeline.conf import get_settings
+from timeline.exceptions import InvalidInput, KeyConflict
+from timeline.lifecycle import Reason, ReasonCode
+from timeline.models import EntityRef, Event, TimelineRun, ref_of
+from timeline.operations._locking import lock_entity
+from timeline.operations.leaving import end_runs
+from timeline.operations.starting import start_runs
+from timeline.payloads import check_json
+from timeline.registry import registry
+from timeline.timing import check_time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Emission:
+    """
+    What an event did.
+
+    Args:
+        event: The row.
+        recorded: False if it was there already (same name, entity, key and payload); nothing was done then.
+        started: Runs it started.
+        ended: Runs it ended.
+    """
+
+    event: Event
+    recorded: bool
+    started: tuple[TimelineRun, ...] = ()
+    ended: tuple[TimelineRun, ...] = ()
+
+
+def emit(
+    *,
+    name: str,
+    entity: Model | EntityRef | None,
+    key: str,
+    payload: dict[str, Any],
+    actor: str,
+    occurred_at: datetime | None,
+    now: datetime,
+    using: str,
+) -> Emission:
+    """
+    Record an event in the caller's transaction, end the runs it exits, then start the runs it starts.
+
+    Args:
+        name: For example ``user.created``; 100 characters at most, no blanks.
+        entity: Whose event; None for the system's.
+        key: Makes it unique for this name and entity; empty: recorded each time. 200 characters at most.
+        payload: Plain JSON, an object.
+        actor: Who did it; empty for the system itself.
+        occurred_at: When it happened (aware): runs it starts count from then. None: now.
+        now: Story time.
+        using: Database alias of the entity.
+
+    Raises:
+        KeyConflict: if the key was used with another payload.
+        InvalidInput, WrongEntity, NotPlainJSON, PayloadTooLarge, NaiveDatetime, DateOutOfRange: nothing is written then.
+    """
+    _check(name, key, payload)
+    happened = now if occurred_at is None else check_time("occurred_at", occurred_at)
+    ref = ref_of(entity)
+    with transaction.atomic(using=using):
+        entities = lock_entity(ref, using=using)
+        events = Event.objects.using(using)
+        if key and (known := events.for_entity(ref).filter(name=name, key=key).first()):
+            if known.payload != payload:
+                raise KeyConflict(f"event {name!r}", key, "payload")
+            return Emission(event=known, recorded=False)
+        event = events.create(
+            name=name,
+            entity_label=ref.label,
+            entity_id=ref.id,
+            key=key,
+            payload=payload,
+            actor=actor[:150],
+            occurred_at=happened,
+            recorded_at=now,
+        )
+        ended = _exit(event, ref, now=now, using=using)
+        definitions = registry.started_by(name, ref.label) if get_settings().AUTOSTART else []
+        started = start_runs(definitions, ref, entities, started_at=happened, event=event, now=now, using=using)
+    return Emission(
+        event=event, recorded=True, started=tuple(run for run, created in started if created), ended=tuple(ended)
+    )
+
+
+def _exit(event: Event, ref: EntityRef, *, now: datetime, using: str) -> list[TimelineRun]:
+    exits = {definition.name: definition.exits[event.name] for definition in registry.ended_by(event.name, ref.label)}
+    if not exits:
+        return []
+    runs = list(TimelineRun.objects.using(using).open().for_entity(ref).filter(timeline__in=exits).order_by("pk"))
+    for exit_name in dict.fromkeys(exits[run.timeline] for run in runs):
+        leaving = [run for run in runs if exits[run.timeline] == exit_name]
+        end_runs(leaving, reason=Reason(ReasonCode.EXIT, exit_name, event.actor), now=now, using=using)
+    return runs
+
+
+def _check(name: str, key: str, payload: dict[str, Any]) -> None:
+    if not isinstance(name, str) or not 0 < len(name) <= 100 or re.search(r"\s", name):
+        raise InvalidInput("name", f"{name!r:.40} is no name of an event.", "Give text like 'user.created'.")
+    if not isinstance(key, str) or len(key) > 200:
+        raise InvalidInput("key", f"{key!r:.40} is no key.", "Give text of at most 200 characters.")
+    if not isinstance(payload, dict):
+        raise InvalidInput("payload", f"is a {type(payload).__name__}.", "Give a dict.")
+    check_json("payload", payload)

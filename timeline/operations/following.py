@@ -1,0 +1,76 @@
+"""Follow an entity: what a saved or deleted row of a host's model means for its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Model
+
+from timeline.conf import get_settings
+from timeline.lifecycle import Reason, ReasonCode, Trigger
+from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
+from timeline.operations._current import running
+from timeline.operations._locking import lock_entity, lock_runs
+from timeline.operations._transition import Write, apply
+from timeline.operations.leaving import end_runs
+from timeline.operations.reconciling import reconcile_locked
+from timeline.operations.starting import start_runs
+from timeline.registry import registry
+
+
+def entity_created(*, entity: Model, now: datetime, using: str) -> None:
+    """Start the runs that an inserted row starts, unless ``TIMELINE["AUTOSTART"]`` is off."""
+    ref = ref_of(entity)
+    definitions = registry.started_by_creation(ref.label)
+    if not definitions or not get_settings().AUTOSTART:
+        return
+    with transaction.atomic(using=using):
+        entities = lock_entity(ref, using=using)
+        start_runs(definitions, ref, entities, started_at=now, event=None, now=now, using=using)
+
+
+def entity_saved(*, entity: Model, fields: Collection[str] | None, now: datetime, using: str) -> None:
+    """
+    Let the rows of an entity's open runs follow its anchor fields.
+
+    Args:
+        entity: As saved; the fields are read anew from the database.
+        fields: Those that were saved; None: all.
+        now: Story time.
+        using: Database alias it was saved to.
+
+    Raises:
+        DateOutOfRange, NaiveDatetime: naming the field; the save is undone with its transaction.
+    """
+    ref = ref_of(entity)
+    definitions = registry.anchored_to(ref.label)
+    anchored = [known.name for known in definitions if fields is None or known.anchor_fields & set(fields)]
+    if not anchored:
+        return
+    runs = TimelineRun.objects.using(using).open().for_entity(ref).filter(timeline__in=anchored)
+    run_ids = list(runs.values_list("pk", flat=True))
+    if not run_ids:
+        return
+    with transaction.atomic(using=using):
+        locked = lock_runs(run_ids, [ref], using=using)
+        reconcile_locked(locked.runs, locked.entities, now=now, using=using)
+
+
+def entity_deleted(*, ref: EntityRef, now: datetime, using: str) -> None:
+    """End the runs of a deleted entity and cancel its ad hoc tasks. Its rows stay, as its history."""
+    reason = Reason(ReasonCode.ENTITY_GONE, "the entity was deleted")
+    with transaction.atomic(using=using):
+        end_runs(
+            list(TimelineRun.objects.using(using).open().for_entity(ref).order_by("pk")),
+            reason=reason,
+            now=now,
+            using=using,
+        )
+        tasks = ScheduledTask.objects.using(using).open().for_entity(ref).exclude(pk__in=running()).order_by("pk")
+        apply(
+            [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks.locked()],
+            now=now,
+            using=using,
+        )

@@ -1,0 +1,39 @@
+"""Run now: make waiting tasks due at once. Their guards are read all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from timeline.lifecycle import Reason, Trigger
+from timeline.models import ScheduledTask
+from timeline.operations._locking import lock_tasks
+from timeline.operations._transition import Write, apply
+
+
+def run_now(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
+    """
+    Make waiting tasks due at once.
+
+    Args:
+        task_ids: Primary keys, any number; all become available or none.
+        reason: Text shown to people, and who decided.
+        now: Story time of the decision; becomes the due time of those that were still ahead.
+        using: Database alias the tasks live in.
+
+    Returns:
+        The tasks, in state ``available``, in the order given.
+
+    Raises:
+        ScheduledTask.DoesNotExist: if one of them is not there.
+        TransitionNotAllowed: if one of them is due already, or has ended; nothing is changed then.
+    """
+    with transaction.atomic(using=using):
+        writes = [
+            Write(task=task, triggers=(Trigger.DUE,), scheduled_at=min(now, task.scheduled_at), reason=reason)
+            for task in lock_tasks(task_ids, using=using)
+        ]
+        return apply(writes, now=now, using=using)

@@ -1,0 +1,70 @@
+"""Move: give tasks another time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+
+from timeline.lifecycle import WAITING, Reason, ReasonCode, State, Trigger, target
+from timeline.models import ScheduledTask
+from timeline.operations._creating import create_tasks, next_revision
+from timeline.operations._locking import lock_tasks
+from timeline.operations._transition import Write, apply
+from timeline.planning import Times
+from timeline.timing import check_time
+
+
+def move(*, task_ids: Sequence[UUID], at: datetime, reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
+    """
+    Give tasks another time.
+
+    A waiting task moves in place. One that is due already is cancelled (``moved``) and its next revision carries on. If its
+    anchor changes later, the anchor wins.
+
+    Args:
+        task_ids: Primary keys, any number; all are moved or none.
+        at: New due time (aware); in the past: due now.
+        reason: Text shown to people, and who decided.
+        now: Story time of the decision.
+        using: Database alias the tasks live in.
+
+    Returns:
+        The tasks that now stand for them, in the order given.
+
+    Raises:
+        ScheduledTask.DoesNotExist: if one of them is not there.
+        TransitionNotAllowed: if one of them has ended already.
+        NaiveDatetime, DateOutOfRange: for ``at``. Nothing is changed in any of these cases.
+    """
+    at = check_time("at", at)
+    with transaction.atomic(using=using):
+        tasks = lock_tasks(task_ids, using=using)
+        due = [task for task in tasks if task.state not in WAITING]
+        for task in due:
+            target(State(task.state), Trigger.CANCEL, task=task.pk)
+        waiting = [task for task in tasks if task.state in WAITING]
+        apply([_in_place(task, at, reason) for task in waiting], now=now, using=using)
+        moved = Reason(ReasonCode.MOVED, reason.text, reason.actor)
+        apply([Write(task=task, triggers=(Trigger.CANCEL,), reason=moved) for task in due], now=now, using=using)
+        successors = {task.pk: next_revision(task, at, expires_at=_expiry(task, at), now=now) for task in due}
+        create_tasks(list(successors.values()), using=using)
+    return [successors.get(task.pk, task) for task in tasks]
+
+
+def _in_place(task: ScheduledTask, at: datetime, reason: Reason) -> Write:
+    times = Times(
+        nominal_at=task.nominal_at,
+        scheduled_at=at,
+        anchor=task.anchor,
+        anchor_value=task.anchor_value,
+        expires_at=_expiry(task, at),
+    )
+    return Write(task=task, times=times, reason=Reason(ReasonCode.MOVED, reason.text, reason.actor))
+
+
+def _expiry(task: ScheduledTask, at: datetime) -> datetime | None:
+    """Too late stays as long after the due time as it was."""
+    return task.expires_at and at + max(task.expires_at - task.scheduled_at, timedelta(0))

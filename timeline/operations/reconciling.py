@@ -1,0 +1,130 @@
+"""Reconcile: make the rows of runs what their definition wants. Every path that changes what is true ends here."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Model
+
+from timeline.definition import Definition
+from timeline.definition.checking import FINISHED
+from timeline.exceptions import InvalidInput, UnknownTimeline
+from timeline.lifecycle import Reason, ReasonCode, Trigger
+from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
+from timeline.models.facts import plan_of
+from timeline.operations._creating import create_tasks, new_task
+from timeline.operations._current import running
+from timeline.operations._locking import lock_runs
+from timeline.operations._transition import Write, apply
+from timeline.operations.leaving import end_runs
+from timeline.planning import Cancel, Create, Keep, Move, Plan
+from timeline.registry import registry
+
+logger = logging.getLogger("timeline")
+
+
+def reconcile(*, entity: Model | EntityRef, now: datetime, using: str) -> None:
+    """
+    Reconcile all open runs of an entity, for example after a bulk update that no signal saw.
+
+    Args:
+        entity: Saved, or its reference.
+        now: Story time.
+        using: Database alias of the entity.
+
+    Raises:
+        DateOutOfRange, NaiveDatetime: if a field of the entity gives no proper time; nothing is changed then.
+    """
+    ref = ref_of(entity)
+    with transaction.atomic(using=using):
+        run_ids = (
+            TimelineRun.objects.using(using).for_entity(ref).filter(ended_at__isnull=True).values_list("pk", flat=True)
+        )
+        locked = lock_runs(list(run_ids), [ref], using=using)
+        reconcile_locked(locked.runs, locked.entities, now=now, using=using)
+
+
+def reconcile_locked(
+    runs: Iterable[TimelineRun],
+    entities: dict[EntityRef, Model],
+    *,
+    now: datetime,
+    using: str,
+    lenient: bool = False,
+) -> list[ScheduledTask]:
+    """
+    Reconcile runs that the caller has locked, with their entities. Any number in a fixed number of statements.
+
+    Args:
+        runs: Those that have ended are left as they are.
+        entities: As locked; one that is missing is gone.
+        now: Story time.
+        using: Database alias.
+        lenient: Leave a run whose entity gives no proper time as it is, rather than raise: for a worker, which must record
+            an outcome whatever the entity holds.
+
+    Returns:
+        The tasks created.
+
+    Raises:
+        DateOutOfRange, NaiveDatetime: if a field of an entity gives no proper time; nothing is changed then.
+    """
+    known = [(run, definition) for run in runs if run.is_open and (definition := _definition_of(run))]
+    gone = [run for run, definition in known if definition.label and run.entity_ref not in entities]
+    end_runs(gone, reason=Reason(ReasonCode.ENTITY_GONE, "the entity was deleted"), now=now, using=using)
+    alive = [(run, definition) for run, definition in known if run.is_open]
+    rows: dict[UUID | None, list[ScheduledTask]] = defaultdict(list)
+    for task in ScheduledTask.objects.using(using).filter(run__in=[run.pk for run, _ in alive]).order_by("pk").locked():
+        rows[task.run_id].append(task)
+    plans = []
+    for run, definition in alive:
+        try:
+            entity = entities.get(run.entity_ref)
+            planned = plan_of(run, definition, entity, rows[run.pk], now=now, spare=running())
+            plans.append((run, definition, planned))
+        except InvalidInput as error:
+            if not lenient:
+                raise
+            logger.error("%s is not reconciled until its entity is mended: %s", run, error)
+    return _carry_out(plans, now=now, using=using)
+
+
+def _carry_out(plans: list[tuple[TimelineRun, Definition, Plan]], *, now: datetime, using: str) -> list[ScheduledTask]:
+    writes, tasks = [], []
+    for run, definition, planned in plans:
+        for change in planned.changes:
+            match change:
+                case Cancel(row=ScheduledTask() as row, reason=reason):
+                    writes.append(Write(task=row, triggers=(Trigger.CANCEL,), reason=reason))
+                case Move(row=ScheduledTask() as row, times=times, why=why):
+                    fingerprint = definition.tasks[row.task_name].fingerprint
+                    reason = Reason(ReasonCode.MOVED, why)
+                    writes.append(Write(task=row, times=times, definition_hash=fingerprint, reason=reason))
+                case Create():
+                    tasks.append(new_task(run, definition, change, now=now))
+                case Keep():
+                    pass
+    apply(writes, now=now, using=using)
+    create_tasks(tasks, using=using)
+    _finish([run for run, _definition, planned in plans if not planned.open], now=now, using=using)
+    return tasks
+
+
+def _finish(runs: list[TimelineRun], *, now: datetime, using: str) -> None:
+    if not runs:
+        return
+    TimelineRun.objects.using(using).filter(pk__in=[run.pk for run in runs]).update(ended_at=now, end_reason=FINISHED)
+    for run in runs:
+        run.ended_at, run.end_reason = now, FINISHED
+
+
+def _definition_of(run: TimelineRun) -> Definition | None:
+    try:
+        return registry.timeline(run.timeline)
+    except UnknownTimeline:
+        return None

@@ -1,0 +1,94 @@
+"""Schedule: one task for an entity, without a run."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from django.db.models import Model
+
+from timeline.exceptions import InvalidInput, KeyConflict, WrongEntity
+from timeline.models import EntityRef, Event, ScheduledTask, ref_of
+from timeline.operations._creating import create_tasks, options_of, state_at
+from timeline.operations._locking import lock_entity
+from timeline.payloads import check_json
+from timeline.registry import registry
+from timeline.timing import check_time
+
+
+class Scheduled(NamedTuple):
+    """A task, and whether it is new: false if the key was used for the same before."""
+
+    task: ScheduledTask
+    created: bool
+
+
+def schedule(
+    *,
+    task_key: str,
+    entity: Model | EntityRef | None,
+    at: datetime,
+    payload: dict[str, Any],
+    key: str,
+    cause: Event | None,
+    now: datetime,
+    using: str,
+) -> Scheduled:
+    """
+    Schedule one task ad hoc. Its guards are read when it runs; no exit ends it.
+
+    Args:
+        task_key: ``<timeline>.<method>`` of a declared task.
+        entity: What it is about; None for a system timeline's task.
+        at: When it is due (aware); in the past: now.
+        payload: For the handler, as ``self.task.payload``. Plain JSON, an object, 64 KiB at most.
+        key: Tells tasks of this kind and entity apart: scheduled once for each key. Empty: each call makes one. 100
+            characters at most.
+        cause: The event it is due to, if any.
+        now: Story time.
+        using: Database alias of the entity.
+
+    Raises:
+        UnknownTask, WrongEntity, InvalidInput, NaiveDatetime, DateOutOfRange, NotPlainJSON, PayloadTooLarge.
+        KeyConflict: if the key was used with another time or payload. Nothing is written in any of these cases.
+    """
+    definition, declared = registry.task(task_key)
+    ref = ref_of(entity)
+    if ref.label != definition.label:
+        raise WrongEntity(
+            f"{task_key} is about {definition.label or 'no entity'}, not {ref}.", "Give what it is about."
+        )
+    at = check_time("at", at)
+    if not isinstance(key, str) or len(key) > 100:
+        raise InvalidInput("key", f"{key!r:.40} is no key.", "Give text of at most 100 characters.")
+    if not isinstance(payload, dict):
+        raise InvalidInput("payload", f"is a {type(payload).__name__}.", "Give a dict.")
+    check_json("payload", payload)
+    with transaction.atomic(using=using):
+        lock_entity(ref, using=using)
+        if key and (known := _known(task_key, ref, key, using)):
+            if (known.nominal_at, known.payload) != (at, payload):
+                raise KeyConflict(task_key, key, "time or payload")
+            return Scheduled(known, False)
+        task = ScheduledTask(
+            task_key=task_key,
+            entity_label=ref.label,
+            entity_id=ref.id,
+            cause=cause,
+            payload=payload,
+            state=state_at(at, now),
+            nominal_at=at,
+            scheduled_at=at,
+            expires_at=None if declared.options.expires is None else at + declared.options.expires,
+            created_at=now,
+            **options_of(declared),
+        )
+        task.occurrence = key or str(task.pk)
+        create_tasks([task], using=using)
+    return Scheduled(task, True)
+
+
+def _known(task_key: str, ref: EntityRef, key: str, using: str) -> ScheduledTask | None:
+    tasks = ScheduledTask.objects.using(using).for_entity(ref).filter(run__isnull=True, task_key=task_key)
+    return tasks.filter(occurrence=key).order_by("-revision").first()

@@ -1,0 +1,113 @@
+"""Start: begin a run, and write the future it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from django.db import transaction
+from django.db.models import Model
+
+from timeline.definition import Definition
+from timeline.exceptions import InvalidInput, WrongEntity
+from timeline.models import EntityRef, Event, TimelineRun, ref_of
+from timeline.operations._locking import lock_entity
+from timeline.operations.reconciling import reconcile_locked
+from timeline.payloads import check_json
+from timeline.registry import registry
+from timeline.timing import check_time
+
+MAX_RUN_KEY = 100
+
+
+class Started(NamedTuple):
+    """A run, and whether it is new: false if one was open already, which is left as it is."""
+
+    run: TimelineRun
+    created: bool
+
+
+def start(
+    *,
+    timeline: str,
+    entity: Model | EntityRef | None,
+    key: str,
+    params: dict[str, Any],
+    started_at: datetime | None,
+    now: datetime,
+    using: str,
+) -> Started:
+    """
+    Start a run of a timeline by hand.
+
+    Args:
+        timeline: Its name.
+        entity: Whose run; None for a system timeline.
+        key: Tells runs of the same timeline and entity apart; at most one is open for each key.
+        params: Kept on the run, for handlers. Plain JSON.
+        started_at: What times count from (aware); None: now.
+        now: Story time.
+        using: Database alias of the entity.
+
+    Raises:
+        UnknownTimeline, WrongEntity, InvalidInput, NotPlainJSON, PayloadTooLarge, NaiveDatetime, DateOutOfRange: nothing is
+            written then.
+    """
+    definition = registry.timeline(timeline)
+    ref = ref_of(entity)
+    if ref.label != definition.label:
+        wanted = f"an {definition.label}" if definition.label else "no entity"
+        raise WrongEntity(f"the timeline {timeline!r} is about {wanted}, not {ref}.", "Give the entity it is about.")
+    if not isinstance(key, str) or len(key) > MAX_RUN_KEY:
+        raise InvalidInput("key", f"{key!r:.40} is no key.", f"Give text of at most {MAX_RUN_KEY} characters.")
+    check_json("params", params)
+    begin = now if started_at is None else check_time("started_at", started_at)
+    with transaction.atomic(using=using):
+        entities = lock_entity(ref, using=using)
+        [started] = start_runs(
+            [definition], ref, entities, key=key, params=params, started_at=begin, event=None, now=now, using=using
+        )
+    return started
+
+
+def start_runs(
+    definitions: Sequence[Definition],
+    ref: EntityRef,
+    entities: dict[EntityRef, Model],
+    *,
+    key: str = "",
+    params: dict[str, Any] | None = None,
+    started_at: datetime,
+    event: Event | None,
+    now: datetime,
+    using: str,
+) -> list[Started]:
+    """
+    Start a run of each definition for an entity that the caller has locked, and reconcile them together.
+
+    Returns:
+        One for each definition, in their order.
+    """
+    if not definitions:
+        return []
+    names = [definition.name for definition in definitions]
+    open_runs = TimelineRun.objects.using(using).open().for_entity(ref).filter(timeline__in=names, key=key)
+    there = {run.timeline: run for run in open_runs}
+    new = [
+        TimelineRun(
+            timeline=name,
+            entity_label=ref.label,
+            entity_id=ref.id,
+            key=key,
+            params=params or {},
+            started_at=started_at,
+            started_by=event,
+        )
+        for name in names
+        if name not in there
+    ]
+    TimelineRun.objects.using(using).bulk_create(new)
+    reconcile_locked(new, entities, now=now, using=using)
+    runs = there | {run.timeline: run for run in new}
+    return [Started(runs[name], name not in there) for name in names]
