@@ -1,0 +1,54 @@
+"""``manage.py timeline_explain accounts.user 42``: an entity's timeline and the story of each task."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DEFAULT_DB_ALIAS
+
+from timeline.clocks import story_now
+from timeline.models import EntityRef, ScheduledTask, model_of
+from timeline.reading.explaining import explain
+from timeline.reading.picturing import picture
+
+
+class Command(BaseCommand):
+    """Explains."""
+
+    help = "Shows an entity's timeline and explains each of its tasks in plain sentences."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Take the entity, and optionally one of its tasks."""
+        parser.add_argument("model", help="Model of the entity, e.g. accounts.user.")
+        parser.add_argument("id", help="Its primary key.")
+        parser.add_argument("--task", default="", help="Explain only tasks of this key, e.g. trial.remind.")
+        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+
+    def handle(self, *args: Any, model: str, id: str, task: str, database: str, **options: Any) -> None:
+        """Print the picture, then a paragraph for each task."""
+        ref = _ref(model, id)
+        tasks = ScheduledTask.objects.using(database).for_entity(ref).select_related("run", "cause").in_order()
+        if task:
+            tasks = tasks.filter(task_key=task)
+        rows = list(tasks)
+        if not rows:
+            of_key = f" of {task}" if task else ""
+            raise CommandError(f"{ref} has no tasks{of_key}. Check model, id and --database.")
+        now = story_now(database)
+        self.stdout.write(picture(ref, now=now, using=database))
+        for row in rows:
+            self.stdout.write("")
+            self.stdout.write(explain(row, now=now, using=database))
+
+
+def _ref(label: str, text: str) -> EntityRef:
+    model = model_of(label)
+    if model is None:
+        raise CommandError(f"{label!r} is no installed model. Give it as app_label.model, e.g. accounts.user.")
+    try:
+        key = model._meta.pk.to_python(text)
+    except ValidationError:
+        raise CommandError(f"{text!r} is no primary key of {model._meta.label}.") from None
+    return EntityRef(model._meta.label_lower, str(key))

@@ -1,0 +1,50 @@
+"""``manage.py timeline_prune``: delete what has long ended, to an archive file if one is named."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import DEFAULT_DB_ALIAS
+
+from timeline.clocks import story_now
+from timeline.operations.pruning import Pruned, prune
+
+
+class Command(BaseCommand):
+    """Prunes."""
+
+    help = "Deletes runs and ad hoc tasks that ended longer ago than --days, in batches. Open runs stay whole."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Take the age and the archive."""
+        parser.add_argument("--days", type=int, required=True, help="Keep what ended within so many days.")
+        parser.add_argument(
+            "--archive", type=Path, help="Append the rows as JSON lines to this file before deleting them."
+        )
+        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+
+    def handle(self, *args: Any, days: int, archive: Path | None, database: str, **options: Any) -> None:
+        """Prune batch after batch."""
+        if days < 1:
+            raise CommandError("--days must be at least 1.")
+        before = story_now(database) - timedelta(days=days)
+        total = Pruned()
+        while any(batch := prune(ended_before=before, archive=_appending(archive), using=database)):
+            total = Pruned(*(sum(pair) for pair in zip(total, batch, strict=True)))
+        self.stdout.write(f"Deleted {total.runs} runs, {total.tasks} tasks and {total.log_entries} log entries.")
+
+
+def _appending(path: Path | None) -> Any:
+    if path is None:
+        return None
+
+    def append(rows: list[dict[str, Any]]) -> None:
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(f"{json.dumps(row, cls=DjangoJSONEncoder, ensure_ascii=False)}\n" for row in rows)
+
+    return append

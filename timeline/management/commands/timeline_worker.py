@@ -1,0 +1,36 @@
+"""``manage.py timeline_worker``: poll and run in one process."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandParser
+from django.db import DEFAULT_DB_ALIAS
+
+from timeline.conf import get_settings
+from timeline.worker import Worker
+
+
+class Command(BaseCommand):
+    """Runs a worker until SIGTERM or SIGINT."""
+
+    help = "Polls for due tasks and runs them, in one process and with no broker. Stops cleanly on SIGTERM and Ctrl-C."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Take the database and the worker's name."""
+        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        parser.add_argument("--name", default="", help="Shown on the rows it runs (default: host name and process id).")
+
+    def handle(self, *args: Any, database: str, name: str, **options: Any) -> None:
+        """Work until told to stop."""
+        worker = Worker(database, name)
+        before = {number: signal.signal(number, lambda *_: worker.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
+        interval = get_settings().POLL_INTERVAL.total_seconds()
+        self.stdout.write(f"Worker {worker.name} polls every {interval:g} s. Ctrl-C stops it.")
+        try:
+            worker.work()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        self.stdout.write(f"Worker {worker.name} stopped; it ran {worker.ran} tasks.")

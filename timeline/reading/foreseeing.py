@@ -1,0 +1,92 @@
+"""What has no row yet: follow-ups of open tasks, and a preview of a run before it starts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db.models import Model
+
+from timeline.definition import Definition
+from timeline.exceptions import InvalidInput
+from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
+from timeline.models.entities import load_entities
+from timeline.models.facts import plan_of
+from timeline.planning import Create, Plan
+from timeline.registry import registry
+from timeline.timing import LATEST, check_time
+
+
+class Outlook(NamedTuple):
+    """
+    A task that may come.
+
+    Args:
+        task_key: Which.
+        expected_at: When, as things stand (aware); None while nobody can say.
+        why: In words: ``2 days after expire completes``.
+    """
+
+    task_key: str
+    expected_at: datetime | None
+    why: str
+
+
+def foreseen(*, entity: Model | EntityRef | None, now: datetime, using: str) -> list[Outlook]:
+    """List the follow-ups that get a row if their predecessors complete, the soonest first."""
+    runs = TimelineRun.objects.using(using).open().for_entity(entity)
+    ref = ref_of(entity)
+    known = {definition.name: definition for definition in registry if definition.label == ref.label}
+    open_runs = list(runs.filter(timeline__in=known))
+    rows: dict[UUID | None, list[ScheduledTask]] = defaultdict(list)
+    for task in ScheduledTask.objects.using(using).filter(run__in=open_runs):
+        rows[task.run_id].append(task)
+    entities = entity if isinstance(entity, Model) else load_entities([ref], using=using).get(ref)
+    found: list[Outlook] = []
+    for run in open_runs:
+        definition = known[run.timeline]
+        planned = _planned(run, definition, entities, rows[run.pk], now)
+        found += _outlooks(definition, {item.task_name: item.expected_at for item in planned.foreseen})
+    return _in_order(found)
+
+
+def preview(*, timeline: str, entity: Model | None, started_at: datetime | None, now: datetime) -> list[Outlook]:
+    """
+    List what a run would have if it started now, the soonest first; tasks whose anchor is not set come last.
+
+    Raises:
+        UnknownTimeline, NaiveDatetime, DateOutOfRange.
+    """
+    definition = registry.timeline(timeline)
+    begin = now if started_at is None else check_time("started_at", started_at)
+    ref = ref_of(entity)
+    run = TimelineRun(timeline=timeline, entity_label=ref.label, entity_id=ref.id, started_at=begin)
+    planned = plan_of(run, definition, entity, [], now=now)
+    expected: dict[str, datetime | None] = {name: None for name, task in definition.tasks.items() if task.when}
+    expected |= {
+        change.task_name: change.times.scheduled_at for change in planned.changes if isinstance(change, Create)
+    }
+    expected |= {item.task_name: item.expected_at for item in planned.foreseen}
+    return _in_order(_outlooks(definition, expected))
+
+
+def _planned(
+    run: TimelineRun, definition: Definition, entity: Model | None, rows: Iterable[ScheduledTask], now: datetime
+) -> Plan:
+    try:
+        return plan_of(run, definition, entity, rows, now=now)
+    except InvalidInput:
+        return Plan()
+
+
+def _outlooks(definition: Definition, expected: Mapping[str, datetime | None]) -> Iterable[Outlook]:
+    for name, at in expected.items():
+        when = definition.tasks[name].when
+        yield Outlook(definition.task_key(name), at, when.describe() if when else "")
+
+
+def _in_order(outlooks: Iterable[Outlook]) -> list[Outlook]:
+    return sorted(outlooks, key=lambda item: (item.expected_at or LATEST, item.task_key))

@@ -1,0 +1,68 @@
+"""Picture: an entity's whole timeline as text, past, now and foreseen on one axis."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from django.db.models import Model
+
+from timeline.lifecycle import State
+from timeline.models import EntityRef, ScheduledTask, ref_of
+from timeline.reading.explaining import why
+from timeline.reading.foreseeing import foreseen
+
+_SIGNS: Final = {
+    State.SCHEDULED: "○",
+    State.AVAILABLE: "◎",
+    State.PENDING: "◎",
+    State.ACTIVE: "●",
+    State.RETRYABLE: "↻",
+    State.COMPLETED: "✓",
+    State.DISCARDED: "✗",
+    State.CANCELLED: "–",
+}
+
+
+def picture(entity: Model | EntityRef | None, *, now: datetime, using: str) -> str:
+    """
+    Draw an entity's timeline.
+
+    Args:
+        entity: Whose; None: the system's.
+        now: Story time; drawn as a line between past and future.
+        using: Database alias of the entity.
+
+    Returns:
+        Lines of text: sign, time (UTC), task key, state, reason. Follow-ups that have no row yet are dotted.
+    """
+    tasks = list(ScheduledTask.objects.using(using).for_entity(entity).order_by("scheduled_at", "pk"))
+    outlooks = foreseen(entity=entity, now=now, using=using)
+    width = max([len(task.task_key) for task in tasks] + [len(item.task_key) for item in outlooks] + [0])
+    lines: list[tuple[datetime | None, str]] = []
+    for task in tasks:
+        lines.append(
+            (_moment(task), _line(_SIGNS[State(task.state)], _moment(task), task.task_key, width, _said(task)))
+        )
+    for item in outlooks:
+        said = f"foreseen: {item.why}"
+        lines.append((item.expected_at, _line("┄", item.expected_at, item.task_key, width, said)))
+    before = [line for at, line in lines if at is not None and at <= now]
+    later = [line for at, line in lines if at is None or at > now]
+    mark = f"  ── now: {now:%Y-%m-%d %H:%M} UTC ──"
+    return "\n".join([f"{ref_of(entity)}", *before, mark, *(later or ["  nothing ahead"])])
+
+
+def _moment(task: ScheduledTask) -> datetime:
+    """Where a task stands on the axis: when it ended, else when it is due."""
+    return task.finished_at or task.scheduled_at
+
+
+def _line(sign: str, at: datetime | None, task_key: str, width: int, said: str) -> str:
+    moment = f"{at:%Y-%m-%d %H:%M}" if at else "some day".ljust(16)
+    return f"  {sign} {moment}  {task_key:<{width}}  {said}"
+
+
+def _said(task: ScheduledTask) -> str:
+    reason = why(task)
+    return f"{task.state} ({reason})" if reason else str(task.state)

@@ -1,0 +1,60 @@
+"""The heartbeat: keeps up the leases of what this process runs, on a thread and a connection of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from django.db import DatabaseError, connections
+
+from timeline.conf import get_settings
+from timeline.models import ScheduledTask
+from timeline.operations.extending import extend_leases
+
+logger = logging.getLogger("timeline")
+
+
+class Heartbeat:
+    """
+    Extends leases every third of ``TIMELINE["LEASE"]``.
+
+    A beat that fails (on SQLite, while a handler's transaction holds the one writer) is tried again with the next.
+    """
+
+    def __init__(self, using: str) -> None:
+        self._using = using
+        self._held: dict[object, ScheduledTask] = {}
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, name="timeline-heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Begin to beat."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Beat no more; waits for a beat that is under way."""
+        self._stop.set()
+        self._thread.join()
+
+    def hold(self, task: ScheduledTask) -> None:
+        """Keep up the lease of this attempt."""
+        with self._lock:
+            self._held[task.pk] = task
+
+    def drop(self, task: ScheduledTask) -> None:
+        """Let it go."""
+        with self._lock:
+            self._held.pop(task.pk, None)
+
+    def _beat(self) -> None:
+        try:
+            while not self._stop.wait(get_settings().LEASE.total_seconds() / 3):
+                with self._lock:
+                    attempts = {task.pk: task.attempt for task in self._held.values()}
+                try:
+                    extend_leases(attempts, using=self._using)
+                except DatabaseError as error:
+                    logger.warning("A heartbeat failed and is tried again: %s", error)
+        finally:
+            connections[self._using].close()
