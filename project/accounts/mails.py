@@ -1,0 +1,40 @@
+"""The mails of the trial, through Django's mail framework."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.core.mail import send_mail
+from django.utils import timezone
+from django.utils.formats import date_format
+
+if TYPE_CHECKING:
+    from project.accounts.models import User
+
+
+def send_welcome(user: User, link: str) -> None:
+    """The link to “my timeline”, the only way in."""
+    _send(user, "Welcome to Parley", f"Your trial has begun. Your timeline, and all you can do with it:\n{link}")
+
+
+def send_reminder(user: User) -> None:
+    """The trial is about to end."""
+    ends = date_format(timezone.localtime(user.trial_ends_at), "j F Y")
+    _send(user, "Your trial ends soon", f"The trial for {user.website} ends on {ends}. Configure payment to go on.")
+
+
+def send_expired(user: User) -> None:
+    """The trial has ended."""
+    _send(
+        user, "Your trial has ended", f"The chat on {user.website} is switched off. Configure payment to switch it on."
+    )
+
+
+def send_still_in_use(user: User) -> None:
+    """The script still calls."""
+    text = f"The trial is over, but {user.website} still calls the chat. Configure payment, or take the script out."
+    _send(user, "Your website still calls the chat", text)
+
+
+def _send(user: User, subject: str, text: str) -> None:
+    send_mail(subject, text, None, [user.email])

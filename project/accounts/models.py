@@ -1,0 +1,35 @@
+"""``User``: an account of the chat product."""
+
+from __future__ import annotations
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.db import models
+
+
+class UserManager(BaseUserManager["User"]):
+    """Makes accounts."""
+
+
+class User(AbstractBaseUser):
+    """
+    Someone who embeds the chat on a website. Signs up by e-mail address; a signed link, not a password, opens the account.
+
+    ``script_seen_at`` is when the chat script last called from the website.
+    """
+
+    email = models.EmailField(unique=True)
+    website = models.CharField(max_length=200)
+    is_active = models.BooleanField(default=True)
+    signed_up_at = models.DateTimeField()
+    trial_ends_at = models.DateTimeField()
+    payment_configured_at = models.DateTimeField(null=True, blank=True)
+    trial_closed_at = models.DateTimeField(null=True, blank=True)
+    script_seen_at = models.DateTimeField(null=True, blank=True)
+
+    objects = UserManager()
+
+    USERNAME_FIELD = "email"
+    EMAIL_FIELD = "email"
+
+    def __str__(self) -> str:
+        return self.email

@@ -1,0 +1,50 @@
+"""The future of an account: what its trial brings, declared once."""
+
+from __future__ import annotations
+
+from project.accounts import mails
+from project.accounts.models import User
+from timeline import Timeline, after, at, before, task
+
+
+def has_payment(user: User) -> bool:
+    """Whether the account is paid for."""
+    return user.payment_configured_at is not None
+
+
+def is_active(user: User) -> bool:
+    """Whether the account is in use."""
+    return user.is_active
+
+
+class Trial(Timeline):
+    """Remind, expire, and look whether the chat is still in use; all of it unless the customer pays or closes."""
+
+    entity = "accounts.User"
+    starts_on = ("user.created", "trial.extended")
+    exits = {"payment.configured": "paid", "trial.closed": "closed"}
+
+    @task(before("trial_ends_at", days=5), unless=has_payment, atomic=False)
+    def remind(self, user: User) -> None:
+        """Five days before the end: say that it is near."""
+        mails.send_reminder(user)
+
+    @task(at("trial_ends_at"), unless=has_payment)
+    def expire(self, user: User) -> None:
+        """At the end: make the account inactive."""
+        user.is_active = False
+        user.save(update_fields=["is_active"])
+
+    @task(after(expire), unless=is_active, atomic=False)
+    def tell_expired(self, user: User) -> None:
+        """Once it is inactive: tell the customer."""
+        mails.send_expired(user)
+
+    @task(after(expire, days=2), unless=is_active, atomic=False)
+    def check_script_usage(self, user: User) -> dict[str, bool]:
+        """Two days later: if the website still calls the chat, tell the customer again."""
+        expired_at = user.trial_ends_at
+        in_use = user.script_seen_at is not None and user.script_seen_at > expired_at
+        if in_use:
+            mails.send_still_in_use(user)
+        return {"in_use": in_use}

@@ -1,0 +1,57 @@
+"""What tests share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from project.accounts.models import User
+from tests.testapp.models import Order
+from timeline.lifecycle import FINAL, LEASED, State
+from timeline.models import ScheduledTask
+
+NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def now() -> datetime:
+    """A moment of story time: 1 March 2026, 9 o'clock UTC."""
+    return NOW
+
+
+@pytest.fixture
+def order(db: Any) -> Order:
+    """An entity with an integer key."""
+    return Order.objects.create()
+
+
+@pytest.fixture
+def user(db: Any) -> User:
+    """An account that has no run: made without an event."""
+    return User.objects.create(email="ada@example.com", website="ada.example", signed_up_at=NOW, trial_ends_at=NOW)
+
+
+@pytest.fixture
+def make_task(db: Any) -> Any:
+    """Make an ad hoc row in any state, as if it had come there: ``make_task(state=State.PENDING, …)``."""
+
+    def make(**columns: Any) -> ScheduledTask:
+        state = columns.setdefault("state", State.SCHEDULED)
+        columns.setdefault("task_key", "trial.remind")
+        columns.setdefault("nominal_at", NOW)
+        columns.setdefault("scheduled_at", columns["nominal_at"])
+        columns.setdefault("created_at", NOW)
+        columns.setdefault("max_attempts", 5)
+        if state in FINAL:
+            columns.setdefault("finished_at", NOW)
+            columns.setdefault("reason_code", "done" if state == State.COMPLETED else "operator")
+        if state in LEASED:
+            columns.setdefault("lease_expires_at", datetime(2999, 1, 1, tzinfo=UTC))
+        task = ScheduledTask(**columns)
+        task.occurrence = task.occurrence or str(task.pk)
+        task.save(force_insert=True)
+        return task
+
+    return make

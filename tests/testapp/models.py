@@ -1,0 +1,57 @@
+"""Entities with integer, UUID and string keys."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+
+
+class Order(models.Model):
+    """Integer key; anchors of both kinds; a zone and a language of its own."""
+
+    ships_at = models.DateTimeField(null=True, blank=True)
+    due_on = models.DateField(null=True, blank=True)
+    paid = models.BooleanField(default=False)
+    zone = models.CharField(max_length=50, blank=True, default="")
+    language = models.CharField(max_length=10, blank=True, default="")
+    note = models.CharField(max_length=100, blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"order {self.pk}"
+
+
+class OrderProxy(Order):
+    """A proxy: the same entities."""
+
+    class Meta:
+        proxy = True
+
+
+class Parcel(models.Model):
+    """UUID key."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    arrives_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"parcel {self.pk}"
+
+
+class Country(models.Model):
+    """String key."""
+
+    code = models.CharField(primary_key=True, max_length=20)
+    joins_on = models.DateField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return self.code
+
+
+class Effect(models.Model):
+    """What a handler did, counted where a test can see it."""
+
+    name = models.CharField(max_length=100)
+
+    def __str__(self) -> str:
+        return self.name
