@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from project.accounts import views
+
+urlpatterns = [
+    path("", views.sign_up, name="sign-up"),
+    path("my/<str:token>/", views.my_timeline, name="my-timeline"),
+    path("my/<str:token>/pay/", views.configure_payment, name="configure-payment"),
+    path("my/<str:token>/extend/", views.extend_trial, name="extend-trial"),
+    path("my/<str:token>/close/", views.close_trial, name="close-trial"),
+    path("script/<str:token>/", views.script_call, name="script-call"),
+]

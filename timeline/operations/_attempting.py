@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Model
+from django.db.models import F, Model
 
 from timeline.definition import Definition, Task, Timeline
 from timeline.exceptions import UnknownTask
 from timeline.lifecycle import COMPOSED, WAITING, ReasonCode, State, Trigger
-from timeline.models import ScheduledTask
+from timeline.models import LogEntry, ScheduledTask
 from timeline.operations._transition import Write, apply
 from timeline.registry import registry
 
@@ -68,16 +68,16 @@ def begin(task_ids: Sequence[UUID], *, token: UUID | None, worker: str, now: dat
         The attempts begun, in the order given. Not among them: tasks that are not due, claimed by somebody else, started by
         somebody else, ended, or of a key this process does not know.
     """
-    related = ("run__started_by", "cause")
+    related = ("run", "cause")
     with transaction.atomic(using=using, durable=True):
         rows = ScheduledTask.objects.using(using).select_related(*related).in_bulk(list(task_ids))
+        lost = _lost_before(rows.values(), using)
         attempts, writes = {}, []
         for task in (rows[task_id] for task_id in dict.fromkeys(task_ids) if task_id in rows):
             triggers = _triggers(task, token, now)
             found = _handler(task) if triggers else None
             if found is not None:
-                lost = task.reason_code == ReasonCode.WORKER_LOST
-                attempts[task.pk] = Attempt(task, *found, now=now, lost=lost)
+                attempts[task.pk] = Attempt(task, *found, now=now, lost=task.pk in lost)
                 writes.append(Write(task=task, triggers=triggers, worker=worker))
         started = apply(writes, now=now, using=using)
     return [attempts[task.pk] for task in started]
@@ -90,6 +90,15 @@ def _triggers(task: ScheduledTask, token: UUID | None, now: datetime) -> tuple[T
     if state in WAITING and (state, State.ACTIVE) in COMPOSED and task.scheduled_at <= now:
         return (Trigger.DUE, Trigger.START)
     return ()
+
+
+def _lost_before(tasks: Iterable[ScheduledTask], using: str) -> set[UUID]:
+    """Tasks whose last attempt was lost. Their logs tell: the rows' reasons may have become others since, by a move."""
+    again = [task.pk for task in tasks if task.attempt]
+    if not again:
+        return set()
+    ends = LogEntry.objects.using(using).filter(task__in=again, attempt=F("task__attempt"), from_state=State.ACTIVE)
+    return set(ends.filter(reason_code=ReasonCode.WORKER_LOST).values_list("task_id", flat=True))
 
 
 def _handler(task: ScheduledTask) -> tuple[Definition, Task[Any, ..., Any]] | None:

@@ -129,4 +129,4 @@ class StoryClock:
 
     def _run(self, task: ScheduledTask) -> list[ScheduledTask]:
         self.now = max(self.now, task.scheduled_at)
-        return run(task_ids=[task.pk], clock=lambda: self.now, using=self.using, worker="test")
+        return run(task_ids=[task.pk], clock=lambda: self.now, using=self.using, worker="story clock")

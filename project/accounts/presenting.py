@@ -1,0 +1,106 @@
+"""What “my timeline” shows: rows and foreseen follow-ups, in words a customer reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from django.db import DEFAULT_DB_ALIAS
+
+from project.accounts.models import User
+from timeline.lifecycle import FINAL, ReasonCode, State
+from timeline.models import ScheduledTask
+from timeline.reading.explaining import why
+from timeline.reading.foreseeing import foreseen
+
+_TITLES: Final = {
+    "trial.remind": "We remind you that the trial ends soon",
+    "trial.expire": "The trial ends; the chat is switched off",
+    "trial.tell_expired": "We tell you that the trial has ended",
+    "trial.check_script_usage": "We look whether your website still calls the chat",
+}
+
+_GUARDS: Final = {
+    "unless has_payment": "payment is configured",
+    "unless is_active": "the account is active again",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """
+    One line of the page.
+
+    Args:
+        title: What it is.
+        at: When it ended, is due, or is expected.
+        state: A state, or ``foreseen``.
+        note: Why it is so; may be empty.
+    """
+
+    title: str
+    at: datetime | None
+    state: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """
+    All of it.
+
+    Args:
+        status: One word for the account: trial, paid, inactive, closed.
+        days_left: Whole days of trial left, where that is the status.
+        ahead: What is to come, the latest first, so that now is below it.
+        past: What has ended, the latest first.
+    """
+
+    status: str
+    days_left: int
+    ahead: list[Item]
+    past: list[Item]
+
+
+def present(user: User, *, now: datetime) -> Page:
+    """Put a customer's page together."""
+    tasks = list(ScheduledTask.objects.for_entity(user).in_order())
+    ahead = [_row(task) for task in tasks if task.state not in FINAL]
+    for item in foreseen(entity=user, now=now, using=DEFAULT_DB_ALIAS):
+        note = f"Follows {item.why.replace('expire completes', 'the trial has ended')}, if it does."
+        ahead.append(Item(_title(item.task_key), item.expected_at, "foreseen", note))
+    # What is foreseen at the same moment as its predecessor comes after it.
+    ahead.sort(key=lambda item: (item.at is None, item.at or now, item.state == "foreseen"), reverse=True)
+    past = sorted((_row(task) for task in tasks if task.state in FINAL), key=lambda item: item.at or now, reverse=True)
+    return Page(_status(user), max((user.trial_ends_at - now).days, 0), ahead, past)
+
+
+def _status(user: User) -> str:
+    if user.payment_configured_at is not None:
+        return "paid"
+    if user.trial_closed_at is not None:
+        return "closed"
+    return "trial" if user.is_active else "inactive"
+
+
+def _row(task: ScheduledTask) -> Item:
+    return Item(_title(task.task_key), task.finished_at or task.scheduled_at, task.state, _note(task))
+
+
+def _note(task: ScheduledTask) -> str:
+    if task.reason_code == ReasonCode.EXIT:
+        return {"paid": "Not needed: payment is configured.", "closed": "Not needed: the trial was closed."}.get(
+            task.reason, f"Not needed: {task.reason}."
+        )
+    if task.reason_code == ReasonCode.GUARD:
+        return f"Not done: {_GUARDS.get(task.reason, task.reason)}."
+    if task.reason_code == ReasonCode.MOVED:
+        return "Moved, because the trial's end moved."
+    if task.state == State.COMPLETED and isinstance(task.result, dict):
+        return "It still calls; we told you again." if task.result.get("in_use") else "It does not call any more."
+    return why(task)
+
+
+def _title(task_key: str) -> str:
+    return _TITLES.get(task_key, task_key)

@@ -1,0 +1,137 @@
+"""The story lived: a site and a worker as processes, people who use it, and a clock that runs fast."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from datetime import datetime, timedelta
+from pathlib import Path
+from time import monotonic, sleep, time
+from urllib.error import URLError
+
+from django.conf import settings
+from rich.console import Console
+
+from project.demo.browsers import HttpBrowser, Visit
+from project.demo.clock import now
+from project.demo.people import Action, Person
+
+SHOWN = 8  # So many requests and links are printed; the rest happen quietly.
+
+
+class Interrupted(Exception):
+    """Ctrl-C, or SIGTERM."""
+
+
+def live(people: list[Person], *, port: int, seconds_per_day: float, console: Console) -> None:
+    """
+    Run the site and a worker until interrupted; leave nothing running.
+
+    Args:
+        people: Who signs up, one after the other, through the site's form over HTTP.
+        port: Of the site, on the loopback address.
+        seconds_per_day: How fast story time runs.
+        console: Where it is shown.
+    """
+    os.environ["DEMO_CLOCK"] = f"{time():.3f} {seconds_per_day:g}"
+    os.environ["DEBUG"] = "1"
+    os.environ["SECRET_KEY"] = settings.SECRET_KEY
+    before = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with ExitStack() as stack:
+            site = _process(stack, "site", "runserver", f"127.0.0.1:{port}", "--noreload")
+            worker = _process(stack, "worker", "timeline_worker")
+            base = f"http://127.0.0.1:{port}"
+            _wait_for(base, site)
+            console.print(
+                f"Site {base}  worker pid {worker.pid}  1 day = {seconds_per_day:g} s  (Ctrl-C stops all of it)\n",
+                soft_wrap=True,
+            )
+            _Crowd(people, base, console).act_until_interrupted([site, worker])
+    except Interrupted:
+        console.print("\nStopped: the site and the worker have ended.")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class _Crowd:
+    """People at the site, each at their own time."""
+
+    def __init__(self, people: list[Person], base: str, console: Console) -> None:
+        self.base = base
+        self.console = console
+        self.to_come = list(people)
+        self.agenda: list[tuple[datetime, Visit, Action]] = []
+        self.joined: list[Visit] = []
+
+    def act_until_interrupted(self, processes: list[subprocess.Popen[bytes]]) -> None:
+        """Let one person sign up each quarter of a day, and everybody do what they do."""
+        next_sign_up = now()
+        while all(process.poll() is None for process in processes):
+            if self.to_come and now() >= next_sign_up:
+                self._sign_up(self.to_come.pop(0))
+                next_sign_up = now() + timedelta(hours=6)
+            for entry in [entry for entry in self.agenda if entry[0] <= now()]:
+                self.agenda.remove(entry)
+                entry[1].do(entry[2])
+            sleep(0.05)
+        raise SystemExit("The site or the worker has ended by itself; see the files *.log in the demo's folder.")
+
+    def _sign_up(self, person: Person) -> None:
+        visit = Visit(person, HttpBrowser(self.base))
+        said = visit.sign_up()
+        at = now()
+        self.agenda += [(at + timedelta(days=day), visit, action) for day, action in person.actions]
+        self.joined.append(visit)
+        if len(self.joined) <= SHOWN:
+            self.console.print(said, style="dim", highlight=False, soft_wrap=True)
+        if len(self.joined) == min(SHOWN, len(self.joined) + len(self.to_come)):
+            self._print_links()
+
+    def _print_links(self) -> None:
+        self.console.print("\nTheir timelines; the rows move by themselves:", style="bold")
+        for visit in self.joined:
+            link = f"{self.base}{visit.home}"
+            self.console.print(f"  {link}  {visit.person.email} {visit.person.habit}", highlight=False, soft_wrap=True)
+
+
+def _process(stack: ExitStack, name: str, *command: str) -> subprocess.Popen[bytes]:
+    """Start one of the site's own commands; it ends with the stack, and its output is in ``<name>.log``."""
+    log = stack.enter_context((Path(settings.DATA_DIR) / f"{name}.log").open("wb"))
+    manage = str(settings.BASE_DIR / "manage.py")
+    # In a session of its own, so that Ctrl-C reaches this process alone, which then ends the others in order.
+    process = subprocess.Popen(  # noqa: S603 (our own command)
+        [sys.executable, manage, *command], stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+    )
+    stack.callback(_end, process)
+    return process
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def _wait_for(base: str, site: subprocess.Popen[bytes]) -> None:
+    give_up = monotonic() + 30
+    while monotonic() < give_up and site.poll() is None:
+        try:
+            if HttpBrowser(base).get("/").status == 200:
+                return
+        except (URLError, OSError):
+            sleep(0.1)
+    raise SystemExit(
+        f"The site did not come up at {base}; is the port taken? Try another with --port, and see site.log."
+    )
+
+
+def _interrupt(*_signal: object) -> None:
+    raise Interrupted

@@ -1,0 +1,48 @@
+"""Who signs up in the demo, and what each does on which day of the trial."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Action = Literal["pay", "extend", "close", "call"]
+
+# What people do: day after sign-up → action. "call" is the chat script on their website.
+_HABITS: Final[tuple[tuple[str, tuple[tuple[float, Action], ...]], ...]] = (
+    ("never pays, and the script stays in", ((5, "call"), (31, "call"))),
+    ("pays on day 3", ((3, "pay"),)),
+    ("pays on day 27, after the reminder", ((27, "pay"),)),
+    ("closes the trial on day 12", ((12, "close"),)),
+    ("extends on day 20, then never pays", ((20, "extend"),)),
+    ("never pays, and takes the script out", ((4, "call"),)),
+    ("pays on day 31, when the trial is over", ((31, "pay"),)),
+    ("extends on day 20 and pays on day 36", ((20, "extend"), (36, "pay"))),
+)
+
+_NAMES: Final = ("ada", "ben", "cleo", "dan", "eva", "finn", "gia", "hugo", "ines", "jon", "kira", "leo", "mia", "noah")
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """
+    Someone who signs up.
+
+    Args:
+        email, website: What they type into the form.
+        habit: What they do, in words.
+        actions: Day after sign-up → what they do then.
+    """
+
+    email: str
+    website: str
+    habit: str
+    actions: tuple[tuple[float, Action], ...]
+
+
+def people(count: int) -> Iterator[Person]:
+    """Make so many people; the first few show every habit."""
+    for number in range(count):
+        name = _NAMES[number % len(_NAMES)] + ("" if number < len(_NAMES) else str(number // len(_NAMES) + 1))
+        habit, actions = _HABITS[number % len(_HABITS)]
+        yield Person(f"{name}@example.com", f"{name}.example.com", habit, actions)

@@ -1,0 +1,103 @@
+"""The commands people type."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests.testapp.models import Parcel
+from timeline import Timeline, task
+from timeline.models import LogEntry, ScheduledTask, TimelineRun
+from timeline.shortcuts import emit, leave, schedule
+from timeline.testing import only_timelines
+
+
+class Post(Timeline):
+    """About parcels."""
+
+    entity = "testapp.Parcel"
+
+    @task()
+    def deliver(self, parcel: Parcel) -> None: ...
+
+
+@pytest.fixture
+def account(user, clock):
+    """An account on trial since now."""
+    user.trial_ends_at = clock.now + timedelta(days=30)
+    user.save()
+    emit("user.created", user)
+    return user
+
+
+class TestTimelineExplain:
+    def test_shows_the_timeline_and_explains_each_task(self, account, capsys):
+        call_command("timeline_explain", "accounts.user", str(account.pk))
+
+        shown = capsys.readouterr().out
+        assert "○" in shown
+        assert "┄" in shown
+        assert "trial.check_script_usage" in shown
+        assert f"trial.remind for accounts.user {account.pk} belongs to the run of trial" in shown
+        assert "5 days before trial_ends_at" in shown
+
+    def test_can_be_kept_to_one_kind_of_task(self, account, capsys):
+        call_command("timeline_explain", "accounts.User", str(account.pk), "--task", "trial.expire")
+
+        shown = capsys.readouterr().out
+        assert "trial.expire for accounts.user" in shown
+        assert "trial.remind for accounts.user" not in shown
+
+    @pytest.mark.parametrize(
+        ("label", "key", "said"),
+        [
+            ("accounts.nobody", "1", "is no installed model"),
+            ("accounts", "1", "is no installed model"),
+            ("accounts.user", "x", "is no primary key"),
+            ("accounts.user", "4711", "has no tasks"),
+        ],
+    )
+    def test_says_what_is_wrong_with_the_entity(self, db, label, key, said):
+        with pytest.raises(CommandError, match=said):
+            call_command("timeline_explain", label, key)
+
+    def test_takes_a_uuid_key_in_any_form(self, clock, capsys):
+        parcel = Parcel.objects.create()
+        with only_timelines(Post):
+            schedule("post.deliver", parcel, at=clock.now)
+
+            call_command("timeline_explain", "testapp.parcel", parcel.pk.hex)
+
+        assert "post.deliver" in capsys.readouterr().out
+
+
+class TestTimelinePrune:
+    def test_deletes_what_ended_long_ago_and_archives_it(self, account, clock, tmp_path, capsys):
+        leave("trial", account, reason="gone")
+        clock.advance(days=31)
+        archive = tmp_path / "archive.jsonl"
+
+        call_command("timeline_prune", "--days", "30", "--archive", str(archive))
+
+        assert "Deleted 1 runs, 2 tasks and 2 log entries." in capsys.readouterr().out
+        kept = [json.loads(line)["model"] for line in archive.read_text().splitlines()]
+        assert sorted(kept) == sorted(
+            ["timeline.timelinerun", *["timeline.scheduledtask"] * 2, *["timeline.logentry"] * 2]
+        )
+        assert not TimelineRun.objects.exists()
+        assert not ScheduledTask.objects.exists()
+        assert not LogEntry.objects.exists()
+
+    def test_keeps_what_is_open_or_young(self, account, clock):
+        clock.advance(days=20)
+
+        call_command("timeline_prune", "--days", "1")
+
+        assert ScheduledTask.objects.count() == 2
+
+    def test_refuses_to_delete_everything(self, db):
+        with pytest.raises(CommandError, match="at least 1"):
+            call_command("timeline_prune", "--days", "0")

@@ -1,0 +1,192 @@
+"""The site's pages: who may see what, and what each form does."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.core import mail
+from django.test import Client
+from django.utils import timezone
+
+from project.accounts.links import script_token, timeline_token
+from project.accounts.models import User
+from project.accounts.timelines import Trial
+from timeline.models import Event, ScheduledTask
+from timeline.testing import expect
+
+
+@pytest.fixture
+def home(client, clock):
+    """Path of the timeline of someone who has just signed up through the form."""
+    return client.post("/", {"email": "Ada@Example.com", "website": "ada.example.com"}).headers["Location"]
+
+
+@pytest.fixture
+def account(home):
+    """Whose it is."""
+    return User.objects.get()
+
+
+class TestSignUp:
+    def test_shows_the_form(self, client, db):
+        page = client.get("/")
+
+        assert page.status_code == 200
+        assert b"Start the trial" in page.content
+
+    def test_opens_an_account_with_a_future(self, account, home, client):
+        assert (account.email, account.website) == ("ada@example.com", "ada.example.com")
+        assert account.trial_ends_at - account.signed_up_at == timedelta(days=30)
+        expect(account).open("remind", "expire")
+        assert client.get(home).status_code == 200
+        assert not account.has_usable_password()
+
+    def test_mails_the_link(self, home, account):
+        [message] = mail.outbox
+
+        assert message.to == ["ada@example.com"]
+        assert home in message.body
+
+    @pytest.mark.parametrize(
+        ("data", "said"),
+        [
+            ({"email": "", "website": "a.example"}, "This field is required"),
+            ({"email": "no address", "website": "a.example"}, "Enter a valid email address"),
+            ({"email": "a@example.com", "website": "no site"}, "Enter a valid URL"),
+        ],
+    )
+    def test_says_what_is_wrong_and_opens_nothing(self, client, db, data, said):
+        page = client.post("/", data)
+
+        assert page.status_code == 400
+        assert said in page.content.decode()
+        assert not User.objects.exists()
+        assert not Event.objects.exists()
+
+    def test_shows_the_link_of_an_existing_account_to_nobody_but_its_owner(self, home, account):
+        mail.outbox.clear()
+
+        page = Client().post("/", {"email": "ada@example.com", "website": "other.example"})
+
+        assert page.status_code == 400
+        assert home not in page.content.decode()
+        assert [message.to for message in mail.outbox] == [["ada@example.com"]]
+        assert User.objects.count() == 1
+
+    def test_refuses_a_form_that_is_not_its_own(self, db):
+        page = Client(enforce_csrf_checks=True).post("/", {"email": "a@example.com", "website": "a.example"})
+
+        assert page.status_code == 403
+        assert not User.objects.exists()
+
+
+class TestMyTimeline:
+    def test_shows_what_is_upcoming_foreseen_and_past(self, home, client, clock):
+        clock.advance(days=26)
+
+        page = client.get(home).content.decode()
+
+        assert "We remind you that the trial ends soon" in page
+        assert page.index("foreseen") < page.index("scheduled") < page.index("Now") < page.index("completed")
+
+    def test_shows_why_something_is_not_to_be(self, home, client, clock):
+        client.post(f"{home}pay/")
+
+        page = client.get(home).content.decode()
+
+        assert page.count("Not needed: payment is configured.") == 2
+        assert "Configure payment" not in page
+
+    def test_gives_the_part_that_changes_alone(self, home, client):
+        part = client.get(home, {"part": ""}).content.decode()
+
+        assert "<html" not in part
+        assert "We remind you" in part
+
+    @pytest.mark.parametrize("token", ["1", "1:x", "", "2:abc", "../1"])
+    def test_opens_for_no_link_but_a_signed_one(self, client, account, token):
+        assert client.get(f"/my/{token}/").status_code == 404
+
+    def test_does_not_open_with_the_token_of_the_script(self, client, account):
+        assert client.get(f"/my/{script_token(account)}/").status_code == 404
+
+    def test_shows_nothing_of_others(self, home, client, clock):
+        client.post("/", {"email": "ben@example.com", "website": "ben.example.com"})
+
+        page = client.get(home).content.decode()
+
+        assert "ben" not in page
+
+    def test_changes_nothing_on_get(self, home, client, account):
+        for action in ("pay", "extend", "close"):
+            assert client.get(f"{home}{action}/").status_code == 405
+
+        account.refresh_from_db()
+        assert (account.payment_configured_at, account.trial_closed_at) == (None, None)
+
+    def test_escapes_what_people_type(self, client, clock):
+        user = User.objects.create(
+            email="x@example.com", website="<b>x</b>", signed_up_at=clock.now, trial_ends_at=clock.now
+        )
+
+        page = client.get(f"/my/{timeline_token(user)}/").content.decode()
+
+        assert "<b>x" not in page
+        assert "&lt;b&gt;x" in page
+
+
+class TestActions:
+    def test_pay_activates_and_ends_the_trial(self, home, client, account, clock):
+        clock.advance(days=31)
+        client.post(f"{home}pay/")
+
+        account.refresh_from_db()
+        assert account.is_active
+        expect(account).open().cancelled("check_script_usage", reason="paid")
+
+    def test_extend_moves_the_date(self, home, client, account):
+        before = account.trial_ends_at
+
+        client.post(f"{home}extend/")
+
+        account.refresh_from_db()
+        assert account.trial_ends_at - before == timedelta(days=14)
+        expect(account).scheduled("expire", at=account.trial_ends_at)
+
+    @pytest.mark.parametrize("action", ["pay", "extend", "close"])
+    def test_do_nothing_once_the_trial_was_closed(self, home, client, account, action):
+        client.post(f"{home}close/")
+        events = Event.objects.count()
+
+        client.post(f"{home}{action}/")
+
+        assert Event.objects.count() == events
+        expect(account).open()
+
+
+class TestScriptCall:
+    def test_is_noted(self, client, account, clock):
+        answer = Client(enforce_csrf_checks=True).post(f"/script/{script_token(account)}/")
+
+        account.refresh_from_db()
+        assert answer.status_code == 204
+        assert account.script_seen_at == clock.now
+
+    def test_of_a_stranger_is_refused(self, client, account):
+        assert client.post("/script/1:wrong/").status_code == 404
+        assert client.post(f"/script/{timeline_token(account)}/").status_code == 404
+
+    def test_must_be_a_post(self, client, account):
+        assert client.get(f"/script/{script_token(account)}/").status_code == 405
+
+
+class TestHandlersOnTheirOwn:
+    def test_can_be_called_in_a_unit_test(self, db):
+        now = timezone.now()
+        user = User.objects.create(email="a@example.com", website="a", signed_up_at=now, trial_ends_at=now)
+
+        result = Trial().check_script_usage(user)
+
+        assert result == {"in_use": False}
+        assert not ScheduledTask.objects.exists()

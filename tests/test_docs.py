@@ -1,0 +1,136 @@
+"""README and docs are true: their examples run, their commands exist, their tables are the code's."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import fields
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.core.management import call_command, get_commands
+from django.test import TestCase
+
+from project.accounts.models import User
+from tests.testapp.models import Order
+from timeline import Timeline
+from timeline.conf import Settings
+from timeline.lifecycle import TRANSITIONS, ReasonCode, State, Trigger
+from timeline.registry import registry
+from timeline.shortcuts import emit
+from timeline.testing import only_timelines
+
+ROOT = Path(settings.BASE_DIR)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LIVING_COMMANDS = {"timeline_worker"}  # They do not end by themselves; tests/worker and tests/stories run them.
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a page, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+
+
+def commands() -> list[tuple[str, str]]:
+    """Each command line of each page."""
+    return [
+        (page.name, line.removeprefix("$ "))
+        for page in PAGES
+        for block in blocks(page, "console")
+        for line in block.splitlines()
+        if line.startswith("$ ")
+    ]
+
+
+class TestExamples:
+    @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+    def test_run_as_they_stand_one_after_the_other(self, page, clock, capsys, request):
+        now = clock.now
+        names = {
+            "User": User,
+            "Order": Order,
+            "now": now,
+            "timedelta": timedelta,
+            "in_thirty_days": now + timedelta(days=30),
+            "in_sixty_days": now + timedelta(days=60),
+        }
+
+        with only_timelines():
+            for block in blocks(page, "python"):
+                exec(compile(block, str(page), "exec"), names)  # noqa: S102
+                for value in list(names.values()):
+                    if isinstance(value, type) and issubclass(value, Timeline) and value is not Timeline:
+                        registry.register(value)
+            ran = self.run_tests_among(names, clock, request)
+
+        assert names["now"] == now
+        assert ran == (page.name == "testing.md")
+
+    def run_tests_among(self, names, clock, request):
+        """Run the tests that a page shows."""
+        ran = False
+        for name, value in list(names.items()):
+            if name.startswith("test_"):
+                value(clock, Order.objects.create())
+                ran = True
+            elif isinstance(value, type) and issubclass(value, TestCase) and value is not TestCase:
+                for test in [attribute for attribute in vars(value) if attribute.startswith("test_")]:
+                    case = value(test)
+                    case.setUp()
+                    getattr(case, test)()
+                    case.doCleanups()
+        return ran
+
+
+class TestCommands:
+    @pytest.mark.parametrize(("page", "line"), commands())
+    def test_work(self, page, line, clock, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        user = User.objects.create(pk=1, email="a@example.com", signed_up_at=clock.now, trial_ends_at=clock.now)
+        emit("user.created", user)
+        words = shlex.split(line)
+
+        if words[0] == "make":
+            makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+            assert re.search(rf"^{words[1]}:", makefile, re.MULTILINE)
+        else:
+            assert words[:2] == ["python", "manage.py"]
+            assert words[2] in get_commands()
+            if words[2] not in LIVING_COMMANDS:
+                call_command(*words[2:], verbosity=0)
+
+
+class TestTables:
+    def test_lifecycle_is_the_codes(self):
+        text = (ROOT / "docs" / "lifecycle.md").read_text(encoding="utf-8")
+        shown = re.findall(r"^\| `(\w+)` \| ([\w, ]+) \| (\w+) \|$", text, re.MULTILINE)
+
+        expected = [
+            (
+                trigger.value,
+                ", ".join(sorted(source.value for source, moved_by in TRANSITIONS if moved_by == trigger)),
+                next(target.value for (_source, moved_by), target in TRANSITIONS.items() if moved_by == trigger),
+            )
+            for trigger in Trigger
+        ]
+        assert shown == expected
+
+    def test_states_and_reasons_are_all_there(self):
+        text = (ROOT / "docs" / "lifecycle.md").read_text(encoding="utf-8")
+
+        assert set(re.findall(r"^\| (\w+) \| [a-z]", text, re.MULTILINE)) >= {state.value for state in State}
+        assert set(re.findall(r"^\| `(\w+)` \| ", text, re.MULTILINE)) >= {code.value for code in ReasonCode}
+
+    def test_settings_are_all_there(self):
+        text = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+
+        assert re.findall(r"^\| `([A-Z_]+)` \|", text, re.MULTILINE) == [field.name for field in fields(Settings)]
+
+
+class TestLinks:
+    @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+    def test_lead_to_files_that_are_there(self, page):
+        targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
+
+        assert [target for target in targets if not (page.parent / target).exists()] == []

@@ -1,0 +1,33 @@
+"""Timelines that worker processes of the tests run; the folder to talk through comes from the environment."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from tests.testapp.models import Effect, Order
+from timeline import Timeline, task
+
+
+class CrashCase(Timeline):
+    """Writes an effect, says that it was entered, and waits for leave to go on."""
+
+    entity = "testapp.Order"
+
+    @task()
+    def atomic_write(self, order: Order) -> dict[str, bool]:
+        return self.write_and_wait()
+
+    @task(atomic=False)
+    def plain_write(self, order: Order) -> dict[str, bool]:
+        return self.write_and_wait()
+
+    def write_and_wait(self) -> dict[str, bool]:
+        folder = Path(os.environ["TEST_FOLDER"])
+        Effect.objects.create(name=self.task.task_key)
+        (folder / "entered").touch()
+        give_up = time.monotonic() + 30
+        while not (folder / "go").exists() and time.monotonic() < give_up:
+            time.sleep(0.02)
+        return {"lost": self.lost}

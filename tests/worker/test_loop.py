@@ -1,0 +1,167 @@
+"""The worker: what it runs, when it sleeps, and how it stops."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+
+import pytest
+from django.db import OperationalError, connection
+from django.utils import timezone
+
+from tests.testapp.models import Effect, Order
+from timeline import Timeline, task
+from timeline.clocks import MachineTime, story_now
+from timeline.lifecycle import State
+from timeline.models import ScheduledTask
+from timeline.operations import staging
+from timeline.shortcuts import schedule
+from timeline.testing import only_timelines
+from timeline.worker import Worker
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Jobs(Timeline):
+    """Leaves a trace of each run."""
+
+    entity = "testapp.Order"
+
+    @task(atomic=False)
+    def first(self, order: Order) -> bool:
+        Effect.objects.create(name="first")
+        return connection.in_atomic_block
+
+    @task(priority=-1)
+    def urgent(self, order: Order) -> bool:
+        Effect.objects.create(name="urgent")
+        return connection.in_atomic_block
+
+
+@pytest.fixture(autouse=True)
+def _jobs():
+    with only_timelines(Jobs):
+        yield
+
+
+def just_now():
+    return timezone.now() - timedelta(seconds=1)
+
+
+def effects():
+    return list(Effect.objects.order_by("pk").values_list("name", flat=True))
+
+
+class TestPoll:
+    def test_runs_what_is_due_by_priority(self, order):
+        schedule("jobs.first", order, at=just_now())
+        schedule("jobs.urgent", order, at=just_now())
+
+        taken = Worker("default", "w").poll()
+
+        assert taken == 2
+        assert effects() == ["urgent", "first"]
+        assert set(ScheduledTask.objects.values_list("state", "worker")) == {("completed", "w")}
+
+    def test_leaves_what_is_not_due(self, order):
+        schedule("jobs.first", order, at=timezone.now() + timedelta(hours=1))
+
+        taken = Worker("default").poll()
+
+        assert (taken, effects()) == (0, [])
+        assert ScheduledTask.objects.get().state == "scheduled"
+
+    def test_leaves_keys_it_does_not_know(self, order, make_task):
+        row = make_task(task_key="elsewhere.work", state=State.AVAILABLE)
+
+        taken = Worker("default").poll()
+
+        row.refresh_from_db()
+        assert (taken, row.state, row.attempt) == (0, "available", 0)
+
+    def test_enters_plain_handlers_outside_and_atomic_ones_inside_a_transaction(self, order):
+        schedule("jobs.first", order, at=just_now())
+        schedule("jobs.urgent", order, at=just_now())
+
+        Worker("default").poll()
+
+        assert ScheduledTask.objects.get(task_key="jobs.first").result is False
+        assert ScheduledTask.objects.get(task_key="jobs.urgent").result is True
+
+    def test_rescues_what_a_dead_worker_held(self, order):
+        row = schedule("jobs.first", order, at=just_now()).task
+        staging.stage(now=story_now("default"), using="default")
+        ScheduledTask.objects.update(state="active", attempt=1, lease_expires_at=MachineTime(timedelta(seconds=-1)))
+
+        Worker("default").poll()
+
+        row.refresh_from_db()
+        assert (row.state, row.attempt, row.lost) == ("completed", 2, 0)
+
+    def test_enters_no_handler_once_told_to_stop(self, order):
+        schedule("jobs.first", order, at=just_now())
+        worker = Worker("default")
+
+        worker.stop()
+        worker.poll()
+
+        assert effects() == []
+        assert ScheduledTask.objects.get().state == "available"
+
+
+class TestPause:
+    def test_is_until_the_next_due_row(self, order):
+        now = story_now("default")
+        schedule("jobs.first", order, at=now + timedelta(milliseconds=400))
+
+        pause = Worker("default").pause(now)
+
+        assert pause == timedelta(milliseconds=400)
+
+    def test_is_one_poll_interval_at_most(self, order, settings):
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(seconds=7)}
+        now = story_now("default")
+        schedule("jobs.first", order, at=now + timedelta(days=1))
+
+        pause = Worker("default").pause(now)
+
+        assert pause == timedelta(seconds=7)
+
+    def test_is_one_poll_interval_when_there_is_nothing(self, settings):
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(seconds=7)}
+
+        assert Worker("default").pause(story_now("default")) == timedelta(seconds=7)
+
+
+class TestWork:
+    def test_runs_until_told_to_stop(self, order, settings):
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(milliseconds=20)}
+        schedule("jobs.first", order, at=just_now())
+        schedule("jobs.urgent", order, at=timezone.now() + timedelta(milliseconds=100))
+        worker = Worker("default")
+        threading.Timer(0.6, worker.stop).start()
+
+        worker.work()
+
+        assert (worker.ran, effects()) == (2, ["first", "urgent"])
+
+    def test_goes_on_when_the_database_fails_once(self, order, settings, caplog, monkeypatch):
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(milliseconds=20)}
+        schedule("jobs.first", order, at=just_now())
+
+        class Shaken(Worker):
+            failed = False
+
+            def poll(self) -> int:
+                if not self.failed:
+                    self.failed = True
+                    raise OperationalError("the server has gone away")
+                return super().poll()
+
+        worker = Shaken("default")
+        threading.Timer(0.5, worker.stop).start()
+
+        worker.work()
+
+        assert effects() == ["first"]
+        assert "the server has gone away" in caplog.text
