@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 from django.db.models import DateTimeField, Func
 from django.utils.module_loading import import_string
@@ -46,7 +47,9 @@ def story_now(using: str) -> datetime:
         return _override()
     if (path := get_settings().CLOCK) is not None:
         clock: Callable[[], datetime] = import_string(path)
-        return clock()
+        if (told := clock()).utcoffset() is None:
+            raise ImproperlyConfigured(f"TIMELINE['CLOCK'] {path} tells a time without a zone. Return an aware one.")
+        return told.astimezone(UTC)
     connection = connections[using]
     with connection.cursor() as cursor:
         cursor.execute(_STORY_SQL[connection.vendor])

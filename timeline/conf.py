@@ -55,6 +55,8 @@ def get_settings() -> Settings:
         ImproperlyConfigured: for an unknown name or a value of the wrong kind.
     """
     given: dict[str, Any] = getattr(settings, "TIMELINE", {})
+    if not isinstance(given, dict):
+        raise ImproperlyConfigured(f"TIMELINE is {given!r}. Make it a dict.")
     for name, value in given.items():
         _check(name, value)
     return Settings(**given)

@@ -146,6 +146,6 @@ def target(state: State, *triggers: Trigger, task: object = "") -> State:
         if (end, trigger) not in TRANSITIONS:
             raise TransitionNotAllowed(end.value, trigger.value, _REMEDIES[end], task)
         end = TRANSITIONS[end, trigger]
-    if len(triggers) > 1 and (state, end) not in COMPOSED:
+    if len(triggers) > 2 or (len(triggers) == 2 and (state, end) not in COMPOSED):
         raise TransitionNotAllowed(state.value, " + ".join(triggers), "Make one move at a time.", task)
     return end

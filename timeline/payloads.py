@@ -25,7 +25,10 @@ def check_json(field: str, value: object) -> None:
         PayloadTooLarge: if its JSON is over 64 KiB.
     """
     _check(field, value, "", 0)
-    size = len(json.dumps(value, ensure_ascii=False).encode())
+    try:
+        size = len(json.dumps(value, ensure_ascii=False).encode())
+    except ValueError:
+        raise NotPlainJSON(field, "has a whole number of more digits than Python writes.") from None
     if size > MAX_BYTES:
         raise PayloadTooLarge(field, size, MAX_BYTES)
 

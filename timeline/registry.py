@@ -31,7 +31,9 @@ class Registry:
         Raises:
             DefinitionError: if the name is taken, or the entity's model does not bear the definition out.
         """
-        definition = cls.definition
+        definition = vars(cls).get("definition")
+        if not isinstance(definition, Definition):
+            raise DefinitionError(cls.__name__, "is abstract.", "Register the classes that inherit from it.")
         known = self._definitions.get(definition.name)
         if known is not None and known.cls is not cls:
             problem = f"has the name {definition.name!r}, as {known.cls.__module__}.{known.cls.__name__} has."

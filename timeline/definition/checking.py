@@ -4,29 +4,52 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from django.core.exceptions import FieldDoesNotExist, FieldError
+from django.core.exceptions import FieldDoesNotExist, FieldError, ValidationError
 from django.db.models import DateField, Model, Q
 
+from timeline.definition.context import RESERVED
 from timeline.definition.handlers import Task
 from timeline.definition.retrying import Retry
 from timeline.definition.starts import Created
 from timeline.exceptions import DefinitionError
 
 if TYPE_CHECKING:
-    from timeline.definition.timelines import Definition
+    from timeline.definition.timelines import Definition, Timeline
 
     Problem = tuple[str, str]
 
 MAX_NAME: Final = 50
 MAX_EVENT: Final = 100
+MAX_EXPIRES: Final = timedelta(days=36525)
 FINISHED: Final = "finished"  # The end reason of a run that nothing is left of; so no exit may be called that.
+
+# What a class is asked for, so no task may be called that.
+OPTIONS: Final = frozenset({"entity", "name", "starts_on", "exits", "time_zone", "language", "definition"})
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 _LABEL: Final = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*\Z")
+
+
+def check_names(cls: type[Timeline], declaring: Iterable[type]) -> None:
+    """
+    Check that no name which means something to ``Timeline`` is given another meaning.
+
+    Args:
+        cls: The timeline.
+        declaring: Itself and the classes it inherits from, up to ``Timeline``.
+
+    Raises:
+        DefinitionError: for the first mistake found.
+    """
+    for home in declaring:
+        for name, value in vars(home).items():
+            for problem, remedy in _name_problems(name, value, own=home is cls):
+                raise DefinitionError(cls.__name__, problem, remedy, name)
 
 
 def check_shape(definition: Definition) -> None:
@@ -60,9 +83,20 @@ def check_model(definition: Definition, model: type[Model]) -> None:
             raise DefinitionError(cls.__name__, problem, remedy, name)
 
 
+def _name_problems(name: str, value: object, *, own: bool) -> Iterator[Problem]:
+    if name in RESERVED:
+        yield "is the name of what a handler reads from self.", f"Use another than {', '.join(sorted(RESERVED))}."
+    elif (name in OPTIONS and isinstance(value, Task)) or (name == "definition" and own):
+        yield "is the name of an option of the class.", f"Use another than {', '.join(sorted(OPTIONS))}."
+    elif isinstance(getattr(value, "__func__", getattr(value, "fget", None)), Task):
+        yield "has another descriptor around @task(…).", "Put @task directly above a plain def."
+    elif isinstance(value, partial) and value.func is Task:
+        yield "is decorated without parentheses.", "Write @task(…), or @task() without a schedule."
+
+
 def _class_problems(definition: Definition) -> Iterator[Problem]:
     cls = definition.cls
-    if not _NAME.match(definition.name) or len(definition.name) > MAX_NAME:
+    if not _is_name(definition.name):
         yield f"has the name {definition.name!r}.", f"Use lower-case letters, digits and _, {MAX_NAME} at most."
     if cls.entity is not None and not (isinstance(cls.entity, str) and _LABEL.match(cls.entity)):
         yield f"has entity = {cls.entity!r}.", 'Name the model as text, "app.Model", or None for a system timeline.'
@@ -71,7 +105,10 @@ def _class_problems(definition: Definition) -> Iterator[Problem]:
     yield from _start_problems(definition)
     yield from _exit_problems(definition.exits)
     for option in ("time_zone", "language"):
-        if getattr(cls, option) and not definition.label:
+        field_name = getattr(cls, option)
+        if field_name and not isinstance(field_name, str):
+            yield f"has {option} = {field_name!r}.", "Name a field of the entity, as text."
+        elif field_name and not definition.label:
             yield f"has {option}, but no entity to read it from.", f"Remove {option}, or name the entity."
 
 
@@ -95,12 +132,16 @@ def _exit_problems(exits: object) -> Iterator[Problem]:
             yield f"calls an exit {exit_name!r}.", f"Use text of 1 to {MAX_NAME} characters, other than {FINISHED!r}."
 
 
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and len(name) <= MAX_NAME and _NAME.match(name) is not None
+
+
 def _is_event_name(name: object) -> bool:
     return isinstance(name, str) and 0 < len(name) <= MAX_EVENT and not re.search(r"\s", name)
 
 
 def _task_problems(definition: Definition, name: str, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
-    if not _NAME.match(name) or len(name) > MAX_NAME:
+    if not _is_name(name):
         yield "is no name for a task.", f"Use lower-case letters, digits and _, {MAX_NAME} at most."
     if name != declared.name:
         yield f"is the task {declared.name!r} under another name.", "Keep the name of the method."
@@ -144,6 +185,10 @@ def _predecessor_problems(definition: Definition, declared: Task[Any, ..., Any])
         if name not in definition.tasks:
             yield f"follows {name!r}, which is not a task of this timeline.", "Follow a task of the same class."
             return
+        named = following.when.predecessor
+        if isinstance(named, Task) and not any(vars(home).get(name) is named for home in definition.cls.__mro__):
+            yield f"follows the {name!r} of another timeline.", "Follow a task of the same class."
+            return
         if name in seen:
             yield f"follows itself by way of {name!r}.", "Let the first of them count from the start or from a field."
             return
@@ -165,8 +210,9 @@ def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> I
         yield from options.retry.problems()
     else:
         yield f"has retry = {options.retry!r}.", "Use Retry(…)."
-    if options.expires is not None and not (isinstance(options.expires, timedelta) and options.expires > timedelta(0)):
-        yield f"has expires = {options.expires!r}.", "Use a positive timedelta."
+    expires = options.expires
+    if expires is not None and not (isinstance(expires, timedelta) and timedelta(0) < expires <= MAX_EXPIRES):
+        yield f"has expires = {expires!r}.", "Use a positive timedelta, a hundred years at most."
     if type(options.priority) is not int or not -(2**15) <= options.priority < 2**15:
         yield f"has priority = {options.priority!r}.", "Use a whole number from -32768 to 32767."
     if not isinstance(options.queue, str) or not 0 < len(options.queue) <= MAX_NAME:
@@ -185,7 +231,7 @@ def _model_problems(model: type[Model], label: str, declared: Task[Any, ..., Any
         if isinstance(guard, Q):
             try:
                 model._base_manager.filter(guard)
-            except (FieldError, ValueError, TypeError) as error:
+            except (FieldError, ValidationError, ValueError, TypeError) as error:
                 yield f"has a Q as {option} that does not fit {label} ({error}).", "Use fields of the entity."
 
 

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from django.db.models import Q
@@ -145,7 +146,8 @@ def task(
         unless: The same the other way round.
         atomic: Whether handler, follow-ups and outcome share one transaction. False for handlers that call the outside.
         retry: How it is tried again; left out: ``Retry()``.
-        expires: How long after its nominal time it is too late to run (then cancelled, ``expired``). None: never.
+        expires: How long after its nominal time it is too late to run (then cancelled, ``expired``); a hundred years at
+            most. None: never.
         priority: Smaller runs first among what is due; -32,768 to 32,767.
         queue: Name of the queue it is for.
     """
@@ -159,8 +161,4 @@ def task(
         priority=priority,
         queue=queue,
     )
-
-    def decorate(method: Callable[..., Any]) -> Task[Any, ..., Any]:
-        return Task(method, options)
-
-    return decorate
+    return partial(Task, options=options)

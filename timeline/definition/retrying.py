@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
+
+_LONGEST: Final = timedelta(days=3653)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,8 +18,8 @@ class Retry:
     Args:
         max_attempts: Budget of handler errors; the last of them discards the task. None: ``TIMELINE["MAX_ATTEMPTS"]``.
         base: Delay after the first failure.
-        factor: Each further delay is this many times the one before.
-        cap: No delay is longer, jitter included.
+        factor: Each further delay is this many times the one before; 1 to 1000.
+        cap: No delay is longer, jitter included; ten years at most.
         jitter: Each delay is lengthened at random by up to this share of it, 0 to 1, so that what failed together
             does not come back together.
     """
@@ -41,10 +44,16 @@ class Retry:
     def problems(self) -> list[tuple[str, str]]:
         """List what is wrong with it, as (problem, remedy)."""
         found = []
-        if self.max_attempts is not None and (type(self.max_attempts) is not int or self.max_attempts < 1):
-            found.append((f"retry has max_attempts={self.max_attempts!r}.", "Give a whole number, at least 1."))
-        if self.base <= timedelta(0) or self.cap < self.base:
-            found.append(("retry has no positive base, or a cap below it.", "Give 0 < base <= cap."))
-        if self.factor < 1 or not 0 <= self.jitter <= 1:
-            found.append(("retry has a factor below 1 or a jitter outside 0 to 1.", "Give factor >= 1, jitter 0 to 1."))
+        if self.max_attempts is not None and (type(self.max_attempts) is not int or not 1 <= self.max_attempts < 2**31):
+            found.append(
+                (f"retry has max_attempts={self.max_attempts!r}.", "Give a whole number from 1 to 2,147,483,647.")
+            )
+        delays = isinstance(self.base, timedelta) and isinstance(self.cap, timedelta)
+        if not delays or not timedelta(0) < self.base <= self.cap <= _LONGEST:
+            remedy = "Give timedeltas, 0 < base <= cap <= ten years."
+            found.append(("retry has no positive base, or a cap below it or too long.", remedy))
+        numbers = isinstance(self.factor, int | float) and isinstance(self.jitter, int | float)
+        if not numbers or not (1 <= self.factor <= 1000 and 0 <= self.jitter <= 1):
+            remedy = "Give factor 1 to 1000, jitter 0 to 1."
+            found.append(("retry has a factor outside 1 to 1000 or a jitter outside 0 to 1.", remedy))
         return found

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from timeline.definition.checking import check_shape
+from timeline.definition.checking import check_names, check_shape
 from timeline.definition.context import RESERVED
 from timeline.definition.handlers import Task
 from timeline.definition.starts import Created
@@ -79,6 +79,7 @@ class Timeline:
 
     def __init_subclass__(cls, *, abstract: bool = False, **extra: Any) -> None:
         super().__init_subclass__(**extra)
+        check_names(cls, cls.__mro__[: cls.__mro__.index(Timeline)])
         if abstract:
             return
         starts_on = cls.starts_on

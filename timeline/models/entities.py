@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.apps import apps
-from django.db import models
+from django.core.exceptions import ValidationError
+from django.db import connections, models
 from django.db.models import Q
 
 from timeline.exceptions import WrongEntity
+from timeline.models.statements import statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +40,7 @@ def ref_of(entity: models.Model | EntityRef | None) -> EntityRef:
     Name an entity.
 
     Raises:
-        WrongEntity: if it has no primary key yet, or a longer one than rows hold.
+        WrongEntity: if it has no primary key yet, one of the wrong kind, or a longer one than rows hold.
     """
     if entity is None:
         return NO_ENTITY
@@ -49,9 +52,13 @@ def ref_of(entity: models.Model | EntityRef | None) -> EntityRef:
         raise WrongEntity(f"this {entity._meta.label} has no primary key yet.", "Save it first.")
     concrete = entity._meta.concrete_model
     label = (concrete or type(entity))._meta.label_lower
-    if not 0 < len(str(entity.pk)) <= MAX_ID or len(label) > MAX_LABEL:
-        raise WrongEntity(f"the key of {label} {entity.pk!s:.20} is empty or over {MAX_ID} characters.", "Shorten it.")
-    return EntityRef(label, str(entity.pk))
+    try:
+        key = str(entity._meta.pk.to_python(entity.pk))  # As it is read, though it may have been given as other text.
+    except ValidationError:
+        raise WrongEntity(f"{entity.pk!r:.40} is no key of {label}.", "Give one that its field takes.") from None
+    if not 0 < len(key) <= MAX_ID or len(label) > MAX_LABEL:
+        raise WrongEntity(f"the key of {label} {key:.20} is empty or over {MAX_ID} characters.", "Shorten it.")
+    return EntityRef(label, key)
 
 
 def model_of(label: str) -> type[models.Model] | None:
@@ -71,8 +78,13 @@ def lock_entities(refs: Iterable[EntityRef], *, using: str) -> dict[EntityRef, m
     """
     Lock the rows of entities, and read them: one statement per model, ordered by key. First in the lock order.
 
-    The lock lets others refer to the row but not change it. SQLite has no row locks; its one writer stands for them.
+    The lock lets others refer to the row but not change it. What a system timeline is about has no row; a lock of its own
+    stands for it. SQLite has neither; its one writer stands for both.
     """
+    refs = list(refs)
+    if NO_ENTITY in refs and connections[using].vendor == "postgresql":
+        with connections[using].cursor() as cursor:
+            cursor.execute(statement("lock_system", "postgresql"))
 
     def locked(model: type[models.Model], keys: list[Any]) -> models.QuerySet[models.Model]:
         return model._base_manager.using(using).filter(pk__in=keys).order_by("pk").select_for_update(no_key=True)
@@ -81,9 +93,12 @@ def lock_entities(refs: Iterable[EntityRef], *, using: str) -> dict[EntityRef, m
 
 
 def keys_of(model: type[models.Model], refs: Iterable[EntityRef]) -> list[Any]:
-    """Convert ids from text to what the model's key is, so that its index serves."""
-    pk = model._meta.pk
-    return [pk.to_python(ref.id) for ref in refs]
+    """Convert ids from text to what the model's key is, so that its index serves. What cannot be one names no row."""
+    keys = []
+    for ref in refs:
+        with suppress(ValidationError):
+            keys.append(model._meta.pk.to_python(ref.id))
+    return keys
 
 
 def _by_model(

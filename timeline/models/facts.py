@@ -43,7 +43,10 @@ def anchors_of(definition: Definition, entity: Model | None) -> dict[str, dateti
     if entity is None:
         return {}
     zone = zone_of(definition, entity)
-    return {name: as_anchor_value(getattr(entity, name), zone, name) for name in definition.anchor_fields}
+    # An instance that was never read may still hold what it was given: text, say.
+    columns = [column for column in entity._meta.concrete_fields if column.name in definition.anchor_fields]
+    values = {column.name: column.to_python(getattr(entity, column.name)) for column in columns}
+    return {name: as_anchor_value(value, zone, name) for name, value in values.items()}
 
 
 def plan_of(

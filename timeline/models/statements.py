@@ -25,7 +25,7 @@ def statement(verb: str, vendor: str) -> str:
     """
     file = files("timeline") / "sql" / f"{verb}.{vendor}.sql"
     if not file.is_file():
-        raise ImproperlyConfigured(f"timeline does not run on {vendor} yet. Use SQLite.")
+        raise ImproperlyConfigured(f"timeline does not run on {vendor} yet. Use SQLite or PostgreSQL.")
     text = file.read_text(encoding="utf-8")
     pairs = _quoted(f"{source} {target}" for source, target in ALLOWED_PAIRS)
     return text.replace("{final}", _quoted(FINAL)).replace("{pairs}", pairs)

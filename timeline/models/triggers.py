@@ -34,8 +34,11 @@ def install_triggers(using: str) -> list[str]:
     with connection.cursor() as cursor:
         tables = connection.introspection.table_names(cursor)
         put = [name for name, table in TRIGGERS.items() if table in tables]
+        if put and connection.vendor == "postgresql":
+            cursor.execute(statement("guard_function", connection.vendor))
         for name in put:
-            cursor.execute(f"DROP TRIGGER IF EXISTS timeline_{name}")
+            if connection.vendor == "sqlite":  # The others say CREATE OR REPLACE.
+                cursor.execute(f"DROP TRIGGER IF EXISTS timeline_{name}")
             cursor.execute(statement(name, connection.vendor))
     return put
 

@@ -53,20 +53,20 @@ def _run_ended(attempt: Attempt, exits: dict[EntityRef, list[Event]]) -> Reason 
 
 
 def _exits(attempts: Sequence[Attempt], using: str) -> dict[EntityRef, list[Event]]:
-    """Read the exit events of the attempts' entities, in one statement."""
-    condition = Q()
-    for attempt in attempts:
-        run, names = attempt.task.run, list(attempt.definition.exits)
-        if run is not None and names:
-            condition |= Q(
-                entity_label=run.entity_label, entity_id=run.entity_id, name__in=names, occurred_at__gte=run.started_at
-            )
+    """Read the exit events of the attempts' entities, in one statement: for all together, as each is checked afterwards."""
+    asking = [(attempt.task.run, attempt.definition) for attempt in attempts if attempt.definition.exits]
+    runs = [run for run, _definition in asking if run is not None]
+    if not runs:
+        return {}
+    events = Event.objects.using(using).filter(
+        entity_label__in=sorted({run.entity_label for run in runs}),
+        entity_id__in=sorted({run.entity_id for run in runs}),
+        name__in=sorted({name for _run, definition in asking for name in definition.exits}),
+        occurred_at__gte=min(run.started_at for run in runs),
+    )
     found: dict[EntityRef, list[Event]] = defaultdict(list)
-    if condition:
-        for event in (
-            Event.objects.using(using).filter(condition).only("name", "entity_label", "entity_id", "occurred_at")
-        ):
-            found[event.entity_ref].append(event)
+    for event in events.only("name", "entity_label", "entity_id", "occurred_at"):
+        found[event.entity_ref].append(event)
     return found
 
 

@@ -90,8 +90,11 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str) -> list[Schedul
     connection = connections[using]
     sql = statement("transition", connection.vendor)
     changes = json.dumps([_as_change(write, now, using) for write in writes], ensure_ascii=False)
+    parameters: dict[str, object] = {"changes": changes}
+    if connection.vendor == "postgresql":
+        parameters["ids"] = [write.task.pk for write in writes]
     with transaction.atomic(using=using, savepoint=False):
-        changed = {row.pk: row for row in ScheduledTask.objects.using(using).raw(sql, [changes])}
+        changed = {row.pk: row for row in ScheduledTask.objects.using(using).raw(sql, parameters)}
         done = [write for write in writes if write.task.pk in changed]
         entries = [entry for write in done for entry in _entries(write, changed[write.task.pk], now)]
         LogEntry.objects.using(using).bulk_create(entries)

@@ -28,25 +28,31 @@ def redrive(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: s
         using: Database alias the tasks live in.
 
     Returns:
-        The new tasks, in state ``available``, in the order given.
+        The new tasks, in the order given: in state ``available``, unless the run as it is now does not want them at once
+        (its anchor changed meanwhile, or what they follow did not complete), which their reason says.
 
     Raises:
         ScheduledTask.DoesNotExist: if one of them is not there.
         TransitionNotAllowed: if one of them has not ended.
-        AlreadyOpen: if a later revision of one is open, or another run of the same timeline and key.
+        AlreadyOpen: if a later revision of one is open, two revisions of one are given, or another run of the same timeline
+            and key is open.
         RunEnded: if the run of one ended by an exit. Nothing is changed in any of these cases.
     """
     with transaction.atomic(using=using):
         tasks = lock_tasks(task_ids, using=using)
-        for task in tasks:
+        names = [(task.run_id, task.entity_ref, task.task_key, task.occurrence) for task in tasks]
+        for position, task in enumerate(tasks):
             _check(task, using)
+            if names[position] in names[:position]:
+                raise AlreadyOpen(task.pk)
         _reopen([task.run for task in tasks if task.run is not None], using=using)
         again = [_again(task, reason, now, using) for task in tasks]
         create_tasks(again, using=using)
         refs = [task.entity_ref for task in tasks]
         locked = lock_runs({task.run_id for task in tasks if task.run_id}, refs, using=using)
         reconcile_locked(locked.runs, locked.entities, now=now, using=using)
-    return again
+        stored = ScheduledTask.objects.using(using).select_related("run").in_bulk([task.pk for task in again])
+    return [stored[task.pk] for task in again]
 
 
 def _check(task: ScheduledTask, using: str) -> None:

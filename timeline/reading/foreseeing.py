@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db.models import Model
 
 from timeline.definition import Definition
-from timeline.exceptions import InvalidInput
+from timeline.exceptions import InvalidInput, WrongEntity
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import load_entities
 from timeline.models.facts import plan_of
@@ -58,11 +58,13 @@ def preview(*, timeline: str, entity: Model | None, started_at: datetime | None,
     List what a run would have if it started now, the soonest first; tasks whose anchor is not set come last.
 
     Raises:
-        UnknownTimeline, NaiveDatetime, DateOutOfRange.
+        UnknownTimeline, WrongEntity, NaiveDatetime, DateOutOfRange.
     """
     definition = registry.timeline(timeline)
     begin = now if started_at is None else check_time("started_at", started_at)
     ref = ref_of(entity)
+    if entity is not None and ref.label != definition.label:
+        raise WrongEntity(f"the timeline {timeline!r} is not about {ref}.", "Give the entity it is about.")
     run = TimelineRun(timeline=timeline, entity_label=ref.label, entity_id=ref.id, started_at=begin)
     planned = plan_of(run, definition, entity, [], now=now)
     expected: dict[str, datetime | None] = {name: None for name, task in definition.tasks.items() if task.when}

@@ -1,4 +1,4 @@
--- The log only grows. Its texts (reason, actor, detail) may be blanked.
+-- The log only grows. Its texts may be blanked: reason and actor whole, what is in detail as it needs.
 CREATE TRIGGER timeline_guard_log
 BEFORE UPDATE ON timeline_logentry
 FOR EACH ROW
@@ -10,6 +10,8 @@ WHEN NEW.id IS NOT OLD.id
     OR NEW.to_state IS NOT OLD.to_state
     OR NEW.attempt IS NOT OLD.attempt
     OR NEW.reason_code IS NOT OLD.reason_code
+    OR NEW.reason NOT IN ('', OLD.reason)
+    OR NEW.actor NOT IN ('', OLD.actor)
 BEGIN
     SELECT RAISE(ABORT, 'timeline: the log does not change');
 END

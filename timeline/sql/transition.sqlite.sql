@@ -50,7 +50,7 @@ FROM (
         json_extract(value, '$.reason') AS reason,
         json_extract(value, '$.actor') AS actor,
         json_extract(value, '$.at') AS at
-    FROM json_each(%s)
+    FROM json_each(%(changes)s)
 ) AS change
 WHERE task.id = change.id
     AND task.state = change.from_state

@@ -1,120 +1,17 @@
-"""
-The pure diff: what the definition wants for one run, against the rows there are.
-
-The answer depends on present facts only (definition, run, anchors, rows, now), so that asking twice changes nothing the
-second time. No database, no clock.
-"""
+"""``plan``: decides task by task, predecessors first."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final
 from uuid import UUID
 
 from timeline.definition import Definition, Task
 from timeline.lifecycle import OPEN, WAITING, Reason, ReasonCode, State
-
-if TYPE_CHECKING:
-    from timeline.timing import When
-
-
-class Row(Protocol):
-    """What the diff reads of a task's row."""
-
-    id: UUID
-    state: str
-    revision: int
-    nominal_at: datetime
-    scheduled_at: datetime
-    anchor_value: datetime | None
-    finished_at: datetime | None
-    reason_code: str
-
-    @property
-    def task_name(self) -> str:
-        """Name of its method."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
-    """What a row remembers of its time. All aware."""
-
-    nominal_at: datetime
-    scheduled_at: datetime
-    anchor: str
-    anchor_value: datetime | None
-    expires_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Create:
-    """A row to be made."""
-
-    task_name: str
-    times: Times
-    revision: int
-    previous: UUID | None
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """A waiting row whose time changes."""
-
-    row: Row
-    times: Times
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cancel:
-    """An open row that is no longer wanted."""
-
-    row: Row
-    reason: Reason
-
-    @property
-    def why(self) -> str:
-        """The reason's text."""
-        return self.reason.text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keep:
-    """A row that is as it should be."""
-
-    row: Row
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Foreseen:
-    """A follow-up that gets a row if its predecessor completes; ``expected_at`` is None while nobody can say when."""
-
-    task_name: str
-    predecessor: str
-    expected_at: datetime | None
-
-
-Change = Create | Move | Cancel | Keep
-
-
-@dataclass(slots=True)
-class Plan:
-    """
-    The answer.
-
-    Args:
-        changes: What to do, in the order of the definition.
-        foreseen: Follow-ups that may yet come.
-        open: Whether anything is open, foreseen, or waits for its anchor to be set; if not, the run is finished.
-    """
-
-    changes: list[Change] = field(default_factory=list)
-    foreseen: list[Foreseen] = field(default_factory=list)
-    open: bool = False
+from timeline.planning.answers import Cancel, Create, Foreseen, Keep, Move, Plan, Row, Times
+from timeline.timing import When
 
 
 @dataclass(frozen=True, slots=True)

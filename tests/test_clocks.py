@@ -1,0 +1,108 @@
+"""Story time and machine time."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from tests.testapp.models import Order
+from timeline.clocks import MachineTime, story_now, story_time
+
+LONG_AGO = datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC)
+
+
+def long_ago():
+    return LONG_AGO
+
+
+class TestStoryNow:
+    def test_is_the_clock_of_the_database(self, db):
+        early = datetime.now(UTC) - timedelta(milliseconds=2)
+
+        now = story_now("default")
+
+        assert now.tzinfo is UTC
+        assert early <= now <= datetime.now(UTC)
+
+    def test_is_the_clock_of_the_settings_where_there_is_one(self, settings):
+        settings.TIMELINE = {"CLOCK": "tests.test_clocks.long_ago"}
+
+        assert story_now("default") == LONG_AGO
+
+
+class TestStoryTime:
+    def test_tells_story_time_within_the_block_only(self, db):
+        with story_time(long_ago):
+            within = story_now("default")
+
+        assert within == LONG_AGO
+        assert story_now("default") > LONG_AGO
+
+    def test_wins_over_the_clock_of_the_settings(self, settings):
+        settings.TIMELINE = {"CLOCK": "tests.test_clocks.long_ago"}
+        later = LONG_AGO + timedelta(days=1)
+
+        with story_time(lambda: later):
+            assert story_now("default") == later
+
+    def test_gives_back_to_the_block_around_it(self):
+        later = LONG_AGO + timedelta(days=1)
+
+        with story_time(long_ago):
+            with story_time(lambda: later):
+                inner = story_now("default")
+            outer = story_now("default")
+
+        assert (inner, outer) == (later, LONG_AGO)
+
+    def test_ends_with_an_error_too(self, db):
+        with pytest.raises(KeyError), story_time(long_ago):
+            raise KeyError
+
+        assert story_now("default") != LONG_AGO
+
+    def test_asks_the_clock_each_time(self):
+        times = iter([LONG_AGO, LONG_AGO + timedelta(hours=1)])
+
+        with story_time(lambda: next(times)):
+            read = [story_now("default"), story_now("default")]
+
+        assert read == [LONG_AGO, LONG_AGO + timedelta(hours=1)]
+
+
+class TestMachineTime:
+    def test_is_the_real_time_whatever_the_story_says(self, order):
+        early = datetime.now(UTC) - timedelta(milliseconds=2)
+
+        with story_time(long_ago):
+            read = Order.objects.annotate(read_at=MachineTime()).get().read_at
+
+        assert early <= read <= datetime.now(UTC)
+
+    @pytest.mark.parametrize("plus", [timedelta(hours=1), timedelta(seconds=-90), timedelta(milliseconds=250)])
+    def test_adds_what_it_is_told(self, order, plus):
+        both = Order.objects.annotate(read_at=MachineTime(), then=MachineTime(plus)).get()
+
+        assert abs(both.then - both.read_at - plus) < timedelta(milliseconds=50)
+
+    def test_can_be_written_to_a_row_and_compared_with(self, order):
+        Order.objects.update(ships_at=MachineTime(timedelta(minutes=1)))
+
+        assert Order.objects.filter(ships_at__gt=MachineTime()).exists()
+        assert not Order.objects.filter(ships_at__gt=MachineTime(timedelta(minutes=2))).exists()
+
+    def test_differs_from_one_with_another_distance(self):
+        assert MachineTime(timedelta(minutes=1)) == MachineTime(timedelta(minutes=1))
+        assert MachineTime(timedelta(minutes=1)) != MachineTime(timedelta(minutes=2))
+
+
+def naive():
+    return datetime(2001, 2, 3)  # noqa: DTZ001
+
+
+class TestClockOfTheSettings:
+    def test_must_tell_aware_times(self, settings):
+        settings.TIMELINE = {"CLOCK": "tests.test_clocks.naive"}
+
+        with pytest.raises(ImproperlyConfigured, match="without a zone"):
+            story_now("default")

@@ -1,0 +1,146 @@
+"""What errors say and carry."""
+
+import inspect
+from datetime import timedelta
+
+import pytest
+
+from timeline import exceptions
+from timeline.exceptions import (
+    AlreadyOpen,
+    Cancel,
+    DateOutOfRange,
+    DefinitionError,
+    Discard,
+    HandlerSignal,
+    InvalidInput,
+    KeyConflict,
+    LeaseLost,
+    NaiveDatetime,
+    NoOpenRun,
+    NotPlainJSON,
+    PayloadTooLarge,
+    RetryAfter,
+    RunEnded,
+    TimelineError,
+    TransitionNotAllowed,
+    UnknownTask,
+    UnknownTimeline,
+    WrongEntity,
+)
+
+ERRORS = [value for value in vars(exceptions).values() if inspect.isclass(value) and issubclass(value, Exception)]
+
+
+class TestTimelineError:
+    @pytest.mark.parametrize("error", ERRORS)
+    def test_is_the_base_of_all(self, error):
+        assert issubclass(error, TimelineError)
+        assert error.__doc__
+
+
+class TestDefinitionError:
+    def test_names_class_method_problem_and_remedy(self):
+        error = DefinitionError("Trial", "is async.", "Declare it with def.", "remind")
+
+        assert str(error) == "Trial.remind: is async. Declare it with def."
+        assert (error.timeline, error.method) == ("Trial", "remind")
+        assert (error.problem, error.remedy) == ("is async.", "Declare it with def.")
+
+    def test_names_the_class_alone_where_no_method_is_to_blame(self):
+        assert str(DefinitionError("Trial", "declares no task.", "Add one.")) == "Trial: declares no task. Add one."
+
+
+class TestInvalidInput:
+    @pytest.mark.parametrize(
+        ("error", "field", "text"),
+        [
+            (NaiveDatetime("at"), "at", "at: has no time zone. Give an aware datetime"),
+            (DateOutOfRange("at", "9001"), "at", "at: 9001 is outside the years 1970 to 9000. Give a date within"),
+            (NotPlainJSON("payload", "has a set."), "payload", "payload: has a set. Use only dict (text keys), list"),
+            (PayloadTooLarge("result", 70000, 65536), "result", "result: is 70,000 bytes of JSON, over 65,536."),
+            (UnknownTimeline("trail", ["trial"]), "timeline", "timeline: 'trail' is not registered. Known: trial."),
+            (UnknownTimeline("trail", []), "timeline", "timeline: 'trail' is not registered. Known: none."),
+            (UnknownTask("a.b", ["a.c", "a.d"]), "task_key", "task_key: 'a.b' is not registered. Known: a.c, a.d."),
+            (UnknownTask("a.b", []), "task_key", "task_key: 'a.b' is not registered. Known: none."),
+            (WrongEntity("is an Order.", "Give a User."), "entity", "entity: is an Order. Give a User."),
+            (KeyConflict("user.created", "k1", "payload"), "key", "key: 'k1' was used for user.created before"),
+        ],
+    )
+    def test_names_the_field_the_problem_and_the_remedy(self, error, field, text):
+        assert isinstance(error, InvalidInput)
+        assert error.field == field
+        assert str(error).startswith(text)
+        assert str(error) == f"{error.field}: {error.problem} {error.remedy}"
+
+    def test_carries_what_it_is_about(self):
+        assert (PayloadTooLarge("result", 70000, 65536).size, PayloadTooLarge("result", 70000, 65536).limit) == (
+            70000,
+            65536,
+        )
+        assert UnknownTimeline("trail", []).name == "trail"
+        assert UnknownTask("a.b", []).task_key == "a.b"
+        assert DateOutOfRange("at", "9001").value == "9001"
+        assert (KeyConflict("user.created", "k1", "payload").name, KeyConflict("e", "k1", "payload").key) == (
+            "user.created",
+            "k1",
+        )
+
+
+class TestTransitionNotAllowed:
+    def test_says_what_was_tried_where_and_what_to_do(self):
+        error = TransitionNotAllowed("completed", "cancel", "Redrive it.", task="T1")
+
+        assert str(error) == "state: task T1 is completed, which allows no 'cancel'. Redrive it."
+        assert (error.state, error.trigger, error.task, error.remedy) == ("completed", "cancel", "T1", "Redrive it.")
+
+    def test_is_no_invalid_input(self):
+        """The same input may be right at another time."""
+        assert not issubclass(TransitionNotAllowed, InvalidInput)
+
+
+class TestOfRowsAndRuns:
+    def test_name_what_they_are_about(self):
+        assert str(NoOpenRun("trial", "accounts.user 1", "k")) == (
+            "timeline: accounts.user 1 has no open run of 'trial' (key 'k'). Start one first."
+        )
+        assert str(RunEnded("T1", "paid")) == "run: the run of task T1 ended (paid). Start a new run instead."
+        assert str(AlreadyOpen("T1")).startswith("task: T1 is open already. Move, run or cancel it")
+        assert str(LeaseLost("T1", 3)).startswith("attempt 3 of task T1 is not ours any more")
+
+    def test_carry_it_too(self):
+        assert (NoOpenRun("trial", "user 1", "k").timeline, NoOpenRun("trial", "user 1", "k").entity) == (
+            "trial",
+            "user 1",
+        )
+        assert (RunEnded("T1", "paid").task, RunEnded("T1", "paid").end_reason) == ("T1", "paid")
+        assert (LeaseLost("T1", 3).task, LeaseLost("T1", 3).attempt) == ("T1", 3)
+        assert AlreadyOpen("T1").task == "T1"
+
+
+class TestHandlerSignal:
+    @pytest.mark.parametrize("signal", [Cancel, Discard])
+    def test_carries_the_reason_as_text(self, signal):
+        error = signal(404)
+
+        assert isinstance(error, HandlerSignal)
+        assert (error.reason, error.args) == ("404", ("404",))
+
+
+class TestRetryAfter:
+    @pytest.mark.parametrize("delay", [timedelta(0), timedelta(minutes=5), timedelta(days=3653)])
+    def test_takes_a_delay_from_nothing_to_ten_years(self, delay):
+        assert RetryAfter(delay).delay == delay
+
+    @pytest.mark.parametrize("delay", [timedelta(microseconds=-1), timedelta(days=3653, seconds=1), 60, None, "60"])
+    def test_refuses_any_other(self, delay):
+        with pytest.raises(ValueError, match="give a timedelta from 0 to ten years"):
+            RetryAfter(delay)
+
+    def test_keeps_the_reason(self):
+        error = RetryAfter(timedelta(minutes=5), "rate limit")
+
+        assert (error.reason, str(error)) == ("rate limit", "rate limit")
+
+    def test_has_a_reason_without_one(self):
+        assert RetryAfter(timedelta(minutes=5)).reason == "asked to be retried in 0:05:00"

@@ -1,0 +1,155 @@
+"""Django's signals, as a host sends them: save, delete, fixtures, migrations."""
+
+from datetime import timedelta
+
+import pytest
+from django.core import serializers
+from django.core.management import call_command
+from django.db import connection, transaction
+from django.db.migrations.state import ProjectState
+
+from tests.testapp.models import Order, OrderProxy, Parcel
+from timeline import Timeline, after, at, created, task
+from timeline.lifecycle import State
+from timeline.models import ScheduledTask, TimelineRun
+from timeline.models.triggers import missing_triggers
+from timeline.testing import autostart, only_timelines
+
+
+class Delivery(Timeline):
+    entity = "testapp.Order"
+    starts_on = created()
+
+    @task(at("ships_at"))
+    def ship(self, order):
+        return None
+
+    @task(after(days=1))
+    def pack(self, order):
+        return None
+
+
+@pytest.fixture(autouse=True)
+def _story(clock, now):
+    clock.set(now)
+    with only_timelines(Delivery):
+        yield
+
+
+class TestOnSave:
+    @pytest.mark.parametrize("model", [Order, OrderProxy])
+    def test_starts_a_run_for_an_inserted_row(self, model, now):
+        order = model.objects.create()
+
+        run = TimelineRun.objects.get()
+        assert (run.entity_ref, run.started_at) == (("testapp.order", str(order.pk)), now)
+
+    def test_starts_none_for_a_row_saved_again(self):
+        with autostart(False):
+            order = Order.objects.create()
+
+        order.save()
+
+        assert not TimelineRun.objects.exists()
+
+    def test_starts_none_for_rows_of_fixtures(self, now):
+        [loaded] = serializers.deserialize("python", [{"model": "testapp.order", "pk": 7, "fields": {"note": "x"}}])
+
+        loaded.save()
+
+        assert Order.objects.get().pk == 7
+        assert not TimelineRun.objects.exists()
+
+    def test_moves_no_rows_for_fixtures(self, now):
+        order = Order.objects.create(ships_at=now + timedelta(days=3))
+        order.ships_at = now + timedelta(days=9)
+        [loaded] = serializers.deserialize("json", serializers.serialize("json", [order]))
+
+        loaded.save()
+
+        assert ScheduledTask.objects.get(task_key="delivery.ship").scheduled_at == now + timedelta(days=3)
+
+    def test_starts_none_for_rows_of_migrations(self):
+        historical = ProjectState.from_apps(Order._meta.apps).apps.get_model("testapp", "Order")
+
+        historical.objects.create()
+
+        assert Order.objects.exists()
+        assert not TimelineRun.objects.exists()
+
+    def test_passes_over_what_no_timeline_is_about(self, django_assert_num_queries):
+        with django_assert_num_queries(1):
+            Parcel.objects.create()
+
+    def test_passes_over_the_rows_of_the_app_itself(self, make_task):
+        make_task()
+
+        assert ScheduledTask.objects.count() == 1
+
+    def test_moves_the_rows_with_their_anchor(self, now):
+        order = Order.objects.create(ships_at=now + timedelta(days=3))
+        order.ships_at = now + timedelta(days=9)
+        order.save(update_fields=["ships_at"])
+
+        assert ScheduledTask.objects.get(task_key="delivery.ship").scheduled_at == now + timedelta(days=9)
+
+    def test_lets_be_a_save_of_other_fields(self, now, django_assert_num_queries):
+        order = Order.objects.create(ships_at=now + timedelta(days=3))
+        order.ships_at, order.note = now + timedelta(days=9), "x"
+
+        with django_assert_num_queries(1):
+            order.save(update_fields=["note"])
+
+        assert ScheduledTask.objects.get(task_key="delivery.ship").scheduled_at == now + timedelta(days=3)
+
+    def test_is_undone_with_the_save(self, now):
+        order = Order.objects.create(ships_at=now + timedelta(days=3))
+
+        with transaction.atomic():
+            order.ships_at = now + timedelta(days=9)
+            order.save()
+            transaction.set_rollback(True)
+
+        assert ScheduledTask.objects.get(task_key="delivery.ship").scheduled_at == now + timedelta(days=3)
+
+
+class TestOnDelete:
+    @pytest.mark.parametrize("how", ["instance", "queryset", "proxy"])
+    def test_ends_what_was_planned(self, how):
+        order = Order.objects.create()
+        {
+            "instance": order.delete,
+            "queryset": Order.objects.all().delete,
+            "proxy": OrderProxy.objects.get().delete,
+        }[how]()
+
+        assert TimelineRun.objects.get().end_reason == "the entity was deleted"
+        assert ScheduledTask.objects.get().state == State.CANCELLED
+
+    def test_leaves_the_others(self):
+        first, second = Order.objects.create(), Order.objects.create()
+
+        first.delete()
+
+        assert TimelineRun.objects.open().get().entity_id == str(second.pk)
+
+    def test_is_undone_with_the_delete(self):
+        order = Order.objects.create()
+
+        with transaction.atomic():
+            order.delete()
+            transaction.set_rollback(True)
+
+        assert TimelineRun.objects.get().is_open
+        assert ScheduledTask.objects.get().state == State.SCHEDULED
+
+
+class TestOnMigrate:
+    def test_puts_back_the_triggers(self):
+        with connection.cursor() as cursor:
+            cursor.execute("DROP TRIGGER timeline_guard_log")
+        assert missing_triggers("default") == ["guard_log"]
+
+        call_command("migrate", verbosity=0)
+
+        assert missing_triggers("default") == []

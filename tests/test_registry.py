@@ -1,0 +1,256 @@
+"""From stored keys and events to code."""
+
+import gc
+
+import pytest
+
+from project.accounts.timelines import Trial
+from timeline.definition import Timeline, created, task
+from timeline.exceptions import DefinitionError, UnknownTask, UnknownTimeline
+from timeline.registry import Registry, registry
+from timeline.timing import after, at
+
+
+class Shipping(Timeline):
+    entity = "testapp.Order"
+    starts_on = ("order.placed", created())
+    exits = {"order.paid": "paid"}
+
+    @task(at("ships_at"))
+    def ship(self, order):
+        return None
+
+    @task()
+    def recall(self, order):
+        return None
+
+
+class Sweep(Timeline):
+    starts_on = "sweep.wanted"
+    exits = {"order.paid": "paid"}
+
+    @task(after(days=1))
+    def sweep(self):
+        return None
+
+
+def declare(name="wrong", **body):
+    @task(after(days=1))
+    def go(self, entity):
+        return None
+
+    return type("Wrong", (Timeline,), {"name": name, "go": go, **body})
+
+
+@pytest.fixture
+def known():
+    """A registry with two timelines: one of orders, one of nothing."""
+    made = Registry()
+    made.register(Shipping)
+    made.register(Sweep)
+    return made
+
+
+class TestDiscover:
+    def test_finds_the_timelines_of_installed_apps(self):
+        found = Registry()
+
+        found.discover()
+
+        assert found.timeline("trial") is Trial.definition
+
+    def test_leaves_classes_declared_elsewhere(self):
+        """Those of the tests, for example."""
+        found = Registry()
+
+        found.discover()
+
+        assert Shipping.definition not in list(found)
+        assert __name__ not in {definition.cls.__module__ for definition in found}
+
+    @pytest.mark.parametrize("home", ["project.accounts.timelines", "project.accounts.timelines.longer"])
+    def test_finds_what_inherits_from_a_timeline_and_what_is_in_a_submodule(self, home):
+        made = type("LongerTrial", (Trial,), {"__module__": home, "starts_on": (), "exits": {}})
+        found = Registry()
+
+        found.discover()
+        name = found.timeline("longer_trial").cls.__name__
+
+        assert name == made.__name__
+        del made, found
+        gc.collect()  # No later discovery finds it.
+
+    def test_leaves_a_module_whose_name_only_begins_alike(self):
+        made = type("LongerTrial", (Trial,), {"__module__": "project.accounts.timelines_of_old"})
+        found = Registry()
+
+        found.discover()
+
+        assert made.definition.name == "longer_trial"
+        with pytest.raises(UnknownTimeline):
+            found.timeline("longer_trial")
+
+    def test_finds_the_same_when_repeated(self):
+        found = Registry()
+        found.discover()
+        first = list(found)
+
+        found.discover()
+
+        assert list(found) == first
+
+    def test_has_been_done_at_start(self):
+        assert registry.timeline(Trial) is Trial.definition
+
+
+class TestRegister:
+    def test_gives_the_class_back(self):
+        assert Registry().register(Sweep) is Sweep
+
+    def test_takes_the_same_class_again(self, known):
+        known.register(Sweep)
+
+        assert len(list(known)) == 2
+
+    def test_refuses_another_class_of_the_same_name(self, known):
+        other = declare(name="sweep", entity="testapp.Order")
+
+        with pytest.raises(DefinitionError, match=r"Wrong: has the name 'sweep', as tests\.test_registry\.Sweep has"):
+            known.register(other)
+
+        assert known.timeline("sweep").cls is Sweep
+
+    @pytest.mark.parametrize("entity", ["testapp.Ordre", "tset.Order"])
+    def test_refuses_an_entity_that_is_not_installed(self, entity):
+        with pytest.raises(DefinitionError, match=f"Wrong: has entity = '{entity}', which is no installed model"):
+            Registry().register(declare(entity=entity))
+
+    def test_refuses_a_proxy_and_names_its_model(self):
+        with pytest.raises(DefinitionError, match=r"has a proxy as entity.*Name 'testapp\.Order'"):
+            Registry().register(declare(entity="testapp.OrderProxy"))
+
+    def test_refuses_what_the_model_does_not_bear_out(self):
+        with pytest.raises(DefinitionError, match=r"time_zone = 'tz', which testapp\.order does not have"):
+            Registry().register(declare(entity="testapp.Order", time_zone="tz"))
+
+    def test_takes_the_entity_in_any_case(self):
+        made = Registry()
+
+        made.register(declare(entity="testapp.oRDER"))
+
+        assert made.knows("testapp.order")
+
+    def test_leaves_out_what_it_refused(self):
+        made = Registry()
+
+        with pytest.raises(DefinitionError):
+            made.register(declare(entity="testapp.Ordre"))
+
+        assert list(made) == []
+
+
+class TestReplaced:
+    def test_knows_only_these_within_the_block(self, known):
+        with known.replaced(Shipping):
+            within = [definition.name for definition in known]
+
+        assert within == ["shipping"]
+        assert [definition.name for definition in known] == ["shipping", "sweep"]
+
+    def test_lets_a_name_stand_for_another_class(self, known):
+        other = declare(name="sweep", entity="testapp.Order")
+
+        with known.replaced(other):
+            within = known.timeline("sweep").cls
+
+        assert (within, known.timeline("sweep").cls) == (other, Sweep)
+
+    def test_gives_back_after_an_error_too(self, known):
+        with pytest.raises(KeyError), known.replaced():
+            raise KeyError
+
+        assert known.timeline("sweep") is Sweep.definition
+
+    def test_gives_back_when_a_class_is_refused(self, known):
+        with pytest.raises(DefinitionError), known.replaced(Shipping, declare(name="shipping")):
+            pass
+
+        assert [definition.name for definition in known] == ["shipping", "sweep"]
+
+
+class TestTimeline:
+    @pytest.mark.parametrize("timeline", ["shipping", Shipping])
+    def test_finds_by_name_and_by_class(self, known, timeline):
+        assert known.timeline(timeline) is Shipping.definition
+
+    @pytest.mark.parametrize("timeline", ["shiping", "", None, 3])
+    def test_lists_what_is_known_when_there_is_none(self, known, timeline):
+        with pytest.raises(UnknownTimeline, match=f"'{timeline}' is not registered. Known: shipping, sweep.") as caught:
+            known.timeline(timeline)
+
+        assert caught.value.name == str(timeline)
+
+    @pytest.mark.parametrize("timeline", [Timeline, Trial, int])
+    def test_does_not_find_a_class_that_is_not_registered(self, known, timeline):
+        with pytest.raises(UnknownTimeline):
+            known.timeline(timeline)
+
+    def test_says_so_when_nothing_is_known(self):
+        with pytest.raises(UnknownTimeline, match="Known: none"):
+            Registry().timeline("trial")
+
+
+class TestTask:
+    def test_finds_the_definition_and_the_task(self, known):
+        assert known.task("shipping.ship") == (Shipping.definition, Shipping.ship)
+
+    def test_finds_one_without_a_schedule(self, known):
+        assert known.task("shipping.recall") == (Shipping.definition, Shipping.recall)
+
+    @pytest.mark.parametrize("key", ["shipping.sweep", "shipping", "shipping.", ".ship", "trial.remind", "", "a.b.c"])
+    def test_lists_what_is_known_when_there_is_none(self, known, key):
+        with pytest.raises(UnknownTask) as caught:
+            known.task(key)
+
+        assert str(caught.value) == (
+            f"task_key: {key!r} is not registered. Known: shipping.recall, shipping.ship, sweep.sweep."
+        )
+
+
+class TestQuestions:
+    def test_task_keys_are_all_in_order(self, known):
+        assert known.task_keys() == ["shipping.recall", "shipping.ship", "sweep.sweep"]
+
+    def test_knows_an_entity_only_where_a_timeline_is_about_it(self, known):
+        assert known.knows("testapp.order")
+        assert known.knows("")
+        assert not known.knows("testapp.parcel")
+
+    def test_started_by_an_event_of_this_kind_of_entity(self, known):
+        assert known.started_by("order.placed", "testapp.order") == [Shipping.definition]
+        assert known.started_by("sweep.wanted", "") == [Sweep.definition]
+        assert known.started_by("order.placed", "testapp.parcel") == []
+        assert known.started_by("order.paid", "testapp.order") == []
+
+    def test_started_by_creation_where_it_is_declared(self, known):
+        assert known.started_by_creation("testapp.order") == [Shipping.definition]
+        assert known.started_by_creation("") == []
+
+    def test_ended_by_an_event_of_this_kind_of_entity(self, known):
+        assert known.ended_by("order.paid", "testapp.order") == [Shipping.definition]
+        assert known.ended_by("order.paid", "") == [Sweep.definition]
+        assert known.ended_by("order.placed", "testapp.order") == []
+
+    def test_anchored_to_fields_where_a_task_is(self, known):
+        assert known.anchored_to("testapp.order") == [Shipping.definition]
+        assert known.anchored_to("") == []
+
+
+class TestRegisterAbstract:
+    def test_refuses_a_class_that_only_lends_its_tasks(self):
+        class Base(Timeline, abstract=True):
+            @task()
+            def begin(self): ...
+
+        with pytest.raises(DefinitionError, match="Base: is abstract"):
+            Registry().register(Base)

@@ -1,0 +1,216 @@
+"""The verbs people import: each reads story time, and makes one call."""
+
+import inspect
+from datetime import timedelta
+
+import pytest
+from django.utils.connection import ConnectionDoesNotExist
+
+from tests.testapp.models import Order
+from timeline import Timeline, after, at, shortcuts, task
+from timeline.exceptions import InvalidInput, NoOpenRun, TransitionNotAllowed, UnknownTask, UnknownTimeline, WrongEntity
+from timeline.lifecycle import State
+from timeline.models import Event, ScheduledTask, TimelineRun
+from timeline.testing import only_timelines
+
+
+class Delivery(Timeline):
+    entity = "testapp.Order"
+    starts_on = "order.placed"
+    exits = {"order.closed": "closed"}
+
+    @task(at("ships_at"))
+    def ship(self, order):
+        return "shipped"
+
+    @task(after(ship, days=2))
+    def ask(self, order):
+        return None
+
+    @task()
+    def call(self, order):
+        return None
+
+
+class Sweep(Timeline):
+    starts_on = "night.fell"
+
+    @task(after(hours=1))
+    def sweep(self):
+        return None
+
+
+@pytest.fixture(autouse=True)
+def _story(clock, now):
+    clock.set(now)
+    with only_timelines(Delivery, Sweep):
+        yield
+
+
+@pytest.fixture
+def order(now):
+    return Order.objects.create(ships_at=now + timedelta(days=5))
+
+
+@pytest.fixture
+def ship(order):
+    """The row of an order that was placed."""
+    shortcuts.emit("order.placed", order)
+    return ScheduledTask.objects.get()
+
+
+class TestEmit:
+    def test_records_at_story_time(self, order, clock, now):
+        clock.set(now + timedelta(hours=1))
+
+        emission = shortcuts.emit("order.placed", order, key="k", actor="ada")
+
+        event = Event.objects.get()
+        assert emission.event == event
+        assert (event.payload, event.key, event.actor) == ({}, "k", "ada")
+        assert event.occurred_at == event.recorded_at == now + timedelta(hours=1)
+        assert len(emission.started) == 1
+
+    def test_hands_on_what_it_is_given(self, order, now):
+        shortcuts.emit("order.placed", order, payload={"n": 1}, occurred_at=now - timedelta(days=1))
+
+        assert (Event.objects.get().payload, Event.objects.get().occurred_at) == ({"n": 1}, now - timedelta(days=1))
+
+    @pytest.mark.parametrize("payload", [[], "", 0])
+    def test_takes_nothing_empty_for_an_empty_payload(self, order, payload):
+        with pytest.raises(InvalidInput):
+            shortcuts.emit("order.placed", order, payload=payload)
+
+    def test_takes_no_entity_for_the_systems_event(self):
+        assert shortcuts.emit("night.fell").started[0].timeline == "sweep"
+
+    @pytest.mark.parametrize("entity", [Order(), "order 1"])
+    def test_refuses_what_is_no_saved_entity(self, db, entity):
+        with pytest.raises(WrongEntity):
+            shortcuts.emit("order.placed", entity)
+
+    def test_refuses_a_database_the_entity_is_not_in(self, order):
+        with pytest.raises(ConnectionDoesNotExist):
+            shortcuts.emit("order.placed", order, using="elsewhere")
+
+
+class TestStartAndLeave:
+    @pytest.mark.parametrize("timeline", ["delivery", Delivery])
+    def test_take_a_name_or_the_class(self, order, now, timeline):
+        run, is_new = shortcuts.start(timeline, order, key="a", params={"n": 1})
+        assert (run.started_at, run.params, run.key, is_new) == (now, {"n": 1}, "a", True)
+
+        left = shortcuts.leave(timeline, order, key="a", reason="moved house", actor="ada")
+
+        assert (left.ended_at, left.end_reason) == (now, "moved house")
+
+    def test_take_no_entity_for_a_system_timeline(self):
+        assert shortcuts.start(Sweep).created
+        assert not shortcuts.leave(Sweep, reason="enough").is_open
+
+    @pytest.mark.parametrize("timeline", ["nothing", Timeline, None])
+    def test_refuse_an_unknown_timeline(self, order, timeline):
+        with pytest.raises(UnknownTimeline):
+            shortcuts.start(timeline, order)
+        with pytest.raises(UnknownTimeline):
+            shortcuts.leave(timeline, order, reason="x")
+
+    def test_say_when_there_is_no_run(self, order):
+        with pytest.raises(NoOpenRun):
+            shortcuts.leave(Delivery, order, reason="x")
+
+
+class TestSchedule:
+    def test_writes_one_task(self, order, now):
+        row, is_new = shortcuts.schedule("delivery.call", order, at=now + timedelta(days=1), key="k")
+
+        assert (row.payload, row.created_at, row.occurrence, is_new) == ({}, now, "k", True)
+
+    def test_refuses_an_unknown_task(self, order, now):
+        with pytest.raises(UnknownTask):
+            shortcuts.schedule("delivery.gone", order, at=now)
+
+
+class TestCancelMoveRunNowAndRedrive:
+    @pytest.mark.parametrize("given", [lambda row: row, lambda row: row.pk, lambda row: [row], lambda row: [row.pk]])
+    def test_take_rows_or_ids_one_or_several(self, ship, now, given):
+        at = now + timedelta(days=9)
+
+        [moved] = shortcuts.move(given(ship), at=at, reason="later", actor="ada")
+        assert (moved.scheduled_at, moved.reason, moved.actor) == (at, "later", "ada")
+        [hastened] = shortcuts.run_now(given(ship), reason="now", actor="ada")
+        assert (hastened.state, hastened.scheduled_at) == (State.AVAILABLE, now)
+        [cancelled] = shortcuts.cancel(given(ship), reason="no", actor="ada")
+        assert (cancelled.state, cancelled.finished_at, cancelled.actor) == (State.CANCELLED, now, "ada")
+        [redriven] = shortcuts.redrive(given(ship), reason="yes", actor="ada")
+        assert (redriven.previous_id, redriven.state, redriven.actor) == (ship.pk, State.AVAILABLE, "ada")
+
+    def test_take_a_queryset(self, ship):
+        assert len(shortcuts.cancel(ScheduledTask.objects.open(), reason="no")) == 1
+
+    @pytest.mark.parametrize("verb", [shortcuts.cancel, shortcuts.run_now, shortcuts.redrive])
+    def test_do_nothing_for_none(self, db, verb):
+        assert verb([], reason="nothing") == []
+
+    def test_are_an_operators_decisions(self, ship):
+        shortcuts.cancel(ship, reason="no")
+
+        assert ScheduledTask.objects.get().reason_code == "operator"
+
+    def test_refuse_what_the_lifecycle_refuses(self, ship):
+        shortcuts.cancel(ship, reason="no")
+
+        for verb in (shortcuts.cancel, shortcuts.run_now):
+            with pytest.raises(TransitionNotAllowed):
+                verb(ship, reason="again")
+
+
+class TestReconcile:
+    def test_lets_rows_follow_a_bulk_update(self, ship, order, now):
+        Order.objects.update(ships_at=now + timedelta(days=9))
+        ship.refresh_from_db()
+        assert ship.scheduled_at == now + timedelta(days=5)
+
+        shortcuts.reconcile(order)
+
+        ship.refresh_from_db()
+        assert ship.scheduled_at == now + timedelta(days=9)
+
+
+class TestPreview:
+    @pytest.mark.parametrize("timeline", ["delivery", Delivery])
+    def test_tells_what_a_run_would_have_and_writes_nothing(self, order, now, timeline):
+        outlooks = shortcuts.preview(timeline, order)
+
+        assert [(item.task_key, item.expected_at) for item in outlooks] == [
+            ("delivery.ship", now + timedelta(days=5)),
+            ("delivery.ask", now + timedelta(days=7)),
+        ]
+        assert not TimelineRun.objects.exists()
+
+
+class TestForeseen:
+    def test_tells_what_may_follow(self, ship, order, now):
+        assert [(item.task_key, item.expected_at) for item in shortcuts.foreseen(order)] == [
+            ("delivery.ask", now + timedelta(days=7))
+        ]
+
+
+class TestExplain:
+    def test_tells_the_story_of_a_task(self, ship):
+        assert "delivery.ship for testapp.order" in shortcuts.explain(ship)
+
+
+class TestEveryShortcut:
+    VERBS = [
+        verb
+        for name, verb in inspect.getmembers(shortcuts, inspect.isfunction)
+        if verb.__module__ == shortcuts.__name__ and not name.startswith("_")
+    ]
+
+    # ``explain`` takes a row, which says itself where it lives.
+    @pytest.mark.parametrize(
+        "verb", [verb for verb in VERBS if verb is not shortcuts.explain], ids=lambda verb: verb.__name__
+    )
+    def test_lets_the_database_be_named(self, verb):
+        assert inspect.signature(verb).parameters["using"].default is None

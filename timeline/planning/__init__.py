@@ -1,0 +1,11 @@
+"""
+The pure diff: what the definition wants for one run, against the rows there are.
+
+The answer depends on present facts only (definition, run, anchors, rows, now), so that asking twice changes nothing the
+second time. No database, no clock.
+"""
+
+from timeline.planning.answers import Cancel, Change, Create, Foreseen, Keep, Move, Plan, Row, Times
+from timeline.planning.planner import plan
+
+__all__ = ["Cancel", "Change", "Create", "Foreseen", "Keep", "Move", "Plan", "Row", "Times", "plan"]

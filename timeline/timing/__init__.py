@@ -1,0 +1,26 @@
+"""
+When: ``after``, ``before`` and ``at``, relative to an anchor. Pure rules.
+
+Years, months, weeks and days are calendar units, counted on the wall clock of a time zone: 25 days later is the same
+time of day, also across a clock change. Hours, minutes, seconds and any ``timedelta`` are exact durations.
+"""
+
+from timeline.timing.instants import EARLIEST, LATEST, as_anchor_value, check_range, check_time
+from timeline.timing.offsets import Offset, offset_of
+from timeline.timing.whens import RUN_START, NamesTask, When, after, at, before
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "RUN_START",
+    "NamesTask",
+    "Offset",
+    "When",
+    "after",
+    "as_anchor_value",
+    "at",
+    "before",
+    "check_range",
+    "check_time",
+    "offset_of",
+]

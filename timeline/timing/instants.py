@@ -1,0 +1,57 @@
+"""Instants: aware, in UTC, within the years that rows hold."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, time, tzinfo
+from typing import Final
+
+from timeline.exceptions import DateOutOfRange, NaiveDatetime
+
+EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+LATEST: Final = datetime(9000, 1, 1, tzinfo=UTC)
+
+
+def as_anchor_value(value: date | datetime | None, zone: tzinfo, field_name: str) -> datetime | None:
+    """
+    Make an instant of what a field holds.
+
+    Args:
+        value: A datetime (aware), or a date: the start of that day in the zone.
+        zone: Whose midnight a date means.
+        field_name: For the error.
+
+    Raises:
+        NaiveDatetime, DateOutOfRange: naming the field.
+    """
+    if value is None:
+        return None
+    if isinstance(value, datetime):
+        return check_time(field_name, value)
+    return check_time(field_name, datetime.combine(value, time.min, tzinfo=zone))
+
+
+def check_time(field_name: str, value: datetime) -> datetime:
+    """
+    Take an aware datetime within range, as UTC.
+
+    Raises:
+        NaiveDatetime, DateOutOfRange: naming the field.
+    """
+    if not isinstance(value, datetime) or value.utcoffset() is None:
+        raise NaiveDatetime(field_name)
+    try:
+        return check_range(field_name, value.astimezone(UTC))
+    except OverflowError:
+        raise DateOutOfRange(field_name, value) from None
+
+
+def check_range(field_name: str, value: datetime) -> datetime:
+    """
+    Refuse a date outside 1970–9000 (in UTC).
+
+    Raises:
+        DateOutOfRange: naming the field.
+    """
+    if not EARLIEST <= value < LATEST:
+        raise DateOutOfRange(field_name, value)
+    return value
