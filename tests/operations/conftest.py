@@ -1,0 +1,94 @@
+"""What tests of operations share: short ways to say what the case is not about."""
+
+import itertools
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from timeline.operations.emitting import emit
+from timeline.operations.running import run
+from timeline.operations.scheduling import schedule
+from timeline.operations.starting import start
+from timeline.timing import EARLIEST
+
+
+@pytest.fixture
+def later(now):
+    """A day after ``now``."""
+    return now + timedelta(days=1)
+
+
+@pytest.fixture
+def emit_at(db):
+    """Emit an event: ``emit_at("order.placed", order, now, …)``."""
+
+    def emit_event(name, entity, now, **given):
+        given = {"key": "", "payload": {}, "actor": "", "occurred_at": None, "using": "default"} | given
+        return emit(name=name, entity=entity, now=now, **given)
+
+    return emit_event
+
+
+@pytest.fixture
+def start_at(db):
+    """Start a run by hand: ``start_at("job", order, now, …)``."""
+
+    def start_run(timeline, entity, now, **given):
+        given = {"key": "", "params": {}, "started_at": None, "using": "default"} | given
+        return start(timeline=timeline, entity=entity, now=now, **given)
+
+    return start_run
+
+
+@pytest.fixture
+def schedule_at(db):
+    """Schedule a task ad hoc: ``schedule_at("job.work", order, at, now, …)`` gives its row."""
+
+    def schedule_task(task_key, entity, at, now, **given):
+        given = {"key": "", "payload": {}, "cause": None, "using": "default"} | given
+        return schedule(task_key=task_key, entity=entity, at=at, now=now, **given)
+
+    return schedule_task
+
+
+@pytest.fixture
+def run_at(db):
+    """Run one task at a moment: ``run_at(row, moment)`` gives it with its outcome, or None."""
+
+    def run_task(row, moment, **given):
+        done = run(task_ids=[row.pk], clock=lambda: moment, using="default", **given)
+        assert len(done) < 2
+        return done[0] if done else None
+
+    return run_task
+
+
+@pytest.fixture
+def let_lease_run_out():
+    """Let the lease of a row have run out: its holder was not heard of."""
+
+    def run_out(row):
+        type(row).objects.filter(pk=row.pk).update(lease_expires_at=EARLIEST)
+
+    return run_out
+
+
+@pytest.fixture
+def statements_of():
+    """
+    List the statements that an act makes, to compare few rows with many.
+
+    An INSERT of many rows is taken for one, though Django cuts it to the 999 parameters it allows itself on SQLite.
+    """
+
+    def listed(act):
+        with CaptureQueriesContext(connection) as queries:
+            act()
+        asked = [query["sql"].replace('"', "") for query in queries]
+        asked = [" ".join(sql.split()[:3]) if sql.startswith("INSERT") else sql[:70] for sql in asked]
+        asked = [sql.partition("SAVEPOINT")[0] + "SAVEPOINT" if "SAVEPOINT" in sql else sql for sql in asked]
+        return [sql for sql, same in itertools.groupby(asked) for sql in (same if "INSERT" not in sql else [sql])]
+
+    return listed

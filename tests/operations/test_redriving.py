@@ -1,0 +1,185 @@
+"""Redrive: run again what has ended, as the next revision of its row."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from tests.testapp.models import Order
+from timeline import Timeline, after, at, task
+from timeline.exceptions import AlreadyOpen, RunEnded, TransitionNotAllowed
+from timeline.lifecycle import FINAL, OPEN, Reason, State
+from timeline.models import ScheduledTask, TimelineRun
+from timeline.operations.cancelling import cancel
+from timeline.operations.redriving import redrive
+from timeline.testing import only_timelines
+
+REASON = Reason.operator("once more", "ada")
+
+
+def again(rows, now):
+    return redrive(task_ids=[row.pk for row in rows], reason=REASON, now=now, using="default")
+
+
+class TestRedrive:
+    @pytest.mark.parametrize("state", sorted(FINAL))
+    def test_makes_the_next_revision_due_at_once(self, make_task, now, later, state):
+        row = make_task(state=state, payload={"n": 1}, attempt=5, failures=5, lost=2, result={"n": 2}, error="boom")
+        ended = ScheduledTask.objects.values().get()
+
+        [new] = again([row], later)
+
+        new.refresh_from_db()
+        assert (new.previous, new.revision, new.state) == (row, 2, State.AVAILABLE)
+        assert (new.scheduled_at, new.payload, new.occurrence) == (later, {"n": 1}, row.occurrence)
+        assert (new.attempt, new.failures, new.lost, new.result, new.error) == (0, 0, 0, None, "")
+        assert (new.reason_code, new.reason, new.actor) == ("operator", "once more", "ada")
+        assert ScheduledTask.objects.values().get(pk=row.pk) == ended
+
+    def test_takes_many_in_the_order_given(self, make_task, now):
+        rows = [make_task(state=State.DISCARDED) for _ in range(4)][::-1]
+
+        assert [new.previous_id for new in again(rows, now)] == [row.pk for row in rows]
+
+    def test_of_an_earlier_revision_makes_the_one_after_the_latest(self, make_task, now):
+        first = make_task(state=State.DISCARDED)
+        make_task(state=State.DISCARDED, occurrence=first.occurrence, revision=2, previous=first)
+
+        [new] = again([first], now)
+
+        assert (new.revision, new.previous) == (3, first)
+
+    def test_leaves_as_long_until_it_is_too_late(self, make_task, now, later):
+        row = make_task(state=State.CANCELLED, expires_at=now + timedelta(hours=3))
+
+        [new] = again([row], later)
+
+        assert new.expires_at == later + timedelta(hours=3)
+
+    @pytest.mark.parametrize("state", sorted(OPEN))
+    def test_refuses_what_has_not_ended_and_changes_nothing(self, make_task, now, state):
+        ended, other = make_task(state=State.DISCARDED), make_task(state=state)
+
+        with pytest.raises(TransitionNotAllowed) as refused:
+            again([ended, other], now)
+
+        assert refused.value.task == other.pk
+        assert ScheduledTask.objects.count() == 2
+
+    def test_refuses_what_has_an_open_revision(self, make_task, now):
+        first = make_task(state=State.DISCARDED)
+        again([first], now)
+
+        with pytest.raises(AlreadyOpen) as refused:
+            again([make_task(state=State.DISCARDED), first], now)
+
+        assert refused.value.task == first.pk
+        assert ScheduledTask.objects.filter(revision=2).count() == 1
+
+    def test_refuses_two_revisions_of_the_same_task(self, make_task, now):
+        first = make_task(state=State.DISCARDED)
+        second = make_task(state=State.DISCARDED, occurrence=first.occurrence, revision=2, previous=first)
+
+        with pytest.raises(AlreadyOpen):
+            again([first, second], now)
+
+        assert ScheduledTask.objects.count() == 2
+
+    def test_refuses_an_id_that_is_not_there_and_changes_nothing(self, make_task, now):
+        with pytest.raises(ScheduledTask.DoesNotExist):
+            again([make_task(state=State.DISCARDED), ScheduledTask(pk=uuid4())], now)
+
+        assert ScheduledTask.objects.count() == 1
+
+    def test_works_for_a_key_that_is_not_known_any_more(self, make_task, now):
+        """The row comes back; it rests, to be seen, until a process knows its key."""
+        [new] = again([make_task(state=State.DISCARDED, task_key="gone.work", max_attempts=7)], now)
+
+        assert (new.state, new.max_attempts) == (State.AVAILABLE, 7)
+
+
+class Delivery(Timeline):
+    entity = "testapp.Order"
+    exits = {"order.closed": "closed"}
+
+    @task(after(days=1))
+    def pack(self, order):
+        return None
+
+    @task(after(pack, days=1))
+    def ship(self, order):
+        return None
+
+
+class TestRedriveInARun:
+    @pytest.fixture(autouse=True)
+    def _only_these(self, db):
+        with only_timelines(Delivery):
+            yield
+
+    @pytest.fixture
+    def pack(self, order, start_at, now):
+        return start_at("delivery", order, now) and ScheduledTask.objects.get()
+
+    def test_opens_a_finished_run_again(self, pack, now, later, run_at):
+        cancel(task_ids=[pack.pk], reason=REASON, now=now, using="default")
+        assert TimelineRun.objects.get().is_finished
+
+        [new] = again([pack], later)
+
+        assert TimelineRun.objects.get().is_open
+        run_at(new, later)
+        assert ScheduledTask.objects.get(task_key="delivery.ship").scheduled_at == later + timedelta(days=1)
+
+    def test_takes_back_what_followed(self, pack, later, run_at):
+        """What is to run again comes first; once it completes, its follow-up is planned from its new end."""
+        run_at(pack, later)
+        first_ship = ScheduledTask.objects.get(task_key="delivery.ship")
+
+        [new] = again([pack], later)
+
+        first_ship.refresh_from_db()
+        assert (first_ship.state, first_ship.reason_code) == (State.CANCELLED, "superseded")
+        run_at(new, later + timedelta(hours=1))
+        ship = ScheduledTask.objects.get(task_key="delivery.ship", revision=2)
+        assert ship.scheduled_at == later + timedelta(days=1, hours=1)
+
+    def test_refuses_when_the_run_ended_by_an_exit(self, pack, now, emit_at, make_task):
+        emit_at("order.closed", Order.objects.get(), now)
+
+        with pytest.raises(RunEnded) as refused:
+            again([make_task(state=State.DISCARDED), pack], now)
+
+        assert (refused.value.task, refused.value.end_reason) == (pack.pk, "closed")
+        assert not ScheduledTask.objects.filter(revision=2).exists()
+        assert not TimelineRun.objects.get().is_open
+
+    def test_refuses_when_another_run_is_open(self, pack, order, now, start_at):
+        cancel(task_ids=[pack.pk], reason=REASON, now=now, using="default")
+        start_at("delivery", order, now)
+
+        with pytest.raises(AlreadyOpen):
+            again([pack], now)
+
+        assert TimelineRun.objects.open().count() == 1
+        assert not ScheduledTask.objects.filter(revision=2).exists()
+
+    def test_tells_when_its_anchor_has_another_time_by_now(self, order, now, later, start_at, run_at):
+        """It is not wanted at once any more: its next revision is made for the new time, and the answer says so."""
+
+        class Shipping(Timeline):
+            entity = "testapp.Order"
+
+            @task(at("ships_at"))
+            def ship(self, order):
+                return None
+
+        Order.objects.update(ships_at=now)
+        with only_timelines(Shipping):
+            start_at("shipping", order, now)
+            done = run_at(ScheduledTask.objects.get(), now)
+            Order.objects.update(ships_at=later)
+            [new] = again([done], now)
+
+        assert (new.state, new.reason_code) == (State.CANCELLED, "superseded")
+        assert ScheduledTask.objects.open().get().scheduled_at == later

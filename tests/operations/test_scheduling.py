@@ -1,0 +1,163 @@
+"""Schedule: one task for an entity, without a run."""
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from tests.testapp.models import Order, Parcel
+from timeline import Timeline, after, task
+from timeline.exceptions import (
+    DateOutOfRange,
+    InvalidInput,
+    KeyConflict,
+    NaiveDatetime,
+    NotPlainJSON,
+    PayloadTooLarge,
+    UnknownTask,
+    WrongEntity,
+)
+from timeline.lifecycle import Reason, State
+from timeline.models import Event, ScheduledTask
+from timeline.operations.cancelling import cancel
+from timeline.operations.redriving import redrive
+from timeline.testing import only_timelines
+
+
+class Delivery(Timeline):
+    entity = "testapp.Order"
+    exits = {"order.closed": "closed"}
+
+    @task(priority=-5, queue="slow", expires=timedelta(hours=1))
+    def call(self, order):
+        return self.task.payload
+
+    @task(after(days=1))
+    def pack(self, order):
+        return None
+
+
+class Sweep(Timeline):
+    @task()
+    def sweep(self):
+        return None
+
+
+@pytest.fixture(autouse=True)
+def _only_these(db):
+    with only_timelines(Delivery, Sweep):
+        yield
+
+
+class TestSchedule:
+    def test_writes_a_row_without_a_run(self, schedule_at, order, now, later):
+        row, created = schedule_at("delivery.call", order, later, now, payload={"n": 1})
+
+        assert created
+        row.refresh_from_db()
+        assert (row.run, row.entity_ref, row.payload) == (None, ("testapp.order", str(order.pk)), {"n": 1})
+        assert (row.state, row.nominal_at, row.scheduled_at) == (State.SCHEDULED, later, later)
+        assert (row.priority, row.queue, row.expires_at) == (-5, "slow", later + timedelta(hours=1))
+        assert (row.anchor, row.revision, row.occurrence) == ("", 1, str(row.pk))
+
+    def test_makes_it_available_when_it_is_due_already(self, schedule_at, order, now):
+        assert schedule_at("delivery.call", order, now, now).task.state == State.AVAILABLE
+
+    def test_gives_the_handler_the_payload(self, schedule_at, run_at, order, now):
+        row = schedule_at("delivery.call", order, now, now, payload={"n": 1}).task
+
+        assert run_at(row, now).result == {"n": 1}
+
+    def test_takes_any_declared_task(self, schedule_at, run_at, order, now):
+        """One with a schedule of its own, too: the time given counts."""
+        row = schedule_at("delivery.pack", order, now, now).task
+
+        assert run_at(row, now).state == State.COMPLETED
+
+    def test_takes_no_entity_for_a_system_timelines_task(self, schedule_at, now):
+        assert schedule_at("sweep.sweep", None, now, now).task.entity_ref == ("", "")
+
+    def test_keeps_the_event_it_is_due_to(self, schedule_at, emit_at, order, now):
+        event = emit_at("order.seen", order, now).event
+
+        assert schedule_at("delivery.call", order, now, now, cause=event).task.cause == event
+
+    def test_is_not_ended_by_an_exit(self, schedule_at, emit_at, order, now, later):
+        row = schedule_at("delivery.call", order, later, now).task
+
+        emit_at("order.closed", order, now)
+
+        row.refresh_from_db()
+        assert row.state == State.SCHEDULED
+
+
+class TestKeys:
+    def test_schedule_a_task_once(self, schedule_at, order, now, later):
+        first = schedule_at("delivery.call", order, later, now, key="k", payload={"n": 1})
+
+        again = schedule_at("delivery.call", order, later, now, key="k", payload={"n": 1})
+
+        assert (again.task, again.created) == (first.task, False)
+        assert ScheduledTask.objects.get().occurrence == "k"
+
+    def test_answer_with_the_latest_revision(self, schedule_at, order, now, later):
+        first = schedule_at("delivery.call", order, later, now, key="k").task
+        operator = Reason.operator("no", "ada")
+        cancel(task_ids=[first.pk], reason=operator, now=now, using="default")
+        [second] = redrive(task_ids=[first.pk], reason=operator, now=now, using="default")
+
+        assert schedule_at("delivery.call", order, later, now, key="k") == (second, False)
+
+    @pytest.mark.parametrize("other", [{"payload": {"n": 2}}, {"hours": 1}], ids=str)
+    def test_refuse_another_time_or_payload(self, schedule_at, order, now, later, other):
+        schedule_at("delivery.call", order, later, now, key="k", payload={"n": 1})
+        later += timedelta(hours=other.pop("hours", 0))
+
+        with pytest.raises(KeyConflict):
+            schedule_at("delivery.call", order, later, now, key="k", **{"payload": {"n": 1}} | other)
+
+        assert ScheduledTask.objects.get().payload == {"n": 1}
+
+    def test_are_of_one_kind_and_entity(self, schedule_at, order, now):
+        schedule_at("delivery.call", order, now, now, key="k")
+
+        assert schedule_at("delivery.pack", order, now, now, key="k").created
+        assert schedule_at("delivery.call", Order.objects.create(), now, now, key="k").created
+
+    def test_left_out_make_one_each_time(self, schedule_at, order, now):
+        for _ in range(2):
+            schedule_at("delivery.call", order, now, now)
+
+        assert ScheduledTask.objects.count() == 2
+
+
+class TestWrongInput:
+    @pytest.mark.parametrize(
+        ("given", "error"),
+        [
+            ({"task_key": "delivery.gone"}, UnknownTask),
+            ({"task_key": "gone.call"}, UnknownTask),
+            ({"task_key": "delivery"}, UnknownTask),
+            ({"entity": None}, WrongEntity),
+            ({"entity": Parcel(pk=UUID(int=7))}, WrongEntity),
+            ({"entity": Order()}, WrongEntity),
+            ({"entity": Order(pk=999)}, WrongEntity),
+            ({"task_key": "sweep.sweep"}, WrongEntity),
+            ({"at": datetime(2026, 1, 1)}, NaiveDatetime),  # noqa: DTZ001 (that is the case)
+            ({"at": datetime.fromisoformat("9000-01-01T00:00:00+00:00")}, DateOutOfRange),
+            ({"payload": ["n"]}, InvalidInput),
+            ({"payload": {"n": object()}}, NotPlainJSON),
+            ({"payload": {"t": "x" * 70_000}}, PayloadTooLarge),
+            ({"key": "x" * 101}, InvalidInput),
+            ({"key": None}, InvalidInput),
+        ],
+        ids=str,
+    )
+    def test_writes_nothing(self, schedule_at, order, now, given, error):
+        given = {"task_key": "delivery.call", "entity": order, "at": now} | given
+
+        with pytest.raises(error):
+            schedule_at(given.pop("task_key"), given.pop("entity"), given.pop("at"), now, **given)
+
+        assert not ScheduledTask.objects.exists()
+        assert not Event.objects.exists()

@@ -1,0 +1,250 @@
+"""Explain: one story for each way a task can stand or end."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.testapp.models import Order
+from timeline import Cancel, Discard, Retry, RetryAfter, Timeline, after, at, task
+from timeline.lifecycle import Reason, ReasonCode, State
+from timeline.models import ScheduledTask
+from timeline.operations.claiming import claim
+from timeline.operations.rescuing import rescue
+from timeline.operations.running import run
+from timeline.operations.staging import stage
+from timeline.reading.explaining import explain, why
+from timeline.shortcuts import cancel, emit, leave, move, reconcile, redrive, schedule
+from timeline.testing import only_timelines
+from timeline.timing import EARLIEST
+
+
+class Delivery(Timeline):
+    entity = "testapp.Order"
+    starts_on = "order.placed"
+    exits = {"order.closed": "closed"}
+
+    @task(at("ships_at"), expires=timedelta(days=2), retry=Retry(max_attempts=2), unless=lambda order: order.paid)
+    def ship(self, order):
+        match order.note:
+            case "cancel":
+                raise Cancel("not wanted any more")
+            case "discard":
+                raise Discard("no such address")
+            case "later":
+                raise RetryAfter(timedelta(hours=1), "the carrier is busy")
+            case "fail":
+                raise ValueError("boom")
+        return {"parcels": 2}
+
+    @task(after(ship, days=2))
+    def ask(self, order):
+        return None
+
+
+@pytest.fixture(autouse=True)
+def _story(clock, now):
+    clock.set(now)
+    with only_timelines(Delivery):
+        yield
+
+
+@pytest.fixture
+def order(now):
+    return Order.objects.create(ships_at=now + timedelta(days=5))
+
+
+@pytest.fixture
+def ship(order):
+    emit("order.placed", order)
+    return ScheduledTask.objects.get()
+
+
+@pytest.fixture
+def told(clock):
+    """The lines of a task's story as it stands now."""
+
+    def tell(task):
+        return explain(ScheduledTask.objects.get(pk=task.pk), now=clock.now, using="default").split("\n")
+
+    return tell
+
+
+class TestExplain:
+    def test_says_where_it_comes_from_and_when_it_is_due(self, ship, told, order):
+        assert told(ship) == [
+            f"delivery.ship for testapp.order {order.pk} belongs to the run of delivery that started on"
+            " 2026-03-01 09:00 UTC with the event order.placed.",
+            "It is due on 2026-03-06 09:00 UTC: at ships_at (ships_at was 2026-03-06 09:00 UTC).",
+            "It waits for its time, 2026-03-06 09:00 UTC.",
+            "If it completes, delivery.ask follows.",
+        ]
+
+    def test_says_of_an_ad_hoc_task_that_it_is_one(self, order, now, told):
+        lines = told(schedule("delivery.ship", order, at=now + timedelta(days=1)).task)
+
+        assert lines[0].endswith("was scheduled ad hoc on 2026-03-01 09:00 UTC.")
+        assert lines[-1] == "It waits for its time, 2026-03-02 09:00 UTC."
+
+    def test_says_that_it_was_completed_and_what_came_of_it(self, ship, told, clock):
+        clock.run_next()
+
+        assert told(ship)[1:] == [
+            "It was due on 2026-03-06 09:00 UTC: at ships_at (ships_at was 2026-03-06 09:00 UTC).",
+            "Attempt 1 started on 2026-03-06 09:00 UTC by story clock.",
+            "It was completed on 2026-03-06 09:00 UTC. Its result: {'parcels': 2}.",
+        ]
+
+    @pytest.mark.parametrize(
+        ("note", "ending"),
+        [
+            ("cancel", "It was cancelled on 2026-03-06 09:00 UTC: its handler decided so: not wanted any more."),
+            ("discard", "It was discarded on 2026-03-06 09:00 UTC: timeline.exceptions.Discard: no such address."),
+        ],
+    )
+    def test_says_what_the_handler_decided(self, ship, told, clock, note, ending):
+        Order.objects.update(note=note)
+
+        clock.run_next()
+
+        assert told(ship)[-2:] == [ending, "So delivery.ask, which follows when it completes, has no row."]
+
+    def test_says_that_its_guard_said_no(self, ship, told, clock):
+        Order.objects.update(paid=True)
+
+        clock.run_next()
+
+        assert "its guard said no (unless <lambda>)" in told(ship)[-2]
+
+    def test_says_how_its_attempts_failed(self, ship, told, clock):
+        Order.objects.update(note="fail")
+
+        clock.run_next()
+        assert "Attempt 1 ended on 2026-03-06 09:00 UTC without success: ValueError: boom." in told(ship)
+        clock.run_next()
+
+        assert told(ship)[-2] == "It was discarded on 2026-03-06 09:00 UTC: ValueError: boom."
+
+    def test_says_that_it_was_asked_to_wait(self, ship, told, clock):
+        Order.objects.update(note="later")
+
+        clock.run_next()
+
+        lines = told(ship)
+        assert lines[1].startswith("It is due on 2026-03-06 10:00 UTC: at ships_at")
+        assert any("without success" in line and "the carrier is busy" in line for line in lines)
+        assert "It waits for its time, 2026-03-06 10:00 UTC." in lines
+
+    @pytest.mark.parametrize(
+        ("end", "said"),
+        [
+            (
+                lambda ship, order: emit("order.closed", order, actor="ada"),
+                "the run ended by the exit “closed”, by ada",
+            ),
+            (lambda ship, order: leave(Delivery, order, reason="lost"), "the run ended by the exit “lost”"),
+            (lambda ship, order: cancel(ship, reason="not now", actor="ada"), "not now, by ada"),
+            (lambda ship, order: order.delete(), "the entity was deleted"),
+            (
+                lambda ship, order: Order.objects.update(ships_at=None) and reconcile(order),
+                "ships_at is not set any more",
+            ),
+        ],
+    )
+    def test_says_why_it_was_cancelled(self, ship, told, order, end, said):
+        end(ship, order)
+
+        assert f"It was cancelled on 2026-03-01 09:00 UTC: {said}." in told(ship)
+        assert told(ship)[-1] == "So delivery.ask, which follows when it completes, has no row."
+
+    def test_says_that_it_was_too_late(self, ship, told, now):
+        late = now + timedelta(days=9)
+
+        run(task_ids=[ship.pk], clock=lambda: late, using="default")
+
+        assert "too late: it was to run before 2026-03-08 09:00 UTC" in told(ship)[-2]
+
+    def test_says_that_it_was_moved(self, ship, told, now):
+        move(ship, at=now + timedelta(days=7), reason="a holiday", actor="ada")
+
+        lines = told(ship)
+        assert lines[1].startswith("It is due on 2026-03-08 09:00 UTC, moved from 2026-03-06 09:00 UTC: at ships_at")
+        assert lines[2] == (
+            "On 2026-03-01 09:00 UTC it was moved from 2026-03-06 09:00 UTC to 2026-03-08 09:00 UTC:"
+            " it was moved: a holiday, by ada."
+        )
+
+    def test_names_the_next_revision(self, ship, told, now):
+        cancel(ship, reason="no")
+        [again] = redrive(ship, reason="yes")
+
+        assert told(ship)[-1] == f"Its next revision, {again.pk}, is available, due on 2026-03-01 09:00 UTC."
+        assert " (revision 2) " in told(again)[0]
+
+    def test_says_that_its_worker_was_lost(self, ship, told, now, clock):
+        ScheduledTask.objects.update(state=State.AVAILABLE, scheduled_at=now)
+        ScheduledTask.objects.update(state=State.ACTIVE, attempt=1, worker="host:1", lease_expires_at=EARLIEST)
+
+        rescue(now=now, using="default")
+
+        lines = told(ship)
+        assert any("worker host:1 was not heard of until its lease ran out" in line for line in lines)
+        assert "Its time has come; the next poll takes it." in lines
+
+    def test_says_that_its_message_was_sent_again(self, ship, told, now, clock):
+        clock.set(now + timedelta(days=5))
+        stage(now=clock.now, using="default")
+        claim(now=clock.now, using="default")
+        ScheduledTask.objects.update(lease_expires_at=EARLIEST)
+        rescue(now=clock.now, using="default")
+
+        assert "On 2026-03-06 09:00 UTC its message was sent again." in told(ship)
+        assert "It is on its way to a worker." in told(ship)
+
+    @pytest.mark.parametrize(
+        ("state", "rests"),
+        [
+            (State.AVAILABLE, "It is due and waits for a worker."),
+            (State.PENDING, "It is on its way to a worker."),
+            (State.ACTIVE, "A worker runs it right now."),
+            (State.RETRYABLE, "Its time has come; the next poll takes it."),
+            (State.SCHEDULED, "Its time has come; the next poll takes it."),
+        ],
+    )
+    def test_says_where_it_rests(self, make_task, told, state, rests):
+        assert rests in told(make_task(state=state))
+
+    @pytest.mark.parametrize("state", [State.SCHEDULED, State.AVAILABLE, State.ACTIVE])
+    def test_asks_for_a_worker_when_it_is_overdue(self, make_task, told, clock, now, state):
+        row = make_task(state=state)
+        asked = "It is overdue: is a worker running?"
+        assert asked not in told(row)
+
+        clock.set(now + timedelta(minutes=1))
+
+        assert (asked in told(row)) == (state != State.ACTIVE)
+
+    def test_says_that_its_handler_is_not_known_any_more(self, make_task, told):
+        assert "no handler of this key is known any more" in told(make_task(task_key="gone.work"))[1]
+
+
+class TestWhy:
+    @pytest.mark.parametrize("code", sorted(set(ReasonCode) - {ReasonCode.DONE}))
+    def test_has_words_for_each_reason(self, make_task, code):
+        row = make_task(state=State.CANCELLED, reason_code=code, reason="because {of} it", actor="ada")
+
+        assert "because {of} it" in why(row)
+        assert why(row).endswith(", by ada")
+
+    @pytest.mark.parametrize("code", sorted(set(ReasonCode) - {ReasonCode.DONE}))
+    def test_falls_back_on_the_code(self, make_task, code):
+        assert code in why(make_task(state=State.CANCELLED, reason_code=code))
+
+    def test_is_empty_where_the_state_says_it_all(self, make_task):
+        assert why(make_task(state=State.COMPLETED)) == ""
+        assert why(make_task()) == ""
+
+    def test_takes_a_reason_of_an_operator(self, make_task):
+        reason = Reason.operator("not now", "ada")
+        row = make_task(state=State.CANCELLED, reason_code=reason.code, reason=reason.text, actor=reason.actor)
+
+        assert why(row) == "not now, by ada"
