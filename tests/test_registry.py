@@ -241,9 +241,9 @@ class TestQuestions:
         assert known.ended_by("order.paid", "") == [Sweep.definition]
         assert known.ended_by("order.placed", "testapp.order") == []
 
-    def test_anchored_to_fields_where_a_task_is(self, known):
-        assert known.anchored_to("testapp.order") == [Shipping.definition]
-        assert known.anchored_to("") == []
+    def test_following_fields_where_its_times_depend_on_them(self, known):
+        assert known.following("testapp.order") == [Shipping.definition]
+        assert known.following("") == []
 
 
 class TestRegisterAbstract:

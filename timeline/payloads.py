@@ -6,10 +6,27 @@ import json
 import math
 from typing import Final
 
-from timeline.exceptions import NotPlainJSON, PayloadTooLarge
+from timeline.exceptions import InvalidInput, NotPlainJSON, PayloadTooLarge
 
 MAX_BYTES: Final = 64 * 1024
 MAX_DEPTH: Final = 64
+
+
+def check_text(field: str, value: object, longest: int, *, least: int = 0) -> None:
+    """
+    Refuse what a text column does not hold.
+
+    Args:
+        field: Name of the argument, for the error.
+        value: Text of so many characters.
+        longest, least: Bounds of its length.
+
+    Raises:
+        InvalidInput: naming the field.
+    """
+    if not isinstance(value, str) or not least <= len(value) <= longest or "\x00" in value or not _is_encodable(value):
+        span = f"{least} to {longest}" if least else f"at most {longest}"
+        raise InvalidInput(field, f"{value!a:.60} does not do.", f"Give text of {span} characters, without NUL.")
 
 
 def check_json(field: str, value: object) -> None:

@@ -116,9 +116,9 @@ class Registry:
         """Timelines of this kind of entity whose runs the event ends."""
         return [known for known in self if known.label == label and event in known.exits]
 
-    def anchored_to(self, label: str) -> list[Definition]:
-        """Timelines of this kind of entity that are anchored to its fields."""
-        return [known for known in self if known.label == label and known.anchor_fields]
+    def following(self, label: str) -> list[Definition]:
+        """Timelines of this kind of entity whose times follow its fields."""
+        return [known for known in self if known.label == label and known.followed_fields]
 
 
 def _subclasses(cls: type[Timeline]) -> Iterator[type[Timeline]]:

@@ -281,7 +281,7 @@ class TestBadInput:
 
         assert nothing_is_written()
 
-    @pytest.mark.parametrize("key", ["x" * 201, None, 7])
+    @pytest.mark.parametrize("key", ["x" * 201, None, 7, "half \ud800", "nul \x00"])
     def test_of_a_key_is_refused(self, emit_at, order, now, key):
         with pytest.raises(InvalidInput, match=r"^key: "):
             emit_at("order.placed", order, now, key=key)

@@ -165,3 +165,27 @@ class TestEntityDeleted:
 
         done.refresh_from_db()
         assert (done.state, done.reason_code) == (State.COMPLETED, "done")
+
+
+class Abroad(Timeline):
+    """Counts days on the wall clock of the order's own zone."""
+
+    entity = "testapp.Order"
+    time_zone = "zone"
+
+    @task(after(days=30))
+    def call(self, order): ...
+
+
+class TestTimeZoneOfTheEntity:
+    @pytest.mark.parametrize("fields", [None, ["zone"]])
+    def test_is_followed_on_save(self, start_at, order, fields):
+        """30 days over the change to summer time: an hour less in Berlin than in UTC."""
+        begin = datetime(2026, 3, 10, 9, tzinfo=UTC)
+        with only_timelines(Abroad):
+            start_at("abroad", order, begin)
+
+            order.zone = "Europe/Berlin"
+            order.save(update_fields=fields)
+
+        assert ScheduledTask.objects.get().scheduled_at == datetime(2026, 4, 9, 8, tzinfo=UTC)

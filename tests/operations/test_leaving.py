@@ -6,7 +6,7 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Timeline, after, task
-from timeline.exceptions import NoOpenRun, WrongEntity
+from timeline.exceptions import InvalidInput, NoOpenRun, WrongEntity
 from timeline.lifecycle import Reason, ReasonCode, State
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.operations.leaving import end_runs, leave
@@ -126,3 +126,15 @@ class TestEndRuns:
         end_runs([run], reason=Reason(ReasonCode.EXIT, "x" * 999), now=now, using="default")
 
         assert len(TimelineRun.objects.get().end_reason) == 200
+
+
+class TestReasonOfLeaving:
+    @pytest.mark.parametrize("reason", ["", "x" * 201, "finished", "half \ud800", None])
+    def test_must_be_a_text_of_its_own(self, start_at, order, now, reason):
+        start_at("delivery", order, now)
+
+        with pytest.raises(InvalidInput) as refused:
+            leave_at("delivery", order, now, reason=reason)
+
+        assert refused.value.field == "reason"
+        assert TimelineRun.objects.get().is_open

@@ -18,6 +18,15 @@ from timeline.testing import only_timelines
 REASON = Reason.operator("asked for", "ada")
 
 
+class Parcelling(Timeline):
+    """Too late after three hours."""
+
+    entity = "testapp.Order"
+
+    @task(expires=timedelta(hours=3))
+    def pack(self, order): ...
+
+
 def move_to(rows, at, now):
     return move(task_ids=[row.pk for row in rows], at=at, reason=REASON, now=now, using="default")
 
@@ -66,10 +75,24 @@ class TestMove:
         assert {row.scheduled_at for row in moved} == {later}
 
     @pytest.mark.parametrize("state", [State.SCHEDULED, State.AVAILABLE])
-    def test_leaves_as_long_until_it_is_too_late(self, make_task, now, later, state):
-        row = make_task(state=state, expires_at=now + timedelta(hours=3))
+    def test_leaves_as_long_until_it_is_too_late_as_is_declared(self, make_task, now, later, state):
+        row = make_task(task_key="parcelling.pack", state=state, expires_at=now + timedelta(hours=3))
 
-        [moved] = move_to([row], later, now)
+        with only_timelines(Parcelling):
+            [moved] = move_to([row], later, now)
+
+        assert moved.expires_at == later + timedelta(hours=3)
+
+    def test_of_one_whose_retry_would_come_too_late_gives_it_time_again(self, make_task, now, later):
+        row = make_task(
+            task_key="parcelling.pack",
+            state=State.RETRYABLE,
+            scheduled_at=now + timedelta(hours=5),
+            expires_at=now + timedelta(hours=3),
+        )
+
+        with only_timelines(Parcelling):
+            [moved] = move_to([row], later, now)
 
         assert moved.expires_at == later + timedelta(hours=3)
 

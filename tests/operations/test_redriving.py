@@ -17,6 +17,15 @@ from timeline.testing import only_timelines
 REASON = Reason.operator("once more", "ada")
 
 
+class Parcelling(Timeline):
+    """Too late after three hours."""
+
+    entity = "testapp.Order"
+
+    @task(expires=timedelta(hours=3))
+    def pack(self, order): ...
+
+
 def again(rows, now):
     return redrive(task_ids=[row.pk for row in rows], reason=REASON, now=now, using="default")
 
@@ -49,12 +58,19 @@ class TestRedrive:
 
         assert (new.revision, new.previous) == (3, first)
 
-    def test_leaves_as_long_until_it_is_too_late(self, make_task, now, later):
-        row = make_task(state=State.CANCELLED, expires_at=now + timedelta(hours=3))
+    def test_leaves_as_long_until_it_is_too_late_as_is_declared(self, make_task, now, later):
+        row = make_task(task_key="parcelling.pack", state=State.CANCELLED, expires_at=now + timedelta(hours=3))
 
-        [new] = again([row], later)
+        with only_timelines(Parcelling):
+            [new] = again([row], later)
 
         assert new.expires_at == later + timedelta(hours=3)
+
+    def test_asks_as_much_of_the_database_for_many_as_for_few(self, make_task, now, statements_of):
+        few = [make_task(state=State.DISCARDED) for _ in range(2)]
+        many = [make_task(state=State.DISCARDED) for _ in range(40)]
+
+        assert statements_of(lambda: again(few, now)) == statements_of(lambda: again(many, now))
 
     @pytest.mark.parametrize("state", sorted(OPEN))
     def test_refuses_what_has_not_ended_and_changes_nothing(self, make_task, now, state):

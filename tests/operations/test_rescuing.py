@@ -149,3 +149,14 @@ class TestRescueOfALostMessage:
 
         assert bool(rescued.resend) == (state == State.PENDING)
         assert bool(rescued.retried) == (state == State.ACTIVE)
+
+
+class TestStatements:
+    def test_are_as_many_for_many_lost_messages_as_for_few(self, lost, now, statements_of):
+        for _ in range(2):
+            lost(state=State.PENDING)
+        few = statements_of(lambda: rescue(now=now, using="default"))
+        for _ in range(30):
+            lost(state=State.PENDING)
+
+        assert statements_of(lambda: rescue(now=now, using="default")) == few

@@ -51,6 +51,11 @@ class Definition:
         whens = (task.when for task in self.tasks.values())
         return frozenset(when.field_name for when in whens if when and when.field_name)
 
+    @property
+    def followed_fields(self) -> frozenset[str]:
+        """The entity's fields that a change of means other times: anchors, and the one with its time zone."""
+        return self.anchor_fields | {name for name in (self.cls.time_zone,) if name}
+
 
 class Timeline:
     """

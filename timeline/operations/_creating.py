@@ -39,9 +39,7 @@ def new_task(run: TimelineRun, definition: Definition, change: Create, *, now: d
     )
 
 
-def next_revision(
-    task: ScheduledTask, scheduled_at: datetime, *, expires_at: datetime | None, now: datetime
-) -> ScheduledTask:
+def next_revision(task: ScheduledTask, scheduled_at: datetime, *, now: datetime) -> ScheduledTask:
     """Make the row that carries on where ``task`` ended, at another time, with fresh budgets; not saved."""
     try:
         options = options_of(registry.task(task.task_key)[1])
@@ -62,11 +60,20 @@ def next_revision(
         scheduled_at=scheduled_at,
         anchor=task.anchor,
         anchor_value=task.anchor_value,
-        expires_at=expires_at,
+        expires_at=expiry_at(task.task_key, scheduled_at),
         definition_hash=task.definition_hash,
         created_at=now,
         **{**options, "priority": task.priority, "queue": task.queue},
     )
+
+
+def expiry_at(task_key: str, due_at: datetime) -> datetime | None:
+    """When it is too late for a task that somebody made due at this time; None: never."""
+    try:
+        expires = registry.task(task_key)[1].options.expires
+    except UnknownTask:
+        return None
+    return None if expires is None else due_at + expires
 
 
 def create_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> None:

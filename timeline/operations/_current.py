@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from uuid import UUID
+
+from timeline.exceptions import TransitionNotAllowed
+from timeline.models import ScheduledTask
 
 _running: ContextVar[frozenset[UUID]] = ContextVar("timeline_running", default=frozenset())
 
@@ -13,6 +16,19 @@ _running: ContextVar[frozenset[UUID]] = ContextVar("timeline_running", default=f
 def running() -> frozenset[UUID]:
     """Ids of the tasks being run here: none, or one."""
     return _running.get()
+
+
+def refuse_own(tasks: Iterable[ScheduledTask], verb: str) -> None:
+    """
+    Refuse to let a handler end its own task behind its back: its outcome could not be recorded any more.
+
+    Raises:
+        TransitionNotAllowed: if one of the tasks is being run here.
+    """
+    for task in tasks:
+        if task.pk in running():
+            remedy = "It is this handler's own; raise Cancel, Discard or RetryAfter instead."
+            raise TransitionNotAllowed(task.state, verb, remedy, task.pk)
 
 
 @contextmanager

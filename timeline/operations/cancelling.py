@@ -10,6 +10,7 @@ from django.db import transaction
 
 from timeline.lifecycle import Reason, Trigger
 from timeline.models import ScheduledTask
+from timeline.operations._current import refuse_own
 from timeline.operations._locking import lock_tasks
 from timeline.operations._settling import settle
 from timeline.operations._transition import Write
@@ -30,9 +31,11 @@ def cancel(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: st
 
     Raises:
         ScheduledTask.DoesNotExist: if one of them is not there.
-        TransitionNotAllowed: if one of them has ended already; nothing is changed then.
+        TransitionNotAllowed: if one of them has ended already, or is the one whose handler asks: that one raises ``Cancel``.
+            Nothing is changed then.
     """
     with transaction.atomic(using=using):
         tasks = lock_tasks(task_ids, using=using)
+        refuse_own(tasks, "cancel")
         writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks]
         return settle(writes, now=now, using=using)

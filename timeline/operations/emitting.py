@@ -17,7 +17,7 @@ from timeline.models import EntityRef, Event, TimelineRun, ref_of
 from timeline.operations._locking import lock_entity
 from timeline.operations.leaving import end_runs
 from timeline.operations.starting import start_runs
-from timeline.payloads import check_json
+from timeline.payloads import check_json, check_text
 from timeline.registry import registry
 from timeline.timing import check_time
 
@@ -59,7 +59,7 @@ def emit(
         entity: Whose event; None for the system's.
         key: Makes it unique for this name and entity; empty: recorded each time. 200 characters at most.
         payload: Plain JSON, an object.
-        actor: Who did it; empty for the system itself.
+        actor: Who did it; empty for the system itself. 150 characters at most.
         occurred_at: When it happened (aware): runs it starts count from then. None: now.
         now: Story time.
         using: Database alias of the entity.
@@ -68,7 +68,7 @@ def emit(
         KeyConflict: if the key was used with another payload.
         InvalidInput, WrongEntity, NotPlainJSON, PayloadTooLarge, NaiveDatetime, DateOutOfRange: nothing is written then.
     """
-    _check(name, key, payload)
+    _check(name, key, payload, actor)
     happened = now if occurred_at is None else check_time("occurred_at", occurred_at)
     ref = ref_of(entity)
     with transaction.atomic(using=using):
@@ -84,7 +84,7 @@ def emit(
             entity_id=ref.id,
             key=key,
             payload=payload,
-            actor=actor[:150],
+            actor=actor,
             occurred_at=happened,
             recorded_at=now,
         )
@@ -107,11 +107,12 @@ def _exit(event: Event, ref: EntityRef, *, now: datetime, using: str) -> list[Ti
     return runs
 
 
-def _check(name: str, key: str, payload: dict[str, Any]) -> None:
-    if not isinstance(name, str) or not 0 < len(name) <= 100 or re.search(r"\s", name):
-        raise InvalidInput("name", f"{name!r:.40} is no name of an event.", "Give text like 'user.created'.")
-    if not isinstance(key, str) or len(key) > 200:
-        raise InvalidInput("key", f"{key!r:.40} is no key.", "Give text of at most 200 characters.")
+def _check(name: str, key: str, payload: dict[str, Any], actor: str) -> None:
+    check_text("name", name, 100, least=1)
+    if re.search(r"\s", name):
+        raise InvalidInput("name", f"{name!r} has blanks.", "Give text like 'user.created'.")
+    check_text("key", key, 200)
+    check_text("actor", actor, 150)
     if not isinstance(payload, dict):
         raise InvalidInput("payload", f"is a {type(payload).__name__}.", "Give a dict.")
     check_json("payload", payload)

@@ -33,7 +33,7 @@ def entity_created(*, entity: Model, now: datetime, using: str) -> None:
 
 def entity_saved(*, entity: Model, fields: Collection[str] | None, now: datetime, using: str) -> None:
     """
-    Let the rows of an entity's open runs follow its anchor fields.
+    Let the rows of an entity's open runs follow its anchors and its time zone.
 
     Args:
         entity: As saved; the fields are read anew from the database.
@@ -45,8 +45,8 @@ def entity_saved(*, entity: Model, fields: Collection[str] | None, now: datetime
         DateOutOfRange, NaiveDatetime: naming the field; the save is undone with its transaction.
     """
     ref = ref_of(entity)
-    definitions = registry.anchored_to(ref.label)
-    anchored = [known.name for known in definitions if fields is None or known.anchor_fields & set(fields)]
+    definitions = registry.following(ref.label)
+    anchored = [known.name for known in definitions if fields is None or known.followed_fields & set(fields)]
     if not anchored:
         return
     runs = TimelineRun.objects.using(using).open().for_entity(ref).filter(timeline__in=anchored)

@@ -8,12 +8,14 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Model
 
-from timeline.exceptions import NoOpenRun
+from timeline.definition.checking import FINISHED
+from timeline.exceptions import InvalidInput, NoOpenRun
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.operations._current import running
 from timeline.operations._locking import lock_entity
 from timeline.operations._transition import MAX_REASON, Write, apply
+from timeline.payloads import check_text
 
 
 def leave(
@@ -35,9 +37,13 @@ def leave(
         The run, ended.
 
     Raises:
+        InvalidInput: if the reason is empty, longer than 200 characters, or the word for a run that has nothing left.
         NoOpenRun: if there is none.
         WrongEntity: if the entity is not in this database.
     """
+    check_text("reason", reason, MAX_REASON, least=1)
+    if reason == FINISHED:
+        raise InvalidInput("reason", f"{FINISHED!r} is what a run that has nothing left says.", "Give another reason.")
     ref = ref_of(entity)
     with transaction.atomic(using=using):
         lock_entity(ref, using=using)

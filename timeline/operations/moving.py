@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
 
 from timeline.lifecycle import WAITING, Reason, ReasonCode, State, Trigger, target
 from timeline.models import ScheduledTask
-from timeline.operations._creating import create_tasks, next_revision
+from timeline.operations._creating import create_tasks, expiry_at, next_revision
+from timeline.operations._current import refuse_own
 from timeline.operations._locking import lock_tasks
 from timeline.operations._transition import Write, apply
 from timeline.planning import Times
@@ -36,12 +37,13 @@ def move(*, task_ids: Sequence[UUID], at: datetime, reason: Reason, now: datetim
 
     Raises:
         ScheduledTask.DoesNotExist: if one of them is not there.
-        TransitionNotAllowed: if one of them has ended already.
+        TransitionNotAllowed: if one of them has ended already, or is the one whose handler asks.
         NaiveDatetime, DateOutOfRange: for ``at``. Nothing is changed in any of these cases.
     """
     at = check_time("at", at)
     with transaction.atomic(using=using):
         tasks = lock_tasks(task_ids, using=using)
+        refuse_own(tasks, "move")
         due = [task for task in tasks if task.state not in WAITING]
         for task in due:
             target(State(task.state), Trigger.CANCEL, task=task.pk)
@@ -49,7 +51,7 @@ def move(*, task_ids: Sequence[UUID], at: datetime, reason: Reason, now: datetim
         apply([_in_place(task, at, reason) for task in waiting], now=now, using=using)
         moved = Reason(ReasonCode.MOVED, reason.text, reason.actor)
         apply([Write(task=task, triggers=(Trigger.CANCEL,), reason=moved) for task in due], now=now, using=using)
-        successors = {task.pk: next_revision(task, at, expires_at=_expiry(task, at), now=now) for task in due}
+        successors = {task.pk: next_revision(task, at, now=now) for task in due}
         create_tasks(list(successors.values()), using=using)
     return [successors.get(task.pk, task) for task in tasks]
 
@@ -60,11 +62,6 @@ def _in_place(task: ScheduledTask, at: datetime, reason: Reason) -> Write:
         scheduled_at=at,
         anchor=task.anchor,
         anchor_value=task.anchor_value,
-        expires_at=_expiry(task, at),
+        expires_at=expiry_at(task.task_key, at),
     )
     return Write(task=task, times=times, reason=Reason(ReasonCode.MOVED, reason.text, reason.actor))
-
-
-def _expiry(task: ScheduledTask, at: datetime) -> datetime | None:
-    """Too late stays as long after the due time as it was."""
-    return task.expires_at and at + max(task.expires_at - task.scheduled_at, timedelta(0))

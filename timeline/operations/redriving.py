@@ -7,11 +7,11 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import Q
 
 from timeline.exceptions import AlreadyOpen, RunEnded, TransitionNotAllowed
 from timeline.lifecycle import OPEN, Reason
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.models.task import ScheduledTaskQuerySet
 from timeline.operations._creating import create_tasks, next_revision
 from timeline.operations._locking import lock_runs, lock_tasks
 from timeline.operations.reconciling import reconcile_locked
@@ -40,13 +40,10 @@ def redrive(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: s
     """
     with transaction.atomic(using=using):
         tasks = lock_tasks(task_ids, using=using)
-        names = [(task.run_id, task.entity_ref, task.task_key, task.occurrence) for task in tasks]
-        for position, task in enumerate(tasks):
-            _check(task, using)
-            if names[position] in names[:position]:
-                raise AlreadyOpen(task.pk)
+        latest = _latest_revisions(tasks, using)
+        _check(tasks, latest)
         _reopen([task.run for task in tasks if task.run is not None], using=using)
-        again = [_again(task, reason, now, using) for task in tasks]
+        again = [_again(task, latest[_name(task)].revision + 1, reason, now) for task in tasks]
         create_tasks(again, using=using)
         refs = [task.entity_ref for task in tasks]
         locked = lock_runs({task.run_id for task in tasks if task.run_id}, refs, using=using)
@@ -55,34 +52,54 @@ def redrive(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: s
     return [stored[task.pk] for task in again]
 
 
-def _check(task: ScheduledTask, using: str) -> None:
-    if task.state in OPEN:
-        raise TransitionNotAllowed(task.state, "redrive", "It has not ended; move it or run it now.", task.pk)
-    if _family(task, using).open().exists():
-        raise AlreadyOpen(task.pk)
-    if task.run is not None and not task.run.is_open and not task.run.is_finished:
-        raise RunEnded(task.pk, task.run.end_reason)
+def _name(task: ScheduledTask) -> tuple[object, ...]:
+    """What all revisions of the same task have in common."""
+    owner = task.run_id or task.entity_ref
+    return owner, task.task_key, task.occurrence
 
 
-def _again(task: ScheduledTask, reason: Reason, now: datetime, using: str) -> ScheduledTask:
-    expires_at = task.expires_at and now + (task.expires_at - task.nominal_at)
-    again = next_revision(task, now, expires_at=expires_at, now=now)
-    latest = _family(task, using).order_by("-revision").values_list("revision", flat=True)
-    again.revision = latest[0] + 1
+def _latest_revisions(tasks: Sequence[ScheduledTask], using: str) -> dict[tuple[object, ...], ScheduledTask]:
+    """Read the latest revision of each task, all in one statement; an open one is always the latest."""
+    of_runs = Q(run__in={task.run_id for task in tasks if task.run_id})
+    ad_hoc = Q(run__isnull=True, occurrence__in={task.occurrence for task in tasks if not task.run_id})
+    rows = ScheduledTask.objects.using(using).filter(of_runs | ad_hoc, task_key__in={task.task_key for task in tasks})
+    return {_name(row): row for row in rows.order_by("revision")}
+
+
+def _check(tasks: Sequence[ScheduledTask], latest: dict[tuple[object, ...], ScheduledTask]) -> None:
+    given = set()
+    for task in tasks:
+        if task.state in OPEN:
+            raise TransitionNotAllowed(task.state, "redrive", "It has not ended; move it or run it now.", task.pk)
+        if latest[_name(task)].state in OPEN or _name(task) in given:
+            raise AlreadyOpen(task.pk)
+        if task.run is not None and not task.run.is_open and not task.run.is_finished:
+            raise RunEnded(task.pk, task.run.end_reason)
+        given.add(_name(task))
+
+
+def _again(task: ScheduledTask, revision: int, reason: Reason, now: datetime) -> ScheduledTask:
+    again = next_revision(task, now, now=now)
+    again.revision = revision
     again.reason_code, again.reason, again.actor = reason.code, reason.text[:200], reason.actor[:150]
     return again
 
 
-def _family(task: ScheduledTask, using: str) -> ScheduledTaskQuerySet:
-    """All revisions of the same task."""
-    tasks = ScheduledTask.objects.using(using).filter(task_key=task.task_key, occurrence=task.occurrence)
-    return tasks.filter(run=task.run_id) if task.run_id else tasks.for_entity(task.entity_ref).filter(run__isnull=True)
-
-
 def _reopen(runs: Sequence[TimelineRun], *, using: str) -> None:
-    for run in {run.pk: run for run in runs if not run.is_open}.values():
-        same = TimelineRun.objects.using(using).open().for_entity(run.entity_ref)
-        if same.filter(timeline=run.timeline, key=run.key).exists():
+    """Open finished runs again, unless another one has taken their place."""
+    finished = {run.pk: run for run in runs if not run.is_open}
+    if not finished:
+        return
+    open_runs = TimelineRun.objects.using(using).open()
+    others = open_runs.filter(
+        timeline__in={run.timeline for run in finished.values()},
+        entity_label__in={run.entity_label for run in finished.values()},
+        entity_id__in={run.entity_id for run in finished.values()},
+    )
+    taken = {(run.timeline, run.entity_ref, run.key) for run in others}
+    for run in finished.values():
+        if (run.timeline, run.entity_ref, run.key) in taken:
             raise AlreadyOpen(f"a later run of {run.timeline}")
-        TimelineRun.objects.using(using).filter(pk=run.pk).update(ended_at=None, end_reason="")
+        taken.add((run.timeline, run.entity_ref, run.key))
         run.ended_at, run.end_reason = None, ""
+    TimelineRun.objects.using(using).filter(pk__in=finished).update(ended_at=None, end_reason="")

@@ -12,7 +12,7 @@ from timeline.exceptions import InvalidInput, KeyConflict, WrongEntity
 from timeline.models import EntityRef, Event, ScheduledTask, ref_of
 from timeline.operations._creating import create_tasks, options_of, state_at
 from timeline.operations._locking import lock_entity
-from timeline.payloads import check_json
+from timeline.payloads import check_json, check_text
 from timeline.registry import registry
 from timeline.timing import check_time
 
@@ -60,8 +60,7 @@ def schedule(
             f"{task_key} is about {definition.label or 'no entity'}, not {ref}.", "Give what it is about."
         )
     at = check_time("at", at)
-    if not isinstance(key, str) or len(key) > 100:
-        raise InvalidInput("key", f"{key!r:.40} is no key.", "Give text of at most 100 characters.")
+    check_text("key", key, 100)
     if not isinstance(payload, dict):
         raise InvalidInput("payload", f"is a {type(payload).__name__}.", "Give a dict.")
     check_json("payload", payload)

@@ -10,11 +10,11 @@ from django.db import transaction
 from django.db.models import Model
 
 from timeline.definition import Definition
-from timeline.exceptions import InvalidInput, WrongEntity
+from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
 from timeline.operations._locking import lock_entity
 from timeline.operations.reconciling import reconcile_locked
-from timeline.payloads import check_json
+from timeline.payloads import check_json, check_text
 from timeline.registry import registry
 from timeline.timing import check_time
 
@@ -59,8 +59,7 @@ def start(
     if ref.label != definition.label:
         wanted = f"an {definition.label}" if definition.label else "no entity"
         raise WrongEntity(f"the timeline {timeline!r} is about {wanted}, not {ref}.", "Give the entity it is about.")
-    if not isinstance(key, str) or len(key) > MAX_RUN_KEY:
-        raise InvalidInput("key", f"{key!r:.40} is no key.", f"Give text of at most {MAX_RUN_KEY} characters.")
+    check_text("key", key, MAX_RUN_KEY)
     check_json("params", params)
     begin = now if started_at is None else check_time("started_at", started_at)
     with transaction.atomic(using=using):
