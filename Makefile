@@ -34,9 +34,11 @@ checks: install
 	$(BIN)/python manage.py makemigrations --check --dry-run --settings tests.settings
 	$(BIN)/python manage.py check --fail-level WARNING --settings tests.settings
 
+# The whole suite on SQLite and on PostgreSQL: the server DATABASE_URL names, or one that comes with a pip package.
 tests: install
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(ARGS)
+	TEST_DB=sqlite $(BIN)/coverage run -m pytest $(ARGS)
+	TEST_DB=postgresql $(BIN)/coverage run -m pytest $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under 95 --include 'timeline/*'
 	$(BIN)/coverage report --fail-under 95 --include 'tests/*' --omit tests/typing_cases.py

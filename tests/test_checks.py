@@ -7,6 +7,7 @@ from django.core import checks
 from django.core.management import CommandError, call_command
 from django.db import connection
 
+from tests.triggers import drop_trigger
 from timeline.checks import check_settings, check_sqlite, check_triggers
 from timeline.models.triggers import TRIGGERS
 
@@ -34,7 +35,14 @@ class TestCheckSettings:
         assert ids(check_settings(None)) == ["timeline.E002"]
 
 
+@pytest.mark.usefixtures("_on_sqlite")
 class TestCheckSqlite:
+    @pytest.fixture
+    def _on_sqlite(self, monkeypatch):
+        """Whatever the tests run on, the check is asked about SQLite."""
+        monkeypatch.setattr(connection, "vendor", "sqlite")
+        monkeypatch.setitem(connection.settings_dict, "OPTIONS", {"transaction_mode": "IMMEDIATE"})
+
     def test_is_silent_when_all_is_well(self):
         assert check_sqlite(None) == []
 
@@ -68,8 +76,7 @@ class TestCheckTriggers:
 
     @pytest.mark.parametrize("name", TRIGGERS)
     def test_sees_a_missing_trigger(self, db, name):
-        with connection.cursor() as cursor:
-            cursor.execute(f"DROP TRIGGER timeline_{name}")
+        drop_trigger(name)
 
         [error] = check_triggers(None, databases=["default"])
 
@@ -85,8 +92,7 @@ class TestRegister:
         assert "timeline.E001" in ids(checks.run_checks())
 
     def test_has_those_of_a_database_run_when_it_is_named(self, db):
-        with connection.cursor() as cursor:
-            cursor.execute("DROP TRIGGER timeline_guard_log")
+        drop_trigger("guard_log")
 
         call_command("check")
         with pytest.raises(CommandError, match=r"timeline\.E004"):

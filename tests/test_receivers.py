@@ -5,10 +5,11 @@ from datetime import timedelta
 import pytest
 from django.core import serializers
 from django.core.management import call_command
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.migrations.state import ProjectState
 
 from tests.testapp.models import Order, OrderProxy, Parcel
+from tests.triggers import drop_trigger
 from timeline import Timeline, after, at, created, task
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
@@ -146,8 +147,7 @@ class TestOnDelete:
 
 class TestOnMigrate:
     def test_puts_back_the_triggers(self):
-        with connection.cursor() as cursor:
-            cursor.execute("DROP TRIGGER timeline_guard_log")
+        drop_trigger("guard_log")
         assert missing_triggers("default") == ["guard_log"]
 
         call_command("migrate", verbosity=0)

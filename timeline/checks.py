@@ -39,17 +39,15 @@ def check_settings(app_configs: Sequence[AppConfig] | None, **_extra: Any) -> li
 def check_sqlite(app_configs: Sequence[AppConfig] | None, **_extra: Any) -> list[CheckMessage]:
     """``timeline.W001``: transactions on SQLite begin by reading. ``timeline.E003``: SQLite is too old."""
     found: list[CheckMessage] = []
-    for alias in connections:
-        connection = connections[alias]
-        if connection.vendor != "sqlite":
-            continue
-        if (version := sqlite3.sqlite_version_info) < (3, 35):
-            said = ".".join(map(str, version))
-            found.append(checks.Error(f"SQLite is {said}.", hint="Use SQLite 3.35 or later.", id="timeline.E003"))
+    on_sqlite = [connections[alias] for alias in connections if connections[alias].vendor == "sqlite"]
+    if on_sqlite and (version := sqlite3.sqlite_version_info) < (3, 35):
+        said = ".".join(map(str, version))
+        found.append(checks.Error(f"SQLite is {said}.", hint="Use SQLite 3.35 or later.", id="timeline.E003"))
+    for connection in on_sqlite:
         options = connection.settings_dict.get("OPTIONS", {})
         if str(options.get("transaction_mode", "")).upper() not in {"IMMEDIATE", "EXCLUSIVE"}:
             hint = 'Set OPTIONS = {"transaction_mode": "IMMEDIATE", "init_command": "PRAGMA journal_mode=WAL"}.'
-            message = f"Transactions of the SQLite database {alias!r} may fail with 'database is locked'."
+            message = f"Transactions of the SQLite database {connection.alias!r} may fail with 'database is locked'."
             found.append(checks.Warning(message, hint=hint, id="timeline.W001"))
     return found
 

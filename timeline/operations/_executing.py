@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, connections, transaction
 from django.utils import timezone, translation
 
 from timeline.exceptions import Cancel, Discard, LeaseLost, RetryAfter
@@ -27,6 +27,10 @@ logger = logging.getLogger("timeline")
 
 MAX_MESSAGE = 2_000
 MAX_TRACEBACK = 8_000
+
+# SQLSTATEs of PostgreSQL (its manual, appendix A): could not serialize, deadlock, lock not available, connection
+# exceptions, shutdown by an operator.
+_PASSING = ("40001", "40P01", "55P03", "08", "57P")
 
 Clock = Callable[[], datetime]
 
@@ -55,6 +59,7 @@ def execute(attempt: Attempt, *, clock: Clock, using: str) -> ScheduledTask | No
         logger.warning("%s", error)
         return None
     except Exception as error:  # noqa: BLE001 (whatever the host's code raises is this attempt's outcome)
+        _drop_if_lost(error, using)
         write = _failed(attempt, error, clock())
     return conclude(write, clock=clock, using=using)
 
@@ -143,10 +148,19 @@ def _message(error: Exception) -> str:
     return line.partition(": ")[2] or line
 
 
+def _drop_if_lost(error: Exception, using: str) -> None:
+    """Let go of a connection that is gone, so that the outcome is written on a new one."""
+    connection = connections[using]
+    if _is_passing(error) and not connection.in_atomic_block and not connection.is_usable():
+        connection.close()
+
+
 def _is_passing(error: Exception) -> bool:
     """Whether the database, not the handler, is at fault and trying again helps: locked, deadlock, connection lost."""
     cause = error.__cause__
-    if not isinstance(error, DatabaseError) or cause is None:
+    if not isinstance(error, DatabaseError | InterfaceError) or cause is None:
         return False
     sqlite = str(getattr(cause, "sqlite_errorname", ""))
-    return sqlite.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+    sqlstate = str(getattr(cause, "sqlstate", "") or "")
+    lost = isinstance(error, OperationalError | InterfaceError) and not sqlite and not sqlstate
+    return lost or sqlite.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or sqlstate.startswith(_PASSING)

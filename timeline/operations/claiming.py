@@ -7,10 +7,9 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from django.db import transaction
-
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask
+from timeline.operations._polling import polling
 from timeline.operations._transition import Write, apply
 from timeline.registry import registry
 
@@ -35,7 +34,7 @@ def claim(*, limit: int = 100, now: datetime, using: str) -> list[Batch]:
     Returns:
         One batch for each task key; within it, tasks in the order they should run.
     """
-    with transaction.atomic(using=using):
+    with polling(using):
         ready = ScheduledTask.objects.using(using).ready().with_handler(registry.task_keys())
         batches: dict[str, list[ScheduledTask]] = defaultdict(list)
         for task in ready.locked(skip_locked=True)[:limit]:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
-from django.db import transaction
 from django.db.models import Count, F
 
 from timeline.conf import get_settings
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask
+from timeline.operations._polling import polling
 from timeline.operations._settling import settle
 from timeline.operations._transition import Write, apply
 
@@ -47,7 +47,7 @@ def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
     """
     # A discard settles its run, which locks entity and run before the task: so it comes in a transaction of its own, and
     # the guard of its write repeats that the attempt is still the one given up.
-    with transaction.atomic(using=using):
+    with polling(using):
         tasks = list(ScheduledTask.objects.using(using).given_up().locked(skip_locked=True)[:limit])
         lost = [_lost(task, now) for task in tasks if task.state == State.ACTIVE]
         resend = _resends([task for task in tasks if task.state == State.PENDING], using)

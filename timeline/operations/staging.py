@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.db import transaction
-
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask
+from timeline.operations._polling import polling
 from timeline.operations._transition import Write, apply
 
 
@@ -23,6 +22,6 @@ def stage(*, limit: int = 1000, now: datetime, using: str) -> int:
     Returns:
         How many; as many as ``limit`` means there may be more.
     """
-    with transaction.atomic(using=using):
+    with polling(using):
         tasks = list(ScheduledTask.objects.using(using).to_stage(now).locked(skip_locked=True)[:limit])
         return len(apply([Write(task=task, triggers=(Trigger.DUE,)) for task in tasks], now=now, using=using))

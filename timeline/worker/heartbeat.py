@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 
-from django.db import DatabaseError, connections
+from django.db import DatabaseError, InterfaceError, connections
 
 from timeline.conf import get_settings
 from timeline.models import ScheduledTask
@@ -54,7 +54,8 @@ class Heartbeat:
                     attempts = {task.pk: task.attempt for task in self._held.values()}
                 try:
                     extend_leases(attempts, using=self._using)
-                except DatabaseError as error:
+                except (DatabaseError, InterfaceError) as error:
                     logger.warning("A heartbeat failed and is tried again: %s", error)
+                    connections[self._using].close_if_unusable_or_obsolete()
         finally:
             connections[self._using].close()

@@ -9,7 +9,7 @@ import threading
 from datetime import datetime, timedelta
 from time import monotonic
 
-from django.db import DatabaseError, close_old_connections, connections
+from django.db import DatabaseError, InterfaceError, close_old_connections, connections
 
 from timeline.clocks import story_now
 from timeline.conf import get_settings
@@ -67,7 +67,7 @@ class Worker(Watch):
                 close_old_connections()
                 try:
                     pause = timedelta(0) if self.poll() else self.pause(story_now(self.using))
-                except DatabaseError as error:
+                except (DatabaseError, InterfaceError) as error:
                     logger.warning("The database failed; trying again: %s", error)
                     connections[self.using].close()
                     pause = get_settings().POLL_INTERVAL
