@@ -1,5 +1,5 @@
 """
-Which database the tests run on.
+Which databases the tests run on.
 
 SQLite in a file, unless ``TEST_DB=postgresql``: then the server that ``DATABASE_URL`` names, or else one that comes with a pip
 package, started for the tests on a socket of its own and stopped at their end. Processes that tests start are given the
@@ -22,16 +22,25 @@ import dj_database_url
 VENDOR = os.environ.get("TEST_DB", "sqlite")
 
 
-def database(sqlite: dict[str, Any]) -> dict[str, Any]:
-    """Make the settings of the default database; ``sqlite`` are those of the site."""
+def databases(sqlite: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """
+    Make the settings of two databases, ``default`` and ``other``.
+
+    Args:
+        sqlite: Settings of the site's own.
+    """
     if url := os.environ.get("TEST_DATABASE_URL"):
-        return _named(url, sqlite)
+        return {"default": _named(url, sqlite)}
     folder = Path(tempfile.mkdtemp(prefix="timeline-tests-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     if VENDOR == "sqlite":
-        # In a file, so that tests can start workers as processes of their own.
-        return {**sqlite, "NAME": folder / "unused.sqlite3", "TEST": {"NAME": folder / "test.sqlite3"}}
-    return _named(os.environ.get("DATABASE_URL") or _start_server(folder), sqlite)
+        # In files, so that tests can start workers as processes of their own.
+        return {
+            alias: {**sqlite, "NAME": folder / f"{alias}.sqlite3", "TEST": {"NAME": folder / f"test_{alias}.sqlite3"}}
+            for alias in ("default", "other")
+        }
+    server = _named(os.environ.get("DATABASE_URL") or _start_server(folder), sqlite)
+    return {"default": server, "other": {**server, "TEST": {"NAME": "test_timeline_other"}}}
 
 
 def url_of(settings: dict[str, Any]) -> str:

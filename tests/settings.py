@@ -2,10 +2,10 @@
 
 from project.settings import *  # noqa: F403
 from project.settings import DATABASES, INSTALLED_APPS
-from tests.databases import database
+from tests.databases import databases
 
 DEBUG = False
 SECRET_KEY = "of the tests only"  # noqa: S105
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.testapp"]
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
-DATABASES = {"default": database(DATABASES["default"])}
+DATABASES = databases(DATABASES["default"])

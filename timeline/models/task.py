@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Cast
 
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
@@ -78,6 +79,14 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
     def in_order(self) -> ScheduledTaskQuerySet:
         """In order of their time."""
         return self.order_by("scheduled_at", "pk")
+
+    def by_id(self) -> ScheduledTaskQuerySet:
+        """
+        In the lock order, sorted once the rows are found.
+
+        A plain ORDER BY id invites PostgreSQL, when its statistics are stale, to walk the whole primary key and to filter.
+        """
+        return self.order_by(Cast("pk", models.TextField()))
 
     def locked(self, *, skip_locked: bool = False) -> ScheduledTaskQuerySet:
         """Lock the rows: last in the lock order."""

@@ -87,12 +87,8 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str) -> list[Schedul
         return []
     for write in writes:
         target(State(write.task.state), *write.triggers, task=write.task.pk)
-    connection = connections[using]
-    sql = statement("transition", connection.vendor)
-    changes = json.dumps([_as_change(write, now, using) for write in writes], ensure_ascii=False)
-    parameters: dict[str, object] = {"changes": changes}
-    if connection.vendor == "postgresql":
-        parameters["ids"] = [write.task.pk for write in writes]
+    sql = statement("transition", connections[using].vendor)
+    parameters = as_parameters(writes, now=now, using=using)
     with transaction.atomic(using=using, savepoint=False):
         changed = {row.pk: row for row in ScheduledTask.objects.using(using).raw(sql, parameters)}
         done = [write for write in writes if write.task.pk in changed]
@@ -101,6 +97,14 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str) -> list[Schedul
     for write in done:
         _refresh(write.task, changed[write.task.pk])
     return [write.task for write in done]
+
+
+def as_parameters(writes: Sequence[Write], *, now: datetime, using: str) -> dict[str, object]:
+    """Write the changes as the parameters of the statement."""
+    changes = json.dumps([_as_change(write, now, using) for write in writes], ensure_ascii=False)
+    if connections[using].vendor == "postgresql":
+        return {"changes": changes, "ids": [write.task.pk for write in writes]}
+    return {"changes": changes}
 
 
 def _as_change(write: Write, now: datetime, using: str) -> dict[str, object]:

@@ -68,7 +68,7 @@ def entity_deleted(*, ref: EntityRef, now: datetime, using: str) -> None:
             now=now,
             using=using,
         )
-        tasks = ScheduledTask.objects.using(using).open().for_entity(ref).exclude(pk__in=running()).order_by("pk")
+        tasks = ScheduledTask.objects.using(using).open().for_entity(ref).exclude(pk__in=running()).by_id()
         apply(
             [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks.locked()],
             now=now,

@@ -74,9 +74,7 @@ def end_runs(runs: Sequence[TimelineRun], *, reason: Reason, now: datetime, usin
     ids = [run.pk for run in runs]
     list(TimelineRun.objects.using(using).filter(pk__in=ids).locked().values_list("pk"))
     open_tasks = ScheduledTask.objects.using(using).open().filter(run__in=ids).exclude(pk__in=running())
-    writes = [
-        Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in open_tasks.order_by("pk").locked()
-    ]
+    writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in open_tasks.by_id().locked()]
     cancelled = apply(writes, now=now, using=using)
     end_reason = (reason.text or reason.code.value)[:MAX_REASON]
     TimelineRun.objects.using(using).filter(pk__in=ids).update(ended_at=now, end_reason=end_reason)

@@ -79,7 +79,7 @@ def reconcile_locked(
     end_runs(gone, reason=Reason(ReasonCode.ENTITY_GONE, "the entity was deleted"), now=now, using=using)
     alive = [(run, definition) for run, definition in known if run.is_open]
     rows: dict[UUID | None, list[ScheduledTask]] = defaultdict(list)
-    for task in ScheduledTask.objects.using(using).filter(run__in=[run.pk for run, _ in alive]).order_by("pk").locked():
+    for task in ScheduledTask.objects.using(using).filter(run__in=[run.pk for run, _ in alive]).by_id().locked():
         rows[task.run_id].append(task)
     plans = []
     for run, definition in alive:

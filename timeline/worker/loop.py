@@ -9,7 +9,7 @@ import threading
 from datetime import datetime, timedelta
 from time import monotonic
 
-from django.db import DatabaseError, InterfaceError, close_old_connections, connections
+from django.db import DatabaseError, InterfaceError, connections
 
 from timeline.clocks import story_now
 from timeline.conf import get_settings
@@ -64,7 +64,6 @@ class Worker(Watch):
         self._heartbeat.start()
         try:
             while not self.stopping():
-                close_old_connections()
                 try:
                     pause = timedelta(0) if self.poll() else self.pause(story_now(self.using))
                 except (DatabaseError, InterfaceError) as error:

@@ -1,0 +1,100 @@
+"""Plans: the hot questions are answered by their indexes at 100,000 rows, half of them final, also with stale statistics."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from django.db import connection
+
+from timeline.ids import uuid7
+from timeline.lifecycle import State, Trigger
+from timeline.models import EntityRef, ScheduledTask
+from timeline.models.statements import statement
+from timeline.operations._transition import Write, as_parameters
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+ROWS = 100_000
+
+FILL = """
+INSERT INTO timeline_scheduledtask (
+    id, task_key, occurrence, revision, state, seq, priority, queue, nominal_at, scheduled_at, anchor, definition_hash, payload,
+    attempt, failures, lost, max_attempts, worker, error, reason_code, reason, actor, created_at, finished_at,
+    lease_expires_at, entity_label, entity_id
+)
+SELECT gen_random_uuid(), 'trial.remind', number::text, 1, kind.state, 0, 0, 'default', moment, moment, '', '', '{}',
+    0, 0, 0, 5, '', '', CASE WHEN kind.state = 'completed' THEN 'done' ELSE '' END, '', '', %(now)s,
+    CASE WHEN kind.state = 'completed' THEN moment END,
+    CASE WHEN kind.state IN ('pending', 'active') THEN clock_timestamp() + interval '1 hour' END,
+    'accounts.user', (number / 10)::text
+FROM generate_series(1, %(rows)s) AS number
+CROSS JOIN LATERAL (SELECT CASE
+    WHEN number %% 2 = 0 THEN 'completed'
+    WHEN number %% 100 = 1 THEN 'available'
+    WHEN number %% 100 = 3 THEN 'active'
+    ELSE 'scheduled'
+END AS state) AS kind
+CROSS JOIN LATERAL (SELECT %(now)s::timestamptz + (number - 500) * interval '1 minute' AS moment) AS times
+"""
+
+
+@pytest.fixture(params=["fresh", "stale"])
+def _filled(request):
+    """A table of that many rows, whose statistics know of them, or know an empty table."""
+    with connection.cursor() as cursor:
+        if request.param == "stale":
+            cursor.execute("ANALYZE timeline_scheduledtask")
+        cursor.execute(FILL, {"now": NOW, "rows": ROWS})
+        if request.param == "fresh":
+            cursor.execute("ANALYZE timeline_scheduledtask")
+
+
+def plan_of(sql, parameters):
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {sql}", parameters)
+        return "\n".join(line for [line] in cursor.fetchall())
+
+
+QUESTIONS = {
+    "poll": (lambda: ScheduledTask.objects.to_stage(NOW).locked(skip_locked=True)[:100], "timeline_task_due"),
+    "claim": (lambda: ScheduledTask.objects.ready().locked(skip_locked=True)[:100], "timeline_task_ready"),
+    "rescue": (lambda: ScheduledTask.objects.given_up().locked(skip_locked=True)[:100], "timeline_task_given_up"),
+    "cancel by entity": (
+        lambda: ScheduledTask.objects.open().for_entity(EntityRef("accounts.user", "4711")).by_id().locked(),
+        "timeline_task_",
+    ),
+    "reconcile a run": (lambda: ScheduledTask.objects.filter(run__in=[uuid7()]).by_id().locked(), "run_id"),
+    "entity's page": (
+        lambda: ScheduledTask.objects.for_entity(EntityRef("accounts.user", "4711")).in_order(),
+        "timeline_task_",
+    ),
+}
+
+
+@pytest.mark.usefixtures("_filled")
+class TestPlans:
+    @pytest.mark.parametrize("name", QUESTIONS)
+    def test_use_the_index_of_the_question(self, name):
+        question, index = QUESTIONS[name]
+
+        plan = plan_of(*question().query.sql_with_params())
+
+        assert index in plan, plan
+        assert "Seq Scan" not in plan, plan
+
+    def test_of_the_one_write_go_by_the_primary_key(self):
+        tasks = list(ScheduledTask.objects.filter(state=State.AVAILABLE)[:100])
+        writes = [Write(task=task, triggers=(Trigger.START,)) for task in tasks]
+
+        plan = plan_of(statement("transition", "postgresql"), as_parameters(writes, now=NOW, using="default"))
+
+        assert "timeline_scheduledtask_pkey" in plan, plan
+        assert "Seq Scan on timeline_scheduledtask" not in plan, plan
+
+    def test_are_told_apart_from_a_bad_one(self):
+        """A question that no index answers shows as such: these tests can fail."""
+        question = ScheduledTask.objects.filter(actor="ada")
+
+        assert "Seq Scan" in plan_of(*question.query.sql_with_params())
