@@ -7,11 +7,51 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from timeline import Timeline, after, task
+from timeline.models import ScheduledTask
 from timeline.operations.emitting import emit
 from timeline.operations.running import run
 from timeline.operations.scheduling import schedule
 from timeline.operations.starting import start
+from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
+
+
+@pytest.fixture
+def work(order, now, start_at):
+    """Have one task, ``job.work``, due a day after the start of its run: ``work(handler, …)`` gives its row."""
+    known = []
+
+    def declare(handler=lambda job, order: None, when=None, declared=None, **options):
+        class Job(Timeline):
+            entity = "testapp.Order"
+            exits = {"order.closed": "closed"}
+            time_zone = "zone"
+            language = "language"
+
+            @task(when or after(days=1), **options)
+            def work(self, order):
+                return handler(self, order)
+
+            @task(after(work, days=2))
+            def follow(self, order):
+                return None
+
+            @task()
+            def ad_hoc(self, order):
+                return handler(self, order)
+
+        for name, value in (declared or {}).items():
+            setattr(Job, name, value)
+        context = only_timelines(Job)
+        context.__enter__()
+        known.append(context)
+        start_at("job", order, now)
+        return ScheduledTask.objects.get(task_key="job.work")
+
+    yield declare
+    for context in reversed(known):
+        context.__exit__(None, None, None)
 
 
 @pytest.fixture
