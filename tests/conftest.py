@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from project.accounts.models import User
+from tests.processes import start_worker
 from tests.testapp.models import Order
 from timeline.lifecycle import FINAL, LEASED, State
 from timeline.models import ScheduledTask
@@ -55,3 +57,19 @@ def make_task(db: Any) -> Any:
         return task
 
     return make
+
+
+@pytest.fixture
+def workers(tmp_path):
+    """Start workers; those still alive at the end are killed."""
+    started = []
+
+    def start(name: str) -> subprocess.Popen[bytes]:
+        started.append(start_worker(tmp_path, name))
+        return started[-1]
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.wait()

@@ -2,63 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
-import time
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
-from django.conf import settings
-from django.db import connection
 from django.utils import timezone
 
-from tests.databases import url_of
+from tests.processes import DEADLINE, wait_for
 from tests.testapp.models import Effect, Order
 from timeline.clocks import MachineTime
 from timeline.models import ScheduledTask
 from timeline.shortcuts import explain, schedule
-
-DEADLINE = 30
-
-
-def start_worker(tmp_path: Path, name: str) -> subprocess.Popen[bytes]:
-    """Start a real worker process on the tests' database."""
-    environment = {
-        **os.environ,
-        "DJANGO_SETTINGS_MODULE": "tests.process_settings",
-        "TEST_DATABASE_URL": url_of(connection.settings_dict),
-        "TEST_FOLDER": str(tmp_path),
-    }
-    command = [sys.executable, "manage.py", "timeline_worker", "--name", name]
-    with (tmp_path / f"{name}.log").open("wb") as log:
-        return subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment, stdout=log, stderr=log)
-
-
-def wait_for(condition, what: str) -> None:
-    """Wait until it holds, for half a minute at most."""
-    give_up = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < give_up, f"{what} did not happen"
-        time.sleep(0.05)
-
-
-@pytest.fixture
-def workers(tmp_path):
-    """Start workers; those still alive at the end are killed."""
-    started = []
-
-    def start(name: str) -> subprocess.Popen[bytes]:
-        started.append(start_worker(tmp_path, name))
-        return started[-1]
-
-    yield start
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
 
 
 @pytest.mark.django_db(transaction=True)

@@ -23,6 +23,13 @@ class CrashCase(Timeline):
     def plain_write(self, order: Order) -> dict[str, bool]:
         return self.write_and_wait()
 
+    @task(atomic=False)
+    def note(self, order: Order) -> None:
+        """Write a line to a file, outside any database: each line is one entry of the handler."""
+        with (Path(os.environ["TEST_FOLDER"]) / "notes").open("a") as notes:
+            notes.write(f"{self.task.pk} {self.lost}\n")
+        time.sleep(0.003)
+
     def write_and_wait(self) -> dict[str, bool]:
         folder = Path(os.environ["TEST_FOLDER"])
         Effect.objects.create(name=self.task.task_key)

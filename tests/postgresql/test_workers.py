@@ -1,0 +1,63 @@
+"""Two real workers at once on one database: each effect happens once; and none is lost when one of them is killed."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from tests.processes import wait_for
+from timeline.clocks import MachineTime
+from timeline.models import ScheduledTask
+from timeline.shortcuts import schedule
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TASKS = 400
+
+
+@pytest.fixture
+def due(order):
+    """So many tasks that are due."""
+    at = timezone.now() - timedelta(seconds=1)
+    return {str(schedule("crash_case.note", order, at=at, key=str(number)).task.pk) for number in range(TASKS)}
+
+
+def all_done():
+    return not ScheduledTask.objects.open().exists()
+
+
+class TestTwoWorkers:
+    def test_enter_each_handler_once(self, due, workers, tmp_path):
+        workers("first")
+        workers("second")
+
+        wait_for(all_done, "the end of all tasks")
+        lines = (tmp_path / "notes").read_text().splitlines()
+        assert Counter(line.split()[0] for line in lines) == dict.fromkeys(due, 1)
+        shares = Counter(ScheduledTask.objects.values_list("worker", flat=True))
+        assert set(shares) == {"first", "second"}
+        assert set(ScheduledTask.objects.values_list("state", "attempt")) == {("completed", 1)}
+
+    def test_lose_nothing_when_one_is_killed(self, due, workers, tmp_path):
+        """What the dead one was in the middle of is entered again, and told so."""
+        victim = workers("victim")
+        workers("survivor")
+        wait_for((tmp_path / "notes").exists, "the first effect")
+        victim.send_signal(signal.SIGKILL)
+        victim.wait()
+        # The leases of the dead run out: a minute passes for the database.
+        held = ScheduledTask.objects.filter(state="active", worker="victim")
+        held.update(lease_expires_at=MachineTime(timedelta(seconds=-1)))
+
+        wait_for(all_done, "the end of all tasks")
+        lines = (tmp_path / "notes").read_text().splitlines()
+        entered = Counter(line.split()[0] for line in lines)
+        assert set(entered) == due
+        twice = [task_id for task_id, count in entered.items() if count > 1]
+        assert len(twice) <= 1
+        assert [f"{task_id} True" in lines for task_id in twice] == [True] * len(twice)
+        assert set(ScheduledTask.objects.values_list("state", flat=True)) == {"completed"}
