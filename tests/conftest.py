@@ -9,10 +9,14 @@ from typing import Any
 import pytest
 
 from project.accounts.models import User
+from tests.databases import VENDOR
 from tests.processes import start_worker
 from tests.testapp.models import Order
 from timeline.lifecycle import FINAL, LEASED, State
 from timeline.models import ScheduledTask
+
+# What does not depend on the database runs once.
+collect_ignore = [] if VENDOR == "sqlite" else ["definition", "planning", "test_installed.py", "test_pytest_plugin.py"]
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from project.accounts.services import sign_up
 from timeline.models import Event, LogEntry, ScheduledTask, TimelineRun
 from timeline.shortcuts import explain
 from timeline.testing import expect
@@ -195,3 +196,12 @@ class TestExtendsOnDayTwenty:
         assert account.is_active is True
         expect(account).open("remind", "expire").foreseen("tell_expired", "check_script_usage")
         assert TimelineRun.objects.filter(ended_at=None).count() == 1
+
+
+class TestTheCostOfASignUp:
+    def test_is_six_statements_on_top_of_the_bare_one(self, django_assert_num_queries, clock):
+        """Lock the account, look for the event, write it; look for a run, write it; write the tasks: in one savepoint."""
+        with django_assert_num_queries(
+            1 + 6 + 2 + 2
+        ):  # the account's own INSERT, ours, and two pairs of savepoint marks
+            sign_up("ada@example.com", "ada.example.com", now=clock.now)

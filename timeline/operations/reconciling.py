@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
@@ -56,6 +55,7 @@ def reconcile_locked(
     now: datetime,
     using: str,
     lenient: bool = False,
+    fresh: bool = False,
 ) -> list[ScheduledTask]:
     """
     Reconcile runs that the caller has locked, with their entities. Any number in a fixed number of statements.
@@ -67,6 +67,7 @@ def reconcile_locked(
         using: Database alias.
         lenient: Leave a run whose entity gives no proper time as it is, rather than raise: for a worker, which must record
             an outcome whatever the entity holds.
+        fresh: The runs were just made in this transaction, so there are no rows of theirs to read.
 
     Returns:
         The tasks created.
@@ -78,20 +79,27 @@ def reconcile_locked(
     gone = [run for run, definition in known if definition.label and run.entity_ref not in entities]
     end_runs(gone, reason=Reason(ReasonCode.ENTITY_GONE, "the entity was deleted"), now=now, using=using)
     alive = [(run, definition) for run, definition in known if run.is_open]
-    rows: dict[UUID | None, list[ScheduledTask]] = defaultdict(list)
-    for task in ScheduledTask.objects.using(using).filter(run__in=[run.pk for run, _ in alive]).by_id().locked():
-        rows[task.run_id].append(task)
+    rows = {} if fresh else _rows_of([run for run, _definition in alive], using)
     plans = []
     for run, definition in alive:
         try:
             entity = entities.get(run.entity_ref)
-            planned = plan_of(run, definition, entity, rows[run.pk], now=now, spare=running())
+            planned = plan_of(run, definition, entity, rows.get(run.pk, []), now=now, spare=running())
             plans.append((run, definition, planned))
         except InvalidInput as error:
             if not lenient:
                 raise
             logger.error("%s is not reconciled until its entity is mended: %s", run, error)
     return _carry_out(plans, now=now, using=using)
+
+
+def _rows_of(runs: list[TimelineRun], using: str) -> dict[UUID, list[ScheduledTask]]:
+    """Lock and read the tasks of runs."""
+    rows: dict[UUID, list[ScheduledTask]] = {run.pk: [] for run in runs}
+    for task in ScheduledTask.objects.using(using).filter(run__in=list(rows)).by_id().locked():
+        if task.run_id is not None:
+            rows[task.run_id].append(task)
+    return rows
 
 
 def _carry_out(plans: list[tuple[TimelineRun, Definition, Plan]], *, now: datetime, using: str) -> list[ScheduledTask]:

@@ -106,7 +106,9 @@ def start_runs(
         for name in names
         if name not in there
     ]
+    if not new:
+        return [Started(there[name], False) for name in names]
     TimelineRun.objects.using(using).bulk_create(new)
-    reconcile_locked(new, entities, now=now, using=using)
+    reconcile_locked(new, entities, now=now, using=using, fresh=True)
     runs = there | {run.timeline: run for run in new}
     return [Started(runs[name], name not in there) for name in names]
