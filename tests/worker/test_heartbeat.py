@@ -19,10 +19,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def heartbeat(settings):
     settings.TIMELINE = {"LEASE": timedelta(milliseconds=300)}
-    beat = Heartbeat("default")
-    beat.start()
-    yield beat
-    beat.stop()
+    with Heartbeat("default", stopping=bool) as beat:
+        yield beat
 
 
 @pytest.fixture
@@ -39,15 +37,15 @@ def is_given_up():
 
 class TestHeartbeat:
     def test_keeps_up_the_lease_of_what_it_holds(self, heartbeat, active):
-        heartbeat.hold(active)
+        heartbeat.entered(active)
 
         time.sleep(0.7)
 
         assert not is_given_up()
 
     def test_lets_the_lease_of_what_was_dropped_run_out(self, heartbeat, active):
-        heartbeat.hold(active)
-        heartbeat.drop(active)
+        heartbeat.entered(active)
+        heartbeat.left(active)
 
         time.sleep(0.7)
 
@@ -55,7 +53,7 @@ class TestHeartbeat:
 
     def test_leaves_another_attempt_alone(self, heartbeat, active):
         active.attempt = 7
-        heartbeat.hold(active)
+        heartbeat.entered(active)
 
         time.sleep(0.7)
 
@@ -63,7 +61,7 @@ class TestHeartbeat:
 
     def test_goes_on_after_a_beat_that_failed(self, heartbeat, active, caplog):
         """On SQLite a handler's transaction keeps the one writer; the next beat makes up for it."""
-        heartbeat.hold(active)
+        heartbeat.entered(active)
 
         with transaction.atomic():
             ScheduledTask.objects.update(worker="busy")

@@ -4,45 +4,58 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
+from types import TracebackType
 
 from django.db import DatabaseError, InterfaceError, connections
 
 from timeline.conf import get_settings
 from timeline.models import ScheduledTask
 from timeline.operations.extending import extend_leases
+from timeline.operations.running import Watch
 
 logger = logging.getLogger("timeline")
 
 
-class Heartbeat:
+class Heartbeat(Watch):
     """
-    Extends leases every third of ``TIMELINE["LEASE"]``.
+    Extends leases every third of ``TIMELINE["LEASE"]``, within a ``with`` block.
 
     A beat that fails (on SQLite, while a handler's transaction holds the one writer) is tried again with the next.
+
+    Args:
+        using: Database alias.
+        stopping: Says whether to enter no further handler.
     """
 
-    def __init__(self, using: str) -> None:
+    def __init__(self, using: str, stopping: Callable[[], bool]) -> None:
         self._using = using
+        self._stopping = stopping
         self._held: dict[object, ScheduledTask] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="timeline-heartbeat", daemon=True)
 
-    def start(self) -> None:
+    def __enter__(self) -> Heartbeat:
         """Begin to beat."""
         self._thread.start()
+        return self
 
-    def stop(self) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Beat no more; waits for a beat that is under way."""
         self._stop.set()
         self._thread.join()
 
-    def hold(self, task: ScheduledTask) -> None:
+    def stopping(self) -> bool:
+        """Whether to enter no further handler."""
+        return self._stopping()
+
+    def entered(self, task: ScheduledTask) -> None:
         """Keep up the lease of this attempt."""
         with self._lock:
             self._held[task.pk] = task
 
-    def drop(self, task: ScheduledTask) -> None:
+    def left(self, task: ScheduledTask) -> None:
         """Let it go."""
         with self._lock:
             self._held.pop(task.pk, None)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import socket
 import threading
 from datetime import datetime, timedelta
 from time import monotonic
@@ -15,10 +13,11 @@ from timeline.clocks import story_now
 from timeline.conf import get_settings
 from timeline.models import ScheduledTask
 from timeline.operations.rescuing import rescue
-from timeline.operations.running import Watch, run
 from timeline.operations.staging import stage
 from timeline.registry import registry
+from timeline.worker.batch import run_each
 from timeline.worker.heartbeat import Heartbeat
+from timeline.worker.names import worker_name
 
 logger = logging.getLogger("timeline")
 
@@ -26,7 +25,7 @@ BATCH = 100  # Ids read at a time; each task still runs in a group of its own.
 RESCUE_EVERY = timedelta(seconds=10)
 
 
-class Worker(Watch):
+class Worker:
     """
     Polls and runs in this process until told to stop.
 
@@ -37,33 +36,20 @@ class Worker(Watch):
 
     def __init__(self, using: str, name: str = "") -> None:
         self.using = using
-        self.name = name or f"{socket.gethostname()}:{os.getpid()}"
+        self.name = name or worker_name()
         self.ran = 0
         self._stop = threading.Event()
-        self._heartbeat = Heartbeat(using)
+        self._heartbeat = Heartbeat(using, self._stop.is_set)
         self._next_rescue = 0.0
 
     def stop(self) -> None:
         """Enter no further handler, and return from ``work`` when the present one is done. Safe in a signal handler."""
         self._stop.set()
 
-    def stopping(self) -> bool:
-        """Whether it was told to stop."""
-        return self._stop.is_set()
-
-    def entered(self, task: ScheduledTask) -> None:
-        """Keep up the lease of what is being run."""
-        self._heartbeat.hold(task)
-
-    def left(self, task: ScheduledTask) -> None:
-        """Let its lease go."""
-        self._heartbeat.drop(task)
-
     def work(self) -> None:
         """Run what is due, sleep, and again. A database that does not answer is tried again after a poll interval."""
-        self._heartbeat.start()
-        try:
-            while not self.stopping():
+        with self._heartbeat:
+            while not self._stop.is_set():
                 try:
                     pause = timedelta(0) if self.poll() else self.pause(story_now(self.using))
                 except (DatabaseError, InterfaceError) as error:
@@ -71,8 +57,6 @@ class Worker(Watch):
                     connections[self.using].close()
                     pause = get_settings().POLL_INTERVAL
                 self._stop.wait(pause.total_seconds())
-        finally:
-            self._heartbeat.stop()
 
     def poll(self) -> int:
         """Run one batch of what is due; say how many tasks it took on."""
@@ -83,10 +67,7 @@ class Worker(Watch):
         stage(now=now, using=self.using)
         ready = ScheduledTask.objects.using(self.using).ready().with_handler(registry.task_keys())
         task_ids = list(ready.values_list("pk", flat=True)[:BATCH])
-        for task_id in task_ids:
-            if self.stopping():
-                break
-            self.ran += len(run(task_ids=[task_id], clock=self._clock, using=self.using, worker=self.name, watch=self))
+        self.ran += run_each(task_ids, watch=self._heartbeat, using=self.using, worker=self.name)
         return len(task_ids)
 
     def pause(self, now: datetime) -> timedelta:
@@ -100,6 +81,3 @@ class Worker(Watch):
             .first()
         )
         return longest if first is None else min(max(first - now, timedelta(0)), longest)
-
-    def _clock(self) -> datetime:
-        return story_now(self.using)
