@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from datetime import timedelta
+from importlib.util import find_spec
 from pathlib import Path
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -19,6 +20,7 @@ INSTALLED_APPS = [
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.staticfiles",
+    *(["django_celery_beat"] if find_spec("django_celery_beat") else []),
     "timeline",
     "project.accounts",
     "project.demo",
@@ -67,10 +69,19 @@ STATICFILES_DIRS = [BASE_DIR / "project" / "static"]
 
 TRIAL_DAYS = 30
 
-TIMELINE: dict[str, object] = {}
+QUEUE_PREFIX = os.environ.get("QUEUE_PREFIX", "parley")
+TIMELINE: dict[str, object] = {"QUEUE_PREFIX": QUEUE_PREFIX}
 if "DEMO_CLOCK" in os.environ:
     # A day passes in seconds, so the worker looks more often.
-    TIMELINE = {"CLOCK": "project.demo.clock.now", "POLL_INTERVAL": timedelta(milliseconds=100)}
+    TIMELINE |= {"CLOCK": "project.demo.clock.now", "POLL_INTERVAL": timedelta(milliseconds=100)}
+
+# With a broker, Celery's workers run what is due, and beat polls; without one, timeline_worker does both.
+CELERY_BROKER_URL = os.environ.get("BROKER_URL", "")
+CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TIMEZONE = TIME_ZONE
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1  # A busy worker holds no messages that an idle one could have.
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 
 LOGGING = {
     "version": 1,

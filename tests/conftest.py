@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from project.accounts.models import User
+from tests.brokers import broker  # noqa: F401 (a fixture)
 from tests.databases import VENDOR
-from tests.processes import start_worker
+from tests.processes import Process, kill, start_worker
 from tests.testapp.models import Order
 from timeline.lifecycle import FINAL, LEASED, State
 from timeline.models import ScheduledTask
@@ -68,12 +68,10 @@ def workers(tmp_path):
     """Start workers; those still alive at the end are killed."""
     started = []
 
-    def start(name: str) -> subprocess.Popen[bytes]:
+    def start(name: str) -> Process:
         started.append(start_worker(tmp_path, name))
         return started[-1]
 
     yield start
     for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
+        kill(process)

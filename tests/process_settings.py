@@ -1,7 +1,13 @@
-"""Settings of processes that tests start: the tests' own, on the database that the test runner made."""
+"""Settings of processes that tests start: the tests' own, on the database and the broker that the test gave them."""
 
+import os
 from datetime import timedelta
 
 from tests.settings import *  # noqa: F403
 
-TIMELINE = {"POLL_INTERVAL": timedelta(milliseconds=50)}
+CELERY_BROKER_URL = os.environ.get("TEST_BROKER_URL", "")
+TIMELINE = {
+    "POLL_INTERVAL": timedelta(milliseconds=50),
+    "LEASE": timedelta(seconds=float(os.environ.get("TEST_LEASE", "60"))),
+    "QUEUE_PREFIX": os.environ.get("TEST_QUEUE_PREFIX", "timeline"),
+}

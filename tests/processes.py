@@ -1,8 +1,9 @@
-"""Workers that tests start as processes of their own."""
+"""Processes that tests start: workers, pollers, beats."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -13,24 +14,46 @@ from django.db import connection
 
 from tests.databases import url_of
 
-DEADLINE = 30
+DEADLINE = 60
+
+Process = subprocess.Popen[bytes]
 
 
-def start_worker(tmp_path: Path, name: str) -> subprocess.Popen[bytes]:
-    """Start a real worker process on the tests' database."""
+def start_process(folder: Path, name: str, *command: str, **environment: str) -> Process:
+    """Start a module of Python (``manage`` or ``celery``) on the tests' database, with what it prints in ``<name>.log``."""
     environment = {
         **os.environ,
         "DJANGO_SETTINGS_MODULE": "tests.process_settings",
         "TEST_DATABASE_URL": url_of(connection.settings_dict),
-        "TEST_FOLDER": str(tmp_path),
+        "TEST_FOLDER": str(folder),
+        **environment,
     }
-    command = [sys.executable, "manage.py", "timeline_worker", "--name", name]
-    with (tmp_path / f"{name}.log").open("wb") as log:
-        return subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment, stdout=log, stderr=log)
+    # In a session of its own, so that it can be killed together with what it forked.
+    with (folder / f"{name}.log").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", *command],
+            cwd=settings.BASE_DIR,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+
+
+def start_worker(folder: Path, name: str) -> Process:
+    """Start an embedded worker."""
+    return start_process(folder, name, "manage", "timeline_worker", "--name", name)
+
+
+def kill(process: Process) -> None:
+    """Kill it and all it forked, at once, without a chance to say anything."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def wait_for(condition, what: str) -> None:
-    """Wait until it holds, for half a minute at most."""
+    """Wait until it holds, for a minute at most."""
     give_up = time.monotonic() + DEADLINE
     while not condition():
         assert time.monotonic() < give_up, f"{what} did not happen"

@@ -9,3 +9,4 @@ SECRET_KEY = "of the tests only"  # noqa: S105
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.testapp"]
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 DATABASES = databases(DATABASES["default"])
+TIMELINE = {}

@@ -9,6 +9,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from celery.bin.celery import celery
+from click import Context
 from django.conf import settings
 from django.core.management import call_command, get_commands
 from django.test import TestCase
@@ -24,7 +26,7 @@ from timeline.testing import only_timelines
 
 ROOT = Path(settings.BASE_DIR)
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LIVING_COMMANDS = {"timeline_worker"}  # They do not end by themselves; tests/worker and tests/stories run them.
+LIVING_COMMANDS = {"timeline_poll", "timeline_worker"}  # They do not end by themselves; other tests run them.
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -94,6 +96,9 @@ class TestCommands:
         if words[0] == "make":
             makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
             assert re.search(rf"^{words[1]}:", makefile, re.MULTILINE)
+        elif words[:3] == ["celery", "-A", "shop"]:
+            command = celery.commands[words[3]]
+            command.make_parser(Context(command)).parse_args(words[4:])
         else:
             assert words[:2] == ["python", "manage.py"]
             assert words[2] in get_commands()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from django.apps import AppConfig
 from django.utils.translation import gettext_lazy as _
 
@@ -25,3 +27,8 @@ class TimelineConfig(AppConfig):
         post_save.connect(receivers.on_save, dispatch_uid="timeline.on_save")
         post_delete.connect(receivers.on_delete, dispatch_uid="timeline.on_delete")
         post_migrate.connect(receivers.on_migrate, sender=self, dispatch_uid="timeline.on_migrate")
+        if find_spec("celery"):
+            from timeline.signals import work_due
+            from timeline.tasks.hinting import hinter
+
+            work_due.connect(hinter.work_due, dispatch_uid="timeline.hint")

@@ -21,7 +21,10 @@ class Settings:
         LEASE: How long a claimed or active row is its worker's before it counts as lost; extended while it runs.
         MAX_ATTEMPTS: Default budget of handler errors before a task is discarded; at least 1.
         MAX_LOST: Budget of attempts whose worker died, not counting a lost first attempt; at least 1.
+        MAX_PENDING: How many claimed tasks may be on their way through the broker at a time; at least 1.
         POLL_INTERVAL: The longest sleep of a poller. Twice this late, and a task is overdue.
+        QUEUE_PREFIX: First part of the names of Celery's queues. Sites that share a broker need one each.
+        RETENTION: How long ``timeline.maintain`` keeps what has ended. None: for ever.
     """
 
     AUTOSTART: bool = True
@@ -29,7 +32,10 @@ class Settings:
     LEASE: timedelta = timedelta(seconds=60)
     MAX_ATTEMPTS: int = 5
     MAX_LOST: int = 3
+    MAX_PENDING: int = 1000
     POLL_INTERVAL: timedelta = timedelta(seconds=1)
+    QUEUE_PREFIX: str = "timeline"
+    RETENTION: timedelta | None = None
 
     @property
     def overdue_after(self) -> timedelta:
@@ -43,7 +49,10 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "LEASE": (timedelta,),
     "MAX_ATTEMPTS": (int,),
     "MAX_LOST": (int,),
+    "MAX_PENDING": (int,),
     "POLL_INTERVAL": (timedelta,),
+    "QUEUE_PREFIX": (str,),
+    "RETENTION": (timedelta, type(None)),
 }
 
 

@@ -141,6 +141,14 @@ class LeaseLost(TimelineError):
         super().__init__(f"attempt {attempt} of task {task} is not ours any more; its outcome was not recorded.")
 
 
+class BrokerUnavailable(TimelineError):
+    """The message broker took no message. What was to be sent is sent by a later poll; see that the broker runs."""
+
+    def __init__(self, cause: BaseException) -> None:
+        self.cause = cause
+        super().__init__(f"The broker takes no message ({type(cause).__name__}: {cause}). A later poll sends it.")
+
+
 class HandlerSignal(TimelineError):
     """What a handler raises to choose its ending. Let it pass: do not catch it in the handler."""
 

@@ -26,14 +26,15 @@ class Interrupted(Exception):
     """Ctrl-C, or SIGTERM."""
 
 
-def live(people: list[Person], *, port: int, seconds_per_day: float, console: Console) -> None:
+def live(people: list[Person], *, port: int, seconds_per_day: float, celery: bool, console: Console) -> None:
     """
-    Run the site and a worker until interrupted; leave nothing running.
+    Run the site and what works for it until interrupted; leave nothing running.
 
     Args:
         people: Who signs up, one after the other, through the site's form over HTTP.
         port: Of the site, on the loopback address.
         seconds_per_day: How fast story time runs.
+        celery: Whether Celery's workers and beat work for it, rather than one embedded worker.
         console: Where it is shown.
     """
     os.environ["DEMO_CLOCK"] = f"{time():.3f} {seconds_per_day:g}"
@@ -42,17 +43,17 @@ def live(people: list[Person], *, port: int, seconds_per_day: float, console: Co
     before = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with ExitStack() as stack:
-            site = _process(stack, "site", "runserver", f"127.0.0.1:{port}", "--noreload")
-            worker = _process(stack, "worker", "timeline_worker")
+            site = _process(stack, "site", "manage", "runserver", f"127.0.0.1:{port}", "--noreload")
+            others = _celery(stack) if celery else [_process(stack, "worker", "manage", "timeline_worker")]
             base = f"http://127.0.0.1:{port}"
             _wait_for(base, site)
             console.print(
-                f"Site {base}  worker pid {worker.pid}  1 day = {seconds_per_day:g} s  (Ctrl-C stops all of it)\n",
+                f"Site {base}  worker pid {others[0].pid}  1 day = {seconds_per_day:g} s  (Ctrl-C stops all of it)\n",
                 soft_wrap=True,
             )
-            _Crowd(people, base, console).act_until_interrupted([site, worker])
+            _Crowd(people, base, console).act_until_interrupted([site, *others])
     except Interrupted:
-        console.print("\nStopped: the site and the worker have ended.")
+        console.print("\nStopped: the site and all that worked for it have ended.")
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -79,7 +80,7 @@ class _Crowd:
                 self.agenda.remove(entry)
                 entry[1].do(entry[2])
             sleep(0.05)
-        raise SystemExit("The site or the worker has ended by itself; see the files *.log in the demo's folder.")
+        raise SystemExit("The site or a worker has ended by itself; see the files *.log in the demo's folder.")
 
     def _sign_up(self, person: Person) -> None:
         visit = Visit(person, HttpBrowser(self.base))
@@ -99,13 +100,29 @@ class _Crowd:
             self.console.print(f"  {link}  {visit.person.email} {visit.person.habit}", highlight=False, soft_wrap=True)
 
 
+def _celery(stack: ExitStack) -> list[subprocess.Popen[bytes]]:
+    """Start a worker for tasks, one for polls alone, and beat, which polls by the schedule in its tables."""
+    _process(stack, "install", "manage", "timeline_install_beat").wait()
+    prefix = os.environ["QUEUE_PREFIX"] = str(settings.QUEUE_PREFIX)
+    app = ("celery", "-A", "project")
+    return [
+        _process(stack, "worker", *app, "worker", "-Q", f"{prefix}.default", "-n", "worker@%h", "-c", "2"),
+        _process(stack, "poll-worker", *app, "worker", "-Q", f"{prefix}-poll", "-n", "poll@%h", "-c", "1"),
+        _process(stack, "beat", *app, "beat", "--pidfile", ""),
+    ]
+
+
 def _process(stack: ExitStack, name: str, *command: str) -> subprocess.Popen[bytes]:
-    """Start one of the site's own commands; it ends with the stack, and its output is in ``<name>.log``."""
+    """Start a module (``manage`` or ``celery``); it ends with the stack, and its output is in ``<name>.log``."""
     log = stack.enter_context((Path(settings.DATA_DIR) / f"{name}.log").open("wb"))
-    manage = str(settings.BASE_DIR / "manage.py")
     # In a session of its own, so that Ctrl-C reaches this process alone, which then ends the others in order.
     process = subprocess.Popen(  # noqa: S603 (our own command)
-        [sys.executable, manage, *command], stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True
+        [sys.executable, "-m", *command],
+        cwd=settings.BASE_DIR,
+        stdout=log,
+        stderr=log,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
     )
     stack.callback(_end, process)
     return process

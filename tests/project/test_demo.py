@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,11 +15,17 @@ from django.conf import settings
 
 from project.demo import clock
 from project.demo.people import people
+from tests.brokers import free_port
 
 
-def demo(tmp_path, *arguments):
+def demo(tmp_path, *arguments, **given):
     """Start the demo's command in a folder of its own."""
-    environment = {**os.environ, "DJANGO_SETTINGS_MODULE": "project.settings", "DEMO_DIR": str(tmp_path / "demo")}
+    environment = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "project.settings",
+        "DEMO_DIR": str(tmp_path / "demo"),
+        **given,
+    }
     for name in ("DEMO_CLOCK", "DEBUG", "SECRET_KEY"):
         environment.pop(name, None)
     command = [sys.executable, "manage.py", "demo", *arguments]
@@ -49,11 +54,26 @@ class TestTold:
 
 class TestLived:
     def test_lets_rows_move_by_themselves_and_leaves_nothing_running(self, tmp_path):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        self.see_it_live(tmp_path)
 
-        process = demo(tmp_path, "--port", str(port), "--seconds-per-day", "0.1", "--users", "8")
+    def test_does_the_same_with_celery(self, tmp_path, broker):
+        """A worker for tasks, one for polls alone, and beat."""
+        self.see_it_live(tmp_path, "--celery", BROKER_URL=broker.url, QUEUE_PREFIX=broker.prefix)
+
+        logs = {log.stem: log.read_text() for log in (tmp_path / "demo").glob("*.log")}
+        assert {"site", "worker", "poll-worker", "beat"} <= set(logs)
+        assert f"{broker.prefix}-poll" not in logs["worker"]
+        assert f"{broker.prefix}-poll" in logs["poll-worker"]
+
+    def test_says_what_to_do_without_a_broker(self, tmp_path):
+        process = demo(tmp_path, "--celery", BROKER_URL=f"redis://127.0.0.1:{free_port()}/0")
+
+        assert process.wait(60) == 1
+        assert "Start one, or name another in BROKER_URL." in (tmp_path / "out.txt").read_text()
+
+    def see_it_live(self, tmp_path, *arguments, **given):
+        port = free_port()
+        process = demo(tmp_path, "--port", str(port), "--seconds-per-day", "0.1", "--users", "8", *arguments, **given)
         try:
             shown = self.wait_for_links(tmp_path, process)
             link = re.search(r"(http://127\.0\.0\.1:\d+/my/1:\S+)  ada", shown).group(1)
@@ -65,7 +85,7 @@ class TestLived:
             ended = process.wait(30)
 
         assert ended == 0
-        assert "Stopped: the site and the worker have ended." in (tmp_path / "out.txt").read_text()
+        assert "Stopped: the site and all that worked for it have ended." in (tmp_path / "out.txt").read_text()
         with pytest.raises(ProcessLookupError):
             os.kill(worker, 0)
         with pytest.raises(OSError, match="refused"):

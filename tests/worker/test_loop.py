@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -112,11 +113,20 @@ class TestPoll:
 class TestPause:
     def test_is_until_the_next_due_row(self, order):
         now = story_now("default")
-        schedule("jobs.first", order, at=now + timedelta(milliseconds=400))
+        schedule("jobs.first", order, at=now + timedelta(milliseconds=800))
 
         pause = Worker("default").pause(now)
 
-        assert pause == timedelta(milliseconds=400)
+        assert timedelta(0) < pause <= timedelta(milliseconds=800)
+
+    def test_is_none_when_a_row_has_come_due_since_the_poll(self, order):
+        now = story_now("default")
+        schedule("jobs.first", order, at=now + timedelta(milliseconds=50))
+        time.sleep(0.1)
+
+        pause = Worker("default").pause(now)
+
+        assert pause == timedelta(0)
 
     def test_is_one_poll_interval_at_most(self, order, settings):
         settings.TIMELINE = {"POLL_INTERVAL": timedelta(seconds=7)}

@@ -11,6 +11,7 @@ from timeline.definition import Definition, Task
 from timeline.exceptions import UnknownTask
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
+from timeline.operations._announcing import announce
 from timeline.planning import Create
 from timeline.registry import registry
 
@@ -77,8 +78,10 @@ def expiry_at(task_key: str, due_at: datetime) -> datetime | None:
 
 
 def create_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> None:
-    """Insert rows, in one statement."""
+    """Insert rows, in one statement; what is due already is announced."""
     ScheduledTask.objects.using(using).bulk_create(tasks)
+    if any(task.state == State.AVAILABLE for task in tasks):
+        announce(using=using)
 
 
 def state_at(scheduled_at: datetime, now: datetime) -> State:

@@ -10,6 +10,7 @@ from django.db import transaction
 
 from timeline.lifecycle import Reason, Trigger
 from timeline.models import ScheduledTask
+from timeline.operations._announcing import announce
 from timeline.operations._locking import lock_tasks
 from timeline.operations._transition import Write, apply
 
@@ -36,4 +37,5 @@ def run_now(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: s
             Write(task=task, triggers=(Trigger.DUE,), scheduled_at=min(now, task.scheduled_at), reason=reason)
             for task in lock_tasks(task_ids, using=using)
         ]
+        announce(using=using)
         return apply(writes, now=now, using=using)

@@ -1,5 +1,6 @@
-"""One process that polls and runs, with no broker between: for development and small sites."""
+"""Processes that poll and run: the embedded worker with no broker between, and what Celery's tasks are made of."""
 
-from timeline.worker.loop import Worker
+from timeline.worker.embedded import Worker
+from timeline.worker.poller import Poller
 
-__all__ = ["Worker"]
+__all__ = ["Poller", "Worker"]

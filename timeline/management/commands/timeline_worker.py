@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import DEFAULT_DB_ALIAS
 
 from timeline.conf import get_settings
+from timeline.management.stopping import stopped_by_signals
 from timeline.worker import Worker
 
 
@@ -25,12 +25,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, database: str, name: str, **options: Any) -> None:
         """Work until told to stop."""
         worker = Worker(database, name)
-        before = {number: signal.signal(number, lambda *_: worker.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
         interval = get_settings().POLL_INTERVAL.total_seconds()
         self.stdout.write(f"Worker {worker.name} polls every {interval:g} s. Ctrl-C stops it.")
-        try:
+        with stopped_by_signals(worker):
             worker.work()
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
         self.stdout.write(f"Worker {worker.name} stopped; it ran {worker.ran} tasks.")

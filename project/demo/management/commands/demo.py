@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
 
+from celery import current_app
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -14,6 +16,8 @@ from rich.console import Console
 from project.demo.live import live
 from project.demo.people import people
 from project.demo.told import tell
+from timeline.exceptions import BrokerUnavailable
+from timeline.tasks.sending import CelerySender
 
 
 class Command(BaseCommand):
@@ -26,13 +30,26 @@ class Command(BaseCommand):
         parser.add_argument("--no-server", action="store_true", help="Tell the story in the terminal, and end.")
         parser.add_argument("--users", type=int, default=24, help="How many people sign up (default: %(default)s).")
         parser.add_argument("--days", type=int, default=40, help="Days told with --no-server (default: %(default)s).")
+        parser.add_argument(
+            "--celery",
+            action="store_true",
+            help="Let Celery work, over the broker in BROKER_URL (or Redis on loopback).",
+        )
         parser.add_argument("--port", type=int, default=8000, help="Of the site (default: %(default)s).")
         parser.add_argument(
             "--seconds-per-day", type=float, default=2, help="How fast the clock runs (default: %(default)s)."
         )
 
     def handle(
-        self, *args: Any, no_server: bool, users: int, days: int, port: int, seconds_per_day: float, **options: Any
+        self,
+        *args: Any,
+        no_server: bool,
+        users: int,
+        days: int,
+        celery: bool,
+        port: int,
+        seconds_per_day: float,
+        **options: Any,
     ) -> None:
         """Prepare an empty database, then tell the story or live it."""
         if users < 1 or days < 1 or seconds_per_day <= 0:
@@ -44,7 +61,19 @@ class Command(BaseCommand):
         if no_server:
             tell(crowd, days, console)
         else:
-            live(crowd, port=port, seconds_per_day=seconds_per_day, console=console)
+            if celery:
+                _see_the_broker()
+            live(crowd, port=port, seconds_per_day=seconds_per_day, celery=celery, console=console)
+
+
+def _see_the_broker() -> None:
+    """Have the processes use this broker, if it answers."""
+    url = os.environ.setdefault("BROKER_URL", "redis://127.0.0.1:6379/0")
+    current_app.conf.update(broker_url=url)
+    try:
+        CelerySender().connect()
+    except BrokerUnavailable as error:
+        raise CommandError(f"{error} Start one, or name another in BROKER_URL.") from None
 
 
 def _empty(folder: Path) -> None:

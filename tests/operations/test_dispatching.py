@@ -1,0 +1,217 @@
+"""Dispatch: what a poll does, and what it leaves when the broker takes nothing."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from timeline import Timeline, task
+from timeline.clocks import MachineTime
+from timeline.exceptions import BrokerUnavailable
+from timeline.lifecycle import State
+from timeline.models import LogEntry, ScheduledTask
+from timeline.operations.dispatching import dispatch
+from timeline.testing import only_timelines
+
+
+class Job(Timeline):
+    @task()
+    def one(self):
+        return None
+
+    @task(queue="mail")
+    def two(self):
+        return None
+
+
+class Post:
+    """A broker in this process: keeps the messages, or takes none of them, or no more than some."""
+
+    def __init__(self):
+        self.open = True
+        self.room = 1_000_000
+        self.sent = []
+        self.in_transaction = False
+
+    def connect(self):
+        if not self.open:
+            raise BrokerUnavailable(ConnectionRefusedError())
+
+    def send(self, batch, *, using):
+        self.connect()
+        if len(self.sent) >= self.room:
+            raise BrokerUnavailable(ConnectionResetError())
+        self.in_transaction |= connection.in_atomic_block
+        self.sent.append((batch, using))
+
+    @property
+    def task_ids(self):
+        return [task_id for batch, _using in self.sent for task_id in batch.task_ids]
+
+
+@pytest.fixture(autouse=True)
+def _only_these(db):
+    with only_timelines(Job):
+        yield
+
+
+@pytest.fixture
+def post():
+    return Post()
+
+
+@pytest.fixture
+def due(make_task):
+    return lambda task_key="job.one", **columns: make_task(task_key=task_key, **columns)
+
+
+def states():
+    return sorted(ScheduledTask.objects.values_list("state", flat=True))
+
+
+def run_out():
+    """Let all leases run out."""
+    ScheduledTask.objects.exclude(lease_expires_at=None).update(lease_expires_at=MachineTime(timedelta(seconds=-1)))
+
+
+class TestDispatch:
+    def test_stages_claims_and_sends_what_is_due(self, post, due, now):
+        rows = [due(), due("job.two", queue="mail")]
+
+        done = dispatch(sender=post, now=now, using="default")
+
+        assert (done.staged, done.sent, done.resent, done.rescued) == (2, 2, 0, 0)
+        assert states() == ["pending", "pending"]
+        assert {batch.queue: batch.task_ids for batch, _using in post.sent} == {
+            "default": [rows[0].pk],
+            "mail": [rows[1].pk],
+        }
+        assert {using for _batch, using in post.sent} == {"default"}
+
+    def test_leaves_what_is_ahead(self, post, due, now):
+        due(scheduled_at=now + timedelta(seconds=1))
+
+        done = dispatch(sender=post, now=now, using="default")
+
+        assert (done, post.sent) == ((0, 0, 0, 0), [])
+
+    def test_puts_few_tasks_in_a_message_and_goes_on_until_all_are_sent(self, post, due, now):
+        rows = {due().pk for _ in range(45)}
+
+        done = dispatch(sender=post, limit=20, now=now, using="default")
+
+        assert done.sent == 45
+        assert max(len(batch.task_ids) for batch, _using in post.sent) <= 10
+        assert len({batch.token for batch, _using in post.sent}) == len(post.sent)
+        assert set(post.task_ids) == rows
+
+    def test_leaves_the_rest_available_when_enough_is_on_its_way(self, post, due, now, settings):
+        settings.TIMELINE = {"MAX_PENDING": 5}
+        for _ in range(8):
+            due()
+
+        first = dispatch(sender=post, limit=3, now=now, using="default")
+        second = dispatch(sender=post, now=now, using="default")
+
+        assert (first.sent, second.sent) == (5, 0)
+        assert states() == ["available"] * 3 + ["pending"] * 5
+
+    @pytest.mark.django_db(transaction=True)
+    def test_holds_no_transaction_while_it_sends(self, post, due, now):
+        due()
+
+        dispatch(sender=post, now=now, using="default")
+
+        assert (len(post.sent), post.in_transaction) == (1, False)
+
+
+class TestLostMessages:
+    def test_are_sent_again_with_the_same_token(self, post, due, now):
+        rows = [due(), due()]
+        dispatch(sender=post, now=now, using="default")
+        run_out()
+
+        done = dispatch(sender=post, now=now, using="default")
+
+        (first, _), (second, _) = post.sent
+        assert (done.sent, done.resent) == (0, 2)
+        assert (second.token, second.queue, set(second.task_ids)) == (
+            first.token,
+            first.queue,
+            {row.pk for row in rows},
+        )
+
+    def test_are_not_sent_again_while_their_lease_lasts(self, post, due, now):
+        due()
+        dispatch(sender=post, now=now, using="default")
+
+        done = dispatch(sender=post, now=now, using="default")
+
+        assert (done.resent, len(post.sent)) == (0, 1)
+
+
+class TestBrokerThatIsDown:
+    def test_has_nothing_claimed_for_it(self, post, due, now):
+        due()
+        post.open = False
+
+        with pytest.raises(BrokerUnavailable, match="ConnectionRefusedError"):
+            dispatch(sender=post, now=now, using="default")
+
+        assert states() == ["scheduled"]
+        assert not LogEntry.objects.exists()
+
+    def test_in_the_middle_leaves_the_unsent_to_the_next_poll(self, post, due, now):
+        """What was sent keeps its lease; what was not is sent at once when the broker is back, with no move between."""
+        for _ in range(25):
+            due()
+        post.room = 1
+
+        with pytest.raises(BrokerUnavailable):
+            dispatch(sender=post, now=now, using="default")
+        post.room = 100
+        done = dispatch(sender=post, now=now, using="default")
+
+        assert (done.sent, done.resent) == (0, 15)
+        assert sorted(post.task_ids) == sorted(ScheduledTask.objects.values_list("pk", flat=True))
+        assert states() == ["pending"] * 25
+
+    def test_does_not_fill_the_log_while_it_stays_down(self, post, due, now):
+        """A resend that fails waits for its doubled lease like one that got lost."""
+        due()
+        dispatch(sender=post, now=now, using="default")
+        run_out()
+        post.room = 1
+        entries = LogEntry.objects.count()
+
+        for _ in range(5):
+            with pytest.raises(BrokerUnavailable):
+                dispatch(sender=post, now=now, using="default")
+            post.open = False
+
+        assert LogEntry.objects.count() == entries + 1
+
+
+class TestDeadWorkers:
+    def test_have_their_tasks_sent_in_the_same_poll(self, post, make_task, now):
+        row = make_task(task_key="job.one", state=State.ACTIVE, attempt=1)
+        run_out()
+
+        done = dispatch(sender=post, now=now, using="default")
+
+        assert (done.rescued, done.staged, done.sent) == (1, 1, 1)
+        assert post.task_ids == [row.pk]
+
+
+class TestStatements:
+    def test_are_the_same_for_ten_as_for_a_hundred(self, post, due, now, statements_of):
+        made = []
+        for number in (10, 100):
+            for _ in range(number):
+                due()
+            made.append(statements_of(lambda: dispatch(sender=post, now=now, using="default")))
+
+        assert made[0] == made[1]
+        assert len(post.task_ids) == 110

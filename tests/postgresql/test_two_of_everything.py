@@ -1,0 +1,140 @@
+"""Two beats, two pollers and two Celery workers on one database, over each broker: each effect once; and none lost."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from django.core.management import call_command
+from django.utils import timezone
+
+from tests.processes import kill, start_process, wait_for
+from timeline.models import LogEntry, ScheduledTask
+from timeline.operations.scheduling import schedule
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TASKS = 2000
+LEASE = 3
+
+
+@pytest.fixture
+def start(tmp_path, broker):
+    """Start ``celery`` or ``manage`` with the broker; those still alive at the end are killed."""
+    started = []
+
+    def run(name, *command, lease=60):
+        environment = {
+            "TEST_BROKER_URL": broker.url,
+            "TEST_QUEUE_PREFIX": broker.prefix,
+            "TEST_LEASE": str(lease),
+        }
+        started.append(start_process(tmp_path, name, *command, **environment))
+        return started[-1]
+
+    yield run
+    for process in started:
+        kill(process)
+
+
+@pytest.fixture
+def celery(start, broker, tmp_path):
+    """Start Celery's processes by name: ``celery.worker("a")``."""
+
+    class Celery:
+        def worker(self, name, queue=".default", **options):
+            command = ["worker", "-Q", f"{broker.prefix}{queue}", "-n", f"{name}@{broker.prefix}"]
+            return start(name, "celery", "-A", "project", *command, "-c", "2", "--without-gossip", **options)
+
+        def poll_worker(self, name):
+            return self.worker(name, "-poll")
+
+        def beat(self, name):
+            return start(name, "celery", "-A", "project", "beat", "--pidfile", str(tmp_path / f"{name}.pid"))
+
+    return Celery()
+
+
+@pytest.fixture
+def due(order, request):
+    """So many tasks that are due, by id."""
+    now = timezone.now()
+    at = now - timedelta(seconds=1)
+    given = {"payload": {}, "cause": None, "using": "default"}
+    return {
+        str(schedule(task_key="crash_case.note", entity=order, at=at, key=str(number), now=now, **given).task.pk)
+        for number in range(getattr(request, "param", TASKS))
+    }
+
+
+def all_done():
+    return not ScheduledTask.objects.open().exists()
+
+
+def entered(tmp_path):
+    """How often each handler was entered, as counted outside the database."""
+    return Counter(line.split()[0] for line in (tmp_path / "notes").read_text().splitlines())
+
+
+class TestTwoOfEverything:
+    def test_enters_each_handler_once(self, due, broker, celery, settings, tmp_path):
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(milliseconds=200), "QUEUE_PREFIX": broker.prefix}
+        call_command("timeline_install_beat", verbosity=0)
+        for number in "12":
+            celery.worker(f"worker{number}")
+            celery.poll_worker(f"poller{number}")
+            celery.beat(f"beat{number}")
+
+        wait_for(all_done, "the end of all tasks")
+
+        assert entered(tmp_path) == dict.fromkeys(due, 1)
+        assert set(ScheduledTask.objects.values_list("state", "attempt", "lost")) == {("completed", 1, 0)}
+        claims = LogEntry.objects.filter(to_state="pending", from_state="available").count()
+        assert claims == TASKS
+
+    def test_loses_nothing_when_workers_are_killed_and_the_broker_is_wiped(self, due, broker, celery, start, tmp_path):
+        """What was in the dead workers' hands is run again and told so; what was in the broker is sent again."""
+        for number in "12":
+            start(f"poller{number}", "manage", "timeline_poll", lease=LEASE)
+        victims = [celery.worker("victim1", lease=LEASE), celery.worker("victim2", lease=LEASE)]
+        wait_for(lambda: (tmp_path / "notes").exists() and len(entered(tmp_path)) > 100, "the first hundred")
+        for victim in victims:
+            kill(victim)
+        assert not all_done()
+        broker.wipe()
+        celery.worker("heir1", lease=LEASE)
+        celery.worker("heir2", lease=LEASE)
+
+        wait_for(all_done, "the end of all tasks")
+
+        times = entered(tmp_path)
+        assert set(times) == due
+        twice = {task_id for task_id, count in times.items() if count > 1}
+        lost = set(ScheduledTask.objects.filter(attempt__gt=1).values_list("pk", flat=True))
+        assert twice <= {str(task_id) for task_id in lost}
+        lines = (tmp_path / "notes").read_text().splitlines()
+        assert all(f"{task_id} True" in lines for task_id in twice)
+        assert set(ScheduledTask.objects.values_list("state", flat=True)) == {"completed"}
+        ends = LogEntry.objects.filter(to_state="completed").values_list("task", flat=True)
+        assert len(ends) == len(set(ends)) == TASKS
+
+
+@pytest.mark.parametrize("due", [300], indirect=True)
+class TestStoppedCeleryWorker:
+    def test_gives_back_what_it_has_not_started(self, due, broker, celery, start, tmp_path):
+        """Told to stop within a message, it ends its handler; the rest runs elsewhere, and no lease is waited for."""
+        start("poller", "manage", "timeline_poll")
+        first = celery.worker("first")
+        wait_for((tmp_path / "notes").exists, "the first effect")
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(30) == 0
+        broker_had = ScheduledTask.objects.filter(state="active").count()
+        celery.worker("second")
+
+        wait_for(all_done, "the end of all tasks")
+
+        assert broker_had == 0
+        assert entered(tmp_path) == dict.fromkeys(due, 1)
+        assert set(ScheduledTask.objects.values_list("attempt", "lost")) == {(1, 0)}

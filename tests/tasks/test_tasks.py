@@ -1,0 +1,170 @@
+"""What Celery runs, called in this process; and what the package never asks Celery for."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from celery import current_app
+from django.utils import timezone
+
+import timeline
+from tests.brokers import free_port
+from timeline import Timeline, task, tasks
+from timeline.lifecycle import State
+from timeline.models import ScheduledTask
+from timeline.operations.claiming import claim
+from timeline.operations.staging import stage
+from timeline.shortcuts import cancel, schedule
+from timeline.testing import only_timelines
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Jobs(Timeline):
+    entity = "testapp.Order"
+
+    @task(atomic=False)
+    def work(self, order) -> str:
+        return "done"
+
+    @task(atomic=False)
+    def stop(self, order) -> None:
+        tasks._stopping.value = True
+
+
+@pytest.fixture(autouse=True)
+def _only_these():
+    with only_timelines(Jobs):
+        yield
+    tasks._stopping.value = False
+
+
+@pytest.fixture
+def claimed(order):
+    """Claim so many tasks, as a poll would: ``claimed("jobs.work", …)`` gives their batch."""
+
+    def claim_them(*task_keys):
+        now = timezone.now()
+        for number, task_key in enumerate(task_keys):
+            schedule(task_key, order, at=now - timedelta(seconds=60 - number))
+        stage(now=now, using="default")
+        batches = claim(now=now, using="default")
+        return [str(task_id) for batch in batches for task_id in batch.task_ids], [
+            str(batch.token) for batch in batches
+        ]
+
+    return claim_them
+
+
+def states():
+    return sorted(ScheduledTask.objects.values_list("state", flat=True))
+
+
+class TestRun:
+    def test_runs_what_was_claimed_with_its_token(self, claimed):
+        task_ids, [token] = claimed("jobs.work", "jobs.work")
+
+        tasks.run(task_ids=task_ids, token=token)
+
+        assert list(ScheduledTask.objects.values_list("state", "result", "attempt")) == [("completed", "done", 1)] * 2
+
+    def test_leaves_what_was_claimed_with_another(self, claimed):
+        task_ids, _tokens = claimed("jobs.work")
+
+        tasks.run(task_ids=task_ids, token=str(uuid4()))
+
+        assert states() == ["pending"]
+
+    def test_does_nothing_the_second_time(self, claimed):
+        task_ids, [token] = claimed("jobs.work")
+
+        tasks.run(task_ids=task_ids, token=token)
+        tasks.run(task_ids=task_ids, token=token)
+
+        assert list(ScheduledTask.objects.values_list("state", "attempt")) == [("completed", 1)]
+
+    def test_leaves_what_was_cancelled_on_the_way(self, claimed):
+        task_ids, [token] = claimed("jobs.work")
+        cancel(ScheduledTask.objects.get(), reason="no longer wanted")
+
+        tasks.run(task_ids=task_ids, token=token)
+
+        assert list(ScheduledTask.objects.values_list("state", "attempt")) == [("cancelled", 0)]
+
+    def test_gives_back_what_it_has_not_started_when_told_to_stop(self, claimed):
+        """The rest stays claimed with its lease at its end: the next poll sends it again, and no budget has changed."""
+        task_ids, [stop, work] = claimed("jobs.stop", "jobs.work")
+
+        tasks.run(task_ids=task_ids[:1], token=stop)
+        tasks.run(task_ids=task_ids[1:], token=work)
+
+        assert states() == ["completed", "pending"]
+        [row] = ScheduledTask.objects.given_up()
+        assert (row.task_key, row.attempt, row.seq) == ("jobs.work", 0, 1)
+
+
+class TestPoll:
+    def test_takes_what_is_due_all_the_way(self, order, eager):
+        schedule("jobs.work", order, at=timezone.now() - timedelta(seconds=1))
+
+        tasks.poll()
+
+        assert states() == ["completed"]
+
+    def test_says_so_when_the_broker_is_down(self, order, over, caplog):
+        over(f"redis://127.0.0.1:{free_port()}/0")
+        schedule("jobs.work", order, at=timezone.now() - timedelta(seconds=1))
+
+        tasks.poll()
+
+        assert "The broker takes no message" in caplog.text
+        assert states() == ["available"]
+
+
+class TestMaintain:
+    @pytest.fixture
+    def ended(self, make_task):
+        """A task that ended forty days ago, and one that ended yesterday."""
+        return [make_task(state=State.COMPLETED, finished_at=timezone.now() - timedelta(days=days)) for days in (40, 1)]
+
+    def test_prunes_what_ended_longer_ago_than_the_retention(self, ended, settings):
+        settings.TIMELINE = {"RETENTION": timedelta(days=30)}
+
+        tasks.maintain()
+
+        assert ScheduledTask.objects.get() == ended[1]
+
+    def test_deletes_nothing_by_default(self, ended):
+        tasks.maintain()
+
+        assert ScheduledTask.objects.count() == 2
+
+
+class TestMessages:
+    @pytest.mark.parametrize("name", ["timeline.poll", "timeline.run", "timeline.maintain"])
+    def test_are_json_without_results_acknowledged_early_and_not_retried(self, name):
+        declared = current_app.tasks[name]
+
+        assert declared.serializer == "json"
+        assert declared.ignore_result
+        assert not declared.acks_late
+        assert declared.max_retries == 0
+
+    def test_have_no_time_of_their_own_anywhere_in_the_package(self):
+        """No ETA, no countdown, no retry by Celery, no result waited for."""
+        forbidden = re.compile(r"\b(eta|countdown|autoretry_for|AsyncResult)\b|\.retry\(")
+        package = Path(timeline.__file__).parent
+
+        found = [
+            f"{file.relative_to(package)}: {line.strip()}"
+            for file in package.rglob("*.py")
+            for line in file.read_text(encoding="utf-8").splitlines()
+            if forbidden.search(line)
+        ]
+
+        assert found == []
+        assert forbidden.search("run.apply_async(countdown=5)")

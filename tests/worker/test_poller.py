@@ -1,0 +1,91 @@
+"""The poller: beat's poll in a process of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from timeline import Timeline, task
+from timeline.exceptions import BrokerUnavailable
+from timeline.models import ScheduledTask
+from timeline.shortcuts import schedule
+from timeline.testing import only_timelines
+from timeline.worker import Poller
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Jobs(Timeline):
+    entity = "testapp.Order"
+
+    @task()
+    def work(self, order) -> None: ...
+
+
+class Post:
+    """A broker in this process, down for its first polls."""
+
+    def __init__(self, down=0):
+        self.down = down
+        self.polls = 0
+        self.sent = []
+
+    def connect(self):
+        self.polls += 1
+        if self.polls <= self.down:
+            raise BrokerUnavailable(ConnectionRefusedError())
+
+    def send(self, batch, *, using):
+        self.sent += batch.task_ids
+
+
+@pytest.fixture(autouse=True)
+def _jobs():
+    with only_timelines(Jobs):
+        yield
+
+
+class TestPoller:
+    def test_sleeps_until_the_next_row_is_due(self, order, settings):
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(seconds=20)}
+        row = schedule("jobs.work", order, at=timezone.now() + timedelta(milliseconds=400)).task
+        post = Post()
+        poller = Poller("default", post)
+        threading.Timer(1.5, poller.stop).start()
+
+        poller.work()
+
+        assert post.sent == [row.pk]
+        assert poller.sent == 1
+
+    def test_sleeps_one_poll_interval_at_most(self, order, settings):
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(milliseconds=100)}
+
+        assert Poller("default", Post()).step() == timedelta(milliseconds=100)
+
+    def test_goes_on_after_the_broker_was_down(self, order, settings, caplog):
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(milliseconds=50)}
+        row = schedule("jobs.work", order, at=timezone.now()).task
+        post = Post(down=2)
+        poller = Poller("default", post)
+        threading.Timer(1, poller.stop).start()
+
+        poller.work()
+
+        assert post.sent == [row.pk]
+        assert caplog.text.count("The broker takes no message") == 2
+        assert ScheduledTask.objects.get().state == "pending"
+
+    def test_stops_at_once_when_told_to(self, order, settings):
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(seconds=20)}
+        poller = Poller("default", Post())
+        threading.Timer(0.2, poller.stop).start()
+        begun = time.monotonic()
+
+        poller.work()
+
+        assert time.monotonic() - begun < 10

@@ -1,0 +1,94 @@
+"""Dispatch: what a poll does. Rescue, send again, stage, claim, send."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from time import monotonic
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from timeline.conf import get_settings
+from timeline.exceptions import BrokerUnavailable
+from timeline.models import ScheduledTask
+from timeline.operations.claiming import Batch, claim, hand_back
+from timeline.operations.rescuing import rescue
+from timeline.operations.staging import stage
+
+
+class Sender(Protocol):
+    """The way to the broker. Both calls raise ``BrokerUnavailable`` soon, and try nothing twice."""
+
+    def connect(self) -> None:
+        """See that the broker is there."""
+
+    def send(self, batch: Batch, *, using: str) -> None:
+        """Send one message; ``using`` is the alias of the rows' database."""
+
+
+class Dispatched(NamedTuple):
+    """
+    What a poll did, in numbers of tasks.
+
+    Args:
+        staged: Became available.
+        sent: Claimed and sent.
+        resent: Sent again with the token they had.
+        rescued: Attempts given up for lost.
+    """
+
+    staged: int = 0
+    sent: int = 0
+    resent: int = 0
+    rescued: int = 0
+
+
+def dispatch(*, sender: Sender, limit: int = 500, now: datetime, using: str) -> Dispatched:
+    """
+    Send what is due on its way. Safe in any number of copies at once.
+
+    Goes on until nothing is ready, enough is on its way, or a poll interval has passed. Holds no transaction while it sends.
+
+    Args:
+        sender: Takes the messages.
+        limit: At most so many tasks are claimed at a time.
+        now: Story time.
+        using: Database alias.
+
+    Raises:
+        BrokerUnavailable: if it takes no message. Before anything is claimed, where possible; what was claimed and not sent
+            is sent by the next poll.
+    """
+    give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
+    sender.connect()
+    lost = rescue(now=now, using=using)
+    for batch in _same_again(lost.resend):
+        sender.send(batch, using=using)
+    staged = sent = 0
+    while True:
+        staged += stage(limit=2 * limit, now=now, using=using)
+        batches = claim(limit=limit, now=now, using=using)
+        claimed = sum(len(batch.task_ids) for batch in batches)
+        _send_new(batches, sender, using)
+        sent += claimed
+        if claimed < limit or monotonic() > give_up:
+            return Dispatched(staged, sent, len(lost.resend), len(lost.retried) + len(lost.discarded))
+
+
+def _send_new(batches: Sequence[Batch], sender: Sender, using: str) -> None:
+    for position, batch in enumerate(batches):
+        try:
+            sender.send(batch, using=using)
+        except BrokerUnavailable:
+            hand_back(batches[position:], using=using)
+            raise
+
+
+def _same_again(tasks: Iterable[ScheduledTask]) -> list[Batch]:
+    """The messages of tasks whose first ones got lost, with the token of then."""
+    again: dict[tuple[str, str, UUID], list[UUID]] = defaultdict(list)
+    for task in tasks:
+        if task.claim_token is not None:
+            again[task.task_key, task.queue, task.claim_token].append(task.pk)
+    return [Batch(*kind, task_ids) for kind, task_ids in again.items()]

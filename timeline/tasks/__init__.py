@@ -1,0 +1,96 @@
+"""
+What Celery runs: ``timeline.poll``, ``timeline.run`` and ``timeline.maintain``. Needs the extra ``celery``.
+
+Celery only carries *now*. A message has ids and a claim's token; it is acknowledged before it is worked off, has no result
+and no time of its own, and is never retried by Celery: the rows are the truth, and the next poll sends again what got lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from ctypes import c_bool
+from multiprocessing.sharedctypes import RawValue
+from typing import Any, Final
+from uuid import UUID
+
+from celery import shared_task
+from celery.signals import worker_shutting_down
+from django.db import DEFAULT_DB_ALIAS
+
+from timeline.clocks import story_now
+from timeline.conf import get_settings
+from timeline.exceptions import BrokerUnavailable
+from timeline.operations.claiming import Batch, hand_back
+from timeline.operations.dispatching import dispatch
+from timeline.operations.pruning import prune
+from timeline.tasks.sending import CelerySender
+from timeline.worker.batch import run_each
+from timeline.worker.heartbeat import Heartbeat
+from timeline.worker.names import worker_name
+
+logger = logging.getLogger("timeline")
+
+OPTIONS: Final[dict[str, Any]] = {
+    "acks_late": False,
+    "ignore_result": True,
+    "max_retries": 0,
+    "serializer": "json",
+    "store_errors_even_if_ignored": False,
+}
+MAINTAINED_AT_ONCE: Final = 100  # Batches pruned in one call; the rest waits for the next.
+
+_sender = CelerySender()
+_stopping = RawValue(c_bool, False)  # Shared with the processes of the pool, which are forked off later.
+
+
+@worker_shutting_down.connect
+def _on_shutdown(**_extra: Any) -> None:
+    _stopping.value = True
+
+
+@shared_task(name="timeline.poll", **OPTIONS)
+def poll(using: str = DEFAULT_DB_ALIAS) -> None:
+    """
+    Send what is due on its way. Safe in any number of copies at once.
+
+    Args:
+        using: Database alias.
+    """
+    try:
+        dispatch(sender=_sender, now=story_now(using), using=using)
+    except BrokerUnavailable as error:
+        logger.warning("%s", error)
+
+
+@shared_task(name="timeline.run", **OPTIONS)
+def run(task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIAS) -> None:
+    """
+    Run a batch of claimed tasks. A worker that is told to stop gives back those it has not started.
+
+    Args:
+        task_ids: Ids of the rows, as text, in the order they should run.
+        token: Of the claim; rows that are not claimed with it any more are left.
+        using: Database alias.
+    """
+    batch = Batch("", "", UUID(token), [UUID(task_id) for task_id in task_ids])
+    with Heartbeat(using, stopping=lambda: _stopping.value) as watch:
+        run_each(batch.task_ids, token=batch.token, watch=watch, using=using, worker=worker_name())
+    if _stopping.value:
+        hand_back([batch], using=using)
+
+
+@shared_task(name="timeline.maintain", **OPTIONS)
+def maintain(using: str = DEFAULT_DB_ALIAS) -> None:
+    """
+    Delete what ended longer ago than ``TIMELINE["RETENTION"]``; nothing, if that is not set.
+
+    Args:
+        using: Database alias.
+    """
+    retention = get_settings().RETENTION
+    if retention is None:
+        return
+    before = story_now(using) - retention
+    for _ in range(MAINTAINED_AT_ONCE):
+        if not any(prune(ended_before=before, using=using)):
+            break

@@ -1,0 +1,78 @@
+"""Hint: let a poll come at once, where something is due now. No request waits for it, and nothing depends on it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from time import monotonic, sleep
+from typing import Any, Final
+
+from celery import current_app
+
+from timeline.conf import get_settings
+from timeline.exceptions import BrokerUnavailable
+from timeline.tasks.sending import CelerySender, poll_queue
+
+logger = logging.getLogger("timeline")
+
+GAP: Final = 0.05  # Seconds between hints: what is due meanwhile shares the next.
+SILENCE: Final = 30.0  # Seconds without hints after the broker took none.
+
+
+class Hinter:
+    """Sends polls from a thread of its own, so that whoever made something due goes on at once."""
+
+    def __init__(self, sender: CelerySender) -> None:
+        self._sender = sender
+        self._due: set[str] = set()
+        self._woken = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._owner = 0
+        self._silent_until = 0.0
+
+    def work_due(self, *, using: str, **_extra: Any) -> None:
+        """Take notice that something is due in this database. Receives ``timeline.signals.work_due``."""
+        if monotonic() < self._silent_until or not has_broker():
+            return
+        if self._owner != os.getpid():  # Threads and held locks do not come through a fork.
+            self._woken, self._thread, self._owner = threading.Condition(), None, os.getpid()
+        with self._woken:
+            self._due.add(using)
+            self._woken.notify()
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._hint, name="timeline-hints", daemon=True)
+                self._thread.start()
+
+    def _hint(self) -> None:
+        while True:
+            with self._woken:
+                self._woken.wait_for(lambda: self._due)
+                due, self._due = self._due, set()
+            try:
+                for using in sorted(due) if has_broker() else ():
+                    send_poll(self._sender, using)
+            except BrokerUnavailable as error:
+                self._silent_until = monotonic() + SILENCE
+                logger.warning("No hints for %g s; polls go on by themselves. %s", SILENCE, error)
+            sleep(GAP)
+
+
+def send_poll(sender: CelerySender, using: str) -> None:
+    """
+    Send a poll, to be forgotten if nobody takes it within an interval.
+
+    Raises:
+        BrokerUnavailable: within a few seconds.
+    """
+    expires = max(get_settings().POLL_INTERVAL.total_seconds(), 1.0)
+    sender.publish("timeline.poll", {"using": using}, queue=poll_queue(), expires=expires)
+
+
+def has_broker() -> bool:
+    """Whether this process has a Celery app with a broker: without one, its tasks run eagerly or not at all."""
+    conf = current_app.conf
+    return bool(conf.broker_write_url or conf.broker_url) and not conf.task_always_eager
+
+
+hinter = Hinter(CelerySender())

@@ -1,0 +1,32 @@
+"""The poller: the same poll as beat's, as a process of its own, for those who run no beat."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from timeline.clocks import story_now
+from timeline.operations.dispatching import Sender, dispatch
+from timeline.worker.loop import Loop
+
+
+class Poller(Loop):
+    """
+    Sends what is due on its way, in this process, until told to stop.
+
+    Args:
+        using: Database alias.
+        sender: The way to the broker.
+        name: Of the process; left out: host name and process id.
+    """
+
+    def __init__(self, using: str, sender: Sender, name: str = "") -> None:
+        super().__init__(using, name)
+        self.sent = 0
+        self._sender = sender
+
+    def step(self) -> timedelta:
+        """Dispatch; sleep until the next row is due."""
+        now = story_now(self.using)
+        done = dispatch(sender=self._sender, now=now, using=self.using)
+        self.sent += done.sent + done.resent
+        return self.pause(now)
