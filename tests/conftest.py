@@ -10,6 +10,7 @@ import pytest
 from project.accounts.models import User
 from tests.brokers import broker  # noqa: F401 (a fixture)
 from tests.databases import VENDOR
+from tests.new_project import new_project, wheel  # noqa: F401 (fixtures)
 from tests.processes import Process, kill, start_worker
 from tests.testapp.models import Order
 from timeline.lifecycle import FINAL, LEASED, State
