@@ -218,6 +218,12 @@ class TestTask:
 
 
 class TestQuestions:
+    def test_in_shadow_are_the_keys_of_a_timeline_that_is(self, known):
+        known.register(declare(name="shade", entity="testapp.Order", shadow=True))
+
+        keys = [*known.task_keys(), "shade.gone", "nothing.here", ""]
+        assert [key for key in keys if known.in_shadow(key)] == ["shade.go", "shade.gone"]
+
     def test_task_keys_are_all_in_order(self, known):
         assert known.task_keys() == ["shipping.recall", "shipping.ship", "sweep.sweep"]
 

@@ -106,6 +106,7 @@ class ReasonCode(TextChoices):
     RELEASED = "released", _("released")
     ERROR = "error", _("error")
     RETRY_AFTER = "retry_after", _("asked to be retried later")
+    SHADOW = "shadow", _("in shadow")
 
 
 @dataclass(frozen=True, slots=True)

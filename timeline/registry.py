@@ -96,6 +96,11 @@ class Registry:
             raise UnknownTask(task_key, self.task_keys())
         return definition, definition.tasks[name]
 
+    def in_shadow(self, task_key: str) -> bool:
+        """Whether this process would enter no handler for the key because its timeline is in shadow."""
+        definition = self._definitions.get(task_key.partition(".")[0])
+        return definition is not None and definition.shadow
+
     def task_keys(self) -> list[str]:
         """All known task keys, sorted."""
         return sorted(definition.task_key(name) for definition in self for name in definition.tasks)

@@ -189,6 +189,14 @@ class TestCheckShapeOfTheClass:
     def test_takes_exits_with_a_name(self, name):
         assert declare_task(method("go"), exits={"order.paid": name}).definition.exits == {"order.paid": name}
 
+    @pytest.mark.parametrize("shadow", ["False", "", 0, 1, None])
+    def test_refuses_a_shadow_that_is_no_bool(self, shadow):
+        """Text from the environment is true whatever it says."""
+        error = mistake(go=task()(for_system), shadow=shadow)
+
+        assert error.problem == f"has shadow = {shadow!r}."
+        assert "True or False" in error.remedy
+
     @pytest.mark.parametrize("option", ["time_zone", "language"])
     def test_refuses_an_option_that_needs_an_entity(self, option):
         error = mistake(**{option: "zone", "go": task()(for_system)})

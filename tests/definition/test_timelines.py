@@ -144,6 +144,18 @@ class TestInheritance:
         assert Trial.definition.exits == {"order.paid": "paid"}
         assert dict(Longer.definition.tasks) == dict(Trial.definition.tasks)
 
+    def test_takes_shadow_along_and_lets_it_be_lifted(self):
+        class InShadow(Lent, abstract=True):
+            shadow = True
+
+        class Inherits(InShadow):
+            pass
+
+        class Lifted(Inherits):
+            shadow = False
+
+        assert [cls.definition.shadow for cls in (Trial, Inherits, Lifted)] == [False, True, False]
+
     def test_lets_a_task_be_overridden(self):
         class Later(Lent):
             @task(after(days=7))

@@ -31,6 +31,21 @@ class TestOpenAndFinal:
         assert states(ScheduledTask.objects.final()) == FINAL
 
 
+class TestWouldHaveRun:
+    def test_is_what_was_completed_in_shadow(self, one_of_each, make_task, now):
+        one_of_each(now)
+        wanted = make_task(state=State.COMPLETED, reason_code="shadow")
+
+        assert list(ScheduledTask.objects.would_have_run()) == [wanted]
+
+    def test_is_not_what_came_to_another_end_after_it_was_run_in_shadow(self, make_task):
+        """The code alone says nothing of a row that is open or was called off."""
+        for state in sorted(set(State) - {State.COMPLETED}):
+            make_task(state=state, reason_code="shadow")
+
+        assert not ScheduledTask.objects.would_have_run()
+
+
 class TestUpcoming:
     def test_is_what_waits_for_a_time_ahead(self, one_of_each, now):
         one_of_each(now + SECOND)

@@ -22,12 +22,13 @@ def work(order, now, start_at):
     """Have one task, ``job.work``, due a day after the start of its run: ``work(handler, …)`` gives its row."""
     known = []
 
-    def declare(handler=lambda job, order: None, when=None, declared=None, **options):
+    def declare(handler=lambda job, order: None, when=None, declared=None, in_shadow=False, **options):
         class Job(Timeline):
             entity = "testapp.Order"
             exits = {"order.closed": "closed"}
             time_zone = "zone"
             language = "language"
+            shadow = in_shadow
 
             @task(when or after(days=1), **options)
             def work(self, order):

@@ -227,6 +227,48 @@ class TestExplain:
         assert "no handler of this key is known any more" in told(make_task(task_key="gone.work"))[1]
 
 
+class DeliveryInShadow(Delivery):
+    name = "delivery"
+    shadow = True
+
+
+class TestExplainInShadow:
+    @pytest.fixture(autouse=True)
+    def _in_shadow(self, _story):
+        with only_timelines(DeliveryInShadow):
+            yield
+
+    def test_says_that_the_handler_was_not_entered(self, ship, told, clock):
+        clock.run_next()
+
+        assert told(ship)[2:] == [
+            "Attempt 1 started on 2026-03-06 09:00 UTC by story clock.",
+            "It would have run on 2026-03-06 09:00 UTC: its timeline was in shadow, so its handler was not entered.",
+        ]
+
+    def test_says_so_also_after_the_switch(self, ship, told, clock):
+        clock.run_next()
+
+        with only_timelines(Delivery):
+            assert "its timeline was in shadow" in told(ship)[-1]
+
+    def test_says_of_what_is_ahead_that_it_will_not_be_entered(self, ship, told):
+        said = "Its timeline is in shadow: as long as that is so, its handler is not entered."
+        assert told(ship)[2:] == [
+            "It waits for its time, 2026-03-06 09:00 UTC.",
+            said,
+            "If it completes, delivery.ask follows.",
+        ]
+
+        with only_timelines(Delivery):
+            assert said not in told(ship)
+
+    def test_says_of_what_was_called_off_why(self, ship, told):
+        cancel(ship, reason="not now", actor="ada")
+
+        assert not any("shadow" in line for line in told(ship))
+
+
 class TestWhy:
     @pytest.mark.parametrize("code", sorted(set(ReasonCode) - {ReasonCode.DONE}))
     def test_has_words_for_each_reason(self, make_task, code):

@@ -35,6 +35,11 @@ class Delivery(Timeline):
         return None
 
 
+class DeliveryInShadow(Delivery):
+    name = "delivery"
+    shadow = True
+
+
 @pytest.fixture(autouse=True)
 def _story(clock, now):
     clock.set(now)
@@ -55,6 +60,34 @@ class TestPicture:
             "  ┄ 2026-03-05 09:00  delivery.ask     foreseen: 2 days after ship completes",
             "  ┄ some day          delivery.remind  foreseen: 1 day after bill completes",
         ]
+
+    def test_marks_what_would_have_run_and_what_is_ahead_in_shadow(self, order, clock):
+        with only_timelines(DeliveryInShadow):
+            start(DeliveryInShadow, order)
+            clock.advance(days=1, hours=1)
+            order.ships_at = clock.now
+            order.save()
+            shown = picture(order, now=clock.now, using="default").split("\n")
+
+        assert shown == [
+            f"testapp.order {order.pk}",
+            "  ✓ 2026-03-02 09:00  delivery.pack    completed (in shadow: would have run)",
+            "  ◎ 2026-03-02 10:00  delivery.bill    available, in shadow",
+            "  ── now: 2026-03-02 10:00 UTC ──",
+            "  ○ 2026-03-03 09:00  delivery.ship    scheduled, in shadow",
+            "  ┄ 2026-03-03 10:00  delivery.remind  foreseen: 1 day after bill completes, in shadow",
+            "  ┄ 2026-03-05 09:00  delivery.ask     foreseen: 2 days after ship completes, in shadow",
+        ]
+
+    def test_marks_nothing_ahead_once_the_shadow_is_lifted(self, order, clock):
+        with only_timelines(DeliveryInShadow):
+            start(DeliveryInShadow, order)
+            clock.advance(days=1, hours=1)
+
+        past, ahead = picture(order, now=clock.now, using="default").split("── now")
+        assert "delivery.pack    completed (in shadow: would have run)" in past
+        assert "delivery.ship" in ahead
+        assert "shadow" not in ahead
 
     def test_says_that_nothing_is_ahead(self, order, now):
         assert picture(order, now=now, using="default").split("\n") == [

@@ -55,6 +55,8 @@ HOLDING = [
     lambda e: e.completed("done"),
     lambda e: e.completed("life.done", times=1),
     lambda e: e.completed("later", times=0),
+    lambda e: e.completed("done", reason="done"),
+    lambda e: e.completed("done", reason="shadow", times=0),
     lambda e: e.discarded("failed", reason="no such address"),
     lambda e: e.cancelled("refused", reason="guard"),
     lambda e: e.retryable("again"),
@@ -74,6 +76,7 @@ HOLDING = [
 FAILING = [
     lambda e: e.completed("later"),
     lambda e: e.completed("done", times=2),
+    lambda e: e.completed("done", reason="shadow"),
     lambda e: e.discarded("failed", reason="expired"),
     lambda e: e.cancelled("done"),
     lambda e: e.retryable("later"),
@@ -106,3 +109,33 @@ class TestExpect:
         assert "✓" in shown
         assert "life.later" in shown
         assert "── now:" in shown
+
+
+class LifeInShadow(Life):
+    """The same, in shadow."""
+
+    name = "life"
+    shadow = True
+
+
+class TestExpectInShadow:
+    @pytest.fixture
+    def shadowed(self, order, clock):
+        with only_timelines(LifeInShadow):
+            emit("order.placed", order)
+            clock.advance(days=1, hours=12)
+            yield order
+
+    def test_tells_what_would_have_run_from_what_ran(self, shadowed):
+        expect(shadowed).completed("failed", reason="shadow", times=1).completed("done", reason="done", times=0)
+        expect(shadowed).rows(
+            ("done", "completed", "shadow"),
+            ("failed", "completed", "shadow"),
+            ("refused", "cancelled", "guard"),
+            ("again", "completed", "shadow"),
+            ("later", "scheduled"),
+        )
+
+    def test_does_not_take_the_one_for_the_other(self, shadowed):
+        with pytest.raises(AssertionError, match="expected done completed because of 'done'"):
+            expect(shadowed).completed("done", reason="done")

@@ -29,7 +29,7 @@ MAX_EXPIRES: Final = timedelta(days=36525)
 FINISHED: Final = "finished"  # The end reason of a run that nothing is left of; so no exit may be called that.
 
 # What a class is asked for, so no task may be called that.
-OPTIONS: Final = frozenset({"entity", "name", "starts_on", "exits", "time_zone", "language", "definition"})
+OPTIONS: Final = frozenset({"entity", "name", "starts_on", "exits", "time_zone", "language", "shadow", "definition"})
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 _LABEL: Final = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*\Z")
@@ -110,6 +110,8 @@ def _class_problems(definition: Definition) -> Iterator[Problem]:
             yield f"has {option} = {field_name!r}.", "Name a field of the entity, as text."
         elif field_name and not definition.label:
             yield f"has {option}, but no entity to read it from.", f"Remove {option}, or name the entity."
+    if type(definition.shadow) is not bool:
+        yield f"has shadow = {definition.shadow!r}.", "Use True or False; make a bool of text from the environment."
 
 
 def _start_problems(definition: Definition) -> Iterator[Problem]:

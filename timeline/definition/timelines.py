@@ -32,6 +32,7 @@ class Definition:
         starts_on: Names of events, and perhaps ``created()``.
         exits: Name of event → name of the exit, kept as the reason.
         tasks: Name of method → task, in the order declared.
+        shadow: Whether its handlers are not entered.
     """
 
     cls: type[Timeline]
@@ -40,6 +41,7 @@ class Definition:
     starts_on: tuple[str | Created, ...]
     exits: Mapping[str, str]
     tasks: Mapping[str, Task[Any, ..., Any]]
+    shadow: bool
 
     def task_key(self, task_name: str) -> str:
         """The key under which rows of the task are stored."""
@@ -79,6 +81,8 @@ class Timeline:
     """Field of the entity with the name of its time zone, for calendar days and for handlers. Nothing: the site's."""
     language: ClassVar[str] = ""
     """Field of the entity with the code of its language, for handlers. Nothing: the site's."""
+    shadow: ClassVar[bool] = False
+    """Live its whole life but enter no handler: a task that would have run is completed, with the reason ``shadow``."""
 
     definition: ClassVar[Definition]
 
@@ -95,6 +99,7 @@ class Timeline:
             starts_on=starts_on if isinstance(starts_on, tuple) else (starts_on,),
             exits=cls.exits,
             tasks=_tasks_of(cls),
+            shadow=cls.shadow,
         )
         check_shape(cls.definition)
 

@@ -44,6 +44,10 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         """Tasks that have ended, one way or another."""
         return self.filter(state__in=_FINAL)
 
+    def would_have_run(self) -> ScheduledTaskQuerySet:
+        """Tasks completed while their timeline was in shadow: no handler was entered."""
+        return self.filter(state=State.COMPLETED, reason_code=ReasonCode.SHADOW)
+
     def upcoming(self, now: datetime) -> ScheduledTaskQuerySet:
         """Tasks whose time is still ahead."""
         return self.filter(state__in=_WAITING, scheduled_at__gt=now)

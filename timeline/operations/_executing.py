@@ -34,6 +34,8 @@ _PASSING = ("40001", "40P01", "55P03", "08", "57P")
 
 Clock = Callable[[], datetime]
 
+_IN_SHADOW = Reason(ReasonCode.SHADOW, "would have run")
+
 
 def execute(attempt: Attempt, *, clock: Clock, using: str) -> ScheduledTask | None:
     """
@@ -81,13 +83,15 @@ def _record(write: Write, clock: Clock, using: str) -> ScheduledTask:
 
 
 def _call(attempt: Attempt, using: str) -> Write:
-    """Ask the guards, enter the handler, and take its result."""
+    """Ask the guards, enter the handler unless the timeline is in shadow, and take its result."""
     task, options = attempt.task, attempt.declared.options
     with while_running(task.pk), _in_place_of(attempt):
         for option, wanted in (("only_if", True), ("unless", False)):
             guard = getattr(options, option)
             if callable(guard) and bool(guard(attempt.entity)) is not wanted:
                 return Write(task=task, triggers=(Trigger.CANCEL,), reason=_guard_reason(option, guard))
+        if attempt.definition.shadow:
+            return Write(task=task, triggers=(Trigger.COMPLETE,), reason=_IN_SHADOW)
         method = getattr(attempt.timeline(using), attempt.declared.name)
         result = method(attempt.entity) if attempt.definition.label else method()
     check_json("result", result)

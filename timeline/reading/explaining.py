@@ -26,6 +26,7 @@ _WHY = {
     ReasonCode.RELEASED: "{text}",
     ReasonCode.ERROR: "{text}",
     ReasonCode.RETRY_AFTER: "{text}",
+    ReasonCode.SHADOW: "in shadow: {text}",
 }
 
 _REST = {
@@ -113,6 +114,8 @@ def _changed(entry: LogEntry) -> Iterator[str]:
 
 
 def _ending(task: ScheduledTask, entry: LogEntry) -> str:
+    if entry.reason_code == ReasonCode.SHADOW:
+        return f"It would have run on {_said(entry.at)}: its timeline was in shadow, so its handler was not entered."
     if entry.to_state == State.COMPLETED:
         result = f" Its result: {task.result}." if task.result is not None else ""
         return f"It was completed on {_said(entry.at)}.{result}"
@@ -139,6 +142,8 @@ def _outlook(task: ScheduledTask, now: datetime, using: str) -> Iterator[str]:
         yield "Its time has come; the next poll takes it."
     if task.state != State.ACTIVE and task.scheduled_at + get_settings().overdue_after < now:
         yield "It is overdue: is a worker running?"
+    if registry.in_shadow(task.task_key):
+        yield "Its timeline is in shadow: as long as that is so, its handler is not entered."
     for follower in _followers(task):
         yield f"If it completes, {follower} follows."
 

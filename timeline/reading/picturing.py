@@ -11,6 +11,7 @@ from timeline.lifecycle import State
 from timeline.models import EntityRef, ScheduledTask, ref_of
 from timeline.reading.explaining import why
 from timeline.reading.foreseeing import foreseen
+from timeline.registry import registry
 
 _SIGNS: Final = {
     State.SCHEDULED: "○",
@@ -34,7 +35,8 @@ def picture(entity: Model | EntityRef | None, *, now: datetime, using: str) -> s
         using: Database alias of the entity.
 
     Returns:
-        Lines of text: sign, time (UTC), task key, state, reason. Follow-ups that have no row yet are dotted.
+        Lines of text: sign, time (UTC), task key, state, reason. Follow-ups that have no row yet are dotted; what is ahead
+        of a timeline in shadow is marked so.
     """
     tasks = list(ScheduledTask.objects.using(using).for_entity(entity).order_by("scheduled_at", "pk"))
     outlooks = foreseen(entity=entity, now=now, using=using)
@@ -45,7 +47,7 @@ def picture(entity: Model | EntityRef | None, *, now: datetime, using: str) -> s
             (_moment(task), _line(_SIGNS[State(task.state)], _moment(task), task.task_key, width, _said(task)))
         )
     for item in outlooks:
-        said = f"foreseen: {item.why}"
+        said = _marked(f"foreseen: {item.why}", item.task_key)
         lines.append((item.expected_at, _line("┄", item.expected_at, item.task_key, width, said)))
     before = [line for at, line in lines if at is not None and at <= now]
     later = [line for at, line in lines if at is None or at > now]
@@ -65,4 +67,10 @@ def _line(sign: str, at: datetime | None, task_key: str, width: int, said: str) 
 
 def _said(task: ScheduledTask) -> str:
     reason = why(task)
-    return f"{task.state} ({reason})" if reason else str(task.state)
+    said = f"{task.state} ({reason})" if reason else str(task.state)
+    return _marked(said, task.task_key) if task.is_open else said
+
+
+def _marked(said: str, task_key: str) -> str:
+    """Say of what is ahead that its handler will not be entered, as things stand."""
+    return f"{said}, in shadow" if registry.in_shadow(task_key) else said

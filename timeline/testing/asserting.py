@@ -45,9 +45,13 @@ class Expectation:
         """The task has failed and is to be tried again."""
         return self._has(task, {State.RETRYABLE}, at=at)
 
-    def completed(self, task: str, *, times: int | None = None) -> Self:
-        """The task was completed, just so many times if ``times`` is given (0: never)."""
-        return self._has(task, {State.COMPLETED}, times=times)
+    def completed(self, task: str, *, times: int | None = None, reason: str | None = None) -> Self:
+        """
+        The task was completed, just so many times if ``times`` is given (0: never).
+
+        ``reason`` is its code: ``done``, or ``shadow`` where the handler was not entered.
+        """
+        return self._has(task, {State.COMPLETED}, times=times, reason=reason)
 
     def discarded(self, task: str, *, reason: str | None = None) -> Self:
         """The task was given up."""
