@@ -25,6 +25,7 @@ class Settings:
         POLL_INTERVAL: The longest sleep of a poller. Twice this late, and a task is overdue.
         QUEUE_PREFIX: First part of the names of Celery's queues. Sites that share a broker need one each.
         RETENTION: How long ``timeline.maintain`` keeps what has ended. None: for ever.
+        SITE: Name of this site: production and staging need one each. A database of another site is not worked on.
     """
 
     AUTOSTART: bool = True
@@ -36,6 +37,7 @@ class Settings:
     POLL_INTERVAL: timedelta = timedelta(seconds=1)
     QUEUE_PREFIX: str = "timeline"
     RETENTION: timedelta | None = None
+    SITE: str = ""
 
     @property
     def overdue_after(self) -> timedelta:
@@ -53,6 +55,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "POLL_INTERVAL": (timedelta,),
     "QUEUE_PREFIX": (str,),
     "RETENTION": (timedelta, type(None)),
+    "SITE": (str,),
 }
 
 

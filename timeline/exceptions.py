@@ -149,6 +149,22 @@ class BrokerUnavailable(TimelineError):
         super().__init__(f"The broker takes no message ({type(cause).__name__}: {cause}). A later poll sends it.")
 
 
+class WrongSite(TimelineError):
+    """The database is another site's: perhaps a copy. Run ``manage.py timeline_adopt``, which can clear what is open."""
+
+    def __init__(self, ours: str, theirs: str, using: str) -> None:
+        self.ours = ours
+        self.theirs = theirs
+        self.using = using
+        whose = f"that of the site {theirs!r}" if theirs else "of no named site"
+        setting = f"TIMELINE['SITE'] is {ours!r}" if ours else "TIMELINE['SITE'] is not set"
+        super().__init__(
+            f"The database {using!r} is {whose}, and {setting}: nothing of it runs here. If it is a copy, clear it with "
+            f"manage.py timeline_adopt --clear --database {using}; if it is yours, adopt it with --keep, or correct the "
+            "setting."
+        )
+
+
 class HandlerSignal(TimelineError):
     """What a handler raises to choose its ending. Let it pass: do not catch it in the handler."""
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from django.db import connections
 from django.db.models import Model
 
 from timeline.clocks import story_now
-from timeline.models import ref_of
+from timeline.models import Identity, ref_of
 from timeline.models.triggers import install_triggers
 from timeline.operations.following import entity_created, entity_deleted, entity_saved
+from timeline.operations.identifying import stamp
 from timeline.registry import registry
 
 
@@ -40,8 +42,10 @@ def on_delete(*, sender: type[Model], instance: Model, using: str, **_extra: Any
 
 
 def on_migrate(*, using: str, **_extra: Any) -> None:
-    """A database was migrated: its triggers may be gone."""
+    """A database was migrated: its triggers may be gone, and a new one is of no site yet."""
     install_triggers(using)
+    if Identity._meta.db_table in connections[using].introspection.table_names():
+        stamp(now=story_now(using), using=using)
 
 
 def _is_entity(sender: type[Model]) -> bool:

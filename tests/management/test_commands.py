@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from tests.testapp.models import Parcel
-from timeline import Timeline, task
-from timeline.models import LogEntry, ScheduledTask, TimelineRun
+from timeline import Timeline, task, tasks
+from timeline.models import Identity, LogEntry, ScheduledTask, TimelineRun
 from timeline.shortcuts import emit, leave, schedule
 from timeline.testing import only_timelines
+from timeline.worker import Worker
 
 
 class Post(Timeline):
@@ -173,3 +175,89 @@ class TestTimelinePoll:
     def test_says_what_to_do_without_a_broker(self, db):
         with pytest.raises(CommandError, match="Set CELERY_BROKER_URL"):
             call_command("timeline_poll")
+
+
+class TestTimelineAdopt:
+    @pytest.fixture
+    def copied(self, account, settings):
+        """A copy of production's database, with a trial in it, on a machine that says it is staging."""
+        Identity.objects.update(site="production")
+        settings.TIMELINE = {"SITE": "staging"}
+
+    def test_asks_what_is_to_become_of_what_is_open(self, copied):
+        with pytest.raises(CommandError, match=r"1 runs and 2 tasks are open in it. Say --clear .* or --keep"):
+            call_command("timeline_adopt")
+
+        assert Identity.objects.get().site == "production"
+        assert ScheduledTask.objects.open().count() == 2
+
+    def test_clears_a_copy(self, copied, capsys):
+        call_command("timeline_adopt", clear=True)
+
+        assert Identity.objects.get().site == "staging"
+        assert not ScheduledTask.objects.open().exists()
+        assert "Ended 1 runs, cancelled 2 tasks." in capsys.readouterr().out
+
+    def test_keeps_what_is_open_where_only_the_name_is_new(self, copied, capsys):
+        call_command("timeline_adopt", keep=True)
+
+        assert Identity.objects.get().site == "staging"
+        assert ScheduledTask.objects.open().count() == 2
+
+    def test_needs_no_choice_where_nothing_is_open(self, db, settings):
+        settings.TIMELINE = {"SITE": "staging"}
+
+        call_command("timeline_adopt")
+
+        assert Identity.objects.get().site == "staging"
+
+    def test_changes_nothing_at_home(self, account, capsys):
+        call_command("timeline_adopt", clear=True)
+
+        assert ScheduledTask.objects.open().count() == 2
+        assert "Nothing was changed" in capsys.readouterr().out
+
+
+class TestWrongDatabase:
+    """A production dump restored on a staging machine must not mail customers."""
+
+    @pytest.fixture
+    def restored(self, user, clock, settings, mailoutbox):
+        user.trial_ends_at = clock.now - timedelta(days=1)
+        user.save()
+        emit("user.created", user)
+        Identity.objects.update(site="production")
+        settings.TIMELINE = {"SITE": "staging", "POLL_INTERVAL": timedelta(milliseconds=50)}
+        return mailoutbox
+
+    def states(self):
+        return set(ScheduledTask.objects.values_list("state", "seq"))
+
+    @pytest.mark.django_db(transaction=True)
+    def test_is_refused_by_the_worker(self, restored):
+        before = self.states()
+
+        with pytest.raises(CommandError, match="timeline_adopt --clear"):
+            call_command("timeline_worker")
+
+        assert (restored, self.states()) == ([], before)
+
+    @pytest.mark.django_db(transaction=True)
+    def test_is_refused_by_celerys_poll_and_run(self, restored, caplog):
+        before = self.states()
+        task_ids = [str(task_id) for task_id in ScheduledTask.objects.values_list("pk", flat=True)]
+
+        tasks.poll()
+        tasks.run(task_ids=task_ids, token=str(uuid4()))
+
+        assert caplog.text.count("timeline_adopt --clear") == 2
+        assert (restored, self.states()) == ([], before)
+
+    @pytest.mark.django_db(transaction=True)
+    def test_is_worked_on_when_it_was_adopted(self, restored):
+        """So it was the identity, and nothing else, that held them back."""
+        call_command("timeline_adopt", keep=True, verbosity=0)
+
+        Worker("default").poll()
+
+        assert [mail.to for mail in restored] == [["ada@example.com"]]

@@ -11,7 +11,7 @@ from timeline import Timeline, task
 from timeline.clocks import MachineTime
 from timeline.exceptions import BrokerUnavailable
 from timeline.lifecycle import State
-from timeline.models import LogEntry, ScheduledTask
+from timeline.models import Identity, LogEntry, ScheduledTask
 from timeline.operations.dispatching import dispatch
 from timeline.testing import only_timelines
 
@@ -211,6 +211,7 @@ class TestStatements:
         for number in (10, 100):
             for _ in range(number):
                 due()
+            Identity.objects.update(polled_at=None)
             made.append(statements_of(lambda: dispatch(sender=post, now=now, using="default")))
 
         assert made[0] == made[1]

@@ -1,20 +1,27 @@
-"""Stop a loop by signal, cleanly."""
+"""Work in a loop until a signal says stop."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 
+from django.core.management.base import CommandError
+
+from timeline.exceptions import WrongSite
 from timeline.worker.loop import Loop
 
 
-@contextmanager
-def stopped_by_signals(loop: Loop) -> Iterator[None]:
-    """Let SIGTERM and SIGINT stop the loop within the block, and do what they did before after it."""
+def work_until_stopped(loop: Loop) -> None:
+    """
+    Work; stop cleanly on SIGTERM and SIGINT, which afterwards do what they did before.
+
+    Raises:
+        CommandError: if the database is another site's.
+    """
     before = {number: signal.signal(number, lambda *_: loop.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield
+        loop.work()
+    except WrongSite as error:
+        raise CommandError(str(error)) from None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -2,8 +2,19 @@
 
 from timeline.models.entities import EntityRef, lock_entities, model_of, ref_of
 from timeline.models.event import Event
+from timeline.models.identity import Identity
 from timeline.models.log import LogEntry
 from timeline.models.run import TimelineRun
 from timeline.models.task import ScheduledTask
 
-__all__ = ["EntityRef", "Event", "LogEntry", "ScheduledTask", "TimelineRun", "lock_entities", "model_of", "ref_of"]
+__all__ = [
+    "EntityRef",
+    "Event",
+    "Identity",
+    "LogEntry",
+    "ScheduledTask",
+    "TimelineRun",
+    "lock_entities",
+    "model_of",
+    "ref_of",
+]

@@ -13,6 +13,7 @@ from timeline.conf import get_settings
 from timeline.exceptions import BrokerUnavailable
 from timeline.models import ScheduledTask
 from timeline.operations.claiming import Batch, claim, hand_back
+from timeline.operations.identifying import sign_of_poller
 from timeline.operations.rescuing import rescue
 from timeline.operations.staging import stage
 
@@ -59,7 +60,9 @@ def dispatch(*, sender: Sender, limit: int = 500, now: datetime, using: str) -> 
     Raises:
         BrokerUnavailable: if it takes no message. Before anything is claimed, where possible; what was claimed and not sent
             is sent by the next poll.
+        WrongSite: if the database is another site's. Nothing is changed then.
     """
+    sign_of_poller(using=using)
     give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
     sender.connect()
     lost = rescue(now=now, using=using)

@@ -19,9 +19,10 @@ from django.db import DEFAULT_DB_ALIAS
 
 from timeline.clocks import story_now
 from timeline.conf import get_settings
-from timeline.exceptions import BrokerUnavailable
+from timeline.exceptions import BrokerUnavailable, WrongSite
 from timeline.operations.claiming import Batch, hand_back
 from timeline.operations.dispatching import dispatch
+from timeline.operations.identifying import confirm_site
 from timeline.operations.pruning import prune
 from timeline.tasks.sending import CelerySender
 from timeline.worker.batch import run_each
@@ -60,6 +61,8 @@ def poll(using: str = DEFAULT_DB_ALIAS) -> None:
         dispatch(sender=_sender, now=story_now(using), using=using)
     except BrokerUnavailable as error:
         logger.warning("%s", error)
+    except WrongSite as error:
+        logger.error("%s", error)
 
 
 @shared_task(name="timeline.run", **OPTIONS)
@@ -72,6 +75,11 @@ def run(task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIAS) -> None:
         token: Of the claim; rows that are not claimed with it any more are left.
         using: Database alias.
     """
+    try:
+        confirm_site(using=using)
+    except WrongSite as error:
+        logger.error("%s", error)
+        return
     batch = Batch("", "", UUID(token), [UUID(task_id) for task_id in task_ids])
     with Heartbeat(using, stopping=lambda: _stopping.value) as watch:
         run_each(batch.task_ids, token=batch.token, watch=watch, using=using, worker=worker_name())

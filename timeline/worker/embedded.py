@@ -8,6 +8,7 @@ from typing import Final
 
 from timeline.clocks import story_now
 from timeline.models import ScheduledTask
+from timeline.operations.identifying import sign_of_poller
 from timeline.operations.rescuing import rescue
 from timeline.operations.staging import stage
 from timeline.registry import registry
@@ -40,6 +41,7 @@ class Worker(Loop):
 
     def poll(self) -> int:
         """Run one batch of what is due; say how many tasks it took on."""
+        sign_of_poller(using=self.using)
         now = story_now(self.using)
         if monotonic() >= self._next_rescue:
             rescue(now=now, using=self.using)

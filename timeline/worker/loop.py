@@ -36,7 +36,12 @@ class Loop:
         self._stop.set()
 
     def work(self) -> None:
-        """Step, sleep, and again. What does not answer, database or broker, is tried again after a poll interval."""
+        """
+        Step, sleep, and again. What does not answer, database or broker, is tried again after a poll interval.
+
+        Raises:
+            WrongSite: if the database is another site's.
+        """
         while not self._stop.is_set():
             try:
                 pause = self.step()

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS
 
 from timeline.conf import get_settings
-from timeline.management.stopping import stopped_by_signals
+from timeline.management.stopping import work_until_stopped
 from timeline.worker import Poller
 
 try:
@@ -34,6 +34,5 @@ class Command(BaseCommand):
         poller = Poller(database, CelerySender())
         interval = get_settings().POLL_INTERVAL.total_seconds()
         self.stdout.write(f"Poller {poller.name} polls every {interval:g} s. Ctrl-C stops it.")
-        with stopped_by_signals(poller):
-            poller.work()
+        work_until_stopped(poller)
         self.stdout.write(f"Poller {poller.name} stopped; it sent {poller.sent} tasks.")

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import DEFAULT_DB_ALIAS
 
 from timeline.conf import get_settings
-from timeline.management.stopping import stopped_by_signals
+from timeline.management.stopping import work_until_stopped
 from timeline.worker import Worker
 
 
@@ -27,6 +27,5 @@ class Command(BaseCommand):
         worker = Worker(database, name)
         interval = get_settings().POLL_INTERVAL.total_seconds()
         self.stdout.write(f"Worker {worker.name} polls every {interval:g} s. Ctrl-C stops it.")
-        with stopped_by_signals(worker):
-            worker.work()
+        work_until_stopped(worker)
         self.stdout.write(f"Worker {worker.name} stopped; it ran {worker.ran} tasks.")

@@ -1,0 +1,68 @@
+"""``manage.py timeline_adopt``: make a database this site's, with or without what is open in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DEFAULT_DB_ALIAS
+
+from timeline.clocks import story_now
+from timeline.conf import get_settings
+from timeline.exceptions import WrongSite
+from timeline.lifecycle import Reason
+from timeline.operations.adopting import Open, adopt, clear, count_open
+from timeline.operations.identifying import confirm_site
+
+
+class Command(BaseCommand):
+    """Adopts a database."""
+
+    help = (
+        'Makes a database that of TIMELINE["SITE"], so that workers run what is in it. After restoring a copy of another '
+        "site's database, say --clear: its customers must not hear from you."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Take what is to become of what is open."""
+        choice = parser.add_mutually_exclusive_group()
+        choice.add_argument("--clear", action="store_true", help="Cancel all that is open, for good.")
+        choice.add_argument("--keep", action="store_true", help="Keep all that is open: it will run here.")
+        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+
+    # The parameters are named after the options.
+    def handle(self, *args: Any, clear: bool, keep: bool, database: str, **options: Any) -> None:
+        """Adopt it; where something is open, only if told what to do with that."""
+        site = get_settings().SITE
+        theirs = _other_site(database)
+        if theirs is None:
+            self.stdout.write(f"The database {database} is {_named(site)} already. Nothing was changed.")
+            return
+        found = count_open(using=database)
+        if any(found) and not (clear or keep):
+            raise CommandError(
+                f"The database {database} is {_named(theirs)}, and {found.runs} runs and {found.tasks} tasks are open in "
+                f"it. Say --clear to cancel them (a copy), or --keep to run them here (the site has a new name)."
+            )
+        now = story_now(database)
+        ended = _clear(f"the database was taken over by {_named(site)}", database) if clear else Open()
+        adopt(now=now, using=database)
+        self.stdout.write(
+            f"The database {database} is now {_named(site)}. Ended {ended.runs} runs, cancelled {ended.tasks} tasks."
+        )
+
+
+def _clear(text: str, database: str) -> Open:
+    return clear(reason=Reason.operator(text, "timeline_adopt"), now=story_now(database), using=database)
+
+
+def _other_site(database: str) -> str | None:
+    try:
+        confirm_site(using=database)
+    except WrongSite as error:
+        return error.theirs
+    return None
+
+
+def _named(site: str) -> str:
+    return f"the site {site!r}'s" if site else "of no named site"

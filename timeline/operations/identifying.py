@@ -1,0 +1,42 @@
+"""Identify: is this database ours to work on? A copy of another site's must not mail that site's customers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from timeline.clocks import MachineTime
+from timeline.conf import get_settings
+from timeline.exceptions import WrongSite
+from timeline.models import Identity
+from timeline.models.identity import THE_ONE
+
+
+def stamp(*, now: datetime, using: str) -> None:
+    """Give a new database the site of the settings; one that has a site keeps it."""
+    Identity.objects.using(using).get_or_create(pk=THE_ONE, defaults={"site": get_settings().SITE, "adopted_at": now})
+
+
+def confirm_site(*, using: str) -> None:
+    """
+    See that the database is of ``TIMELINE["SITE"]``. A database without its row is of none.
+
+    Raises:
+        WrongSite: if it is another site's; nothing of it may be run here.
+    """
+    ours = get_settings().SITE
+    theirs = Identity.objects.using(using).filter(pk=THE_ONE).values_list("site", flat=True).first() or ""
+    if theirs != ours:
+        raise WrongSite(ours, theirs, using)
+
+
+def sign_of_poller(*, using: str) -> None:
+    """
+    See the same before a poll, and leave a sign of it: when it was, to a poll interval.
+
+    Raises:
+        WrongSite: as for ``confirm_site``.
+    """
+    confirm_site(using=using)
+    identity = Identity.objects.using(using).filter(pk=THE_ONE)
+    if identity.unpolled(get_settings().POLL_INTERVAL).exists():
+        identity.update(polled_at=MachineTime())
