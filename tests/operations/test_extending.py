@@ -38,3 +38,11 @@ class TestExtendLeases:
         assert extend_leases({row.pk: 0}, using="default") == 0
         row.refresh_from_db()
         assert row.lease_expires_at == before
+
+    def test_makes_as_many_statements_for_ten_as_for_a_hundred(self, make_task, statements_of):
+        made = []
+        for number in (10, 100):
+            attempts = {make_task(state=State.ACTIVE, attempt=1).pk: 1 for _ in range(number)}
+            made.append(statements_of(lambda held=attempts: extend_leases(held, using="default")))
+
+        assert made[0] == made[1]

@@ -16,6 +16,7 @@ from timeline.lifecycle import Reason, State
 from timeline.models import Event, LogEntry, ScheduledTask, TimelineRun
 from timeline.operations.cancelling import cancel
 from timeline.operations.claiming import claim
+from timeline.operations.extending import extend_leases
 from timeline.operations.rescuing import rescue
 from timeline.operations.running import run
 from timeline.operations.staging import stage
@@ -120,7 +121,7 @@ class TestPolls:
 
         ids = [task_id for batches in claimed for batch in batches for task_id in batch.task_ids]
         assert len(ids) == len(set(ids)) == 60
-        assert max(len(batch.task_ids) for batches in claimed for batch in batches) <= 25
+        assert max(sum(len(batch.task_ids) for batch in batches) for batches in claimed) <= 25
 
     def test_stage_and_rescue_each_task_once(self, order, make_task, at_once):
         for _ in range(30):
@@ -154,6 +155,19 @@ class TestPolls:
             [batches] = at_once(lambda: claim(now=now(), using="default"))
 
         assert [batch.task_ids for batch in batches] == [[free.pk]]
+
+
+class TestHeartbeats:
+    def test_do_not_wait_for_rows_that_others_hold(self, make_task, at_once):
+        """Somebody's long transaction on one task must not cost the others of the same worker their leases."""
+        held, free = (make_task(state=State.ACTIVE, attempt=1, lease_expires_at=EARLIEST) for _ in range(2))
+
+        with transaction.atomic():
+            list(ScheduledTask.objects.filter(pk=held.pk).select_for_update())
+            [extended] = at_once(lambda: extend_leases({held.pk: 1, free.pk: 1}, using="default"))
+
+        assert extended == 1
+        assert ScheduledTask.objects.given_up().get() == held
 
 
 class TestRuns:

@@ -9,11 +9,14 @@ from timeline.clocks import MachineTime
 from timeline.conf import get_settings
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
+from timeline.operations._polling import polling
 
 
 def extend_leases(attempts: Mapping[UUID, int], *, using: str) -> int:
     """
     Extend the leases of active tasks to ``TIMELINE["LEASE"]`` from now, by the database's real clock.
+
+    A row that somebody else has locked is passed over, so that the others do not wait for it: it is seen to at the next beat.
 
     Args:
         attempts: Id of a task → the attempt that is being run; a task that has moved on is left alone.
@@ -22,8 +25,10 @@ def extend_leases(attempts: Mapping[UUID, int], *, using: str) -> int:
     Returns:
         How many were extended.
     """
-    extended = 0
-    for task_id, attempt in attempts.items():
-        held = ScheduledTask.objects.using(using).filter(pk=task_id, state=State.ACTIVE, attempt=attempt)
-        extended += held.update(lease_expires_at=MachineTime(get_settings().LEASE))
-    return extended
+    if not attempts:
+        return 0
+    with polling(using):
+        active = ScheduledTask.objects.using(using).filter(pk__in=list(attempts), state=State.ACTIVE)
+        held = active.by_id().only("pk", "attempt").locked(skip_locked=True)
+        ours = [task.pk for task in held if task.attempt == attempts[task.pk]]
+        return active.filter(pk__in=ours).update(lease_expires_at=MachineTime(get_settings().LEASE))
