@@ -16,7 +16,7 @@ from django.core.management import call_command, get_commands
 from django.test import TestCase
 
 from project.accounts.models import User
-from tests.testapp.models import Order
+from tests.testapp.models import Customer, Order
 from timeline import Timeline
 from timeline.conf import Settings
 from timeline.lifecycle import TRANSITIONS, ReasonCode, State, Trigger
@@ -52,6 +52,7 @@ class TestExamples:
         names = {
             "User": User,
             "Order": Order,
+            "Customer": Customer,
             "now": now,
             "timedelta": timedelta,
             "in_thirty_days": now + timedelta(days=30),

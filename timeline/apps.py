@@ -17,13 +17,14 @@ class TimelineConfig(AppConfig):
 
     def ready(self) -> None:
         """Connect everything; runs when all models are there."""
-        from django.db.models.signals import post_delete, post_migrate, post_save
+        from django.db.models.signals import post_delete, post_migrate, post_save, pre_save
 
         from timeline import checks, receivers
         from timeline.registry import registry
 
         checks.register()
         registry.discover()
+        pre_save.connect(receivers.before_save, dispatch_uid="timeline.before_save")
         post_save.connect(receivers.on_save, dispatch_uid="timeline.on_save")
         post_delete.connect(receivers.on_delete, dispatch_uid="timeline.on_delete")
         post_migrate.connect(receivers.on_migrate, sender=self, dispatch_uid="timeline.on_migrate")

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from django.db import connections
 from django.db.models import Model
 
 from timeline.clocks import story_now
-from timeline.models import Identity, ref_of
+from timeline.models import Identity, family_of, ref_as
+from timeline.models.entities import key_as
 from timeline.models.triggers import install_triggers
 from timeline.operations.following import entity_created, entity_deleted, entity_saved
 from timeline.operations.identifying import stamp
 from timeline.registry import registry
+
+_THERE = "_timeline_parents_there"  # Attribute of an instance between the two signals of its save.
+
+
+def before_save(*, sender: type[Model], instance: Model, raw: bool, using: str, **_extra: Any) -> None:
+    """Note which parents a new child is given that are there already: saving it inserts no row of theirs."""
+    if raw or not instance._state.adding or sender.__module__ == "__fake__":
+        return
+    parents = [model for model in family_of(sender)[1:] if registry.started_by_creation(model._meta.label_lower)]
+    keys = {model: key for model in parents if (key := key_as(instance, model)) is not None}
+    there = {model for model, key in keys.items() if model._base_manager.using(using).filter(pk=key).exists()}
+    vars(instance)[_THERE] = there
 
 
 def on_save(
@@ -26,19 +39,28 @@ def on_save(
     update_fields: Collection[str] | None,
     **_extra: Any,
 ) -> None:
-    """An entity was saved. Rows of fixtures (``raw``) and of migrations mean nothing."""
-    if raw or not _is_entity(sender):
+    """
+    An entity was saved. Rows of fixtures (``raw``) and of migrations mean nothing.
+
+    Django sends this for the model saved, and not for its parents of multi-table inheritance, whose rows are saved too.
+    """
+    there = vars(instance).pop(_THERE, ())
+    models = [] if raw else _known(family_of(sender))
+    if not models:
         return
-    if created:
-        entity_created(entity=instance, now=story_now(using), using=using)
-    else:
-        entity_saved(entity=instance, fields=update_fields, now=story_now(using), using=using)
+    now = story_now(using)
+    for model in models:
+        ref = ref_as(instance, model)
+        if created and model not in there:
+            entity_created(entity=ref, now=now, using=using)
+        else:
+            entity_saved(entity=ref, fields=update_fields, now=now, using=using)
 
 
 def on_delete(*, sender: type[Model], instance: Model, using: str, **_extra: Any) -> None:
-    """An entity was deleted."""
-    if _is_entity(sender):
-        entity_deleted(ref=ref_of(instance), now=story_now(using), using=using)
+    """An entity was deleted. Django sends this for its parents too, each with an instance of its own."""
+    for model in _known(family_of(sender)[:1]):
+        entity_deleted(ref=ref_as(instance, model), now=story_now(using), using=using)
 
 
 def on_migrate(*, using: str, **_extra: Any) -> None:
@@ -48,7 +70,6 @@ def on_migrate(*, using: str, **_extra: Any) -> None:
         stamp(now=story_now(using), using=using)
 
 
-def _is_entity(sender: type[Model]) -> bool:
-    """Whether timelines are about this model; those that migrations make up are not it."""
-    concrete = sender._meta.concrete_model or sender
-    return sender.__module__ != "__fake__" and registry.knows(concrete._meta.label_lower)
+def _known(models: Iterable[type[Model]]) -> list[type[Model]]:
+    """Those that timelines are about; what migrations make up is not one of them."""
+    return [model for model in models if model.__module__ != "__fake__" and registry.knows(model._meta.label_lower)]

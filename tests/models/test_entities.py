@@ -2,10 +2,23 @@
 
 import pytest
 
-from tests.testapp.models import Country, Order, OrderProxy, Parcel
+from tests.testapp.models import (
+    Account,
+    Badge,
+    Country,
+    Customer,
+    Employee,
+    EmployeeProxy,
+    Order,
+    OrderProxy,
+    Parcel,
+    Reseller,
+)
+from timeline import Timeline, task
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun, lock_entities, model_of, ref_of
-from timeline.models.entities import MAX_ID, NO_ENTITY, keys_of, load_entities, naming
+from timeline.models.entities import MAX_ID, NO_ENTITY, family_of, keys_of, load_entities, naming
+from timeline.testing import only_timelines
 
 LABELS = {Order: "testapp.order", Parcel: "testapp.parcel", Country: "testapp.country"}
 
@@ -44,6 +57,63 @@ class TestRefOf:
     def test_refuses_what_has_no_proper_key(self, wrong):
         with pytest.raises(WrongEntity):
             ref_of(wrong)
+
+
+def about(label):
+    """A timeline about a model."""
+
+    class About(Timeline):
+        name = label.rpartition(".")[2].lower()
+        entity = label
+
+        @task()
+        def work(self, entity): ...
+
+    return About
+
+
+class TestFamilyOf:
+    @pytest.mark.parametrize(
+        ("model", "family"),
+        [
+            (Order, [Order]),
+            (OrderProxy, [Order]),
+            (Reseller, [Reseller, Customer, Account]),
+            (EmployeeProxy, [Employee, Account, Badge]),
+        ],
+    )
+    def test_is_the_model_and_its_parents(self, model, family):
+        assert family_of(model) == family
+
+
+class TestRefOfAChild:
+    @pytest.mark.parametrize(
+        ("known", "named"),
+        [
+            ([], "testapp.reseller"),
+            (["testapp.Account"], "testapp.account"),
+            (["testapp.Account", "testapp.Customer"], "testapp.customer"),
+            (["testapp.Order"], "testapp.reseller"),
+        ],
+    )
+    def test_goes_by_the_nearest_model_that_a_timeline_is_about(self, known, named):
+        with only_timelines(*map(about, known)):
+            assert ref_of(Reseller(pk=7)) == EntityRef(named, "7")
+
+    def test_goes_by_the_model_asked_for(self):
+        assert ref_of(Reseller(pk=7), "testapp.customer") == EntityRef("testapp.customer", "7")
+
+    def test_goes_by_its_own_where_that_is_not_of_its_family(self):
+        assert ref_of(Reseller(pk=7), "testapp.order") == EntityRef("testapp.reseller", "7")
+
+    @pytest.mark.parametrize("model", [Employee, EmployeeProxy])
+    def test_takes_the_key_of_that_parent(self, model):
+        with only_timelines(about("testapp.Badge")):
+            assert ref_of(model(account_ptr_id=1, badge_ptr_id=2)) == EntityRef("testapp.badge", "2")
+
+    def test_refuses_one_that_is_not_saved(self):
+        with only_timelines(about("testapp.Badge")), pytest.raises(WrongEntity):
+            ref_of(Employee(account_ptr_id=1))
 
 
 class TestModelOf:

@@ -9,7 +9,8 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from tests.testapp.models import Effect, Order
+from tests.processes import wait_for
+from tests.testapp.models import Account, Customer, Effect, Order
 from timeline import Timeline, after, at, task
 from timeline.clocks import story_now
 from timeline.lifecycle import Reason, State
@@ -231,6 +232,32 @@ class TestRequests:
         assert not ScheduledTask.objects.open().exists()
         order.refresh_from_db()
         assert order.paid
+
+
+class TestAChildOfTwoTables:
+    def test_is_locked_in_the_order_in_which_it_is_saved(self, at_once):
+        """Django writes the parent's row first; an event of the child that locked the child's first would deadlock."""
+        customer = Customer.objects.create()
+
+        def save():
+            with transaction.atomic():
+                Account.objects.update(note="saved")
+                entered.set()
+                wait_for(somebody_waits, "the event's waiting for the row")
+                Customer.objects.update(visits_at=just_now())
+            return "saved"
+
+        def say():
+            assert entered.wait(20)
+            return emit("customer.moved", customer).recorded
+
+        assert at_once(save, say) == ["saved", True]
+
+
+def somebody_waits():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return cursor.fetchone()[0] > 0
 
 
 class TestOutcomes:

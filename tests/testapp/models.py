@@ -48,6 +48,49 @@ class Country(models.Model):
         return self.code
 
 
+class Account(models.Model):
+    """A parent of multi-table inheritance."""
+
+    ends_at = models.DateTimeField(null=True, blank=True)
+    note = models.CharField(max_length=100, blank=True, default="")
+
+    def __str__(self) -> str:
+        return f"account {self.pk}"
+
+
+class Customer(Account):
+    """Its child, with the same key."""
+
+    visits_at = models.DateTimeField(null=True, blank=True)
+
+
+class Reseller(Customer):
+    """Its grandchild."""
+
+    discount = models.IntegerField(default=0)
+
+
+class Badge(models.Model):
+    """Another parent, whose key has a name of its own."""
+
+    number = models.AutoField(primary_key=True)
+    valid_until = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"badge {self.pk}"
+
+
+class Employee(Account, Badge):
+    """A child of two parents, whose keys differ."""
+
+
+class EmployeeProxy(Employee):
+    """A proxy of a child."""
+
+    class Meta:
+        proxy = True
+
+
 class Effect(models.Model):
     """What a handler did, counted where a test can see it."""
 

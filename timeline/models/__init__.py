@@ -1,6 +1,6 @@
 """The rows, what guards them, and the questions asked of them."""
 
-from timeline.models.entities import EntityRef, lock_entities, model_of, ref_of
+from timeline.models.entities import EntityRef, family_of, lock_entities, model_of, ref_as, ref_of
 from timeline.models.event import Event
 from timeline.models.identity import Identity
 from timeline.models.log import LogEntry
@@ -14,7 +14,9 @@ __all__ = [
     "LogEntry",
     "ScheduledTask",
     "TimelineRun",
+    "family_of",
     "lock_entities",
     "model_of",
+    "ref_as",
     "ref_of",
 ]

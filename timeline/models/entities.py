@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +14,7 @@ from django.db.models import Q
 
 from timeline.exceptions import WrongEntity
 from timeline.models.statements import statement
+from timeline.registry import registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,9 +36,18 @@ class EntityRef(NamedTuple):
 NO_ENTITY = EntityRef("", "")
 
 
-def ref_of(entity: models.Model | EntityRef | None) -> EntityRef:
+def family_of(model: type[models.Model]) -> list[type[models.Model]]:
+    """The model and its parents of multi-table inheritance, the nearest first. A proxy is the model it stands for."""
+    return [_concrete(model), *_concrete(model)._meta.get_parent_list()]
+
+
+def ref_of(entity: models.Model | EntityRef | None, label: str = "") -> EntityRef:
     """
-    Name an entity.
+    Name an entity: by the nearest model of its family that a timeline is about; by its own if there is none.
+
+    Args:
+        entity: Saved; None: no entity.
+        label: Name it by this model instead, if that is of its family.
 
     Raises:
         WrongEntity: if it has no primary key yet, one of the wrong kind, or a longer one than rows hold.
@@ -48,17 +58,42 @@ def ref_of(entity: models.Model | EntityRef | None) -> EntityRef:
         return entity
     if not isinstance(entity, models.Model):
         raise WrongEntity(f"{entity!r} is no model instance.", "Give an instance of a model, or None.")
-    if entity.pk is None:
-        raise WrongEntity(f"this {entity._meta.label} has no primary key yet.", "Save it first.")
-    concrete = entity._meta.concrete_model
-    label = (concrete or type(entity))._meta.label_lower
+    family = {model._meta.label_lower: model for model in family_of(type(entity))}
+    named = label if label in family else next(filter(registry.knows, family), next(iter(family)))
+    return ref_as(entity, family[named])
+
+
+def ref_as(entity: models.Model, model: type[models.Model]) -> EntityRef:
+    """
+    Name an entity by one model of its family.
+
+    Raises:
+        WrongEntity: as ``ref_of``.
+    """
+    label, value = model._meta.label_lower, key_as(entity, model)
+    if value is None:
+        raise WrongEntity(f"this {model._meta.label} has no primary key yet.", "Save it first.")
     try:
-        key = str(entity._meta.pk.to_python(entity.pk))  # As it is read, though it may have been given as other text.
+        key = str(model._meta.pk.to_python(value))  # As it is read, though it may have been given as other text.
     except ValidationError:
-        raise WrongEntity(f"{entity.pk!r:.40} is no key of {label}.", "Give one that its field takes.") from None
+        raise WrongEntity(f"{value!r:.40} is no key of {label}.", "Give one that its field takes.") from None
     if not 0 < len(key) <= MAX_ID or len(label) > MAX_LABEL:
         raise WrongEntity(f"the key of {label} {key:.20} is empty or over {MAX_ID} characters.", "Shorten it.")
     return EntityRef(label, key)
+
+
+def key_as(entity: models.Model, model: type[models.Model]) -> Any:
+    """The key of an entity as one model of its family, read through the links to its parents; None: not saved yet."""
+    value, own = entity.pk, _concrete(type(entity))
+    while own is not model and (link := own._meta.get_ancestor_link(model)) is not None:
+        if not link.primary_key:  # Else parent and child share the key.
+            value = getattr(entity, link.attname)
+        own = _concrete(link.related_model)
+    return value
+
+
+def _concrete(model: type[models.Model]) -> type[models.Model]:
+    return model._meta.concrete_model or model
 
 
 def model_of(label: str) -> type[models.Model] | None:
@@ -78,7 +113,8 @@ def lock_entities(refs: Iterable[EntityRef], *, using: str) -> dict[EntityRef, m
     """
     Lock the rows of entities, and read them: one statement per model, ordered by key. First in the lock order.
 
-    The lock lets others refer to the row but not change it. What a system timeline is about has no row; a lock of its own
+    The lock lets others refer to the row but not change it. Rows of parents are locked too, first, as ``save()`` writes
+    them. What a system timeline is about has no row; a lock of its own
     stands for it. SQLite has neither; its one writer stands for both.
     """
     refs = list(refs)
@@ -87,9 +123,19 @@ def lock_entities(refs: Iterable[EntityRef], *, using: str) -> dict[EntityRef, m
             cursor.execute(statement("lock_system", "postgresql"))
 
     def locked(model: type[models.Model], keys: list[Any]) -> models.QuerySet[models.Model]:
-        return model._base_manager.using(using).filter(pk__in=keys).order_by("pk").select_for_update(no_key=True)
+        rows = model._base_manager.using(using).filter(pk__in=keys).order_by("pk")
+        links = tuple(_links(model))
+        return rows.select_for_update(no_key=True, of=(*links, "self") if links else ())
 
     return _by_model(refs, locked)
+
+
+def _links(model: type[models.Model], prefix: str = "") -> Iterator[str]:
+    """Lookups of the rows of a model's parents, in the order in which ``save()`` writes them."""
+    for parent, link in model._meta.parents.items():
+        if link is not None:
+            yield from _links(parent, f"{prefix}{link.name}__")
+            yield f"{prefix}{link.name}"
 
 
 def keys_of(model: type[models.Model], refs: Iterable[EntityRef]) -> list[Any]:

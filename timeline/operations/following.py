@@ -20,7 +20,7 @@ from timeline.operations.starting import start_runs
 from timeline.registry import registry
 
 
-def entity_created(*, entity: Model, now: datetime, using: str) -> None:
+def entity_created(*, entity: Model | EntityRef, now: datetime, using: str) -> None:
     """Start the runs that an inserted row starts, unless ``TIMELINE["AUTOSTART"]`` is off."""
     ref = ref_of(entity)
     definitions = registry.started_by_creation(ref.label)
@@ -31,12 +31,12 @@ def entity_created(*, entity: Model, now: datetime, using: str) -> None:
         start_runs(definitions, ref, entities, started_at=now, event=None, now=now, using=using)
 
 
-def entity_saved(*, entity: Model, fields: Collection[str] | None, now: datetime, using: str) -> None:
+def entity_saved(*, entity: Model | EntityRef, fields: Collection[str] | None, now: datetime, using: str) -> None:
     """
     Let the rows of an entity's open runs follow its anchors and its time zone.
 
     Args:
-        entity: As saved; the fields are read anew from the database.
+        entity: As saved, or its reference; the fields are read anew from the database.
         fields: Those that were saved; None: all.
         now: Story time.
         using: Database alias it was saved to.

@@ -16,6 +16,7 @@ from timeline.operations._current import running
 from timeline.operations._locking import lock_entity
 from timeline.operations._transition import MAX_REASON, Write, apply
 from timeline.payloads import check_text
+from timeline.registry import registry
 
 
 def leave(
@@ -38,13 +39,14 @@ def leave(
 
     Raises:
         InvalidInput: if the reason is empty, longer than 200 characters, or the word for a run that has nothing left.
+        UnknownTimeline: if there is none of this name.
         NoOpenRun: if there is none.
         WrongEntity: if the entity is not in this database.
     """
     check_text("reason", reason, MAX_REASON, least=1)
     if reason == FINISHED:
         raise InvalidInput("reason", f"{FINISHED!r} is what a run that has nothing left says.", "Give another reason.")
-    ref = ref_of(entity)
+    ref = ref_of(entity, registry.timeline(timeline).label)
     with transaction.atomic(using=using):
         lock_entity(ref, using=using)
         run = TimelineRun.objects.using(using).open().for_entity(ref).filter(timeline=timeline, key=key).first()

@@ -54,7 +54,7 @@ def schedule(
         KeyConflict: if the key was used with another time or payload. Nothing is written in any of these cases.
     """
     definition, declared = registry.task(task_key)
-    ref = ref_of(entity)
+    ref = ref_of(entity, definition.label)
     if ref.label != definition.label:
         raise WrongEntity(
             f"{task_key} is about {definition.label or 'no entity'}, not {ref}.", "Give what it is about."

@@ -55,7 +55,7 @@ def start(
             written then.
     """
     definition = registry.timeline(timeline)
-    ref = ref_of(entity)
+    ref = ref_of(entity, definition.label)
     if ref.label != definition.label:
         wanted = f"an {definition.label}" if definition.label else "no entity"
         raise WrongEntity(f"the timeline {timeline!r} is about {wanted}, not {ref}.", "Give the entity it is about.")

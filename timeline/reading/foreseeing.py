@@ -62,7 +62,7 @@ def preview(*, timeline: str, entity: Model | None, started_at: datetime | None,
     """
     definition = registry.timeline(timeline)
     begin = now if started_at is None else check_time("started_at", started_at)
-    ref = ref_of(entity)
+    ref = ref_of(entity, definition.label)
     if entity is not None and ref.label != definition.label:
         raise WrongEntity(f"the timeline {timeline!r} is not about {ref}.", "Give the entity it is about.")
     run = TimelineRun(timeline=timeline, entity_label=ref.label, entity_id=ref.id, started_at=begin)
