@@ -15,6 +15,7 @@ from timeline.exceptions import (
     HandlerSignal,
     InvalidInput,
     KeyConflict,
+    LabelsCollide,
     LeaseLost,
     NaiveDatetime,
     NoOpenRun,
@@ -107,6 +108,17 @@ class TestOfRowsAndRuns:
         assert str(RunEnded("T1", "paid")) == "run: the run of task T1 ended (paid). Start a new run instead."
         assert str(AlreadyOpen("T1")).startswith("task: T1 is open already. Move, run or cancel it")
         assert str(LeaseLost("T1", 3)).startswith("attempt 3 of task T1 is not ours any more")
+
+    def test_name_labels_and_entities(self):
+        error = LabelsCollide("shop.client", "accounts.user", "open runs", ["1", "2"])
+
+        assert str(error).startswith("new: shop.client and accounts.user both have the same open runs of 1, 2. End or")
+        assert (error.old, error.new, error.what, error.ids) == (
+            "shop.client",
+            "accounts.user",
+            "open runs",
+            ["1", "2"],
+        )
 
     def test_carry_it_too(self):
         assert (NoOpenRun("trial", "user 1", "k").timeline, NoOpenRun("trial", "user 1", "k").entity) == (

@@ -94,6 +94,26 @@ class KeyConflict(InvalidInput):
         super().__init__("key", f"{key!r} was used for {name} before, with another {differs}.", "Use another key.")
 
 
+class LabelsCollide(TimelineError):
+    """
+    Rows of an old and of a new label would be the same row. End, or delete, those of one label first.
+
+    Args:
+        old, new: The labels.
+        what: Which rows, in words.
+        ids: Keys of entities concerned, a few of them.
+    """
+
+    def __init__(self, old: str, new: str, what: str, ids: list[str]) -> None:
+        self.old = old
+        self.new = new
+        self.what = what
+        self.ids = ids
+        super().__init__(
+            f"new: {old} and {new} both have the same {what} of {', '.join(ids)}. End or delete those of one label first."
+        )
+
+
 class TransitionNotAllowed(TimelineError):
     """The lifecycle has no such move from this state; nothing was written. See ``remedy``."""
 

@@ -24,10 +24,12 @@ from timeline.operations import (
     moving,
     reconciling,
     redriving,
+    relabelling,
     scheduling,
     starting,
 )
 from timeline.operations.emitting import Emission
+from timeline.operations.relabelling import Relabelled
 from timeline.operations.scheduling import Scheduled
 from timeline.operations.starting import Started
 from timeline.reading import explaining, foreseeing
@@ -161,6 +163,15 @@ def reconcile(entity: Model, *, using: str | None = None) -> None:
     """Let an entity's rows follow its fields after a write that no signal saw, such as ``QuerySet.update()``."""
     using = using or _alias(entity)
     reconciling.reconcile(entity=entity, now=story_now(using), using=using)
+
+
+def relabel(old: str, new: str, *, using: str | None = None) -> Relabelled:
+    """
+    Let rows follow a model that a migration renamed or moved. See ``timeline.operations.relabelling.relabel`` for errors.
+
+    In ``RunPython``, give ``using=schema_editor.connection.alias``.
+    """
+    return relabelling.relabel(old=old, new=new, using=using or router.db_for_write(ScheduledTask))
 
 
 def preview(

@@ -8,11 +8,12 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils.connection import ConnectionDoesNotExist
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from tests.testapp.models import Parcel
 from timeline import Timeline, task, tasks
-from timeline.models import Identity, LogEntry, ScheduledTask, TimelineRun
+from timeline.models import Event, Identity, LogEntry, ScheduledTask, TimelineRun
 from timeline.shortcuts import emit, leave, schedule
 from timeline.testing import only_timelines
 from timeline.worker import Worker
@@ -261,3 +262,24 @@ class TestWrongDatabase:
         Worker("default").poll()
 
         assert [mail.to for mail in restored] == [["ada@example.com"]]
+
+
+class TestTimelineRelabel:
+    def test_lets_rows_name_the_model_as_it_is_now(self, account, capsys):
+        for model in (Event, TimelineRun, ScheduledTask):
+            model.objects.update(entity_label="shop.client")
+
+        call_command("timeline_relabel", "shop.client", "accounts.user")
+
+        assert "Relabelled 1 events, 1 runs and 2 tasks." in capsys.readouterr().out
+        assert ScheduledTask.objects.for_entity(account).count() == 2
+
+    def test_keeps_to_the_database_it_is_given(self, account):
+        with pytest.raises(ConnectionDoesNotExist):
+            call_command("timeline_relabel", "accounts.user", "testapp.order", "--database", "elsewhere")
+
+        assert ScheduledTask.objects.for_entity(account).count() == 2
+
+    def test_says_what_is_wrong_with_a_label(self, account):
+        with pytest.raises(CommandError, match=r"'shop\.client' is no installed model"):
+            call_command("timeline_relabel", "accounts.user", "shop.client")

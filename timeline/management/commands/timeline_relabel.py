@@ -1,0 +1,31 @@
+"""``manage.py timeline_relabel shop.client accounts.user``: rows follow a model that has another label now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DEFAULT_DB_ALIAS
+
+from timeline.exceptions import TimelineError
+from timeline.operations.relabelling import relabel
+
+
+class Command(BaseCommand):
+    """Relabels."""
+
+    help = "Lets the rows of a model that was renamed or moved name their entities by its new label."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Take the two labels."""
+        parser.add_argument("old", help="Label as the rows have it, e.g. shop.client.")
+        parser.add_argument("new", help="Label of the model now, e.g. accounts.user.")
+        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+
+    def handle(self, *args: Any, old: str, new: str, database: str, **options: Any) -> None:
+        """Relabel, and say how many rows it were."""
+        try:
+            done = relabel(old=old, new=new, using=database)
+        except TimelineError as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"Relabelled {done.events} events, {done.runs} runs and {done.tasks} tasks.")
