@@ -4,6 +4,7 @@ import inspect
 from datetime import timedelta
 
 import pytest
+from asgiref.sync import iscoroutinefunction
 from django.utils.connection import ConnectionDoesNotExist
 
 from tests.testapp.models import Order
@@ -214,3 +215,13 @@ class TestEveryShortcut:
     )
     def test_lets_the_database_be_named(self, verb):
         assert inspect.signature(verb).parameters["using"].default is None
+
+    # Migrations, which ``relabel`` is for, are not async.
+    @pytest.mark.parametrize(
+        "verb", [verb for verb in VERBS if verb is not shortcuts.relabel], ids=lambda verb: verb.__name__
+    )
+    def test_has_a_twin_for_async_code(self, verb):
+        twin = getattr(shortcuts, f"a{verb.__name__}")
+
+        assert iscoroutinefunction(twin)
+        assert inspect.unwrap(twin) is verb

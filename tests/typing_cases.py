@@ -9,7 +9,12 @@ from django.db.models import Q
 
 from project.accounts.models import User
 from tests.testapp.models import Order
-from timeline import Retry, Timeline, after, at, before, created, task
+from timeline import Retry, Timeline, after, at, before, created, shortcuts, task
+from timeline.models import ScheduledTask, TimelineRun
+from timeline.operations.emitting import Emission
+from timeline.operations.scheduling import Scheduled
+from timeline.operations.starting import Started
+from timeline.reading.foreseeing import Outlook
 
 
 def has_payment(user: User) -> bool:
@@ -57,3 +62,16 @@ def unit_test(user: User, order: Order) -> None:
     assert_type(Sweep().sweep(), int)
     assert_type(Trial.expire.name, str)
     Trial().check_script_usage(order)  # type: ignore[arg-type]  # The handler takes a user.
+
+
+async def async_view(user: User, row: ScheduledTask) -> None:
+    assert_type(await shortcuts.aemit("user.created", user, key="k"), Emission)
+    assert_type(await shortcuts.astart(Trial, user), Started)
+    assert_type(await shortcuts.aleave(Trial, user, reason="left"), TimelineRun)
+    assert_type(await shortcuts.aschedule("trial.remind", user, at=row.scheduled_at), Scheduled)
+    assert_type(await shortcuts.acancel(row, reason="no"), list[ScheduledTask])
+    assert_type(await shortcuts.amove([row.pk], at=row.scheduled_at, reason="later"), list[ScheduledTask])
+    assert_type(await shortcuts.apreview("trial", user), list[Outlook])
+    assert_type(await shortcuts.aexplain(row), str)
+    await shortcuts.aemit("user.created", user, payload=3)  # type: ignore[arg-type]  # A payload is an object.
+    await shortcuts.acancel(row)  # type: ignore[call-arg]  # A person's decision takes a reason.

@@ -1,7 +1,8 @@
 """
 The verbs people import. Each reads story time once, finds the database of the entity, and makes one operation call.
 
-``using`` names another database; left out, it is the one the entity was read from or saved to.
+``using`` names another database; left out, it is the one the entity was read from or saved to. In async code, each has a twin
+with an ``a`` in front; see the end of the module.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from asgiref.sync import sync_to_async
 from django.db import DEFAULT_DB_ALIAS, router
 
 from timeline.clocks import story_now
@@ -211,3 +213,20 @@ def _named(tasks: Tasks, using: str | None) -> tuple[list[UUID], str]:
     aliases = [task._state.db for task in several if isinstance(task, ScheduledTask) and task._state.db]
     ids = [task.pk if isinstance(task, ScheduledTask) else task for task in several]
     return ids, using or (aliases[0] if aliases else router.db_for_write(ScheduledTask))
+
+
+# For async code, with the same arguments, results and errors. Each call runs in the thread in which Django keeps the
+# connections of the request, and each is a transaction of its own: one cannot span two awaits. What belongs together goes
+# into one function, called through ``sync_to_async``.
+aemit = sync_to_async(emit, thread_sensitive=True)
+astart = sync_to_async(start, thread_sensitive=True)
+aleave = sync_to_async(leave, thread_sensitive=True)
+aschedule = sync_to_async(schedule, thread_sensitive=True)
+acancel = sync_to_async(cancel, thread_sensitive=True)
+amove = sync_to_async(move, thread_sensitive=True)
+arun_now = sync_to_async(run_now, thread_sensitive=True)
+aredrive = sync_to_async(redrive, thread_sensitive=True)
+areconcile = sync_to_async(reconcile, thread_sensitive=True)
+apreview = sync_to_async(preview, thread_sensitive=True)
+aforeseen = sync_to_async(foreseen, thread_sensitive=True)
+aexplain = sync_to_async(explain, thread_sensitive=True)
