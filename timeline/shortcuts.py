@@ -1,7 +1,8 @@
 """
 The verbs people import. Each reads story time once, finds the database of the entity, and makes one operation call.
 
-``using`` names another database; left out, it is the one the entity was read from or saved to. In async code, each has a twin
+``using`` names another database; left out, it is the one that ``entity.save()`` would write to: what the host's routers say, or
+else the one it came from. In async code, each has a twin
 with an ``a`` in front; see the end of the module.
 """
 
@@ -205,14 +206,14 @@ def _alias(entity: Model | None) -> str:
     if entity is None:
         return router.db_for_write(ScheduledTask)
     ref_of(entity)
-    return entity._state.db or router.db_for_write(type(entity), instance=entity)
+    return router.db_for_write(type(entity), instance=entity)
 
 
 def _named(tasks: Tasks, using: str | None) -> tuple[list[UUID], str]:
     several = [tasks] if isinstance(tasks, ScheduledTask | UUID) else list(tasks)
-    aliases = [task._state.db for task in several if isinstance(task, ScheduledTask) and task._state.db]
     ids = [task.pk if isinstance(task, ScheduledTask) else task for task in several]
-    return ids, using or (aliases[0] if aliases else router.db_for_write(ScheduledTask))
+    rows = [task for task in several if isinstance(task, ScheduledTask)]
+    return ids, using or router.db_for_write(ScheduledTask, **({"instance": rows[0]} if rows else {}))
 
 
 # For async code, with the same arguments, results and errors. Each call runs in the thread in which Django keeps the

@@ -16,6 +16,7 @@ from timeline.models import EntityRef, Event, model_of
 from timeline.models.entities import keys_of, load_entities
 from timeline.models.facts import anchors_of, zone_of
 from timeline.operations._attempting import Attempt
+from timeline.timing import in_utc
 
 
 def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason]:
@@ -104,7 +105,7 @@ def _anchor_value(attempt: Attempt, field_name: str) -> datetime | None:
 def _expired(attempt: Attempt, now: datetime) -> Reason | None:
     expires_at = attempt.task.expires_at
     if expires_at is not None and expires_at <= now:
-        return Reason(ReasonCode.EXPIRED, f"too late: it was to run before {expires_at:%Y-%m-%d %H:%M} UTC")
+        return Reason(ReasonCode.EXPIRED, f"too late: it was to run before {in_utc(expires_at)}")
     return None
 
 

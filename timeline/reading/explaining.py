@@ -10,6 +10,7 @@ from timeline.exceptions import UnknownTask
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import LogEntry, ScheduledTask
 from timeline.registry import registry
+from timeline.timing import in_utc
 
 _WHY = {
     ReasonCode.EXIT: "the run ended by the exit “{text}”",
@@ -63,8 +64,8 @@ def _origin(task: ScheduledTask) -> str:
     revision = f" (revision {task.revision})" if task.revision > 1 else ""
     what = f"{task.task_key} for {task.entity_ref}{revision}"
     if task.run is None:
-        return f"{what} was scheduled ad hoc on {_said(task.created_at)}{_by_event(task)}."
-    started = f"the run of {task.run.timeline} that started on {_said(task.run.started_at)}{_by_event(task)}"
+        return f"{what} was scheduled ad hoc on {in_utc(task.created_at)}{_by_event(task)}."
+    started = f"the run of {task.run.timeline} that started on {in_utc(task.run.started_at)}{_by_event(task)}"
     return f"{what} belongs to {started}."
 
 
@@ -76,12 +77,12 @@ def _schedule(task: ScheduledTask) -> str:
     rule = _rule(task)
     anchor = f": {rule}" if rule else ""
     if task.anchor.startswith("field:") and task.anchor_value:
-        anchor += f" ({task.anchor.removeprefix('field:')} was {_said(task.anchor_value)})"
+        anchor += f" ({task.anchor.removeprefix('field:')} was {in_utc(task.anchor_value)})"
     moved = (
-        f", moved from {_said(task.nominal_at)}" if task.scheduled_at != task.nominal_at and not task.attempt else ""
+        f", moved from {in_utc(task.nominal_at)}" if task.scheduled_at != task.nominal_at and not task.attempt else ""
     )
     verb = "was due" if task.state in FINAL else "is due"
-    return f"It {verb} on {_said(task.scheduled_at)}{moved}{anchor}."
+    return f"It {verb} on {in_utc(task.scheduled_at)}{moved}{anchor}."
 
 
 def _rule(task: ScheduledTask) -> str:
@@ -96,21 +97,21 @@ def _life(task: ScheduledTask, log: list[LogEntry]) -> Iterator[str]:
     for entry in log:
         if entry.to_state == State.ACTIVE:
             worker = f" by {task.worker}" if task.worker and entry.attempt == task.attempt else ""
-            yield f"Attempt {entry.attempt} started on {_said(entry.at)}{worker}."
+            yield f"Attempt {entry.attempt} started on {in_utc(entry.at)}{worker}."
         elif entry.from_state == entry.to_state:
             yield from _changed(entry)
         elif entry.to_state == State.RETRYABLE:
-            yield f"Attempt {entry.attempt} ended on {_said(entry.at)} without success: {_reason(entry)}."
+            yield f"Attempt {entry.attempt} ended on {in_utc(entry.at)} without success: {_reason(entry)}."
         elif entry.to_state in FINAL:
             yield _ending(task, entry)
 
 
 def _changed(entry: LogEntry) -> Iterator[str]:
     if at := entry.detail.get("scheduled_at"):
-        before = _said(datetime.fromisoformat(entry.detail["scheduled_at_before"]))
-        yield f"On {_said(entry.at)} it was moved from {before} to {_said(datetime.fromisoformat(at))}: {_reason(entry)}."
+        before = in_utc(datetime.fromisoformat(entry.detail["scheduled_at_before"]))
+        yield f"On {in_utc(entry.at)} it was moved from {before} to {in_utc(datetime.fromisoformat(at))}: {_reason(entry)}."
     elif "resend" in entry.detail:
-        yield f"On {_said(entry.at)} its message was sent again."
+        yield f"On {in_utc(entry.at)} its message was sent again."
 
 
 def _ending(task: ScheduledTask, entry: LogEntry) -> str:
@@ -118,8 +119,8 @@ def _ending(task: ScheduledTask, entry: LogEntry) -> str:
         return f"It would have run on {_said(entry.at)}: its timeline was in shadow, so its handler was not entered."
     if entry.to_state == State.COMPLETED:
         result = f" Its result: {task.result}." if task.result is not None else ""
-        return f"It was completed on {_said(entry.at)}.{result}"
-    return f"It was {entry.to_state} on {_said(entry.at)}: {_reason(entry)}."
+        return f"It was completed on {in_utc(entry.at)}.{result}"
+    return f"It was {entry.to_state} on {in_utc(entry.at)}: {_reason(entry)}."
 
 
 def _reason(entry: LogEntry) -> str:
@@ -135,7 +136,7 @@ def _outlook(task: ScheduledTask, now: datetime, using: str) -> Iterator[str]:
         yield from _after_the_end(task, using)
         return
     if task.scheduled_at > now:
-        yield f"It waits for its time, {_said(task.scheduled_at)}."
+        yield f"It waits for its time, {in_utc(task.scheduled_at)}."
     elif task.state in _REST:
         yield _REST[State(task.state)]
     else:
@@ -151,7 +152,7 @@ def _outlook(task: ScheduledTask, now: datetime, using: str) -> Iterator[str]:
 def _after_the_end(task: ScheduledTask, using: str) -> Iterator[str]:
     later = ScheduledTask.objects.using(using).filter(previous=task).order_by("revision").first()
     if later is not None:
-        yield f"Its next revision, {later.pk}, is {later.state}, due on {_said(later.scheduled_at)}."
+        yield f"Its next revision, {later.pk}, is {later.state}, due on {in_utc(later.scheduled_at)}."
     elif task.state != State.COMPLETED:
         for follower in _followers(task):
             yield f"So {follower}, which follows when it completes, has no row."
@@ -167,7 +168,3 @@ def _followers(task: ScheduledTask) -> list[str]:
         for name, other in definition.tasks.items()
         if task.run_id and other.when and other.when.predecessor_name == declared.name
     ]
-
-
-def _said(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M} UTC"

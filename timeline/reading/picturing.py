@@ -12,6 +12,7 @@ from timeline.models import EntityRef, ScheduledTask, ref_of
 from timeline.reading.explaining import why
 from timeline.reading.foreseeing import foreseen
 from timeline.registry import registry
+from timeline.timing import in_utc
 
 _SIGNS: Final = {
     State.SCHEDULED: "○",
@@ -51,7 +52,7 @@ def picture(entity: Model | EntityRef | None, *, now: datetime, using: str) -> s
         lines.append((item.expected_at, _line("┄", item.expected_at, item.task_key, width, said)))
     before = [line for at, line in lines if at is not None and at <= now]
     later = [line for at, line in lines if at is None or at > now]
-    mark = f"  ── now: {now:%Y-%m-%d %H:%M} UTC ──"
+    mark = f"  ── now: {in_utc(now)} ──"
     return "\n".join([f"{ref_of(entity)}", *before, mark, *(later or ["  nothing ahead"])])
 
 
@@ -61,7 +62,7 @@ def _moment(task: ScheduledTask) -> datetime:
 
 
 def _line(sign: str, at: datetime | None, task_key: str, width: int, said: str) -> str:
-    moment = f"{at:%Y-%m-%d %H:%M}" if at else "some day".ljust(16)
+    moment = in_utc(at).removesuffix(" UTC") if at else "some day".ljust(16)
     return f"  {sign} {moment}  {task_key:<{width}}  {said}"
 
 

@@ -5,7 +5,7 @@ Years, months, weeks and days are calendar units, counted on the wall clock of a
 time of day, also across a clock change. Hours, minutes, seconds and any ``timedelta`` are exact durations.
 """
 
-from timeline.timing.instants import EARLIEST, LATEST, as_anchor_value, check_range, check_time
+from timeline.timing.instants import EARLIEST, LATEST, as_anchor_value, check_range, check_time, in_utc
 from timeline.timing.offsets import Offset, offset_of
 from timeline.timing.whens import RUN_START, NamesTask, When, after, at, before
 
@@ -22,5 +22,6 @@ __all__ = [
     "before",
     "check_range",
     "check_time",
+    "in_utc",
     "offset_of",
 ]

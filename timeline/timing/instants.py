@@ -30,6 +30,11 @@ def as_anchor_value(value: date | datetime | None, zone: tzinfo, field_name: str
     return check_time(field_name, datetime.combine(value, time.min, tzinfo=zone))
 
 
+def in_utc(at: datetime) -> str:
+    """Write a moment for people: to the minute, in UTC."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
 def check_time(field_name: str, value: datetime) -> datetime:
     """
     Take an aware datetime within range, as UTC.
