@@ -67,6 +67,9 @@ USE_TZ = True
 STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "project" / "static"]
 
+# A demonstration is a small site: one machine, one worker.
+SILENCED_SYSTEM_CHECKS = ["timeline.W002"]
+
 TRIAL_DAYS = 30
 
 QUEUE_PREFIX = os.environ.get("QUEUE_PREFIX", "parley")

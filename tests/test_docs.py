@@ -128,6 +128,13 @@ class TestTables:
         assert set(re.findall(r"^\| (\w+) \| [a-z]", text, re.MULTILINE)) >= {state.value for state in State}
         assert set(re.findall(r"^\| `(\w+)` \| ", text, re.MULTILINE)) >= {code.value for code in ReasonCode}
 
+    def test_checks_are_all_there(self):
+        text = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
+        code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "timeline" / "checks").glob("*.py"))
+
+        shown = re.findall(r"^\| `(timeline\.[EW]\d+)` \|", text, re.MULTILINE)
+        assert shown == sorted(set(re.findall(r'id="(timeline\.[EW]\d+)"', code)))
+
     def test_settings_are_all_there(self):
         text = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
 

@@ -1,0 +1,41 @@
+"""Checks as ``manage.py`` runs them."""
+
+import pytest
+from django.core import checks
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+
+from tests.checks import ids
+from tests.triggers import drop_trigger
+from timeline.models.triggers import missing_triggers
+
+
+class TestRegister:
+    def test_has_manage_py_run_them(self, settings):
+        settings.TIMELINE = {"LEESE": 1}
+
+        assert "timeline.E001" in ids(checks.run_checks())
+
+    def test_has_those_of_a_database_run_when_it_is_named(self, db):
+        drop_trigger("guard_log")
+
+        call_command("check")
+        with pytest.raises(CommandError, match=r"timeline\.E004"):
+            call_command("check", databases=["default"])
+
+    def test_lets_migrate_put_right_what_they_find(self, db, make_task):
+        """Django refuses to migrate where a check of the database finds an error."""
+        make_task(task_key="trial.long_gone", entity_label="shop.client", entity_id="1")
+        with pytest.raises(CommandError, match=r"timeline\.E006"):
+            call_command("migrate", skip_checks=False, verbosity=0)
+        MigrationRecorder(connection).migration_qs.filter(app="accounts").delete()
+
+        call_command("migrate", "timeline", skip_checks=False, verbosity=0)
+
+    def test_lets_migrate_put_back_a_trigger_as_the_hint_says(self, db):
+        drop_trigger("guard_log")
+
+        call_command("migrate", skip_checks=True, verbosity=0)
+
+        assert missing_triggers("default") == []

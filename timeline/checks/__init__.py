@@ -1,0 +1,30 @@
+"""System checks: what is wrong with the host's settings or database, with the remedy. One file for each thing looked at."""
+
+from __future__ import annotations
+
+from django.core import checks
+from django.core.checks import Tags
+
+from timeline.checks.broker import check_broker
+from timeline.checks.rows import check_rows
+from timeline.checks.settings import check_settings
+from timeline.checks.sqlite import check_journal, check_sqlite
+from timeline.checks.triggers import check_triggers
+
+__all__ = [
+    "check_broker",
+    "check_journal",
+    "check_rows",
+    "check_settings",
+    "check_sqlite",
+    "check_triggers",
+    "register",
+]
+
+
+def register() -> None:
+    """Let ``manage.py check`` run these; those of a database with ``--database`` only."""
+    for check in (check_settings, check_sqlite, check_broker):
+        checks.register(check)
+    for check in (check_triggers, check_rows, check_journal):
+        checks.register(check, Tags.database)
