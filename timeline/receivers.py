@@ -10,7 +10,7 @@ from django.db.models import Model
 
 from timeline.clocks import story_now
 from timeline.models import Identity, family_of, ref_as
-from timeline.models.entities import key_as
+from timeline.models.entities import children_following, key_as
 from timeline.models.triggers import install_triggers
 from timeline.operations.following import entity_created, entity_deleted, entity_saved
 from timeline.operations.identifying import stamp
@@ -42,19 +42,23 @@ def on_save(
     """
     An entity was saved. Rows of fixtures (``raw``) and of migrations mean nothing.
 
-    Django sends this for the model saved, and not for its parents of multi-table inheritance, whose rows are saved too.
+    Django sends this for the model saved; not for its parents of multi-table inheritance, whose rows are saved too, nor
+    for its children, who inherit what was saved.
     """
     there = vars(instance).pop(_THERE, ())
-    models = [] if raw else _known(family_of(sender))
-    if not models:
+    if raw or sender.__module__ == "__fake__":
+        return
+    family = {model: ref_as(instance, model) for model in _known(family_of(sender))}
+    made = [ref for model, ref in family.items() if created and model not in there]
+    saved = [ref for ref in family.values() if ref not in made]
+    saved += [] if created else children_following(instance, update_fields, using=using)
+    if not made and not saved:
         return
     now = story_now(using)
-    for model in models:
-        ref = ref_as(instance, model)
-        if created and model not in there:
-            entity_created(entity=ref, now=now, using=using)
-        else:
-            entity_saved(entity=ref, fields=update_fields, now=now, using=using)
+    for ref in made:
+        entity_created(entity=ref, now=now, using=using)
+    for ref in saved:
+        entity_saved(entity=ref, fields=update_fields, now=now, using=using)
 
 
 def on_delete(*, sender: type[Model], instance: Model, using: str, **_extra: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from typing import Any
 
@@ -120,6 +120,10 @@ class Registry:
     def ended_by(self, event: str, label: str) -> list[Definition]:
         """Timelines of this kind of entity whose runs the event ends."""
         return [known for known in self if known.label == label and event in known.exits]
+
+    def labels_following(self, fields: Set[str]) -> set[str]:
+        """Kinds of entities that have a timeline whose times follow one of these fields."""
+        return {known.label for known in self if known.followed_fields & fields}
 
     def following(self, label: str) -> list[Definition]:
         """Timelines of this kind of entity whose times follow its fields."""

@@ -232,6 +232,50 @@ class TestAChildWithATimelineOfItsOwn:
             schedule("contract.call", Order.objects.create(), at=clock.now)
 
 
+class TestAParentThatIsSaved:
+    @pytest.fixture
+    def customer(self, clock, in_a_week):
+        with only_timelines(Care):
+            yield Customer.objects.create(ends_at=in_a_week)
+
+    @pytest.mark.parametrize("fields", [None, ["ends_at"]])
+    def test_moves_the_rows_of_its_child(self, customer, in_a_week, fields):
+        account = Account.objects.get()
+        account.ends_at = in_a_week + timedelta(days=2)
+        account.save(update_fields=fields)
+
+        expect(customer).scheduled("ask", at=in_a_week + timedelta(days=3))
+
+    def test_moves_those_of_its_grandchild(self, clock, in_a_week):
+        class Bonus(Timeline):
+            entity = "testapp.Reseller"
+
+            @task(at("ends_at"))
+            def pay(self, reseller: Reseller) -> None: ...
+
+        with only_timelines(Bonus):
+            reseller = Reseller.objects.create(ends_at=in_a_week)
+            start(Bonus, reseller)
+            account = Account.objects.get()
+            account.ends_at += timedelta(days=2)
+            account.save()
+
+            expect(reseller).scheduled("pay", at=account.ends_at)
+
+    def test_asks_for_no_child_when_it_saved_none_of_its_fields(self, customer, django_assert_num_queries):
+        account = Account.objects.get()
+
+        with django_assert_num_queries(1):
+            account.save(update_fields=["note"])
+
+    def test_leaves_the_children_of_others(self, customer, in_a_week):
+        other = Account.objects.create()
+        other.ends_at = in_a_week + timedelta(days=2)
+        other.save()
+
+        expect(customer).scheduled("ask", at=in_a_week + timedelta(days=1))
+
+
 class TestAChildOfTwoParents:
     @pytest.fixture
     def employee(self, clock, in_a_week):

@@ -92,6 +92,35 @@ def key_as(entity: models.Model, model: type[models.Model]) -> Any:
     return value
 
 
+def children_following(entity: models.Model, fields: Iterable[str] | None, *, using: str) -> list[EntityRef]:
+    """
+    Find the children of a saved row whose timelines follow a field that they inherit from it. One query per such model.
+
+    Args:
+        entity: As saved.
+        fields: Names of those that were saved; None: all.
+        using: Database alias it was saved to.
+    """
+    parent = _concrete(type(entity))
+    saved = {field.name for field in parent._meta.concrete_fields}
+    found = []
+    for label in sorted(registry.labels_following(saved if fields is None else saved & set(fields))):
+        child = model_of(label)
+        if child is not None and parent in family_of(child)[1:]:
+            rows = child._base_manager.using(using).filter(**{_path(child, parent): entity.pk})
+            found += [EntityRef(label, str(key)) for key in rows.values_list("pk", flat=True)]
+    return found
+
+
+def _path(child: type[models.Model], parent: type[models.Model]) -> str:
+    """Lookup of the row of a parent from its child."""
+    names, own = [], child
+    while own is not parent and (link := own._meta.get_ancestor_link(parent)) is not None:
+        names.append(link.name)
+        own = _concrete(link.related_model)
+    return "__".join(names)
+
+
 def _concrete(model: type[models.Model]) -> type[models.Model]:
     return model._meta.concrete_model or model
 
@@ -114,8 +143,8 @@ def lock_entities(refs: Iterable[EntityRef], *, using: str) -> dict[EntityRef, m
     Lock the rows of entities, and read them: one statement per model, ordered by key. First in the lock order.
 
     The lock lets others refer to the row but not change it. Rows of parents are locked too, first, as ``save()`` writes
-    them. What a system timeline is about has no row; a lock of its own
-    stands for it. SQLite has neither; its one writer stands for both.
+    them. What a system timeline is about has no row; a lock of its own stands for it. SQLite has neither; its one writer
+    stands for both.
     """
     refs = list(refs)
     if NO_ENTITY in refs and connections[using].vendor == "postgresql":
