@@ -3,8 +3,6 @@
 import pytest
 from django.core import checks
 from django.core.management import CommandError, call_command
-from django.db import connection
-from django.db.migrations.recorder import MigrationRecorder
 
 from tests.checks import ids
 from tests.triggers import drop_trigger
@@ -24,12 +22,9 @@ class TestRegister:
         with pytest.raises(CommandError, match=r"timeline\.E004"):
             call_command("check", databases=["default"])
 
-    def test_lets_migrate_put_right_what_they_find(self, db, make_task):
+    def test_lets_migrate_go_on_where_it_only_warns(self, db, make_task):
         """Django refuses to migrate where a check of the database finds an error."""
         make_task(task_key="trial.long_gone", entity_label="shop.client", entity_id="1")
-        with pytest.raises(CommandError, match=r"timeline\.E006"):
-            call_command("migrate", skip_checks=False, verbosity=0)
-        MigrationRecorder(connection).migration_qs.filter(app="accounts").delete()
 
         call_command("migrate", "timeline", skip_checks=False, verbosity=0)
 

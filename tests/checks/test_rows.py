@@ -1,9 +1,7 @@
 """Checks of open rows."""
 
 import pytest
-from django.core.checks import ERROR, WARNING
 from django.db import connection
-from django.db.migrations.recorder import MigrationRecorder
 from django.test.utils import CaptureQueriesContext
 
 from tests.checks import ids
@@ -45,14 +43,6 @@ class TestCheckRows:
 
         assert check_rows(None, databases=["bare"]) == []
 
-    @pytest.mark.parametrize("column", [{"task_key": "trial.gone"}, {"entity_label": "shop.client", "entity_id": "1"}])
-    def test_warns_only_while_a_migration_may_put_it_right(self, make_task, column):
-        make_task(**column)
-        assert [message.level for message in check()] == [ERROR]
-        MigrationRecorder(connection).migration_qs.filter(app="accounts").delete()
-
-        assert [message.level for message in check()] == [WARNING]
-
 
 class TestCheckRowsOfUnknownKeys:
     @pytest.mark.parametrize("state", sorted(OPEN))
@@ -61,10 +51,10 @@ class TestCheckRowsOfUnknownKeys:
         make_task(task_key="old.task")
         make_task(task_key="trial.gone")
 
-        [error] = check()
+        [warning] = check()
 
-        assert error.id == "timeline.E005"
-        assert "trial.gone (2), old.task (1)." in error.msg
+        assert warning.id == "timeline.W005"
+        assert "trial.gone (2), old.task (1)." in warning.msg
 
     @pytest.mark.parametrize("state", sorted(FINAL))
     def test_lets_be_what_has_ended(self, make_task, state):
@@ -76,9 +66,9 @@ class TestCheckRowsOfUnknownKeys:
         for number in range(7):
             make_task(task_key=f"old.task{number}")
 
-        [error] = check()
+        [warning] = check()
 
-        assert error.msg.endswith("old.task3 (1), old.task4 (1) and 2 more.")
+        assert warning.msg.endswith("old.task3 (1), old.task4 (1) and 2 more.")
 
     def test_says_how_to_cancel_them(self, make_task):
         make_task(task_key="trial.gone")
@@ -95,11 +85,11 @@ class TestCheckRowsOfUnknownModels:
             make_task(entity_label="shop.client", entity_id=key)
         make_task(entity_label="accounts.gone", entity_id="1")
 
-        [error] = check()
+        [warning] = check()
 
-        assert error.id == "timeline.E006"
-        assert "shop.client (3), accounts.gone (1)." in error.msg
-        assert "manage.py timeline_relabel accounts.gone" in error.hint
+        assert warning.id == "timeline.W006"
+        assert "shop.client (3), accounts.gone (1)." in warning.msg
+        assert "manage.py timeline_relabel accounts.gone" in warning.hint
 
     def test_lets_be_what_has_ended(self, make_task):
         make_task(entity_label="shop.client", entity_id="1", state="completed")
@@ -108,7 +98,7 @@ class TestCheckRowsOfUnknownModels:
 
     def test_is_silent_once_they_have_the_new_label(self, make_task):
         make_task(entity_label="shop.client", entity_id="1")
-        assert ids(check()) == ["timeline.E006"]
+        assert ids(check()) == ["timeline.W006"]
 
         relabel("shop.client", "accounts.user")
 

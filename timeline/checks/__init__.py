@@ -6,6 +6,7 @@ from django.core import checks
 from django.core.checks import Tags
 
 from timeline.checks.broker import check_broker
+from timeline.checks.identity import check_identity, check_site
 from timeline.checks.rows import check_rows
 from timeline.checks.settings import check_settings
 from timeline.checks.sqlite import check_journal, check_sqlite
@@ -13,9 +14,11 @@ from timeline.checks.triggers import check_triggers
 
 __all__ = [
     "check_broker",
+    "check_identity",
     "check_journal",
     "check_rows",
     "check_settings",
+    "check_site",
     "check_sqlite",
     "check_triggers",
     "register",
@@ -26,5 +29,6 @@ def register() -> None:
     """Let ``manage.py check`` run these; those of a database with ``--database`` only."""
     for check in (check_settings, check_sqlite, check_broker):
         checks.register(check)
-    for check in (check_triggers, check_rows, check_journal):
+    for check in (check_triggers, check_rows, check_identity, check_journal):
         checks.register(check, Tags.database)
+    checks.register(check_site, deploy=True)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from django.apps import AppConfig
-from django.core.checks import ERROR, WARNING, CheckMessage
+from django.core.checks import CheckMessage, Warning
 from django.db import connections
-from django.db.migrations.executor import MigrationExecutor
 from django.db.models import Count
 
 from timeline.models import ScheduledTask, model_of
@@ -22,10 +21,10 @@ def check_rows(
     app_configs: Sequence[AppConfig] | None, databases: Sequence[str] | None = None, **_extra: Any
 ) -> list[CheckMessage]:
     """
-    Look at what is open.
+    Look at what is open. Warnings only: an error would stop ``migrate``, which may be what puts it right.
 
-    ``timeline.E005``: rows of task keys that no timeline declares. ``timeline.E006``: rows about models that are not
-    installed. While migrations are pending both are warnings: one of them may put it right, and errors would stop ``migrate``.
+    ``timeline.W005``: rows of task keys that no timeline declares. ``timeline.W006``: rows about models that are not
+    installed.
     """
     return [message for alias in databases or () for message in _of_database(alias)]
 
@@ -39,10 +38,7 @@ def _of_database(alias: str) -> list[CheckMessage]:
             keys[task_key] += count
         if label and model_of(label) is None:
             labels[label] += count
-    if not keys and not labels:
-        return []
-    level = WARNING if _migrations_pending(alias) else ERROR
-    return [*_unknown_keys(keys, alias, level), *_unknown_labels(labels, alias, level)]
+    return [*_unknown_keys(keys, alias), *_unknown_labels(labels, alias)]
 
 
 def _open_rows(alias: str) -> list[tuple[str, str, int]]:
@@ -55,7 +51,7 @@ def _open_rows(alias: str) -> list[tuple[str, str, int]]:
     return list(groups.annotate(Count("pk")))
 
 
-def _unknown_keys(keys: Counter[str], alias: str, level: int) -> list[CheckMessage]:
+def _unknown_keys(keys: Counter[str], alias: str) -> list[CheckMessage]:
     if not keys:
         return []
     example = min(keys)
@@ -64,15 +60,15 @@ def _unknown_keys(keys: Counter[str], alias: str, level: int) -> list[CheckMessa
         f'cancel(ScheduledTask.objects.using("{alias}").open().filter(task_key="{example}"), reason="…").'
     )
     message = f"Nothing runs these open rows of the database {alias!r}, as no timeline declares their keys: "
-    return [CheckMessage(level, f"{message}{_named(keys)}.", hint=hint, id="timeline.E005")]
+    return [Warning(f"{message}{_named(keys)}.", hint=hint, id="timeline.W005")]
 
 
-def _unknown_labels(labels: Counter[str], alias: str, level: int) -> list[CheckMessage]:
+def _unknown_labels(labels: Counter[str], alias: str) -> list[CheckMessage]:
     if not labels:
         return []
     hint = f"Say what the model is called now: manage.py timeline_relabel {min(labels)} app.model --database {alias}."
     message = f"These open rows of the database {alias!r} are about models that are not installed: "
-    return [CheckMessage(level, f"{message}{_named(labels)}.", hint=hint, id="timeline.E006")]
+    return [Warning(f"{message}{_named(labels)}.", hint=hint, id="timeline.W006")]
 
 
 def _named(counts: Counter[str]) -> str:
@@ -80,8 +76,3 @@ def _named(counts: Counter[str]) -> str:
     first = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     more = f" and {len(first) - MOST_NAMED} more" if len(first) > MOST_NAMED else ""
     return ", ".join(f"{name} ({count})" for name, count in first[:MOST_NAMED]) + more
-
-
-def _migrations_pending(alias: str) -> bool:
-    executor = MigrationExecutor(connections[alias])
-    return bool(executor.migration_plan(executor.loader.graph.leaf_nodes()))

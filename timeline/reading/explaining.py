@@ -116,7 +116,7 @@ def _changed(entry: LogEntry) -> Iterator[str]:
 
 def _ending(task: ScheduledTask, entry: LogEntry) -> str:
     if entry.reason_code == ReasonCode.SHADOW:
-        return f"It would have run on {_said(entry.at)}: its timeline was in shadow, so its handler was not entered."
+        return f"It would have run on {in_utc(entry.at)}: its timeline was in shadow, so its handler was not entered."
     if entry.to_state == State.COMPLETED:
         result = f" Its result: {task.result}." if task.result is not None else ""
         return f"It was completed on {in_utc(entry.at)}.{result}"
