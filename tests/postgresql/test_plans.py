@@ -59,7 +59,17 @@ def plan_of(sql, parameters):
 
 QUESTIONS = {
     "poll": (lambda: ScheduledTask.objects.to_stage(NOW).locked(skip_locked=True)[:100], "timeline_task_due"),
-    "claim": (lambda: ScheduledTask.objects.ready().locked(skip_locked=True)[:100], "timeline_task_ready"),
+    "claim": (
+        lambda: (
+            ScheduledTask.objects.ready().with_handler(["trial.expire", "trial.remind"]).locked(skip_locked=True)[:100]
+        ),
+        "timeline_task_ready",
+    ),
+    "on its way": (lambda: ScheduledTask.objects.on_their_way()[:1000].values("pk"), "timeline_task_"),
+    "heartbeat": (
+        lambda: ScheduledTask.objects.filter(pk__in=[uuid7()], state=State.ACTIVE).by_id().locked(skip_locked=True),
+        "Index Scan using timeline_",
+    ),
     "rescue": (lambda: ScheduledTask.objects.given_up().locked(skip_locked=True)[:100], "timeline_task_given_up"),
     "cancel by entity": (
         lambda: ScheduledTask.objects.open().for_entity(EntityRef("accounts.user", "4711")).by_id().locked(),

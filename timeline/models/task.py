@@ -76,6 +76,10 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         """Tasks a worker may start, in the order they should be."""
         return self.filter(state=State.AVAILABLE).order_by("priority", "scheduled_at", "pk")
 
+    def on_their_way(self) -> ScheduledTaskQuerySet:
+        """Tasks that are claimed and have not been started, those whose lease runs out first before the others."""
+        return self.filter(state=State.PENDING).order_by("lease_expires_at", "pk")
+
     def given_up(self) -> ScheduledTaskQuerySet:
         """Claimed or active tasks whose lease has run out, by the database's real clock."""
         return self.filter(state__in=_LEASED, lease_expires_at__lt=MachineTime()).order_by("lease_expires_at", "pk")

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
-from timeline.lifecycle import State, Trigger
+from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask
 from timeline.operations._polling import polling
 from timeline.operations._transition import Write, apply
@@ -54,7 +54,7 @@ def claim(*, limit: int = 100, now: datetime, using: str) -> list[Batch]:
     most = get_settings().MAX_PENDING
     with polling(using):
         tasks = ScheduledTask.objects.using(using)
-        room = most - tasks.filter(state=State.PENDING)[:most].count()
+        room = most - tasks.on_their_way()[:most].count()
         ready = tasks.ready().with_handler(registry.task_keys()).locked(skip_locked=True)[: max(min(limit, room), 0)]
         batches = list(_batches(list(ready)))
         writes = [
@@ -73,10 +73,13 @@ def hand_back(batches: Sequence[Batch], *, using: str) -> int:
     Returns:
         How many tasks were still claimed with these tokens.
     """
-    pending = ScheduledTask.objects.using(using).filter(
-        pk__in=[task_id for batch in batches for task_id in batch.task_ids],
-        claim_token__in=[batch.token for batch in batches],
-        state=State.PENDING,
+    pending = (
+        ScheduledTask.objects.using(using)
+        .on_their_way()
+        .filter(
+            pk__in=[task_id for batch in batches for task_id in batch.task_ids],
+            claim_token__in=[batch.token for batch in batches],
+        )
     )
     return pending.update(lease_expires_at=MachineTime(timedelta(milliseconds=-1))) if batches else 0
 
