@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from abc import ABC, abstractmethod
 from datetime import datetime, timedelta
 
 from django.db import DatabaseError, InterfaceError, connections
@@ -17,7 +18,7 @@ from timeline.worker.names import worker_name
 logger = logging.getLogger("timeline")
 
 
-class Loop:
+class Loop(ABC):
     """
     Polls in this process until told to stop.
 
@@ -54,9 +55,9 @@ class Loop:
                 pause = get_settings().POLL_INTERVAL
             self._stop.wait(pause.total_seconds())
 
+    @abstractmethod
     def step(self) -> timedelta:
         """Poll once; say how long to sleep."""
-        raise NotImplementedError
 
     def pause(self, since: datetime) -> timedelta:
         """
