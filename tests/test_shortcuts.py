@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from asgiref.sync import iscoroutinefunction
 from django.utils.connection import ConnectionDoesNotExist
+from django.utils.functional import SimpleLazyObject
 
 from tests.testapp.models import Order
 from timeline import Timeline, after, at, shortcuts, task
@@ -61,6 +62,11 @@ def ship(order):
 
 
 class TestEmit:
+    def test_takes_what_a_request_gives_as_its_user(self, order):
+        shortcuts.emit("order.placed", SimpleLazyObject(lambda: order))
+
+        assert ScheduledTask.objects.for_entity(order).count() == 1
+
     def test_records_at_story_time(self, order, clock, now):
         clock.set(now + timedelta(hours=1))
 

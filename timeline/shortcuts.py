@@ -206,7 +206,7 @@ def _alias(entity: Model | None) -> str:
     if entity is None:
         return router.db_for_write(ScheduledTask)
     ref_of(entity)
-    return router.db_for_write(type(entity), instance=entity)
+    return router.db_for_write(entity.__class__, instance=entity)
 
 
 def _named(tasks: Tasks, using: str | None) -> tuple[list[UUID], str]:

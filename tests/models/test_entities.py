@@ -1,6 +1,7 @@
 """Entities with keys of every kind: how rows name them, and how they are found again."""
 
 import pytest
+from django.utils.functional import SimpleLazyObject
 
 from tests.testapp.models import (
     Account,
@@ -43,6 +44,10 @@ class TestRefOf:
 
     def test_names_a_proxy_as_its_model(self, order):
         assert ref_of(OrderProxy.objects.get()) == ref_of(order)
+
+    def test_names_what_a_request_gives_as_its_user(self, order):
+        """``request.user`` is an object that stands for the account and loads it when asked."""
+        assert ref_of(SimpleLazyObject(lambda: order)) == ref_of(order)
 
     @pytest.mark.parametrize("given", [str, lambda key: key.hex, lambda key: str(key).upper()])
     def test_names_a_key_as_it_is_read(self, given):

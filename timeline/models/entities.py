@@ -58,7 +58,7 @@ def ref_of(entity: models.Model | EntityRef | None, label: str = "") -> EntityRe
         return entity
     if not isinstance(entity, models.Model):
         raise WrongEntity(f"{entity!r} is no model instance.", "Give an instance of a model, or None.")
-    family = {model._meta.label_lower: model for model in family_of(type(entity))}
+    family = {model._meta.label_lower: model for model in family_of(entity.__class__)}
     named = label if label in family else next(filter(registry.knows, family), next(iter(family)))
     return ref_as(entity, family[named])
 
@@ -84,7 +84,7 @@ def ref_as(entity: models.Model, model: type[models.Model]) -> EntityRef:
 
 def key_as(entity: models.Model, model: type[models.Model]) -> Any:
     """The key of an entity as one model of its family, read through the links to its parents; None: not saved yet."""
-    value, own = entity.pk, _concrete(type(entity))
+    value, own = entity.pk, _concrete(entity.__class__)
     while own is not model and (link := own._meta.get_ancestor_link(model)) is not None:
         if not link.primary_key:  # Else parent and child share the key.
             value = getattr(entity, link.attname)
@@ -101,7 +101,7 @@ def children_following(entity: models.Model, fields: Iterable[str] | None, *, us
         fields: Names of those that were saved; None: all.
         using: Database alias it was saved to.
     """
-    parent = _concrete(type(entity))
+    parent = _concrete(entity.__class__)
     saved = {field.name for field in parent._meta.concrete_fields}
     found = []
     for label in sorted(registry.labels_following(saved if fields is None else saved & set(fields))):
