@@ -22,6 +22,7 @@ class Settings:
         MAX_ATTEMPTS: Default budget of handler errors before a task is discarded; at least 1.
         MAX_LOST: Budget of attempts whose worker died, not counting a lost first attempt; at least 1.
         MAX_PENDING: How many claimed tasks may be on their way through the broker at a time; at least 1.
+        POLICY: Dotted path of the class that says who may see and do what, ``timeline.policy.TimelinePolicy`` or a subclass.
         POLL_INTERVAL: The longest sleep of a poller. Twice this late, and a task is overdue.
         QUEUE_PREFIX: First part of the names of Celery's queues. Sites that share a broker need one each.
         RETENTION: How long ``timeline.maintain`` keeps what has ended. None: for ever.
@@ -34,6 +35,7 @@ class Settings:
     MAX_ATTEMPTS: int = 5
     MAX_LOST: int = 3
     MAX_PENDING: int = 1000
+    POLICY: str = "timeline.policy.TimelinePolicy"
     POLL_INTERVAL: timedelta = timedelta(seconds=1)
     QUEUE_PREFIX: str = "timeline"
     RETENTION: timedelta | None = None
@@ -52,6 +54,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "MAX_ATTEMPTS": (int,),
     "MAX_LOST": (int,),
     "MAX_PENDING": (int,),
+    "POLICY": (str,),
     "POLL_INTERVAL": (timedelta,),
     "QUEUE_PREFIX": (str,),
     "RETENTION": (timedelta, type(None)),

@@ -11,7 +11,7 @@ from django.apps import apps
 from django.utils.module_loading import autodiscover_modules
 
 from timeline.definition import Created, Definition, Task, Timeline
-from timeline.definition.checking import check_model
+from timeline.definition.fitting import check_model
 from timeline.exceptions import DefinitionError, UnknownTask, UnknownTimeline
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.contrib.auth.models import PermissionsMixin
 from django.db import models
 
 
@@ -10,9 +11,10 @@ class UserManager(BaseUserManager["User"]):
     """Makes accounts."""
 
 
-class User(AbstractBaseUser):
+class User(AbstractBaseUser, PermissionsMixin):
     """
     Someone who embeds the chat on a website. Signs up by e-mail address; a signed link, not a password, opens the account.
+    Those who run the site are ``is_staff`` and have a password, for the admin.
 
     ``script_seen_at`` is when the chat script last called from the website.
     """
@@ -20,6 +22,7 @@ class User(AbstractBaseUser):
     email = models.EmailField(unique=True)
     website = models.CharField(max_length=200)
     is_active = models.BooleanField(default=True)
+    is_staff = models.BooleanField(default=False)
     signed_up_at = models.DateTimeField()
     trial_ends_at = models.DateTimeField()
     payment_configured_at = models.DateTimeField(null=True, blank=True)

@@ -6,10 +6,11 @@ from types import SimpleNamespace, new_class
 import pytest
 from django.db.models import Q
 
-from tests.testapp.models import Order, Parcel
+from tests.testapp.models import Order, Parcel, Seat
 from timeline.definition import Retry, Timeline, created, task
-from timeline.definition.checking import FINISHED, MAX_EVENT, MAX_EXPIRES, MAX_NAME, OPTIONS, check_model
+from timeline.definition.checking import FINISHED, MAX_EVENT, MAX_EXPIRES, MAX_NAME, OPTIONS
 from timeline.definition.context import RESERVED
+from timeline.definition.fitting import check_model
 from timeline.exceptions import DefinitionError
 from timeline.timing import after, at, before
 
@@ -513,3 +514,25 @@ class TestOtherDescriptors:
 
             class Mine(Timeline):
                 begin = descriptor(task(after(days=1))(lambda self: None))
+
+
+class TestOwner:
+    @pytest.mark.parametrize("owner", ["plan.user", "plan"])
+    def test_must_lead_to_a_user(self, owner):
+        definition = declare_task(method("go", after(days=1)), entity="testapp.Seat", owner=owner).definition
+
+        if owner == "plan.user":
+            check_model(definition, Seat)
+        else:
+            with pytest.raises(DefinitionError, match="which does not lead from"):
+                check_model(definition, Seat)
+
+    @pytest.mark.parametrize("owner", ["id", "gone", "plan.gone", "plan.user.email", "plan..user", "plan__user"])
+    def test_refuses_what_is_no_chain_of_foreign_keys(self, owner):
+        definition = declare_task(method("go", after(days=1)), entity="testapp.Seat", owner=owner).definition
+
+        with pytest.raises(DefinitionError, match="with dots between"):
+            check_model(definition, Seat)
+
+    def test_needs_an_entity(self):
+        assert "no entity to read it from" in mistake(go=task()(for_system), owner="plan.user").problem

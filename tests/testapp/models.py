@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from django.conf import settings
 from django.db import models
 
 
@@ -98,3 +99,23 @@ class Effect(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Plan(models.Model):
+    """Belongs to a user."""
+
+    # The tests' own tables are made before those that migrations make.
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, db_constraint=False)
+
+    def __str__(self) -> str:
+        return f"plan {self.pk}"
+
+
+class Seat(models.Model):
+    """Belongs to a plan, and so to its user; UUID key."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    plan = models.ForeignKey(Plan, models.CASCADE)
+
+    def __str__(self) -> str:
+        return f"seat {self.pk}"

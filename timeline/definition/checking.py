@@ -9,8 +9,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from django.core.exceptions import FieldDoesNotExist, FieldError, ValidationError
-from django.db.models import DateField, Model, Q
+from django.db.models import Q
 
 from timeline.definition.context import RESERVED
 from timeline.definition.handlers import Task
@@ -29,7 +28,9 @@ MAX_EXPIRES: Final = timedelta(days=36525)
 FINISHED: Final = "finished"  # The end reason of a run that nothing is left of; so no exit may be called that.
 
 # What a class is asked for, so no task may be called that.
-OPTIONS: Final = frozenset({"entity", "name", "starts_on", "exits", "time_zone", "language", "shadow", "definition"})
+OPTIONS: Final = frozenset(
+    {"entity", "name", "starts_on", "exits", "time_zone", "language", "owner", "shadow", "definition"}
+)
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 _LABEL: Final = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*\Z")
@@ -66,23 +67,6 @@ def check_shape(definition: Definition) -> None:
             raise DefinitionError(definition.cls.__name__, problem, remedy, name)
 
 
-def check_model(definition: Definition, model: type[Model]) -> None:
-    """
-    Check what depends on the entity's model: the fields that anchors and guards name.
-
-    Raises:
-        DefinitionError: for the first mistake found.
-    """
-    cls = definition.cls
-    for option in ("time_zone", "language"):
-        if (field_name := getattr(cls, option)) and not hasattr(model, field_name) and not _field(model, field_name):
-            problem = f"{option} = {field_name!r}, which {definition.label} does not have."
-            raise DefinitionError(cls.__name__, problem, "Name a field of the entity.")
-    for name, declared in definition.tasks.items():
-        for problem, remedy in _model_problems(model, definition.label, declared):
-            raise DefinitionError(cls.__name__, problem, remedy, name)
-
-
 def _name_problems(name: str, value: object, *, own: bool) -> Iterator[Problem]:
     if name in RESERVED:
         yield "is the name of what a handler reads from self.", f"Use another than {', '.join(sorted(RESERVED))}."
@@ -104,7 +88,7 @@ def _class_problems(definition: Definition) -> Iterator[Problem]:
         yield "declares no task.", "Decorate a method with @task(…), or declare the class abstract=True."
     yield from _start_problems(definition)
     yield from _exit_problems(definition.exits)
-    for option in ("time_zone", "language"):
+    for option in ("time_zone", "language", "owner"):
         field_name = getattr(cls, option)
         if field_name and not isinstance(field_name, str):
             yield f"has {option} = {field_name!r}.", "Name a field of the entity, as text."
@@ -219,26 +203,3 @@ def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> I
         yield f"has priority = {options.priority!r}.", "Use a whole number from -32768 to 32767."
     if not isinstance(options.queue, str) or not 0 < len(options.queue) <= MAX_NAME:
         yield f"has queue = {options.queue!r}.", f"Use text of 1 to {MAX_NAME} characters."
-
-
-def _model_problems(model: type[Model], label: str, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
-    field_name = declared.when.field_name if declared.when else ""
-    if field_name:
-        if (field := _field(model, field_name)) is None:
-            yield f"is anchored to {field_name!r}, which {label} does not have.", "Name a field of the entity."
-        elif not isinstance(field, DateField):
-            yield f"is anchored to {field_name!r}, a {type(field).__name__}.", "Name a date or datetime field."
-    for option in ("only_if", "unless"):
-        guard = getattr(declared.options, option)
-        if isinstance(guard, Q):
-            try:
-                model._base_manager.filter(guard)
-            except (FieldError, ValidationError, ValueError, TypeError) as error:
-                yield f"has a Q as {option} that does not fit {label} ({error}).", "Use fields of the entity."
-
-
-def _field(model: type[Model], name: str) -> object | None:
-    try:
-        return model._meta.get_field(name)
-    except FieldDoesNotExist:
-        return None

@@ -81,6 +81,8 @@ class Timeline:
     """Field of the entity with the name of its time zone, for calendar days and for handlers. Nothing: the site's."""
     language: ClassVar[str] = ""
     """Field of the entity with the code of its language, for handlers. Nothing: the site's."""
+    owner: ClassVar[str] = ""
+    """Foreign keys from the entity to the user who may see its rows, ``"account.user"``. Nothing: none but staff."""
     shadow: ClassVar[bool] = False
     """Live its whole life but enter no handler: a task that would have run is completed, with the reason ``shadow``."""
 

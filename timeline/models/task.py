@@ -150,6 +150,13 @@ class ScheduledTask(EntityColumns):
     objects = models.Manager.from_queryset(ScheduledTaskQuerySet)()
 
     class Meta:
+        permissions = [
+            ("cancel_scheduledtask", "Can cancel scheduled task"),
+            ("move_scheduledtask", "Can move scheduled task"),
+            ("run_now_scheduledtask", "Can run scheduled task now"),
+            ("redrive_scheduledtask", "Can redrive scheduled task"),
+            ("view_payload", "Can view payload, result and errors of scheduled task"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["run", "task_key", "occurrence", "revision"],

@@ -1,0 +1,225 @@
+"""Who may see which tasks, and do what with them."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, Permission
+from django.utils.functional import SimpleLazyObject
+
+from project.accounts.models import User
+from tests.testapp.models import Order, Plan, Seat
+from timeline import Timeline, task
+from timeline.lifecycle import FINAL, OPEN, WAITING, State
+from timeline.models import ScheduledTask, ref_of
+from timeline.policy import Action, TimelinePolicy, get_policy
+from timeline.testing import only_timelines
+
+
+class Account(Timeline):
+    entity = "accounts.User"
+
+    @task()
+    def greet(self, user) -> None: ...
+
+
+class Seating(Timeline):
+    entity = "testapp.Seat"
+    owner = "plan.user"
+
+    @task()
+    def free(self, seat) -> None: ...
+
+
+class Accounting(Timeline):
+    """About the same seats, and nobody's but staff's."""
+
+    entity = "testapp.Seat"
+
+    @task()
+    def bill(self, seat) -> None: ...
+
+
+@pytest.fixture(autouse=True)
+def _only_these():
+    with only_timelines(Account, Seating, Accounting):
+        yield
+
+
+@pytest.fixture
+def person(db, now):
+    """Make an account: ``person("ada")``; with permissions it is staff."""
+
+    def make(name, *permissions, **columns):
+        made = User.objects.create(email=f"{name}@example.com", signed_up_at=now, trial_ends_at=now, **columns)
+        made.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+        return made
+
+    return make
+
+
+@pytest.fixture
+def seat():
+    """Make a seat of a user's."""
+    return lambda user: Seat.objects.create(plan=Plan.objects.create(user=user))
+
+
+@pytest.fixture
+def about(make_task):
+    """Make a row about an entity: ``about("account.greet", ada)``."""
+
+    def make(task_key, entity, **columns):
+        ref = ref_of(entity)
+        return make_task(task_key=task_key, entity_label=ref.label, entity_id=ref.id, **columns)
+
+    return make
+
+
+def seen(user):
+    return set(TimelinePolicy().visible(ScheduledTask.objects.all(), user))
+
+
+class TestVisible:
+    def test_is_all_for_staff_who_may_view(self, person, about):
+        rows = {about("account.greet", person("ada")), about("account.greet", None)}
+
+        assert seen(person("operator", "view_scheduledtask", is_staff=True)) == rows
+
+    def test_is_what_is_about_oneself_for_everybody_else(self, person, about):
+        ada, ben = person("ada"), person("ben")
+        own = about("account.greet", ada)
+        about("account.greet", ben)
+        about("account.greet", None)
+
+        assert seen(ada) == {own}
+
+    def test_is_what_a_timeline_says_is_theirs(self, person, about, seat):
+        ada, ben = person("ada"), person("ben")
+        own = about("seating.free", seat(ada))
+        about("seating.free", seat(ben))
+
+        assert seen(ada) == {own}
+
+    def test_leaves_out_what_another_timeline_has_about_the_same_entity(self, person, about, seat):
+        ada = person("ada")
+        about("accounting.bill", seat(ada))
+
+        assert seen(ada) == set()
+
+    def test_takes_no_other_model_with_the_same_key_for_oneself(self, person, about):
+        ada = person("ada")
+        Order.objects.create(pk=ada.pk)
+        about("account.greet", Order(pk=ada.pk))
+
+        assert seen(ada) == set()
+
+    @pytest.mark.parametrize(
+        ("permissions", "columns"),
+        [
+            ([], {"is_staff": True}),
+            (["view_scheduledtask"], {"is_staff": False}),
+            (["view_scheduledtask"], {"is_staff": True, "is_active": False}),
+        ],
+        ids=["staff without it", "with it but not staff", "a closed account of staff"],
+    )
+    def test_asks_for_permission_and_staff_and_an_active_account(self, person, about, permissions, columns):
+        about("account.greet", person("ada"))
+
+        assert seen(person("ben", *permissions, **columns)) == set()
+
+    def test_is_nothing_for_a_closed_account(self, person, about):
+        closed = person("closed", is_active=False)
+        about("account.greet", closed)
+
+        assert seen(closed) == set()
+
+    def test_is_nothing_for_who_is_not_logged_in(self, person, about):
+        about("account.greet", person("ada"))
+
+        assert seen(AnonymousUser()) == set()
+
+    def test_takes_what_a_request_gives_as_its_user(self, person, about):
+        ada = person("ada")
+        own = about("account.greet", ada)
+
+        assert seen(SimpleLazyObject(lambda: ada)) == {own}
+
+    def test_asks_as_often_for_ten_rows_as_for_a_hundred(self, person, about, seat, django_assert_num_queries):
+        ada = person("ada")
+        for number in (10, 90):
+            for _ in range(number):
+                about("seating.free", seat(ada))
+            with django_assert_num_queries(2):
+                seen(ada)
+
+
+class TestSeesTimeline:
+    def test_agrees_with_what_is_visible(self, person, about, seat):
+        ada, ben = person("ada"), person("ben")
+        staff = person("operator", "view_scheduledtask", is_staff=True)
+        rows = [
+            about("account.greet", ada),
+            about("account.greet", ben),
+            about("seating.free", seat(ada)),
+            about("seating.free", seat(ben)),
+            about("accounting.bill", seat(ada)),
+        ]
+
+        for user in (ada, ben, staff, AnonymousUser(), person("closed", is_active=False)):
+            told = {
+                row
+                for row in rows
+                if TimelinePolicy().sees_timeline(user, row.timeline, row.entity_ref, using="default")
+            }
+            assert told == seen(user)
+
+
+class TestActions:
+    @pytest.mark.parametrize(
+        ("action", "states"),
+        [(Action.CANCEL, OPEN), (Action.MOVE, OPEN), (Action.RUN_NOW, WAITING), (Action.REDRIVE, FINAL)],
+    )
+    @pytest.mark.parametrize("state", State)
+    def test_are_those_permitted_that_the_state_lets_happen(self, person, make_task, action, states, state):
+        staff = person("operator", f"{action}_scheduledtask", is_staff=True)
+
+        actions = TimelinePolicy().actions(staff, make_task(state=state))
+
+        assert actions == ([action] if state in states else [])
+
+    def test_are_none_for_the_owner(self, person, about):
+        ada = person("ada")
+
+        assert TimelinePolicy().actions(ada, about("account.greet", ada)) == []
+
+    def test_are_none_with_the_permission_but_not_staff(self, person, make_task):
+        ada = person("ada", *(f"{action}_scheduledtask" for action in Action))
+
+        assert TimelinePolicy().actions(ada, make_task()) == []
+
+
+class TestOtherRights:
+    @pytest.mark.parametrize(("right", "permission"), [("sees_payload", "view_payload"), ("may_emit", "add_event")])
+    def test_go_by_staffs_permission(self, person, right, permission):
+        policy = TimelinePolicy()
+
+        assert getattr(policy, right)(person("one", permission, is_staff=True))
+        assert not getattr(policy, right)(person("two", is_staff=True))
+        assert not getattr(policy, right)(person("three", permission))
+        assert not getattr(policy, right)(AnonymousUser())
+
+
+class Strict(TimelinePolicy):
+    """Shows nobody anything."""
+
+    def visible(self, tasks, user):
+        return tasks.none()
+
+
+class TestGetPolicy:
+    def test_gives_the_hosts_own(self, settings):
+        settings.TIMELINE = {"POLICY": "tests.test_policy.Strict"}
+
+        assert isinstance(get_policy(), Strict)
+
+    def test_gives_the_default_otherwise(self):
+        assert type(get_policy()) is TimelinePolicy

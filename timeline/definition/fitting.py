@@ -1,0 +1,72 @@
+"""Does a definition fit its entity's model? Seen when the models are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth import get_user_model
+from django.core.exceptions import FieldDoesNotExist, FieldError, ValidationError
+from django.db.models import DateField, ForeignKey, Model, Q
+
+from timeline.exceptions import DefinitionError
+
+if TYPE_CHECKING:
+    from timeline.definition.checking import Problem
+    from timeline.definition.handlers import Task
+    from timeline.definition.timelines import Definition
+
+
+def check_model(definition: Definition, model: type[Model]) -> None:
+    """
+    Check what depends on the entity's model: the fields that anchors and guards name.
+
+    Raises:
+        DefinitionError: for the first mistake found.
+    """
+    cls = definition.cls
+    for option in ("time_zone", "language"):
+        if (field_name := getattr(cls, option)) and not hasattr(model, field_name) and not _field(model, field_name):
+            problem = f"{option} = {field_name!r}, which {definition.label} does not have."
+            raise DefinitionError(cls.__name__, problem, "Name a field of the entity.")
+    for problem, remedy in _owner_problems(definition, model):
+        raise DefinitionError(cls.__name__, problem, remedy)
+    for name, declared in definition.tasks.items():
+        for problem, remedy in _model_problems(model, definition.label, declared):
+            raise DefinitionError(cls.__name__, problem, remedy, name)
+
+
+def _owner_problems(definition: Definition, model: type[Model]) -> Iterator[Problem]:
+    owner = definition.cls.owner
+    if not owner:
+        return
+    end: Any = model
+    for name in owner.split("."):
+        field = _field(end, name) if end is not None else None
+        end = field.related_model if isinstance(field, ForeignKey) else None
+    if end is None or end._meta.concrete_model is not get_user_model()._meta.concrete_model:
+        problem = f"has owner = {owner!r}, which does not lead from {definition.label} to a user."
+        yield problem, 'Name foreign keys that lead there, with dots between: "account.user".'
+
+
+def _model_problems(model: type[Model], label: str, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
+    field_name = declared.when.field_name if declared.when else ""
+    if field_name:
+        if (field := _field(model, field_name)) is None:
+            yield f"is anchored to {field_name!r}, which {label} does not have.", "Name a field of the entity."
+        elif not isinstance(field, DateField):
+            yield f"is anchored to {field_name!r}, a {type(field).__name__}.", "Name a date or datetime field."
+    for option in ("only_if", "unless"):
+        guard = getattr(declared.options, option)
+        if isinstance(guard, Q):
+            try:
+                model._base_manager.filter(guard)
+            except (FieldError, ValidationError, ValueError, TypeError) as error:
+                yield f"has a Q as {option} that does not fit {label} ({error}).", "Use fields of the entity."
+
+
+def _field(model: type[Model], name: str) -> object | None:
+    try:
+        return model._meta.get_field(name)
+    except FieldDoesNotExist:
+        return None

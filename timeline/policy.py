@@ -1,0 +1,122 @@
+"""Who may see which tasks, and do what with them. Both faces, admin and API, ask here and nowhere else."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from django.contrib.auth import get_user_model
+from django.db.models import Model, Q
+from django.utils.module_loading import import_string
+
+from timeline.conf import get_settings
+from timeline.lifecycle import OPEN, WAITING, State
+from timeline.models import EntityRef, ScheduledTask, family_of, model_of, ref_as
+from timeline.registry import registry
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import AnonymousUser
+
+    from timeline.models.task import ScheduledTaskQuerySet
+
+    User = Model | AnonymousUser
+
+
+class Action(StrEnum):
+    """What somebody may do with a task; the permission is called after it, ``timeline.cancel_scheduledtask``."""
+
+    CANCEL = "cancel"
+    MOVE = "move"
+    RUN_NOW = "run_now"
+    REDRIVE = "redrive"
+
+
+# From which states each action leads anywhere. The operations refuse the rest whatever a face shows.
+POSSIBLE: Final = {
+    Action.CANCEL: OPEN,
+    Action.MOVE: OPEN,
+    Action.RUN_NOW: WAITING,
+    Action.REDRIVE: frozenset(State) - OPEN,
+}
+
+
+class TimelinePolicy:
+    """
+    The policy unless the host names another in ``TIMELINE["POLICY"]``, usually a subclass of this one.
+
+    Staff see and do what Django's permissions say. Everybody else sees the tasks of entities that are themselves, or that a
+    timeline declares as theirs (``owner``), and changes nothing.
+    """
+
+    def visible(self, tasks: ScheduledTaskQuerySet, user: User) -> ScheduledTaskQuerySet:
+        """
+        Narrow tasks down to those the user may see. Every query of a face starts here.
+
+        Args:
+            tasks: Of one database; who owns what is looked up there.
+            user: Of the request, logged in or not.
+        """
+        if self._has(user, "view_scheduledtask"):
+            return tasks
+        if not getattr(user, "is_active", False) or user.pk is None:
+            return tasks.none()
+        theirs = Q()
+        for ref in _names_of(user):
+            theirs |= Q(entity_label=ref.label, entity_id=ref.id)
+        for definition in registry:
+            if definition.cls.owner and (keys := _owned(definition.label, definition.cls.owner, user, tasks.db)):
+                of_timeline = Q(task_key__startswith=f"{definition.name}.")
+                theirs |= of_timeline & Q(entity_label=definition.label, entity_id__in=keys)
+        return tasks.filter(theirs)
+
+    def sees_timeline(self, user: User, timeline: str, ref: EntityRef, *, using: str) -> bool:
+        """Whether the user may see what this timeline has, and would have, for the entity."""
+        if self._has(user, "view_scheduledtask"):
+            return True
+        if not getattr(user, "is_active", False) or user.pk is None:
+            return False
+        if ref in _names_of(user):
+            return True
+        owner = registry.timeline(timeline).cls.owner
+        return bool(owner) and ref.id in _owned(ref.label, owner, user, using, ref.id)
+
+    def allows(self, user: User, action: Action) -> bool:
+        """Whether the user may do this at all, with tasks that they see."""
+        return self._has(user, f"{action}_scheduledtask")
+
+    def actions(self, user: User, task: ScheduledTask) -> list[Action]:
+        """What the user may do with a task that they see, and that its state lets happen."""
+        return [action for action, states in POSSIBLE.items() if task.state in states and self.allows(user, action)]
+
+    def sees_payload(self, user: User) -> bool:
+        """Whether the user may read payloads, results and errors."""
+        return self._has(user, "view_payload")
+
+    def may_emit(self, user: User) -> bool:
+        """Whether the user may emit events."""
+        return self._has(user, "add_event")
+
+    def _has(self, user: User, permission: str) -> bool:
+        return bool(getattr(user, "is_staff", False)) and bool(user.has_perm(f"timeline.{permission}"))  # type: ignore[union-attr]
+
+
+def get_policy() -> TimelinePolicy:
+    """Make the policy that ``TIMELINE["POLICY"]`` names."""
+    policy: TimelinePolicy = import_string(get_settings().POLICY)()
+    return policy
+
+
+def _names_of(user: User) -> list[EntityRef]:
+    """How rows may name the user: by their own model, and by its parents."""
+    return [ref_as(user, model) for model in family_of(get_user_model())] if isinstance(user, Model) else []
+
+
+def _owned(label: str, owner: str, user: User, using: str, *only: str) -> list[str]:
+    """Ids of the entities that a chain of foreign keys leads from to this user."""
+    model = model_of(label)
+    if model is None:
+        return []
+    entities = model._base_manager.using(using).filter(**{owner.replace(".", "__"): user.pk})
+    if only:
+        entities = entities.filter(pk__in=only)
+    return [str(key) for key in entities.values_list("pk", flat=True)]
