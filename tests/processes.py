@@ -14,7 +14,7 @@ from django.db import connection
 
 from tests.databases import url_of
 
-DEADLINE = 60
+DEADLINE = 120
 
 Process = subprocess.Popen[bytes]
 
@@ -53,7 +53,7 @@ def kill(process: Process) -> None:
 
 
 def wait_for(condition, what: str) -> None:
-    """Wait until it holds, for a minute at most."""
+    """Wait until it holds, for two minutes at most."""
     give_up = time.monotonic() + DEADLINE
     while not condition():
         assert time.monotonic() < give_up, f"{what} did not happen"

@@ -197,3 +197,21 @@ class TestRuns:
         assert list(TimelineRun.objects.for_entity(order).open()) == [opened]
         assert list(TimelineRun.objects.for_entity(None)) == [system]
         assert not TimelineRun.objects.for_entity(EntityRef("testapp.order", "999"))
+
+
+class TestAbout:
+    def test_goes_by_the_kind_of_entity(self, make_task):
+        row = make_task(entity_label="accounts.user", entity_id="1")
+        none = make_task()
+
+        assert ScheduledTask.objects.about("accounts.user").get() == row
+        assert ScheduledTask.objects.about("").get() == none
+
+
+class TestDueBetween:
+    def test_takes_the_first_moment_and_leaves_the_last(self, make_task, now):
+        rows = [make_task(scheduled_at=now + timedelta(hours=hours)) for hours in range(3)]
+
+        found = ScheduledTask.objects.due_between(now, now + timedelta(hours=2))
+
+        assert set(found) == set(rows[:2])

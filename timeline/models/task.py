@@ -64,6 +64,14 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         """Tasks of this timeline, in a run or ad hoc."""
         return self.filter(task_key__startswith=f"{name}.")
 
+    def about(self, label: str) -> ScheduledTaskQuerySet:
+        """Tasks about entities of this kind, by model label (``accounts.user``); empty text: about none."""
+        return self.filter(entity_label=label)
+
+    def due_between(self, first: datetime, last: datetime) -> ScheduledTaskQuerySet:
+        """Tasks due from ``first`` on and before ``last``, in whatever state."""
+        return self.filter(scheduled_at__gte=first, scheduled_at__lt=last)
+
     def with_handler(self, task_keys: Collection[str]) -> ScheduledTaskQuerySet:
         """Tasks of these keys: those the process has a handler for."""
         return self.filter(task_key__in=task_keys)
