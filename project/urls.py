@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from project.accounts import views
+from timeline.views import health
 
 urlpatterns = [
     path("", views.sign_up, name="sign-up"),
@@ -13,4 +14,5 @@ urlpatterns = [
     path("my/<str:token>/extend/", views.extend_trial, name="extend-trial"),
     path("my/<str:token>/close/", views.close_trial, name="close-trial"),
     path("script/<str:token>/", views.script_call, name="script-call"),
+    path("health/", health, name="health"),
 ]

@@ -20,6 +20,7 @@ from tests.testapp.models import Customer, Order
 from timeline import Timeline
 from timeline.conf import Settings
 from timeline.lifecycle import TRANSITIONS, ReasonCode, State, Trigger
+from timeline.operations.identifying import sign_of_poller
 from timeline.registry import registry
 from timeline.shortcuts import emit
 from timeline.testing import only_timelines
@@ -92,6 +93,7 @@ class TestCommands:
         monkeypatch.chdir(tmp_path)
         user = User.objects.create(pk=1, email="a@example.com", signed_up_at=clock.now, trial_ends_at=clock.now)
         emit("user.created", user)
+        sign_of_poller(using="default")
         words = shlex.split(line)
 
         if words[0] == "make":

@@ -198,7 +198,14 @@ class TestActions:
 
 
 class TestOtherRights:
-    @pytest.mark.parametrize(("right", "permission"), [("sees_payload", "view_payload"), ("may_emit", "add_event")])
+    @pytest.mark.parametrize(
+        ("right", "permission"),
+        [
+            ("sees_payload", "view_payload"),
+            ("may_emit", "add_event"),
+            ("sees_health", "view_scheduledtask"),
+        ],
+    )
     def test_go_by_staffs_permission(self, person, right, permission):
         policy = TimelinePolicy()
 

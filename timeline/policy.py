@@ -96,7 +96,11 @@ class TimelinePolicy:
         """Whether the user may emit events."""
         return self._has(user, "add_event")
 
-    def _has(self, user: User, permission: str) -> bool:
+    def sees_health(self, user: User | None) -> bool:
+        """Whether the user may read the figures of a health check, beyond well and sick."""
+        return self._has(user, "view_scheduledtask")
+
+    def _has(self, user: User | None, permission: str) -> bool:
         return bool(getattr(user, "is_staff", False)) and bool(user.has_perm(f"timeline.{permission}"))  # type: ignore[union-attr]
 
 

@@ -12,8 +12,10 @@ from django.utils.connection import ConnectionDoesNotExist
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
 from tests.testapp.models import Parcel
+from tests.triggers import drop_trigger
 from timeline import Timeline, task, tasks
 from timeline.models import Event, Identity, LogEntry, ScheduledTask, TimelineRun
+from timeline.operations.identifying import sign_of_poller
 from timeline.shortcuts import emit, leave, schedule
 from timeline.testing import only_timelines
 from timeline.worker import Worker
@@ -283,3 +285,39 @@ class TestTimelineRelabel:
     def test_says_what_is_wrong_with_a_label(self, account):
         with pytest.raises(CommandError, match=r"'shop\.client' is no installed model"):
             call_command("timeline_relabel", "accounts.user", "shop.client")
+
+
+class TestTimelineDoctor:
+    @pytest.fixture
+    def polled(self, db):
+        sign_of_poller(using="default")
+
+    def test_ends_well_where_all_is_well(self, polled, capsys):
+        call_command("timeline_doctor", "--database", "default", no_color=True)
+
+        shown = capsys.readouterr().out
+        assert shown.startswith("default: well\n  polled     2")
+        assert "overdue    0" in shown
+
+    def test_ends_with_status_1_and_the_remedy_where_something_is_wrong(self, polled, make_task, capsys):
+        make_task(task_key="trial.gone")
+        drop_trigger("guard_log")
+
+        with pytest.raises(SystemExit) as ended:
+            call_command("timeline_doctor", "--database", "default", no_color=True)
+
+        shown = capsys.readouterr().out
+        assert ended.value.code == 1
+        assert shown.startswith("default: sick\n")
+        assert "missing    guard_log" in shown
+        assert "unknown    trial.gone" in shown
+        assert "Run manage.py migrate --skip-checks." in shown
+
+    @pytest.mark.django_db(databases=["default", "other"])
+    def test_looks_at_all_databases_and_prints_plain_data(self, polled, capsys):
+        with pytest.raises(SystemExit):
+            call_command("timeline_doctor", "--json")
+
+        found = json.loads(capsys.readouterr().out)
+        assert [(each["database"], each["well"]) for each in found] == [("default", True), ("other", False)]
+        assert found[1]["problems"][0].startswith("Nobody polls it.")

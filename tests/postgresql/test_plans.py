@@ -70,6 +70,13 @@ QUESTIONS = {
         lambda: ScheduledTask.objects.filter(pk__in=[uuid7()], state=State.ACTIVE).by_id().locked(skip_locked=True),
         "Index Scan using timeline_",
     ),
+    "overdue, waiting": (lambda: ScheduledTask.objects.late(NOW)[0][:100].values("pk"), "timeline_task_due"),
+    "overdue, available": (lambda: ScheduledTask.objects.late(NOW)[1][:100].values("pk"), "timeline_task_"),
+    "overdue, claimed": (lambda: ScheduledTask.objects.late(NOW)[2][:100].values("pk"), "timeline_task_"),
+    "kinds": (
+        lambda: ScheduledTask.objects.order_by("task_key").filter(task_key__gt="a").values("task_key")[:1],
+        "timeline_task_kind",
+    ),
     "rescue": (lambda: ScheduledTask.objects.given_up().locked(skip_locked=True)[:100], "timeline_task_given_up"),
     "cancel by entity": (
         lambda: ScheduledTask.objects.open().for_entity(EntityRef("accounts.user", "4711")).by_id().locked(),

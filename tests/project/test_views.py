@@ -13,6 +13,7 @@ from project.accounts.links import script_token, timeline_token
 from project.accounts.models import User
 from project.accounts.timelines import Trial
 from timeline.models import Event, ScheduledTask
+from timeline.operations.identifying import sign_of_poller
 from timeline.testing import expect
 
 
@@ -190,3 +191,14 @@ class TestHandlersOnTheirOwn:
 
         assert result == {"in_use": False}
         assert not ScheduledTask.objects.exists()
+
+
+class TestHealth:
+    def test_answers_probes_without_a_login(self, client, settings):
+        settings.DATABASE_ROUTERS = ["tests.test_views.OnlyDefault"]
+        assert client.get("/health/").status_code == 503
+
+        sign_of_poller(using="default")
+
+        answer = client.get("/health/")
+        assert (answer.status_code, answer.json()) == (200, {"status": "well"})

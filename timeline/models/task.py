@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import models
@@ -88,9 +89,23 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         """Tasks that are claimed and have not been started, those whose lease runs out first before the others."""
         return self.filter(state=State.PENDING).order_by("lease_expires_at", "pk")
 
-    def given_up(self) -> ScheduledTaskQuerySet:
-        """Claimed or active tasks whose lease has run out, by the database's real clock."""
-        return self.filter(state__in=_LEASED, lease_expires_at__lt=MachineTime()).order_by("lease_expires_at", "pk")
+    def given_up(self, since: timedelta = timedelta(0)) -> ScheduledTaskQuerySet:
+        """Claimed or active tasks whose lease has run out, by the database's real clock, so long ago or longer."""
+        out = self.filter(state__in=_LEASED, lease_expires_at__lt=MachineTime(-since))
+        return out.order_by("lease_expires_at", "pk")
+
+    def late(self, since: datetime) -> list[ScheduledTaskQuerySet]:
+        """Tasks due at or before this time that no worker has started, in three parts that an index serves each."""
+        due = self.filter(scheduled_at__lte=since)
+        return [due.filter(state__in=_WAITING), due.filter(state=State.AVAILABLE), due.filter(state=State.PENDING)]
+
+    def task_keys(self) -> list[str]:
+        """The different task keys among these, sorted. One statement a key, each from an index, however many rows."""
+        keys: list[str] = []
+        ordered = self.order_by("task_key").values_list("task_key", flat=True)
+        while (key := ordered.filter(task_key__gt=keys[-1] if keys else "").first()) is not None:
+            keys.append(key)
+        return keys
 
     def in_order(self) -> ScheduledTaskQuerySet:
         """In order of their time."""

@@ -1,0 +1,127 @@
+"""Diagnose: what is wrong is said, and nothing else is."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.triggers import drop_trigger
+from timeline.clocks import MachineTime
+from timeline.lifecycle import State
+from timeline.models import Identity
+from timeline.operations.identifying import sign_of_poller
+from timeline.reading.diagnosing import databases, diagnose
+from timeline.timing import EARLIEST
+
+
+@pytest.fixture(autouse=True)
+def _polled(db):
+    sign_of_poller(using="default")
+
+
+def look(now):
+    return diagnose(now=now, using="default")
+
+
+class TestDiagnose:
+    def test_finds_nothing_wrong_where_all_is_well(self, make_task, now):
+        make_task(scheduled_at=now + timedelta(days=1))
+        make_task(scheduled_at=now)
+        make_task(state=State.PENDING)
+        make_task(state=State.ACTIVE)
+        make_task(state=State.COMPLETED)
+
+        found = look(now)
+
+        assert (found.well, found.problems) == (True, [])
+        assert (found.overdue, found.pending, found.active, found.stuck) == (0, 1, 1, 0)
+
+    def test_sees_that_nobody_has_polled_for_three_intervals(self, now, settings):
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(seconds=10)}
+        Identity.objects.update(polled_at=MachineTime(timedelta(seconds=-29)))
+        assert look(now).well
+
+        Identity.objects.update(polled_at=MachineTime(timedelta(seconds=-31)))
+
+        [problem] = look(now).problems
+        assert problem.startswith("Nobody polls it.")
+
+    def test_sees_that_nobody_ever_polled(self, now):
+        Identity.objects.update(polled_at=None)
+
+        assert not look(now).is_polled
+
+    @pytest.mark.parametrize("state", [State.SCHEDULED, State.RETRYABLE, State.AVAILABLE, State.PENDING])
+    def test_sees_tasks_that_wait_for_too_long(self, make_task, now, state):
+        make_task(state=state, scheduled_at=now - timedelta(seconds=61))
+
+        found = look(now)
+
+        assert (found.overdue, found.oldest_overdue_at) == (1, now - timedelta(seconds=61))
+        assert [problem[:23] for problem in found.problems] == ["Tasks wait for too long"]
+
+    def test_counts_what_is_a_little_late_and_is_content(self, make_task, now):
+        make_task(state=State.AVAILABLE, scheduled_at=now - timedelta(seconds=30))
+
+        found = look(now)
+
+        assert (found.overdue, found.well) == (1, True)
+
+    def test_sees_leases_that_nobody_took_over(self, make_task, now):
+        make_task(state=State.ACTIVE, lease_expires_at=EARLIEST)
+
+        found = look(now)
+
+        assert found.stuck == 1
+        assert "worker was lost" in found.problems[0]
+
+    def test_leaves_polls_the_time_to_take_over(self, make_task, now):
+        row = make_task(state=State.ACTIVE)
+        type(row).objects.update(lease_expires_at=MachineTime(timedelta(seconds=-1)))
+
+        assert look(now).stuck == 0
+
+    def test_sees_a_missing_trigger(self, now):
+        drop_trigger("guard_log")
+
+        found = look(now)
+
+        assert found.missing_triggers == ["guard_log"]
+        assert "--skip-checks" in found.problems[0]
+
+    def test_sees_open_tasks_that_no_timeline_declares(self, make_task, now):
+        make_task(task_key="trial.gone", scheduled_at=now + timedelta(days=1))
+        make_task(task_key="trial.ended", state=State.COMPLETED)
+
+        found = look(now)
+
+        assert found.unknown_task_keys == ["trial.gone"]
+        assert "cancel the rows" in found.problems[0]
+
+    def test_sees_another_sites_database(self, now, settings):
+        settings.TIMELINE = {"SITE": "staging"}
+        Identity.objects.update(site="production")
+
+        found = look(now)
+
+        assert found.site == "production"
+        assert "timeline_adopt" in found.problems[0]
+
+    def test_asks_as_often_for_ten_rows_as_for_a_hundred(self, make_task, now):
+        counts = []
+        for number in (10, 90):
+            for _ in range(number):
+                make_task(state=State.AVAILABLE)
+            with CaptureQueriesContext(connection) as queries:
+                look(now)
+            counts.append(len(queries))
+
+        assert counts[0] == counts[1]
+
+
+class TestDatabases:
+    def test_are_those_that_have_tasks(self):
+        assert databases() == ["default", "other"]

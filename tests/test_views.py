@@ -1,0 +1,68 @@
+"""Health for probes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.contrib.auth.models import AnonymousUser, Permission
+from django.test import RequestFactory
+
+from project.accounts.models import User
+from timeline.models import Identity
+from timeline.operations.identifying import sign_of_poller
+from timeline.views import health
+
+
+@pytest.fixture(autouse=True)
+def _polled(db, settings):
+    settings.DATABASE_ROUTERS = ["tests.test_views.OnlyDefault"]
+    sign_of_poller(using="default")
+
+
+class OnlyDefault:
+    """Keeps all tables in one database."""
+
+    def allow_migrate(self, db, app_label, **hints):
+        return db == "default"
+
+
+@pytest.fixture
+def ask():
+    """Ask as somebody: ``ask(user)`` gives status and body."""
+
+    def get(user=None, method="get"):
+        request = getattr(RequestFactory(), method)("/health/")
+        request.user = user or AnonymousUser()
+        answer = health(request)
+        return answer.status_code, json.loads(answer.content or "{}")
+
+    return get
+
+
+class TestHealth:
+    def test_is_200_and_well_where_all_is_well(self, ask):
+        assert ask() == (200, {"status": "well"})
+
+    def test_is_503_and_sick_where_nobody_polls(self, ask):
+        Identity.objects.update(polled_at=None)
+
+        assert ask() == (503, {"status": "sick"})
+
+    def test_shows_the_figures_to_staff_who_may_view(self, ask, now):
+        staff = User.objects.create(email="s@example.com", signed_up_at=now, trial_ends_at=now, is_staff=True)
+        assert ask(staff) == (200, {"status": "well"})
+
+        staff.user_permissions.set(Permission.objects.filter(codename="view_scheduledtask"))
+        _status, body = ask(User.objects.get())
+
+        [figures] = body["databases"]
+        assert (figures["database"], figures["well"], figures["overdue"]) == ("default", True, 0)
+
+    def test_only_reads(self, ask):
+        assert ask(method="post")[0] == 405
+
+    def test_is_not_kept_by_caches(self):
+        request = RequestFactory().get("/health/")
+
+        assert "no-cache" in health(request).headers["Cache-Control"]

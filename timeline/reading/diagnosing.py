@@ -1,0 +1,127 @@
+"""Diagnose: is what is due being run? What a probe asks, in a few bounded questions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import connections, router
+from django.db.models import Count, Min
+from django.utils.translation import gettext as _
+
+from timeline.conf import get_settings
+from timeline.lifecycle import State
+from timeline.models import Identity, ScheduledTask
+from timeline.models.triggers import missing_triggers
+from timeline.registry import registry
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+MOST: Final = 10_000  # Rows counted at most: a probe must not be the load it reports.
+LATE: Final = 60  # Poll intervals that a task may wait before something is wrong: a minute by default.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """
+    How a database's tasks are doing.
+
+    Args:
+        database: Alias.
+        site: Whose it is; empty: no named site's.
+        polled_at: Last sign of a poller, by the database's real clock, to a poll interval; None: never.
+        is_polled: Whether that is within three poll intervals.
+        oldest_overdue_at: Due time of the task that has been due for longest, if for longer than two polls.
+        overdue, pending, active: How many tasks; ``MOST`` means at least so many.
+        stuck: How many claimed or active tasks nobody has taken over though their lease ran out three polls ago.
+        missing_triggers: Names.
+        unknown_task_keys: Of open tasks that no timeline of this process declares.
+        problems: What is wrong, in sentences; none: well.
+    """
+
+    database: str
+    site: str
+    polled_at: datetime | None
+    is_polled: bool
+    oldest_overdue_at: datetime | None
+    overdue: int
+    pending: int
+    active: int
+    stuck: int
+    missing_triggers: list[str]
+    unknown_task_keys: list[str]
+    problems: list[str] = field(default_factory=list)
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    def as_data(self) -> dict[str, Any]:
+        """Write it as plain data."""
+        return {**asdict(self), "well": self.well}
+
+
+def databases() -> list[str]:
+    """Aliases of the databases that have tasks."""
+    return [alias for alias in connections if router.allow_migrate_model(alias, ScheduledTask)]
+
+
+def diagnose(*, now: datetime, using: str) -> Health:
+    """
+    Look at one database. A fixed number of bounded statements, and one for each kind of task there is.
+
+    Args:
+        now: Story time.
+        using: Database alias.
+    """
+    tasks = ScheduledTask.objects.using(using)
+    patience = 3 * get_settings().POLL_INTERVAL
+    overdue, oldest = _overdue(tasks, now)
+    health = Health(
+        database=using,
+        site=Identity.objects.using(using).values_list("site", flat=True).first() or "",
+        polled_at=Identity.objects.using(using).values_list("polled_at", flat=True).first(),
+        is_polled=not Identity.objects.using(using).unpolled(patience).exists(),
+        overdue=overdue,
+        oldest_overdue_at=oldest,
+        pending=tasks.on_their_way()[:MOST].count(),
+        active=tasks.filter(state=State.ACTIVE)[:MOST].count(),
+        stuck=tasks.given_up(patience)[:MOST].count(),
+        missing_triggers=missing_triggers(using),
+        unknown_task_keys=_unknown_keys(tasks),
+    )
+    return replace(health, problems=list(_problems(health, now)))
+
+
+def _overdue(tasks: ScheduledTaskQuerySet, now: datetime) -> tuple[int, datetime | None]:
+    count, oldest = 0, []
+    for part in tasks.with_handler(registry.task_keys()).late(now - get_settings().overdue_after):
+        counted = part.order_by()[:MOST].aggregate(count=Count("pk"), oldest=Min("scheduled_at"))
+        count += counted["count"]
+        oldest += [counted["oldest"]] if counted["oldest"] else []
+    return min(count, MOST), min(oldest, default=None)
+
+
+def _unknown_keys(tasks: ScheduledTaskQuerySet) -> list[str]:
+    unknown = set(tasks.task_keys()) - set(registry.task_keys())
+    return [key for key in sorted(unknown) if tasks.open().with_handler([key]).exists()]
+
+
+def _problems(health: Health, now: datetime) -> Iterator[str]:
+    """Say what is wrong, each with the remedy."""
+    if health.site != get_settings().SITE:
+        yield _("It is another site's database, so nothing of it runs here. See manage.py timeline_adopt.")
+    elif not health.is_polled:
+        yield _("Nobody polls it. Start a worker; with Celery, beat and a worker for polls.")
+    if health.oldest_overdue_at is not None and health.oldest_overdue_at < now - LATE * get_settings().POLL_INTERVAL:
+        yield _("Tasks wait for too long. Start more workers, or see what keeps those there are.")
+    if health.stuck:
+        yield _("Nobody has taken over tasks whose worker was lost. Polls do that; see that they succeed.")
+    if health.missing_triggers:
+        yield _("Triggers that guard the rows are missing. Run manage.py migrate --skip-checks.")
+    if health.unknown_task_keys:
+        yield _("No timeline declares the keys of some open tasks. Bring the tasks back, or cancel the rows.")

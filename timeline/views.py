@@ -1,0 +1,29 @@
+"""Health for probes, as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from timeline.clocks import story_now
+from timeline.policy import get_policy
+from timeline.reading.diagnosing import databases, diagnose
+
+
+@require_safe
+@never_cache
+def health(request: HttpRequest) -> JsonResponse:
+    """
+    Say whether all is well: status 200, or 503 if not. Put it where your probes look.
+
+    Everybody reads ``{"status": "well"}`` or ``"sick"``; who may do so by the policy also reads the figures of each database.
+    """
+    found = [diagnose(now=story_now(alias), using=alias) for alias in databases()]
+    well = all(each.well for each in found)
+    body: dict[str, Any] = {"status": "well" if well else "sick"}
+    if get_policy().sees_health(getattr(request, "user", None)):
+        body["databases"] = [each.as_data() for each in found]
+    return JsonResponse(body, status=200 if well else 503)
