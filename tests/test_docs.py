@@ -91,7 +91,8 @@ class TestCommands:
     @pytest.mark.parametrize(("page", "line"), commands())
     def test_work(self, page, line, clock, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        user = User.objects.create(pk=1, email="a@example.com", signed_up_at=clock.now, trial_ends_at=clock.now)
+        ends = clock.now + timedelta(days=30)
+        user = User.objects.create(pk=1, email="a@example.com", signed_up_at=clock.now, trial_ends_at=ends)
         emit("user.created", user)
         sign_of_poller(using="default")
         words = shlex.split(line)

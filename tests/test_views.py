@@ -6,6 +6,7 @@ import json
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, Permission
+from django.db import router
 from django.test import RequestFactory
 
 from project.accounts.models import User
@@ -15,8 +16,8 @@ from timeline.views import health
 
 
 @pytest.fixture(autouse=True)
-def _polled(db, settings):
-    settings.DATABASE_ROUTERS = ["tests.test_views.OnlyDefault"]
+def _polled(db, monkeypatch):
+    monkeypatch.setattr(router, "routers", [OnlyDefault()])
     sign_of_poller(using="default")
 
 

@@ -6,12 +6,14 @@ from datetime import timedelta
 
 import pytest
 from django.core import mail
+from django.db import router
 from django.test import Client
 from django.utils import timezone
 
 from project.accounts.links import script_token, timeline_token
 from project.accounts.models import User
 from project.accounts.timelines import Trial
+from tests.test_views import OnlyDefault
 from timeline.models import Event, ScheduledTask
 from timeline.operations.identifying import sign_of_poller
 from timeline.testing import expect
@@ -194,8 +196,8 @@ class TestHandlersOnTheirOwn:
 
 
 class TestHealth:
-    def test_answers_probes_without_a_login(self, client, settings):
-        settings.DATABASE_ROUTERS = ["tests.test_views.OnlyDefault"]
+    def test_answers_probes_without_a_login(self, db, client, monkeypatch):
+        monkeypatch.setattr(router, "routers", [OnlyDefault()])
         assert client.get("/health/").status_code == 503
 
         sign_of_poller(using="default")
