@@ -86,14 +86,14 @@ class CelerySender(threading.local):
         Raises:
             BrokerUnavailable: within a few seconds.
         """
-        signature = current_app.tasks[task]
+        celery_task = current_app.tasks[task]
         options: dict[str, Any] = {"queue": queue, "expires": expires, "retry": False}
         if current_app.conf.task_always_eager:
-            signature.apply_async(kwargs=kwargs)
+            celery_task.apply_async(kwargs=kwargs)
             return
         with self._connected() as connection:
             producer = current_app.amqp.Producer(connection, auto_declare=False)
-            signature.apply_async(kwargs=kwargs, producer=producer, **options)
+            celery_task.apply_async(kwargs=kwargs, producer=producer, **options)
 
     def close(self) -> None:
         """Let the connection go; the next use makes another."""
