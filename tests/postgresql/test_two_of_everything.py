@@ -124,7 +124,11 @@ class TestTwoOfEverything:
 @pytest.mark.parametrize("due", [300], indirect=True)
 class TestStoppedCeleryWorker:
     def test_gives_back_what_it_has_not_started(self, due, broker, celery, start, tmp_path):
-        """Told to stop within a message, it ends its handler; the rest runs elsewhere, and no lease is waited for."""
+        """
+        Told to stop within a message, it ends its handler; the rest runs elsewhere, and no lease is waited for.
+
+        What it had started without entering the handler it releases: that runs at its second attempt.
+        """
         start("poller", "manage", "timeline_poll")
         first = celery.worker("first")
         wait_for((tmp_path / "notes").exists, "the first effect")
@@ -135,7 +139,8 @@ class TestStoppedCeleryWorker:
 
         wait_for(all_done, "the end of all tasks")
 
-        again = ScheduledTask.objects.filter(attempt__gt=1)
         assert entered(tmp_path) == dict.fromkeys(due, 1)
         assert set(ScheduledTask.objects.values_list("failures", "lost")) == {(0, 0)}
-        assert set(again.values_list("log__reason_code", flat=True)) <= {"", "released", "done"}
+        again = LogEntry.objects.filter(from_state="active").exclude(to_state="completed")
+        assert set(again.values_list("reason_code", flat=True)) <= {"released"}
+        assert again.count() <= 2  # One for each process of its pool.
