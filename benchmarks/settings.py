@@ -1,0 +1,14 @@
+"""Settings of the benchmarks and of the processes they start: the site's, on a database and queues of their own."""
+
+import os
+
+import dj_database_url
+
+from project.settings import *  # noqa: F403
+from project.settings import INSTALLED_APPS, LOGGING, QUEUE_PREFIX
+
+INSTALLED_APPS = [*INSTALLED_APPS, "benchmarks"]
+SECRET_KEY = "of the benchmarks only"  # noqa: S105
+DATABASES = {"default": dict(dj_database_url.parse(os.environ["BENCHMARK_DATABASE_URL"]))}
+TIMELINE = {"QUEUE_PREFIX": QUEUE_PREFIX}
+LOGGING["loggers"]["timeline"]["level"] = "WARNING"
