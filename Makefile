@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test install lint types floors checks tests baseline throughput clean
+.PHONY: demo test install lint types floors checks tests baseline sizing throughput clean
 
 # What is installed follows the files that say so.
 $(VENV)/.installed: pyproject.toml requirements.txt
@@ -50,6 +50,10 @@ baseline: install
 # 10,000 due tasks that do nothing through two Celery workers, over Redis on loopback or in REDIS_URL: tasks/s.
 throughput: install
 	@$(BIN)/python -m benchmarks.throughput $(ARGS)
+
+# Bytes a row and GB a year, on PostgreSQL: the server DATABASE_URL names, or one that comes with a pip package.
+sizing: install
+	@$(BIN)/python -m benchmarks.sizing $(ARGS)
 
 clean:
 	rm -rf $(VENV) .demo .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
