@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test install lint types floors checks tests baseline sizing throughput clean
+.PHONY: demo test install lint types floors checks tests matrix baseline sizing throughput clean
 
 # What is installed follows the files that say so.
 $(VENV)/.installed: pyproject.toml requirements.txt
@@ -43,6 +43,10 @@ tests: install
 	$(BIN)/coverage report --fail-under 95 --include 'timeline/*'
 	$(BIN)/coverage report --fail-under 95 --include 'tests/*' --omit tests/typing_cases.py
 
+# Each Python with each Django that we say it runs on; an interpreter that is not there is left out, with a word.
+matrix: install
+	$(BIN)/nox $(ARGS)
+
 # 10,000 sign-ups by the site's service, then all due: rows/s scheduled, tasks/s run.
 baseline: install
 	@$(BIN)/python benchmarks/baseline.py $(ARGS)
@@ -56,4 +60,4 @@ sizing: install
 	@$(BIN)/python -m benchmarks.sizing $(ARGS)
 
 clean:
-	rm -rf $(VENV) .demo .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) .demo .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .nox

@@ -8,6 +8,8 @@ from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 
+import django
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 DATA_DIR = Path(os.environ.get("DEMO_DIR", BASE_DIR / ".demo"))
 
@@ -57,8 +59,11 @@ DATABASES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "accounts.User"
-EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"
-EMAIL_FILE_PATH = DATA_DIR / "mail"
+MAIL_BACKEND, MAIL_FOLDER = "django.core.mail.backends.filebased.EmailBackend", DATA_DIR / "mail"
+if django.VERSION >= (6, 1):  # Which has MAILERS in place of EMAIL_….
+    MAILERS = {"default": {"BACKEND": MAIL_BACKEND, "OPTIONS": {"file_path": MAIL_FOLDER}}}
+else:
+    EMAIL_BACKEND, EMAIL_FILE_PATH = MAIL_BACKEND, MAIL_FOLDER
 DEFAULT_FROM_EMAIL = "Parley <hello@parley.example>"
 
 LANGUAGE_CODE = "en"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -18,8 +19,18 @@ from timeline.models import ScheduledTask
 
 # What does not depend on the database runs once.
 collect_ignore = [] if VENDOR == "sqlite" else ["definition", "planning", "test_installed.py", "test_pytest_plugin.py"]
+collect_ignore += [] if find_spec("django_celery_beat") else ["management/test_install_beat.py"]
+
+PROCESSES = {"broker", "new_project", "wheel", "workers"}  # Fixtures that start processes, or need what another one is.
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what the quick part leaves out: ``pytest -m "not processes"``."""
+    for item in items:
+        if PROCESSES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("processes")
 
 
 @pytest.fixture

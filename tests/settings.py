@@ -7,6 +7,5 @@ from tests.databases import databases
 DEBUG = False
 SECRET_KEY = "of the tests only"  # noqa: S105
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.testapp", "tests.hosts.warehouse"]
-EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 DATABASES = databases(DATABASES["default"])
 TIMELINE = {}

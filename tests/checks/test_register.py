@@ -9,6 +9,7 @@ from tests.triggers import drop_trigger
 from timeline.models.triggers import missing_triggers
 
 
+@pytest.mark.django_db(databases=["default", "other"])  # A check of Django 6.1 connects to all of them.
 class TestRegister:
     def test_has_manage_py_run_them(self, settings):
         settings.TIMELINE = {"LEESE": 1}

@@ -17,6 +17,8 @@ from project.demo import clock
 from project.demo.people import people
 from tests.brokers import free_port
 
+pytestmark = pytest.mark.processes
+
 
 def demo(tmp_path, *arguments, **given):
     """Start the demo's command in a folder of its own."""
