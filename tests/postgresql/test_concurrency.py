@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -15,6 +16,7 @@ from timeline import Timeline, after, at, task
 from timeline.clocks import story_now
 from timeline.lifecycle import Reason, State
 from timeline.models import Event, LogEntry, ScheduledTask, TimelineRun
+from timeline.models.inserting import insert_missing
 from timeline.operations.cancelling import cancel
 from timeline.operations.claiming import claim
 from timeline.operations.extending import extend_leases
@@ -156,6 +158,23 @@ class TestPolls:
             [batches] = at_once(lambda: claim(now=now(), using="default"))
 
         assert [batch.task_ids for batch in batches] == [[free.pk]]
+
+
+class TestInserts:
+    def test_of_the_same_at_once_make_one_row_and_break_no_transaction(self, order, at_once):
+        """Without the lock that operations take: the second waits for the first, and is told."""
+
+        def insert():
+            with transaction.atomic():
+                event = Event(name="order.seen", key="k", payload={}, occurred_at=now(), recorded_at=now())
+                inserted = insert_missing([event], using="default")
+                time.sleep(0.2)
+                return len(inserted), Order.objects.count()  # The transaction goes on.
+
+        results = at_once(insert, insert, insert)
+
+        assert sorted(results) == [(0, 1), (0, 1), (1, 1)]
+        assert Event.objects.count() == 1
 
 
 class TestHeartbeats:

@@ -8,9 +8,10 @@ from typing import Any
 
 from timeline.conf import get_settings
 from timeline.definition import Definition, Task
-from timeline.exceptions import UnknownTask
+from timeline.exceptions import AlreadyOpen, UnknownTask
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
+from timeline.models.inserting import insert_missing
 from timeline.operations._announcing import announce
 from timeline.planning import Create
 from timeline.registry import registry
@@ -77,11 +78,30 @@ def expiry_at(task_key: str, due_at: datetime) -> datetime | None:
     return None if expires is None else due_at + expires
 
 
-def create_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> None:
-    """Insert rows, in one statement; what is due already is announced."""
-    ScheduledTask.objects.using(using).bulk_create(tasks)
-    if any(task.state == State.AVAILABLE for task in tasks):
+def create_missing(tasks: Sequence[ScheduledTask], *, using: str) -> list[ScheduledTask]:
+    """
+    Insert rows, in one statement, but for those of which a revision is open or has the number; what is due is announced.
+
+    Returns:
+        Those inserted.
+    """
+    created = insert_missing(tasks, using=using)
+    if any(task.state == State.AVAILABLE for task in created):
         announce(using=using)
+    return created
+
+
+def create_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> None:
+    """
+    Insert rows, in one statement; all of them or none.
+
+    Raises:
+        AlreadyOpen: if a revision of one is open, or has its number.
+    """
+    created = {task.pk for task in create_missing(tasks, using=using)}
+    for task in tasks:
+        if task.pk not in created:
+            raise AlreadyOpen(task)
 
 
 def state_at(scheduled_at: datetime, now: datetime) -> State:

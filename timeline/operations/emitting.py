@@ -14,6 +14,7 @@ from timeline.conf import get_settings
 from timeline.exceptions import InvalidInput, KeyConflict
 from timeline.lifecycle import Reason, ReasonCode
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
+from timeline.models.inserting import insert_missing
 from timeline.operations._locking import lock_entity
 from timeline.operations.leaving import end_runs
 from timeline.operations.starting import start_runs
@@ -73,12 +74,7 @@ def emit(
     ref = ref_of(entity)
     with transaction.atomic(using=using):
         entities = lock_entity(ref, using=using)
-        events = Event.objects.using(using)
-        if key and (known := events.for_entity(ref).filter(name=name, key=key).first()):
-            if known.payload != payload:
-                raise KeyConflict(f"event {name!r}", key, "payload")
-            return Emission(event=known, recorded=False)
-        event = events.create(
+        event = Event(
             name=name,
             entity_label=ref.label,
             entity_id=ref.id,
@@ -88,12 +84,22 @@ def emit(
             occurred_at=happened,
             recorded_at=now,
         )
+        if not insert_missing([event], using=using):
+            return _again(event, using)
         ended = _exit(event, ref, now=now, using=using)
         definitions = registry.started_by(name, ref.label) if get_settings().AUTOSTART else []
         started = start_runs(definitions, ref, entities, started_at=happened, event=event, now=now, using=using)
     return Emission(
         event=event, recorded=True, started=tuple(run for run, created in started if created), ended=tuple(ended)
     )
+
+
+def _again(event: Event, using: str) -> Emission:
+    """Find the one recorded with the same key."""
+    known = Event.objects.using(using).for_entity(event.entity_ref).get(name=event.name, key=event.key)
+    if known.payload != event.payload:
+        raise KeyConflict(f"event {event.name!r}", event.key, "payload")
+    return Emission(event=known, recorded=False)
 
 
 def _exit(event: Event, ref: EntityRef, *, now: datetime, using: str) -> list[TimelineRun]:

@@ -16,7 +16,7 @@ from timeline.exceptions import InvalidInput, UnknownTimeline
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.facts import plan_of
-from timeline.operations._creating import create_tasks, new_task
+from timeline.operations._creating import create_missing, new_task
 from timeline.operations._current import running
 from timeline.operations._locking import lock_runs
 from timeline.operations._transition import Write, apply
@@ -118,9 +118,9 @@ def _carry_out(plans: list[tuple[TimelineRun, Definition, Plan]], *, now: dateti
                 case Keep():
                     pass
     apply(writes, now=now, using=using)
-    create_tasks(tasks, using=using)
+    created = create_missing(tasks, using=using)
     _finish([run for run, _definition, planned in plans if not planned.open], now=now, using=using)
-    return tasks
+    return created
 
 
 def _finish(runs: list[TimelineRun], *, now: datetime, using: str) -> None:

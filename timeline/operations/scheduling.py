@@ -10,7 +10,7 @@ from django.db.models import Model
 
 from timeline.exceptions import InvalidInput, KeyConflict, WrongEntity
 from timeline.models import EntityRef, Event, ScheduledTask, ref_of
-from timeline.operations._creating import create_tasks, options_of, state_at
+from timeline.operations._creating import create_missing, options_of, state_at
 from timeline.operations._locking import lock_entity
 from timeline.payloads import check_json, check_text
 from timeline.registry import registry
@@ -66,10 +66,6 @@ def schedule(
     check_json("payload", payload)
     with transaction.atomic(using=using):
         lock_entity(ref, using=using)
-        if key and (known := _known(task_key, ref, key, using)):
-            if (known.nominal_at, known.payload) != (at, payload):
-                raise KeyConflict(task_key, key, "time or payload")
-            return Scheduled(known, False)
         task = ScheduledTask(
             task_key=task_key,
             entity_label=ref.label,
@@ -84,10 +80,15 @@ def schedule(
             **options_of(declared),
         )
         task.occurrence = key or str(task.pk)
-        create_tasks([task], using=using)
-    return Scheduled(task, True)
+        if create_missing([task], using=using):
+            return Scheduled(task, True)
+        known = _known(task_key, ref, key, using)
+    if (known.nominal_at, known.payload) != (at, payload):
+        raise KeyConflict(task_key, key, "time or payload")
+    return Scheduled(known, False)
 
 
-def _known(task_key: str, ref: EntityRef, key: str, using: str) -> ScheduledTask | None:
+def _known(task_key: str, ref: EntityRef, key: str, using: str) -> ScheduledTask:
+    """The latest revision of what was scheduled with the key."""
     tasks = ScheduledTask.objects.using(using).for_entity(ref).filter(run__isnull=True, task_key=task_key)
-    return tasks.filter(occurrence=key).order_by("-revision").first()
+    return tasks.filter(occurrence=key).latest("revision")

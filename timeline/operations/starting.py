@@ -12,6 +12,7 @@ from django.db.models import Model
 from timeline.definition import Definition
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
+from timeline.models.inserting import insert_missing
 from timeline.operations._locking import lock_entity
 from timeline.operations.reconciling import reconcile_locked
 from timeline.payloads import check_json, check_text
@@ -90,12 +91,9 @@ def start_runs(
     """
     if not definitions:
         return []
-    names = [definition.name for definition in definitions]
-    open_runs = TimelineRun.objects.using(using).open().for_entity(ref).filter(timeline__in=names, key=key)
-    there = {run.timeline: run for run in open_runs}
     new = [
         TimelineRun(
-            timeline=name,
+            timeline=definition.name,
             entity_label=ref.label,
             entity_id=ref.id,
             key=key,
@@ -103,12 +101,12 @@ def start_runs(
             started_at=started_at,
             started_by=event,
         )
-        for name in names
-        if name not in there
+        for definition in definitions
     ]
-    if not new:
-        return [Started(there[name], False) for name in names]
-    TimelineRun.objects.using(using).bulk_create(new)
-    reconcile_locked(new, entities, now=now, using=using, fresh=True)
-    runs = there | {run.timeline: run for run in new}
-    return [Started(runs[name], name not in there) for name in names]
+    created = insert_missing(new, using=using)
+    reconcile_locked(created, entities, now=now, using=using, fresh=True)
+    runs = {run.timeline: run for run in created}
+    if missing := [run.timeline for run in new if run.timeline not in runs]:
+        there = TimelineRun.objects.using(using).open().for_entity(ref).filter(timeline__in=missing, key=key)
+        runs |= {run.timeline: run for run in there}
+    return [Started(runs[run.timeline], run in created) for run in new]
