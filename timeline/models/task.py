@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from django.db import models
+from django.db import connections, models
 from django.db.models import Q
 from django.db.models.functions import Cast
+from django.utils.translation import gettext_lazy as _
 
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
@@ -111,6 +112,20 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         """In order of their time."""
         return self.order_by("scheduled_at", "pk")
 
+    def first_of(self, states: Collection[str], most: int, *, latest: bool = False) -> ScheduledTaskQuerySet:
+        """
+        The earliest tasks in these states (or the latest), in order of their time.
+
+        Indexes of states and times serve it: PostgreSQL does not merge the states of an ``IN`` by itself, so there each
+        state's first are read apart. SQLite has no such union, and sorts.
+        """
+        order = ("-scheduled_at", "-pk") if latest else ("scheduled_at", "pk")
+        apart = connections[self.db].features.supports_slicing_ordering_in_compound
+        if not apart or len(states) < 2:
+            return self.filter(state__in=sorted(states)).order_by(*order)[:most]
+        first, *others = (self.filter(state=state).order_by(*order)[:most] for state in sorted(states))
+        return first.union(*others, all=True).order_by(*order)[:most]
+
     def by_id(self) -> ScheduledTaskQuerySet:
         """
         In the lock order, sorted once the rows are found.
@@ -173,6 +188,8 @@ class ScheduledTask(EntityColumns):
     objects = models.Manager.from_queryset(ScheduledTaskQuerySet)()
 
     class Meta:
+        verbose_name = _("scheduled task")
+        verbose_name_plural = _("upcoming events")
         permissions = [
             ("cancel_scheduledtask", "Can cancel scheduled task"),
             ("move_scheduledtask", "Can move scheduled task"),
@@ -237,7 +254,19 @@ class ScheduledTask(EntityColumns):
                 fields=["lease_expires_at", "id"], condition=Q(state__in=_LEASED), name="timeline_task_given_up"
             ),
             models.Index(fields=["entity_label", "entity_id", "scheduled_at"], name="timeline_task_entity"),
-            models.Index(fields=["task_key", "state", "scheduled_at"], name="timeline_task_kind"),
+            models.Index(
+                fields=["task_key", "state", "scheduled_at"],
+                name="timeline_task_kind",
+                # PostgreSQL finds keys by their beginning, a timeline's, in such an index only, whatever the collation.
+                opclasses=["varchar_pattern_ops", "varchar_ops", "timestamptz_ops"],
+            ),
+            # Two halves of one index: whole, it would tempt PostgreSQL to look for ids in it.
+            models.Index(
+                fields=["state", "scheduled_at", "id"], condition=Q(state__in=_OPEN), name="timeline_task_open"
+            ),
+            models.Index(
+                fields=["state", "scheduled_at", "id"], condition=Q(state__in=_FINAL), name="timeline_task_ended"
+            ),
         ]
 
     def __str__(self) -> str:

@@ -9,6 +9,7 @@ from timeline.conf import get_settings
 from timeline.exceptions import UnknownTask
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import LogEntry, ScheduledTask
+from timeline.reading.masking import masked, masked_entry
 from timeline.registry import registry
 from timeline.timing import in_utc
 
@@ -37,7 +38,7 @@ _REST = {
 }
 
 
-def explain(task: ScheduledTask, *, now: datetime, using: str) -> str:
+def explain(task: ScheduledTask, *, now: datetime, using: str, payload: bool = True) -> str:
     """
     Tell the story of a task: why it is there, when it is or was due, what happened to it, and what comes next.
 
@@ -45,12 +46,15 @@ def explain(task: ScheduledTask, *, now: datetime, using: str) -> str:
         task: Any, in any state.
         now: Story time.
         using: Database alias the task lives in.
+        payload: Whether to tell results and errors, which not everybody may read.
 
     Returns:
         Sentences, one a line. Times are in UTC.
     """
     log = list(LogEntry.objects.using(using).filter(task=task).order_by("seq"))
-    return "\n".join([_origin(task), _schedule(task), *_life(task, log), *_outlook(task, now, using)])
+    if not payload:
+        task, log = masked(task), [masked_entry(entry) for entry in log]
+    return "\n".join([_origin(task), _schedule(task), *_life(task, log), *outlook(task, now=now, using=using)])
 
 
 def why(task: ScheduledTask) -> str:
@@ -131,7 +135,8 @@ def _reason(entry: LogEntry) -> str:
     return f"{error['class']}: {error['message'] or 'no message'}" if error else f"{said}{actor}"
 
 
-def _outlook(task: ScheduledTask, now: datetime, using: str) -> Iterator[str]:
+def outlook(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[str]:
+    """Say what a task waits for, and what comes after it; arguments as above."""
     if task.state in FINAL:
         yield from _after_the_end(task, using)
         return
