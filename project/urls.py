@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from django.contrib import admin
 from django.urls import path
 
 from project.accounts import views
 from timeline.views import health
 
 urlpatterns = [
+    path("admin/", admin.site.urls),
     path("", views.sign_up, name="sign-up"),
     path("my/<str:token>/", views.my_timeline, name="my-timeline"),
     path("my/<str:token>/pay/", views.configure_payment, name="configure-payment"),

@@ -1,0 +1,193 @@
+"""The page of an entity, and the ways that lead to it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.contrib.admin import AdminSite, ModelAdmin
+from django.db import connection
+from django.test import RequestFactory
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from tests.admin.conftest import ALL, ENTITY, detail, text_of
+from tests.testapp.models import Order
+from timeline.admin import TimelineAdminMixin
+from timeline.admin.drawing import LEFT, RIGHT, drawing
+from timeline.admin.entities import MOST, Item
+from timeline.lifecycle import State
+from timeline.models import ScheduledTask
+from timeline.shortcuts import emit, leave
+
+
+def page(client, entity):
+    return client.get(ENTITY, {"label": entity._meta.label_lower, "id": entity.pk})
+
+
+class TestWhatItShows:
+    def test_past_now_and_future_with_what_is_foreseen_dashed(self, operator, order, about, clock):
+        emit("order.placed", order)
+        about(order, -5, state=State.CANCELLED, reason="they asked", reason_code="operator")
+
+        text = text_of(page(operator, order))
+
+        assert re.search(r'<g class="tl-mark tl-foreseen"><title>care.follow_up, March 11, 2026', text)
+        assert "stroke-dasharray" in text
+        assert "7 days after greet completes" in text
+        assert re.search(r'<g class="tl-mark tl-cancelled"><title>care.call, [^<]* – they asked</title>', text)
+        assert 'class="tl-now"' in text
+
+    def test_says_each_state_in_words_and_by_shape(self, operator, order, about):
+        for number, state in enumerate(State):
+            about(order, 24 * number, state=state)
+
+        text = text_of(page(operator, order))
+
+        for state in State:
+            assert f'tl-mark tl-{state}"><title>' in text
+        shapes = set(re.findall(r'class="tl-ground" r="9"/> (.*?) ?</g>', text))
+        assert len(shapes) == len(State)
+
+    def test_keeps_the_page_of_what_was_deleted(self, operator, order):
+        emit("order.placed", order)
+        key = order.pk
+        order.delete()
+
+        text = text_of(operator.get(ENTITY, {"label": "testapp.order", "id": key}))
+
+        assert "This entity has been deleted" in text
+        assert "the entity was deleted" in text
+
+    def test_shows_runs_and_how_they_ended(self, operator, order):
+        emit("order.placed", order)
+        leave("care", order, reason="wrong address")
+
+        assert "wrong address" in text_of(page(operator, order))
+
+    def test_is_there_for_an_entity_that_has_nothing_yet(self, operator, order):
+        text = text_of(page(operator, order))
+
+        assert "Nothing is ahead." in text
+        assert "<figure" not in text
+
+    def test_is_there_for_the_system(self, operator, about):
+        about(None)
+
+        assert "The system" in text_of(operator.get(ENTITY))
+
+    def test_shows_the_nearest_of_very_many(self, operator, order, about):
+        rows = [about(order, hours + 1) for hours in range(MOST + 5)]
+
+        text = text_of(page(operator, order))
+
+        assert detail(rows[0]) in text
+        assert detail(rows[-1]) not in text
+        assert f"Only the {MOST} nearest" in text
+
+    def test_asks_as_often_for_ten_rows_as_for_a_hundred(self, operator, about):
+        counts = []
+        for number in (10, 100):
+            order = Order.objects.create()
+            emit("order.placed", order)
+            for hours in range(number):
+                about(order, hours)
+            with CaptureQueriesContext(connection) as queries:
+                page(operator, order)
+            counts.append(len(queries))
+
+        assert counts[0] == counts[1] <= 14
+
+
+class TestWhoSees:
+    def test_an_entity_one_may_not_see_is_as_one_that_is_not_there(self, browse, person, about):
+        ada = person("ada")
+        about(ada, task_key="account.welcome")
+        client = browse(person("staff", is_staff=True))
+
+        missing = client.get(ENTITY, {"label": "accounts.user", "id": "999999"})
+        answer = page(client, ada)
+
+        assert (answer.status_code, answer.content) == (404, missing.content)
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {"label": "testapp.order"},
+            {"id": "1"},
+            {"label": "no.model", "id": "1"},
+            {"label": "testapp.order", "id": "x"},
+            {"label": "testapp.order", "id": "9" * 30},
+            {"label": "testapp.order", "id": "\x00"},
+        ],
+    )
+    def test_what_was_never_there_is_not_found(self, operator, given):
+        assert operator.get(ENTITY, given).status_code == 404
+
+    def test_staff_see_their_own(self, browse, person, about):
+        staff = person("staff", is_staff=True)
+
+        assert page(browse(staff), staff).status_code == 200
+
+
+class TestDrawing:
+    def test_keeps_everything_on_the_axis_in_order(self, now, clock):
+        clock.advance(days=1)
+        at = [now.replace(day=day) for day in (1, 2, 20, 28)]
+        items = [Item("care.call", moment, "scheduled", "scheduled", "") for moment in at]
+
+        drawn = drawing(items, now=clock.now, zone=now.tzinfo)
+
+        places = [mark.x for lane in drawn.lanes for mark in lane.marks]
+        assert places == sorted(places)
+        assert all(LEFT <= place <= RIGHT for place in [*places, drawn.now_x])
+        assert 2 <= len(drawn.ticks) <= 8
+
+    @pytest.mark.parametrize("years", [0, 1, 100, 6000])
+    def test_takes_any_span(self, now, years):
+        items = [Item("a.b", now.replace(year=now.year + years), "scheduled", "scheduled", "")]
+
+        drawn = drawing(items, now=now, zone=now.tzinfo)
+
+        assert len(drawn.ticks) <= 8
+
+    def test_lets_no_words_overlap(self, now):
+        items = [Item("a.b", now.replace(minute=minute), "completed", "completed", "") for minute in range(60)]
+
+        [lane] = drawing(items, now=now, zone=now.tzinfo).lanes
+
+        assert len([mark for mark in lane.marks if mark.text]) < 15
+
+    def test_is_none_of_nothing(self, now):
+        assert drawing([], now=now, zone=now.tzinfo) is None
+
+
+class TestTheButton:
+    def test_leads_from_an_accounts_own_page(self, person, browse):
+        admin = person("admin", is_staff=True, is_superuser=True)
+
+        text = text_of(browse(admin).get(reverse("admin:accounts_user_change", args=[admin.pk])))
+
+        where = re.search(r'<a href="([^"]+)" class="timelinelink">Timeline</a>', text).group(1).replace("&amp;", "&")
+        assert browse(admin).get(where).status_code == 200
+        assert "historylink" in text
+
+    def test_is_there_for_those_who_may_see_the_timeline(self, person, browse, user):
+        permissions = ("view_user", "change_user")
+        without, also = person("one", *permissions), person("two", *permissions, "view_scheduledtask")
+        where = reverse("admin:accounts_user_change", args=[user.pk])
+
+        assert "timelinelink" not in text_of(browse(without).get(where))
+        assert "timelinelink" in text_of(browse(also).get(where))
+
+    def test_keeps_a_template_of_the_hosts_own(self, person, user):
+        class Own(TimelineAdminMixin, ModelAdmin):
+            change_form_template = "admin/own_change_form.html"
+
+        request = RequestFactory().get("/")
+        request.user = person("admin", *ALL, is_superuser=True)
+
+        own = Own(type(user), AdminSite())
+        with pytest.raises(Exception, match="own_change_form"):
+            own.change_view(request, str(user.pk))
+        assert ScheduledTask.objects.count() == 0

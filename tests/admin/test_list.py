@@ -1,0 +1,260 @@
+"""The list of upcoming events: bands, filters, search, the strip; who sees it; what it costs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.admin.conftest import ALL, LIST, detail, text_of
+from tests.testapp.models import Order
+from timeline.lifecycle import FINAL, OPEN, State
+from timeline.models import ScheduledTask
+
+
+def shown(response):
+    """Ids of the tasks on a page, in order."""
+    return [row.task.pk for band in response.context["bands"] for row in band.rows]
+
+
+def strip(response):
+    return {day.day.isoformat(): day for day in response.context["strip"]}
+
+
+class TestBands:
+    def test_have_the_overdue_on_top_and_then_by_day(self, operator, about, order):
+        """1 March 2026 is a Sunday, the first day of an English week."""
+        hours = {"later": 24 * 8, "week": 24 * 3, "tomorrow": 24, "today": 5, "overdue": -30}
+        rows = {name: about(order, at) for name, at in hours.items()}
+        rows["now"] = about(order, -40, state=State.ACTIVE)
+
+        bands = operator.get(LIST).context["bands"]
+
+        assert [(band.name, [row.task for row in band.rows]) for band in bands] == [
+            (name, [rows[name]]) for name in ("overdue", "now", "today", "tomorrow", "week", "later")
+        ]
+
+    def test_go_by_days_of_the_sites_zone(self, operator, about, order, settings):
+        """23:30 UTC is tomorrow in Berlin; so is the day of the strip."""
+        settings.TIME_ZONE = "Europe/Berlin"
+        about(order, 14.5)
+
+        response = operator.get(LIST)
+
+        assert [band.name for band in response.context["bands"]] == ["tomorrow"]
+        assert strip(response)["2026-03-02"].due == 1
+        assert "00:30" in text_of(response)
+
+    def test_say_when_there_is_nothing(self, operator):
+        assert "Nothing is ahead." in text_of(operator.get(LIST))
+        assert "No task is like that." in text_of(operator.get(LIST, {"q": "17"}))
+
+
+class TestFilters:
+    def test_show_what_is_open_by_themselves(self, operator, about, order):
+        rows = {state: about(order, state=state).pk for state in State}
+
+        assert set(shown(operator.get(LIST))) == {rows[state] for state in OPEN}
+
+    @pytest.mark.parametrize("state", State)
+    def test_take_a_state(self, operator, about, order, state):
+        rows = {state: about(order, state=state).pk for state in State}
+
+        assert shown(operator.get(LIST, {"state": state})) == [rows[state]]
+
+    @pytest.mark.parametrize(("state", "states"), [("ended", FINAL), ("all", set(State)), ("nonsense", OPEN)])
+    def test_take_several_states(self, operator, about, order, state, states):
+        rows = {state: about(order, state=state).pk for state in State}
+
+        assert set(shown(operator.get(LIST, {"state": state}))) == {rows[state] for state in states}
+
+    def test_take_the_overdue(self, operator, about, order):
+        late = about(order, -1)
+        about(order, -1, state=State.ACTIVE)
+        about(order, 1)
+
+        assert shown(operator.get(LIST, {"state": "overdue"})) == [late.pk]
+
+    def test_take_timeline_task_kind_and_day(self, operator, about, order, user):
+        call = about(order, 1)
+        greet = about(order, 30, task_key="care.greet")
+        welcome = about(user, 30, task_key="account.welcome")
+
+        def asked(**given):
+            return shown(operator.get(LIST, given))
+
+        assert asked(timeline="care") == [call.pk, greet.pk]
+        assert asked(task="care.greet") == [greet.pk]
+        assert asked(kind="accounts.user") == [welcome.pk]
+        assert asked(day="2026-03-02") == sorted([greet.pk, welcome.pk])
+        assert asked(day="2026-03-02", timeline="care") == [greet.pk]
+        assert asked(day="some day", kind="no.model") == []
+
+    def test_can_be_taken_away_one_by_one(self, operator, about, order):
+        response = operator.get(LIST, {"timeline": "care", "state": "completed", "q": "1", "day": "2026-03-02"})
+
+        without = {chip.name: chip.without for chip in response.context["chips"]}
+        assert without["Day"] == "?state=completed&timeline=care&q=1"
+        assert set(without) == {"Day", "State", "Timeline", "Search"}
+
+    def test_leave_out_what_makes_no_sense(self, operator, about, order):
+        row = about(order)
+        nonsense = {"after": "yesterday", "before": "2026-03-01T00:00_x", "day": "0001-01-01", "state": "\x00"}
+
+        assert shown(operator.get(LIST, nonsense)) == [row.pk]
+        for at in ("0001-01-01T00:00+14:00", "9999-12-31T23:59-14:00", "2026-03-01T00:00"):
+            assert shown(operator.get(LIST, {"after": f"{at}_{row.pk}"})) == [row.pk]
+        assert operator.get(LIST, {"q": "\x00", "timeline": "x" * 5000}).status_code == 200
+
+
+class TestSearch:
+    def test_finds_by_id_by_label_and_id_and_by_the_tasks_own_id(self, operator, about, user):
+        order, other = Order.objects.create(pk=user.pk), Order.objects.create(pk=user.pk + 1)
+        ours, theirs = about(order, 1), about(user, 2, task_key="account.welcome")
+        about(other)
+
+        def found(q):
+            return shown(operator.get(LIST, {"q": q}))
+
+        assert found(str(order.pk)) == [ours.pk, theirs.pk]
+        assert found(f"testapp.order {order.pk}") == [ours.pk]
+        assert found(f"Testapp.Order  {order.pk} ") == [ours.pk]
+        assert found(str(theirs.pk)) == [theirs.pk]
+        assert found("testapp.order") == []
+
+
+class TestStrip:
+    def test_counts_what_is_open_on_each_of_thirty_days(self, operator, about, order):
+        for hours, state in [(1, State.SCHEDULED), (2, State.RETRYABLE), (3, State.COMPLETED), (26, State.SCHEDULED)]:
+            about(order, hours, state=state)
+        about(order, 24 * 30)
+
+        days = operator.get(LIST).context["strip"]
+
+        assert len(days) == 30
+        assert [day.due for day in days[:3]] == [2, 1, 0]
+        assert sum(day.due for day in days) == 3
+
+    def test_leads_to_the_list_of_a_day_and_back(self, operator, about, order):
+        about(order, 26)
+
+        to_day = strip(operator.get(LIST, {"timeline": "care"}))["2026-03-02"].where
+        response = operator.get(LIST + to_day)
+
+        assert len(shown(response)) == 1
+        assert strip(response)["2026-03-02"].is_chosen
+        assert strip(response)["2026-03-02"].where == "?timeline=care"
+
+    def test_follows_the_other_filters(self, operator, about, order, user):
+        about(order, 1)
+        about(user, 1, task_key="account.welcome")
+
+        assert strip(operator.get(LIST, {"kind": "accounts.user"}))["2026-03-01"].due == 1
+
+    def test_stops_counting_where_a_day_has_very_many(self, operator, about, order, monkeypatch):
+        monkeypatch.setattr("timeline.admin.strip.MOST", 3)
+        for _ in range(5):
+            about(order)
+
+        response = operator.get(LIST)
+
+        assert (strip(response)["2026-03-01"].due, strip(response)["2026-03-01"].is_more) == (3, True)
+        assert "3+" in text_of(response)
+
+    def test_says_each_day_in_words(self, operator, about, order):
+        about(order)
+
+        assert "1 task on Sunday, March 1, 2026" in text_of(operator.get(LIST))
+
+
+class TestWhoSees:
+    def test_the_page_needs_staff(self, browse, person):
+        response = browse(person("ada")).get(LIST)
+
+        assert response.status_code == 302
+        assert "/admin/login/" in response.url
+
+    def test_the_page_needs_the_permission_or_a_row_of_ones_own(self, browse, person, about):
+        staff = person("staff", is_staff=True)
+
+        assert browse(staff).get(LIST).status_code == 403
+        own = about(staff, task_key="account.welcome")
+        about(person("ada"), task_key="account.welcome")
+        assert shown(browse(staff).get(LIST)) == [own.pk]
+
+    def test_the_buttons_are_those_permitted(self, browse, person, about, order):
+        about(order)
+
+        for permission in ("cancel", "move", "run_now", "redrive"):
+            client = browse(person(permission, "view_scheduledtask", f"{permission}_scheduledtask"))
+            assert [str(action) for action, _verb in client.get(LIST).context["actions"]] == [permission]
+        assert 'type="checkbox"' not in text_of(browse(person("viewer", "view_scheduledtask")).get(LIST))
+
+    def test_reasons_that_quote_an_error_need_the_permission(self, browse, person, operator, about, order):
+        about(order, state=State.RETRYABLE, reason_code="error", reason="secret of ada")
+
+        assert "secret of ada" in text_of(operator.get(LIST))
+        assert "secret of ada" not in text_of(browse(person("viewer", "view_scheduledtask")).get(LIST))
+
+    def test_nothing_is_added_changed_or_deleted(self, operator, about, order):
+        row = about(order)
+
+        for path in (f"{LIST}add/", f"{LIST}{row.pk}/delete/", f"{LIST}{row.pk}/history/"):
+            assert operator.get(path).status_code == 404
+        operator.post(detail(row), {"state": "completed"})
+        assert ScheduledTask.objects.get(pk=row.pk).state == "scheduled"
+
+
+class TestQueries:
+    def test_are_as_many_for_ten_rows_as_for_a_thousand(self, operator, make_task, now):
+        counts = []
+        for number in (10, 990):
+            for order in [Order.objects.create() for _ in range(10)]:
+                ScheduledTask.objects.bulk_create(
+                    ScheduledTask(
+                        task_key="care.call",
+                        occurrence=str(step),
+                        entity_label="testapp.order",
+                        entity_id=str(order.pk),
+                        state=State.SCHEDULED,
+                        nominal_at=now,
+                        scheduled_at=now + timedelta(minutes=step),
+                        created_at=now,
+                        max_attempts=1,
+                    )
+                    for step in range(number // 10)
+                )
+            with CaptureQueriesContext(connection) as queries:
+                assert operator.get(LIST).status_code == 200
+            counts.append(len(queries))
+
+        assert counts[0] == counts[1] <= 12
+        assert not [query for query in queries if "__count" in query["sql"]]
+
+    def test_stay_within_bounds_with_many_kinds_of_entities(self, operator, about, order, user):
+        about(order)
+        about(user, task_key="account.welcome")
+        about(None)
+
+        with CaptureQueriesContext(connection) as queries:
+            operator.get(LIST)
+
+        assert len(queries) <= 12
+
+
+class TestPart:
+    def test_is_the_list_alone(self, operator, about, order):
+        row = about(order)
+
+        part = text_of(operator.get(LIST, {"part": ""}))
+
+        assert str(row.pk) in part
+        assert "<html" not in part
+        assert "csrfmiddlewaretoken" not in part
+
+
+def test_the_index_names_the_page_for_those_who_may_open_it(browse, person):
+    assert "Upcoming events" in text_of(browse(person("viewer", *ALL)).get("/admin/"))
+    assert "Upcoming events" not in text_of(browse(person("staff", is_staff=True)).get("/admin/"))

@@ -1,0 +1,148 @@
+"""The page of one task: what it tells, to whom, and what it offers."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from tests.admin.conftest import ALL, detail, text_of
+from tests.admin.flaky import Flaky
+from tests.testapp.models import Order
+from timeline.lifecycle import FINAL, OPEN, WAITING, State
+from timeline.models import LogEntry, ScheduledTask
+from timeline.shortcuts import cancel, emit, redrive, schedule
+from timeline.testing import only_timelines
+
+
+@pytest.fixture
+def failed(clock, order):
+    """A task whose first attempt failed."""
+    with only_timelines(Flaky):
+        row = schedule("flaky.work", order, at=clock.now, payload={"iban": "DE89"}).task
+        clock.advance(seconds=1)
+        yield row
+
+
+class TestWhatItTells:
+    def test_when_it_is_due_on_the_sites_clocks_and_in_utc(self, operator, about, order, settings):
+        settings.TIME_ZONE = "Asia/Kolkata"
+
+        text = text_of(operator.get(detail(about(order))))
+
+        assert "3:30 p.m. (Asia/Kolkata)" in text
+        assert "2026-03-01 10:00:00 UTC" in text
+
+    def test_why_it_is_there(self, operator, order):
+        emit("order.placed", order, key="shop-17", actor="ada")
+        text = text_of(operator.get(detail(ScheduledTask.objects.get())))
+
+        for said in ("event order.placed", "by ada", "shop-17", "care", "It is due on 2026-03-04 09:00 UTC"):
+            assert said in text
+
+    def test_why_it_has_not_run_yet(self, operator, about, order):
+        waits, late = about(order), about(order, -3)
+
+        assert "It waits for its time" in text_of(operator.get(detail(waits)))
+        assert "It is overdue: is a worker running?" in text_of(operator.get(detail(late)))
+        assert "Why it has not run yet" not in text_of(operator.get(detail(about(order, state=State.COMPLETED))))
+
+    def test_its_attempts_its_error_its_log_and_its_data(self, operator, failed):
+        text = text_of(operator.get(detail(failed)))
+
+        for said in (
+            "ValueError: IBAN DE89 is closed",
+            "Traceback",
+            "active → retryable",
+            "&quot;iban&quot;: &quot;DE89&quot;",
+        ):
+            assert said in text
+
+    def test_what_came_before_and_after_it(self, operator, about, order):
+        first = about(order, state=State.CANCELLED, reason="no")
+        [again] = redrive(first, reason="yes", actor="eva")
+
+        assert detail(again) in text_of(operator.get(detail(first)))
+        assert detail(first) in text_of(operator.get(detail(again)))
+
+    def test_who_did_what(self, operator, about, order):
+        row = about(order)
+        cancel(row, reason="they asked", actor="eva")
+
+        text = text_of(operator.get(detail(row)))
+
+        assert "they asked" in text
+        assert "eva" in text
+        assert "scheduled → cancelled" in text
+
+
+class TestWhatItHides:
+    def test_payload_result_and_errors_from_those_who_may_not_read_them(self, browse, person, failed):
+        text = text_of(browse(person("viewer", *ALL[:-1])).get(detail(failed)))
+
+        assert "DE89" not in text
+        assert "Traceback" not in text
+        assert "iban" not in text
+        assert "you may not view payloads" in text
+
+    def test_results_in_the_story(self, browse, person, operator, about, order, now):
+        row = about(order, state=State.COMPLETED, result={"pin": "4711"})
+        columns = {"from_state": "active", "to_state": "completed", "attempt": 1, "reason_code": "done"}
+        LogEntry.objects.create(task=row, seq=1, at=now, **columns)
+
+        assert "4711" in text_of(operator.get(detail(row)))
+        assert "4711" not in text_of(browse(person("viewer", "view_scheduledtask")).get(detail(row)))
+
+
+class TestWhoSees:
+    def test_a_task_one_may_not_see_is_as_one_that_is_not_there(self, browse, person, about):
+        hidden = about(person("ada"), task_key="account.welcome")
+        client = browse(person("staff", is_staff=True))
+
+        missing = client.get(reverse("admin:timeline_scheduledtask_change", args=[uuid.uuid4()]))
+        answer = client.get(detail(hidden))
+
+        assert (answer.status_code, answer.content) == (missing.status_code, missing.content)
+        assert answer.status_code == 404
+
+    def test_needs_staff(self, browse, person, about):
+        ada = person("ada")
+
+        assert browse(ada).get(detail(about(ada, task_key="account.welcome"))).status_code == 302
+
+
+class TestWhatItOffers:
+    @pytest.mark.parametrize("state", State)
+    def test_is_what_the_state_lets_happen(self, operator, about, order, state):
+        offered = operator.get(detail(about(order, state=state))).context["actions"]
+
+        states = {"cancel": OPEN, "move": OPEN, "run_now": WAITING, "redrive": FINAL}
+        assert [str(action) for action, _verb in offered] == [name for name, among in states.items() if state in among]
+
+    def test_is_nothing_without_permission(self, browse, person, about, order):
+        response = browse(person("viewer", "view_scheduledtask")).get(detail(about(order)))
+
+        assert response.context["actions"] == []
+        assert "timeline_scheduledtask_act" not in text_of(response)
+
+
+class TestQueries:
+    def test_are_as_many_for_a_long_log_as_for_a_short_one(self, operator, make_task, now):
+        counts = []
+        for number in (1, 300):
+            order = Order.objects.create()
+            row = make_task(task_key="care.call", entity_label="testapp.order", entity_id=str(order.pk))
+            LogEntry.objects.bulk_create(
+                LogEntry(task=row, seq=seq, at=now + timedelta(seconds=seq), from_state=a, to_state=b, attempt=seq // 2)
+                for seq in range(1, number * 2)
+                for a, b in [("scheduled", "active") if seq % 2 else ("active", "retryable")]
+            )
+            with CaptureQueriesContext(connection) as queries:
+                assert operator.get(detail(row)).status_code == 200
+            counts.append(len(queries))
+
+        assert counts[0] == counts[1] <= 14

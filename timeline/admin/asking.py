@@ -1,0 +1,161 @@
+"""What the list is asked for, as its address says: filters, search, and where the page begins."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from datetime import date, datetime, tzinfo
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.db.models import Q
+
+from timeline.admin.days import bounds
+from timeline.conf import get_settings
+from timeline.lifecycle import FINAL, OPEN, State
+from timeline.registry import registry
+from timeline.timing import EARLIEST, LATEST
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from timeline.models.task import ScheduledTaskQuerySet
+
+# What the filter of states may say, beside each state's own name.
+OPEN_ONES: Final = "open"
+OVERDUE: Final = "overdue"
+ENDED: Final = "ended"
+ALL: Final = "all"
+
+STATES: Final[dict[str, frozenset[State]]] = {
+    OPEN_ONES: OPEN,
+    OVERDUE: OPEN - {State.ACTIVE},
+    **{state.value: frozenset({state}) for state in State},
+    ENDED: FINAL,
+    ALL: frozenset(State),
+}
+LONGEST = 200
+
+
+class Key(NamedTuple):
+    """Where a page begins or ends: the time of a task, and its id."""
+
+    at: datetime
+    id: UUID
+
+    def __str__(self) -> str:
+        return f"{self.at.isoformat()}_{self.id}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """
+    What the list shows.
+
+    Args:
+        state: A key of ``STATES``.
+        timeline, task: Name of a timeline; a task key.
+        kind: Label of the entities' model.
+        day: Of the site's zone, on which tasks are due.
+        q: Id of an entity, its label and id, or the id of a task.
+        after, before: The page begins after this task, or ends before it.
+    """
+
+    state: str = OPEN_ONES
+    timeline: str = ""
+    task: str = ""
+    kind: str = ""
+    day: date | None = None
+    q: str = ""
+    after: Key | None = None
+    before: Key | None = None
+
+    @property
+    def states(self) -> frozenset[State]:
+        """States asked for."""
+        return STATES[self.state]
+
+    @property
+    def latest_first(self) -> bool:
+        """Whether the latest come first: where it is about what has ended."""
+        return not self.states <= OPEN
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether anything is asked beyond what the page shows by itself."""
+        return self.first_page() != Question()
+
+    def first_page(self) -> Question:
+        """The same question, from the beginning."""
+        return replace(self, after=None, before=None)
+
+    def where(self, **changes: Any) -> str:
+        """The address of the changed question, beginning with ``?``."""
+        said = {name: value for name, value in asdict(replace(self, **changes)).items() if value}
+        said |= {name: str(Key(*said[name])) for name in ("after", "before") if name in said}
+        if said.get("state") == OPEN_ONES:
+            del said["state"]
+        return f"?{urlencode(said)}"
+
+    def narrow(self, tasks: ScheduledTaskQuerySet, *, now: datetime, zone: tzinfo) -> ScheduledTaskQuerySet:
+        """Tasks that the question is about, but for their state."""
+        if self.day:
+            tasks = tasks.due_between(*bounds(self.day, zone))
+        if self.state == OVERDUE:
+            tasks = tasks.filter(scheduled_at__lte=now - get_settings().overdue_after)
+        return self.narrow_kind(tasks)
+
+    def narrow_kind(self, tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
+        """Tasks that the question is about, but for state and time."""
+        if self.timeline:
+            tasks = tasks.of_timeline(self.timeline)
+        if self.task:
+            tasks = tasks.with_handler([self.task])
+        if self.kind:
+            tasks = tasks.about(self.kind)
+        return tasks.filter(_sought(self.q)) if self.q else tasks
+
+
+def asked(given: Mapping[str, str]) -> Question:
+    """Read the question from an address. What makes no sense there is left out."""
+    words = {
+        name: given.get(name, "").replace("\x00", "").strip()[:LONGEST] for name in ("timeline", "task", "kind", "q")
+    }
+    state = given.get("state", "")
+    return Question(
+        **words,
+        state=state if state in STATES else OPEN_ONES,
+        day=_day(given.get("day", "")),
+        after=_key(given.get("after", "")),
+        before=_key(given.get("before", "")),
+    )
+
+
+def _sought(q: str) -> Q:
+    """Condition on tasks: of this entity (``17``, ``accounts.user 17``), or with this id."""
+    label, _space, key = q.partition(" ")
+    labels = sorted({definition.label for definition in registry})
+    condition = Q(entity_label__in=labels, entity_id=q)
+    if key and "." in label:
+        condition |= Q(entity_label=label.lower(), entity_id=key.strip())
+    try:
+        return condition | Q(pk=UUID(q))
+    except ValueError:
+        return condition
+
+
+def _day(text: str) -> date | None:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return day if 1970 < day.year < 9000 else None
+
+
+def _key(text: str) -> Key | None:
+    at, _bar, key = text.partition("_")
+    try:
+        found = Key(datetime.fromisoformat(at), UUID(key))
+    except ValueError:
+        return None
+    return found if found.at.utcoffset() is not None and EARLIEST <= found.at < LATEST else None

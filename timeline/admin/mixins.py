@@ -1,0 +1,64 @@
+"""``TimelineAdminMixin``: the way from an entity's own admin page to its timeline."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.admin import ModelAdmin
+from django.db import router
+from django.template.loader import select_template
+from django.template.response import TemplateResponse
+from django.urls import NoReverseMatch
+
+from timeline.admin.entities import sees
+from timeline.admin.naming import named
+from timeline.models import ScheduledTask, ref_of
+from timeline.policy import get_policy
+from timeline.registry import registry
+
+if TYPE_CHECKING:
+    from django.db.models import Model
+    from django.http import HttpRequest, HttpResponse
+
+    Base = ModelAdmin[Model]
+else:
+    Base = ModelAdmin
+
+
+class TimelineAdminMixin(Base):
+    """
+    Puts a button “Timeline” on the page of an entity, beside “History”: ``class UserAdmin(TimelineAdminMixin, ModelAdmin)``.
+
+    Those see it who may see the timeline. A ``change_form_template`` of the class beneath keeps its place.
+    """
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **options: Any
+    ) -> HttpResponse:
+        """Add the button, on top of whatever template the page has."""
+        obj = options.get("obj") or (args[3] if len(args) > 3 else None)
+        response = super().render_change_form(request, context, *args, **options)
+        where = self._where(request, obj) if obj is not None else ""
+        if where and isinstance(response, TemplateResponse):
+            response.context_data = (response.context_data or {}) | {
+                "timeline_url": where,
+                "timeline_base": _template(response.template_name),
+            }
+            response.template_name = "admin/timeline/with_button.html"
+        return response
+
+    def _where(self, request: HttpRequest, obj: Model) -> str:
+        ref, policy = ref_of(obj), get_policy()
+        using = router.db_for_write(ScheduledTask)
+        known = [definition.name for definition in registry if definition.label == ref.label]
+        if not any(sees(policy, request.user, name, ref, using) for name in known):
+            return ""
+        with suppress(NoReverseMatch):  # An admin site that has no such pages.
+            return named(ref, obj, self.admin_site.name).where
+        return ""
+
+
+def _template(name: Any) -> Any:
+    """What a page is rendered with: a name, several of which the first is there, or a template."""
+    return select_template([name] if isinstance(name, str) else name) if isinstance(name, str | list | tuple) else name

@@ -1,0 +1,52 @@
+"""How pages name an entity, and where its page is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlencode
+
+from django.urls import reverse
+from django.utils.translation import gettext as _
+
+from timeline.models import EntityRef, model_of
+from timeline.models.entities import load_entities
+
+if TYPE_CHECKING:
+    from django.db.models import Model
+
+KINDS = 4  # Names are looked up for so many kinds of entities on a page, one query each; the rest go by label and id.
+
+
+class Named(NamedTuple):
+    """
+    An entity, for people.
+
+    Args:
+        name: What it calls itself; else kind and id.
+        kind: What kind of thing it is, with its id.
+        where: Address of its page.
+    """
+
+    name: str
+    kind: str
+    where: str
+
+
+def named(ref: EntityRef, entity: Model | None, site: str) -> Named:
+    """Name one entity; None: it is not there any more, or was not looked up."""
+    where = f"{reverse(f'{site}:timeline_scheduledtask_entity')}?{urlencode({'label': ref.label, 'id': ref.id})}"
+    if not ref.label:
+        return Named(_("The system"), "", where)
+    model = model_of(ref.label)
+    kind = f"{model._meta.verbose_name if model else ref.label} {ref.id}"
+    return Named((str(entity) if entity is not None else "") or kind, kind, where)
+
+
+def names_of(refs: Iterable[EntityRef], *, using: str, site: str) -> dict[EntityRef, Named]:
+    """Name entities: one query for each of the most frequent kinds."""
+    refs = list(refs)
+    frequent = {label for label, _count in Counter(ref.label for ref in refs).most_common(KINDS)}
+    entities = load_entities((ref for ref in refs if ref.label in frequent), using=using)
+    return {ref: named(ref, entities.get(ref), site) for ref in refs}

@@ -1,0 +1,70 @@
+"""What all pages share: whose tasks they show, the frame around them, and the addresses they lead to."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.admin import ModelAdmin
+from django.db import router
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils import timezone
+
+from timeline.admin.asking import asked
+from timeline.models import ScheduledTask
+from timeline.policy import get_policy
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+    Base = ModelAdmin[ScheduledTask]
+else:
+    Base = ModelAdmin
+
+
+class Pages(Base):
+    """
+    Base of the pages.
+
+    ``using`` names the database whose tasks are shown; left empty, it is where the routers have them written. A second
+    admin site, with a subclass of ``TaskAdmin``, shows another.
+    """
+
+    using = ""
+
+    @property
+    def alias(self) -> str:
+        """The database whose tasks are shown."""
+        return self.using or router.db_for_write(ScheduledTask)
+
+    def visible(self, request: HttpRequest) -> ScheduledTaskQuerySet:
+        """The tasks that the user may see. Each page starts here."""
+        return get_policy().visible(ScheduledTask.objects.using(self.alias), request.user)
+
+    def page(self, request: HttpRequest, name: str, title: str, now: datetime, context: dict[str, Any]) -> HttpResponse:
+        """Fill in a template; nobody keeps a copy of the answer."""
+        request.current_app = self.admin_site.name
+        shared = {
+            **self.admin_site.each_context(request),
+            "title": title,
+            "opts": self.opts,
+            "now": now,
+            "zone": timezone.get_default_timezone(),
+            "zone_name": timezone.get_default_timezone_name(),
+            "site_name": self.admin_site.name,
+            "urls": {name: self.address(name) for name in ("changelist", "act", "entity")},
+        }
+        response = TemplateResponse(request, f"admin/timeline/{name}.html", {**shared, **context})
+        response["Cache-Control"] = "no-store, private"
+        return response
+
+    def address(self, name: str, *args: object) -> str:
+        """Address of a page."""
+        return reverse(f"{self.admin_site.name}:timeline_scheduledtask_{name}", args=args)
+
+    def list_as_left(self, request: HttpRequest) -> str:
+        """Address of the list as it was left: only what a question may say is taken over."""
+        where = asked(QueryDict(request.POST.get("where", "").removeprefix("?"))).where()
+        return self.address("changelist") + (where if where != "?" else "")

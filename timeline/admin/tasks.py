@@ -1,0 +1,119 @@
+"""``TaskAdmin``: the pages, where they are, and who may open them. What they show is put together by its neighbours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import path
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from timeline.admin.acting import WORDINGS
+from timeline.admin.asking import asked
+from timeline.admin.confirming import Confirming
+from timeline.admin.entities import may_look, timeline_of
+from timeline.admin.listing import chips, filters, listing, row_of
+from timeline.admin.naming import named
+from timeline.admin.telling import telling
+from timeline.clocks import story_now
+from timeline.models import EntityRef, ScheduledTask
+from timeline.models.entities import load_entities
+from timeline.policy import Action, get_policy
+
+if TYPE_CHECKING:
+    from django.urls import URLPattern
+
+    from timeline.models.task import ScheduledTaskQuerySet
+
+
+class TaskAdmin(Confirming):
+    """Upcoming events, a task, and the timeline of an entity. Changes go through the shortcuts; nothing is edited here."""
+
+    def get_urls(self) -> list[URLPattern]:
+        """The pages there are; Django's own for adding, deleting and history are none of them."""
+        wrap, name = self.admin_site.admin_view, "timeline_scheduledtask"
+        return [
+            path("", wrap(self.changelist_view), name=f"{name}_changelist"),
+            path("entity/", wrap(self.entity_view), name=f"{name}_entity"),
+            path("act/", wrap(self.act_view), name=f"{name}_act"),
+            path("<uuid:object_id>/change/", wrap(self.change_view), name=f"{name}_change"),
+        ]
+
+    def get_queryset(self, request: HttpRequest) -> ScheduledTaskQuerySet:
+        """The tasks that the user may see."""
+        return self.visible(request)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Nobody: rows are made by timelines."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: ScheduledTask | None = None) -> bool:
+        """Nobody: what may be done, the actions do."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: ScheduledTask | None = None) -> bool:
+        """Nobody: rows end, and are pruned."""
+        return False
+
+    def has_view_permission(self, request: HttpRequest, obj: ScheduledTask | None = None) -> bool:
+        """Who has Django's permission, or sees any row by the policy."""
+        return request.user.has_perm("timeline.view_scheduledtask") or self.visible(request).exists()
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        """As above; decides whether the index names the page."""
+        return self.has_view_permission(request)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Show the list; with ``part`` just what changes, for the light refresh."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        question, now, policy = asked(request.GET), story_now(self.alias), get_policy()
+        zone, payload = timezone.get_default_timezone(), policy.sees_payload(request.user)
+        shown = listing(self.visible(request), question, now=now, zone=zone, payload=payload, site=self.admin_site.name)
+        context = {
+            **shown,
+            "question": question,
+            "where": question.where(),
+            "chips": chips(question),
+            "filters": filters(question),
+            "actions": [(action, WORDINGS[action].verb) for action in Action if policy.allows(request.user, action)],
+        }
+        part = "part" in request.GET
+        return self.page(request, "_upcoming" if part else "upcoming", _("Upcoming events"), now, context)
+
+    def change_view(  # type: ignore[override]
+        self, request: HttpRequest, object_id: UUID, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show one task."""
+        visible, policy = self.visible(request), get_policy()
+        task = visible.filter(pk=object_id).select_related("run", "cause").first()
+        if task is None:
+            raise Http404(_("There is no such task."))
+        now, ref = story_now(self.alias), task.entity_ref
+        payload = policy.sees_payload(request.user)
+        entity = named(ref, load_entities([ref], using=self.alias).get(ref), self.admin_site.name)
+        context = {
+            **telling(task, visible, now=now, payload=payload),
+            "row": row_of(task, entity, now, payload),
+            "actions": [(action, WORDINGS[action].verb) for action in policy.actions(request.user, task)],
+        }
+        return self.page(request, "task", task.task_key, now, context)
+
+    def entity_view(self, request: HttpRequest) -> HttpResponse:
+        """Show an entity's timeline."""
+        said = [request.GET.get(name, "").replace("\x00", "") for name in ("label", "id")]
+        ref, visible, policy = EntityRef(*said), self.visible(request), get_policy()
+        if bool(ref.label) != bool(ref.id) or not may_look(ref, visible, policy, request.user):
+            raise Http404(_("There is no such entity."))
+        now, zone = story_now(self.alias), timezone.get_default_timezone()
+        entity = load_entities([ref], using=self.alias).get(ref)
+        context = {
+            **timeline_of(ref, visible, policy, request.user, now=now, zone=zone),
+            "entity": named(ref, entity, self.admin_site.name),
+            "is_gone": bool(ref.label) and entity is None,
+            "ref": ref,
+        }
+        return self.page(request, "entity", context["entity"].name, now, context)

@@ -1,0 +1,116 @@
+"""The page of one task: its story, its attempts and its log, as far as the user may read them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from timeline.lifecycle import ReasonCode, State
+from timeline.models import LogEntry
+from timeline.reading.explaining import explain, outlook
+from timeline.reading.masking import masked, masked_entry
+
+if TYPE_CHECKING:
+    from timeline.models import ScheduledTask
+    from timeline.models.task import ScheduledTaskQuerySet
+
+SHOWN = 200  # So many entries of a log are shown, the latest.
+
+
+class Attempt(NamedTuple):
+    """
+    One attempt, as the log tells it.
+
+    Args:
+        number: Counts from 1.
+        started_at: Story time.
+        ended_at: None: it runs.
+        outcome: Label of the state it led to; empty while it runs.
+        error: Class and message; empty if there was none, or if the user may not read it.
+        traceback: As above.
+        is_hidden: Whether there is an error that the user may not read.
+    """
+
+    number: int
+    started_at: datetime
+    ended_at: datetime | None
+    outcome: str
+    error: str
+    traceback: str
+    is_hidden: bool
+
+    @property
+    def took(self) -> str:
+        """How long it ran."""
+        return _duration(self.ended_at - self.started_at) if self.ended_at else ""
+
+
+def telling(task: ScheduledTask, visible: ScheduledTaskQuerySet, *, now: datetime, payload: bool) -> dict[str, Any]:
+    """
+    Put together what the page of a task shows.
+
+    Args:
+        task: With its run, cause and predecessor.
+        visible: The tasks that the user may see.
+        now: Story time.
+        payload: Whether the user may read payload, result and errors.
+    """
+    using = visible.db
+    log = list(LogEntry.objects.using(using).filter(task=task).order_by("-seq")[: SHOWN + 1])
+    log.reverse()
+    shown = task if payload else masked(task)
+    waits = [] if not task.is_open else list(outlook(shown, now=now, using=using))
+    revisions = visible.filter(Q(previous=task.pk) | Q(pk=task.previous_id))
+    return {
+        "task": shown,
+        "story": explain(task, now=now, using=using, payload=payload).splitlines(),
+        "waits": waits,
+        "attempts": attempts_of(log, payload=payload),
+        "log": [entry if payload else masked_entry(entry) for entry in log[-SHOWN:]],
+        "log_is_cut": len(log) > SHOWN,
+        "revisions": list(revisions.order_by("revision")),
+        "sees_payload": payload,
+        "data": _data(task) if payload else [],
+    }
+
+
+def attempts_of(log: Sequence[LogEntry], *, payload: bool) -> list[Attempt]:
+    """Read the attempts out of a log, the latest first."""
+    ends = {entry.attempt: entry for entry in log if entry.from_state == State.ACTIVE != entry.to_state}
+    found = []
+    for start in log:
+        if start.to_state == State.ACTIVE != start.from_state:
+            end = ends.get(start.attempt)
+            error = end.detail.get("error", {}) if end else {}
+            hidden = bool(error) and not payload
+            error = {} if hidden else error
+            said = f"{error['class']}: {error['message']}" if error else ""
+            if end and not said and end.reason_code not in (ReasonCode.DONE, ReasonCode.ERROR):
+                said = end.reason
+            label = str(State(end.to_state).label) if end else ""
+            traceback = error.get("traceback", "")
+            found.append(Attempt(start.attempt, start.at, end.at if end else None, label, said, traceback, hidden))
+    return found[::-1]
+
+
+def _data(task: ScheduledTask) -> list[tuple[str, str]]:
+    """What goes in and what came out, as text to show."""
+    told = [(_("Payload"), _json(task.payload) if task.payload else "")]
+    told.append((_("Result"), _json(task.result) if task.result is not None else ""))
+    return [*told, (_("Last error"), task.error)]
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
+
+
+def _duration(took: timedelta) -> str:
+    seconds = took.total_seconds()
+    if seconds < 1:
+        return _("%(number)d ms") % {"number": round(seconds * 1000)}
+    return _("%(number).1f s") % {"number": seconds} if seconds < 120 else str(timedelta(seconds=round(seconds)))
