@@ -13,10 +13,12 @@ from time import monotonic, sleep, time
 from urllib.error import URLError
 
 from django.conf import settings
+from django.urls import reverse
 from rich.console import Console
 
 from project.demo.browsers import HttpBrowser, Visit
 from project.demo.clock import now
+from project.demo.operators import Login
 from project.demo.people import Action, Person
 
 SHOWN = 8  # So many requests and links are printed; the rest happen quietly.
@@ -26,12 +28,15 @@ class Interrupted(Exception):
     """Ctrl-C, or SIGTERM."""
 
 
-def live(people: list[Person], *, port: int, seconds_per_day: float, celery: bool, console: Console) -> None:
+def live(
+    people: list[Person], login: Login, *, port: int, seconds_per_day: float, celery: bool, console: Console
+) -> None:
     """
     Run the site and what works for it until interrupted; leave nothing running.
 
     Args:
         people: Who signs up, one after the other, through the site's form over HTTP.
+        login: What opens the admin.
         port: Of the site, on the loopback address.
         seconds_per_day: How fast story time runs.
         celery: Whether Celery's workers and beat work for it, rather than one embedded worker.
@@ -51,7 +56,7 @@ def live(people: list[Person], *, port: int, seconds_per_day: float, celery: boo
                 f"Site {base}  worker pid {others[0].pid}  1 day = {seconds_per_day:g} s  (Ctrl-C stops all of it)\n",
                 soft_wrap=True,
             )
-            _Crowd(people, base, console).act_until_interrupted([site, *others])
+            _Crowd(people, login, base, console).act_until_interrupted([site, *others])
     except Interrupted:
         console.print("\nStopped: the site and all that worked for it have ended.")
     finally:
@@ -62,7 +67,8 @@ def live(people: list[Person], *, port: int, seconds_per_day: float, celery: boo
 class _Crowd:
     """People at the site, each at their own time."""
 
-    def __init__(self, people: list[Person], base: str, console: Console) -> None:
+    def __init__(self, people: list[Person], login: Login, base: str, console: Console) -> None:
+        self.login = login
         self.base = base
         self.console = console
         self.to_come = list(people)
@@ -87,11 +93,25 @@ class _Crowd:
         said = visit.sign_up()
         at = now()
         self.agenda += [(at + timedelta(days=day), visit, action) for day, action in person.actions]
+        if not self.joined:
+            self._print_ways_in(visit)
         self.joined.append(visit)
         if len(self.joined) <= SHOWN:
             self.console.print(said, style="dim", highlight=False, soft_wrap=True)
         if len(self.joined) == min(SHOWN, len(self.joined) + len(self.to_come)):
             self._print_links()
+
+    def _print_ways_in(self, visit: Visit) -> None:
+        """The links to look at first."""
+        events = f"{self.base}{reverse('admin:timeline_scheduledtask_changelist')}"
+        ways = [
+            (f"{events}  upcoming events", f"log in as {self.login.email} with the password {self.login.password}"),
+            (f"{self.base}{visit.home}  one person's timeline", visit.person.email),
+        ]
+        self.console.print("Look here first:", style="bold")
+        for link, note in ways:
+            self.console.print(f"  {link}, {note}", highlight=False, soft_wrap=True)
+        self.console.print()
 
     def _print_links(self) -> None:
         self.console.print("\nTheir timelines; the rows move by themselves:", style="bold")

@@ -14,6 +14,7 @@ import pytest
 from django.conf import settings
 
 from project.demo import clock
+from project.demo.browsers import HttpBrowser
 from project.demo.people import people
 from tests.brokers import free_port
 
@@ -78,9 +79,10 @@ class TestLived:
         process = demo(tmp_path, "--port", str(port), "--seconds-per-day", "0.1", "--users", "8", *arguments, **given)
         try:
             shown = self.wait_for_links(tmp_path, process)
-            link = re.search(r"(http://127\.0\.0\.1:\d+/my/1:\S+)  ada", shown).group(1)
+            link = re.search(r"(http://127\.0\.0\.1:\d+/my/\d+:\S+)  ada", shown).group(1)
             page = self.wait_for_page(link, "It still calls; we told you again.")
             assert page.count("completed") >= 4
+            self.see_the_admin(shown)
             worker = int(re.search(r"worker pid (\d+)", shown).group(1))
         finally:
             process.send_signal(signal.SIGINT)
@@ -92,6 +94,17 @@ class TestLived:
             os.kill(worker, 0)
         with pytest.raises(OSError, match="refused"):
             urlopen(link, timeout=2)  # noqa: S310
+
+    def see_the_admin(self, shown):
+        """The link to upcoming events and the password that are printed lead in."""
+        link = re.search(r"(http://\S+/admin/timeline/scheduledtask/)  upcoming events", shown).group(1)
+        email, password = re.search(r"log in as (\S+) with the password (\S+)", shown).groups()
+        base, path = link[: link.index("/admin/")], link[link.index("/admin/") :]
+        browser = HttpBrowser(base)
+        token = re.search(r'csrfmiddlewaretoken" value="([^"]+)', browser.get("/admin/login/").text).group(1)
+        form = {"username": email, "password": password, "csrfmiddlewaretoken": token, "next": path}
+        assert browser.post("/admin/login/", form).location == path
+        assert "Upcoming events" in browser.get(path).text
 
     def wait_for_links(self, tmp_path, process):
         give_up = time.monotonic() + 60

@@ -11,9 +11,11 @@ from celery import current_app
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 from rich.console import Console
 
 from project.demo.live import live
+from project.demo.operators import make_operator
 from project.demo.people import people
 from project.demo.told import tell
 from timeline.exceptions import BrokerUnavailable
@@ -63,7 +65,8 @@ class Command(BaseCommand):
         else:
             if celery:
                 _see_the_broker()
-            live(crowd, port=port, seconds_per_day=seconds_per_day, celery=celery, console=console)
+            login = make_operator(now=timezone.now())
+            live(crowd, login, port=port, seconds_per_day=seconds_per_day, celery=celery, console=console)
 
 
 def _see_the_broker() -> None:
