@@ -17,6 +17,10 @@ class TestWheel:
         assert "timeline/migrations/0001_initial.py" in names
         sources = {f"timeline/sql/{file.name}" for file in (ROOT / "timeline" / "sql").glob("*.sql")}
         assert sources <= set(names)
+        for folder in ("templates", "static", "locale"):
+            files = [file for file in (ROOT / "timeline" / folder).rglob("*") if file.is_file()]
+            assert {str(file.relative_to(ROOT)) for file in files} <= set(names)
+            assert files
 
 
 class TestAddItToYourProject:

@@ -1,0 +1,63 @@
+"""The catalogues: complete, compiled as they stand, and found by Django."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polib
+import pytest
+from django.conf import settings
+from django.utils import translation
+
+from timeline.lifecycle import State
+
+LOCALE = Path(settings.BASE_DIR) / "timeline" / "locale"
+CATALOGUES = sorted(LOCALE.glob("*/LC_MESSAGES/django.po"))
+PLACEHOLDER = re.compile(r"%\(\w+\)[sd]?")
+
+
+def texts(entry):
+    return [entry.msgstr, *entry.msgstr_plural.values()]
+
+
+@pytest.mark.parametrize("file", CATALOGUES, ids=lambda file: file.parts[-3])
+class TestCatalogue:
+    def test_has_every_text(self, file):
+        catalogue = polib.pofile(str(file))
+
+        assert len(catalogue) > 150
+        assert [entry.msgid for entry in catalogue if not entry.translated() or entry.fuzzy] == []
+
+    def test_keeps_the_placeholders(self, file):
+        for entry in polib.pofile(str(file)):
+            for text in filter(None, texts(entry)):
+                assert set(PLACEHOLDER.findall(text)) == set(PLACEHOLDER.findall(entry.msgid)), entry.msgid
+
+    def test_is_compiled_as_it_stands(self, file):
+        compiled = {entry.msgid: texts(entry) for entry in polib.mofile(str(file.with_suffix(".mo")))}
+
+        assert compiled == {entry.msgid: texts(entry) for entry in polib.pofile(str(file))}
+
+    def test_is_of_the_texts_in_the_code(self, file, tmp_path):
+        """Extracted anew, nothing is added and nothing is left over."""
+        if not shutil.which("xgettext"):
+            pytest.skip("no xgettext on the path; install it: apt-get install -y gettext")
+        shutil.copytree(LOCALE.parent, tmp_path / "timeline", ignore=shutil.ignore_patterns("__pycache__", "*.mo"))
+        command = [sys.executable, "-m", "django", "makemessages", "--locale", file.parts[-3], "--no-location"]
+        environment = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+        subprocess.run(command, cwd=tmp_path / "timeline", env=environment, check=True, capture_output=True)
+
+        extracted = polib.pofile(str(tmp_path / file.relative_to(LOCALE.parent.parent)))
+        assert {entry.msgid for entry in extracted if not entry.obsolete} == {
+            entry.msgid for entry in polib.pofile(str(file))
+        }
+
+
+def test_a_german_reads_german():
+    with translation.override("de"):
+        assert str(State.CANCELLED.label) == "abgesagt"
