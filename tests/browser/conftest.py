@@ -1,0 +1,165 @@
+"""A browser for tests: Debian's Chromium, headless, with a profile of its own; it talks to nobody but the site."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from project.accounts.models import User
+from tests.admin.conftest import Account, Care
+from tests.testapp.models import Order
+from timeline.shortcuts import emit, schedule
+from timeline.testing import StoryClock, only_timelines
+
+REMEDY = "install both: apt-get install -y chromium chromium-driver"
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--window-size=1280,1000",
+)
+AXE = (Path(__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+PASSWORD = "of the tests only"  # noqa: S105
+
+
+class Browser:
+    """A browser at the site, logged in by its form."""
+
+    def __init__(self, driver, base: str) -> None:
+        self.driver = driver
+        self.base = base
+
+    def open(self, path: str) -> None:
+        self.driver.get(f"{self.base}{path}")
+
+    def log_in(self, user: User) -> None:
+        self.open("/admin/login/")
+        self.type("[name=username]", user.email)
+        self.type("[name=password]", PASSWORD)
+        self.click("[type=submit]")
+        self.wait_for("#user-tools")
+
+    def find(self, selector: str):
+        return self.driver.find_element(By.CSS_SELECTOR, selector)
+
+    def type(self, selector: str, text: str) -> None:
+        self._wait().until(lambda _driver: self.find(selector).send_keys(text) or True)
+
+    def choose(self, selector: str, value: str) -> None:
+        self.find(f"{selector} option[value='{value}']").click()
+
+    def click(self, selector: str) -> None:
+        self._wait().until(lambda _driver: self.find(selector).click() or True)
+
+    def follow(self, text: str) -> None:
+        self.driver.find_element(By.LINK_TEXT, text).click()
+
+    def wait_for(self, selector: str) -> None:
+        self._wait().until(lambda _driver: self.driver.find_elements(By.CSS_SELECTOR, selector))
+
+    def wait_for_text(self, text: str) -> None:
+        self._wait().until(lambda _driver: text in self.text)
+
+    def _wait(self) -> WebDriverWait:
+        """While one page follows the other, or the list is brought up to date, what was found may be gone: look again."""
+        return WebDriverWait(self.driver, 15, ignored_exceptions=[WebDriverException])
+
+    @property
+    def text(self) -> str:
+        return str(self.find("body").text)
+
+    def complaints(self) -> list[str]:
+        """What the console says that is wrong."""
+        return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
+
+    def strangers(self) -> set[str]:
+        """Hosts other than the site's that were asked for anything."""
+        asked = set()
+        for entry in self.driver.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                address = urlsplit(message["params"]["request"]["url"])
+                if address.scheme in ("http", "https", "ws", "wss"):
+                    asked.add(address.netloc)
+        return asked - {urlsplit(self.base).netloc}
+
+    def barriers(self) -> list[str]:
+        """Serious and critical findings of axe-core on the page."""
+        self.driver.execute_script(AXE)
+        found = self.driver.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
+        grave = [rule for rule in found["violations"] if rule["impact"] in ("serious", "critical")]
+        return [f"{rule['id']}: {node['html']} {node['failureSummary']}" for rule in grave for node in rule["nodes"]]
+
+    def width_needed(self) -> int:
+        """How wide the page wants to be."""
+        return int(self.driver.execute_script("return document.documentElement.scrollWidth"))
+
+
+@pytest.fixture
+def start_browser(live_server, tmp_path):
+    """Start a browser: ``start_browser(scripts=False)``."""
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        pytest.skip(f"no chromium and chromedriver on the path: {REMEDY}")
+    drivers = []
+
+    def start(*, scripts: bool = True, width: int = 1280, dark: bool = False) -> Browser:
+        options = webdriver.ChromeOptions()
+        options.binary_location = shutil.which("chromium")
+        for flag in (*FLAGS, f"--user-data-dir={tmp_path / f'profile{len(drivers)}'}"):
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        if not scripts:
+            options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
+        driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+        drivers.append(driver)
+        size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 500}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [theme]})
+        return Browser(driver, live_server.url)
+
+    yield start
+    for driver in drivers:
+        driver.quit()
+
+
+@pytest.fixture
+def clock(transactional_db, now):
+    """Story time, told to the site's threads too."""
+    with only_timelines(Care, Account), StoryClock(now) as clock:
+        yield clock
+
+
+@pytest.fixture
+def staff(clock, now):
+    """Who may do everything."""
+    made = User(email="eva@example.com", is_staff=True, is_superuser=True, signed_up_at=now, trial_ends_at=now)
+    made.set_password(PASSWORD)
+    made.save()
+    return made
+
+
+@pytest.fixture
+def orders(clock):
+    """Orders with something ahead: three greetings, and a call that is due."""
+    made = [Order.objects.create() for _ in range(3)]
+    for order in made:
+        emit("order.placed", order)
+        clock.set(clock.now + timedelta(hours=1))
+    schedule("care.call", made[0], at=clock.now - timedelta(minutes=30), payload={"about": "a broken lid"})
+    return made
