@@ -100,14 +100,6 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         due = self.filter(scheduled_at__lte=since)
         return [due.filter(state__in=_WAITING), due.filter(state=State.AVAILABLE), due.filter(state=State.PENDING)]
 
-    def task_keys(self) -> list[str]:
-        """The different task keys among these, sorted. One statement a key, each from an index, however many rows."""
-        keys: list[str] = []
-        ordered = self.order_by("task_key").values_list("task_key", flat=True)
-        while (key := ordered.filter(task_key__gt=keys[-1] if keys else "").first()) is not None:
-            keys.append(key)
-        return keys
-
     def in_order(self) -> ScheduledTaskQuerySet:
         """In order of their time."""
         return self.order_by("scheduled_at", "pk")

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from timeline.conf import get_settings
 from timeline.lifecycle import State
 from timeline.models import Identity, ScheduledTask
+from timeline.models.kinds import task_keys_there
 from timeline.models.triggers import missing_triggers
 from timeline.registry import registry
 
@@ -92,7 +93,7 @@ def diagnose(*, now: datetime, using: str) -> Health:
         active=tasks.filter(state=State.ACTIVE)[:MOST].count(),
         stuck=tasks.given_up(patience)[:MOST].count(),
         missing_triggers=missing_triggers(using),
-        unknown_task_keys=_unknown_keys(tasks),
+        unknown_task_keys=_unknown_keys(using),
     )
     return replace(health, problems=list(_problems(health, now)))
 
@@ -106,9 +107,10 @@ def _overdue(tasks: ScheduledTaskQuerySet, now: datetime) -> tuple[int, datetime
     return min(count, MOST), min(oldest, default=None)
 
 
-def _unknown_keys(tasks: ScheduledTaskQuerySet) -> list[str]:
-    unknown = set(tasks.task_keys()) - set(registry.task_keys())
-    return [key for key in sorted(unknown) if tasks.open().with_handler([key]).exists()]
+def _unknown_keys(using: str) -> list[str]:
+    unknown = set(task_keys_there(using)) - set(registry.task_keys())
+    tasks = ScheduledTask.objects.using(using).open()
+    return [key for key in sorted(unknown) if tasks.with_handler([key]).exists()]
 
 
 def _problems(health: Health, now: datetime) -> Iterator[str]:
