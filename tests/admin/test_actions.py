@@ -157,12 +157,13 @@ class TestActing:
         assert response.url == detail(again)
         assert "1 task was redriven." in text_of(operator.get(response.url))
 
-    def test_changes_those_that_can_and_leaves_the_others(self, operator, about, order):
+    def test_of_those_that_can_is_what_the_page_then_asks_for(self, operator, about, order):
         able, unable = about(order), about(order, state=State.DISCARDED)
 
-        act(operator, "cancel", able, unable)
+        text = text_of(ask(operator, "cancel", able, unable))
 
-        assert (state_of(able), state_of(unable)) == ("cancelled", "discarded")
+        assert f'name="task" value="{able.pk}"' in text
+        assert f'name="task" value="{unable.pk}"' not in text
 
 
 class TestMeanwhile:
@@ -185,6 +186,24 @@ class TestMeanwhile:
         assert state_of(ours) == "scheduled"
         assert "1 task will change" in text
         assert 'value="they asked"' in text
+
+    def test_changes_nothing_and_names_what_changed_while_somebody_wrote_the_reason(self, operator, about, order):
+        ours, theirs = about(order), about(order)
+        cancel(theirs, reason="I was faster", actor="ben")
+
+        text = text_of(act(operator, "cancel", ours, theirs))
+
+        assert f"({theirs.pk}) cannot be any more. The task is cancelled." in text
+        assert state_of(ours) == "scheduled"
+        assert 'value="they asked"' in text
+        assert "Cancel 1 task" in text
+
+    def test_changes_nothing_if_one_is_not_there_any_more(self, operator, about, order):
+        ours, gone = about(order), about(order)
+        ScheduledTask.objects.filter(pk=gone.pk).delete()
+
+        assert "one of the tasks is not there any more." in text_of(act(operator, "cancel", ours, gone))
+        assert state_of(ours) == "scheduled"
 
     def test_says_so_if_a_later_revision_is_open(self, operator, about, order):
         first = about(order, state=State.CANCELLED)

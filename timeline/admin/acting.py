@@ -71,7 +71,6 @@ WORDINGS: Final[Mapping[Action, Wording]] = {
     ),
 }
 
-# Called by name, so that a host's test that replaces a shortcut sees it.
 _CALLS: Final[Mapping[Action, Callable[..., list[ScheduledTask]]]] = {
     Action.CANCEL: shortcuts.cancel,
     Action.MOVE: shortcuts.move,
@@ -156,6 +155,14 @@ def _obstacle(action: Action, task: ScheduledTask, policy: TimelinePolicy, user:
     if action == Action.REDRIVE and task.run is not None and not (task.run.is_open or task.run.is_finished):
         return _("Its run ended: %(reason)s. Start a new run instead.") % {"reason": task.run.end_reason}
     return "" if action in policy.actions(user, task) else _("You may not do this with it.")
+
+
+def changed_meanwhile(counted: Count) -> str:
+    """What to say if tasks that could change when they were counted first cannot any more; empty if all can."""
+    for why, tasks in counted.unable.items():
+        said = {"task": tasks[0], "id": tasks[0].pk, "why": why}
+        return _("Nothing was changed, because %(task)s (%(id)s) cannot be any more. %(why)s") % said
+    return _("Nothing was changed: one of the tasks is not there any more.") if counted.gone else ""
 
 
 class Done(NamedTuple):

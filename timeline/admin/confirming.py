@@ -12,7 +12,7 @@ from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from timeline.admin.acting import MOST, WORDINGS, Count, ReasonForm, count, form_for, perform
+from timeline.admin.acting import MOST, WORDINGS, Count, ReasonForm, changed_meanwhile, count, form_for, perform
 from timeline.admin.listing import row_of
 from timeline.admin.naming import names_of
 from timeline.admin.pages import Pages
@@ -38,13 +38,14 @@ class Confirming(Pages):
         counted = self._count(request, action, ids)
         now, confirmed = story_now(self.alias), "confirmed" in request.POST
         form = form_for(action)(request.POST if confirmed else None, now=now, zone=timezone.get_default_timezone())
-        problem = ""
-        if confirmed and counted.able and form.is_valid():
+        # What is confirmed was possible when it was counted first: all of it is done, or nothing.
+        problem = changed_meanwhile(counted) if confirmed else ""
+        if confirmed and not problem and form.is_valid():
             done = perform(action, counted.able, form.cleaned_data, actor=request.user.get_username(), using=self.alias)
             if done.tasks:
                 return self._leave(request, action, done.tasks)
             problem = done.problem
-            counted = self._count(request, action, ids)  # Somebody was faster.
+            counted = self._count(request, action, ids)
         return self._ask(request, action, counted, form, problem)
 
     def _count(self, request: HttpRequest, action: Action, ids: list[UUID]) -> Count:
