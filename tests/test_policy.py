@@ -152,6 +152,27 @@ class TestVisible:
                 seen(ada)
 
 
+class TestConcerning:
+    def test_is_what_is_about_a_user_and_what_is_theirs(self, person, about, seat):
+        ada, ben = person("ada"), person("ben")
+        wanted = {about("account.greet", ada), about("seating.free", seat(ada))}
+        about("accounting.bill", seat(ada))
+        about("account.greet", ben)
+        about("account.greet", None)
+
+        assert set(TimelinePolicy().concerning(ScheduledTask.objects.all(), ada)) == wanted
+
+    def test_finds_out_once_what_is_whose(self, person, about, seat, django_assert_num_queries):
+        ada, policy = person("ada"), TimelinePolicy()
+        mine = seat(ada)
+        about("seating.free", mine)
+
+        with django_assert_num_queries(2):  # Of the seats, then of the rows.
+            assert policy.visible(ScheduledTask.objects.all(), ada).count() == 1
+        with django_assert_num_queries(0):
+            assert policy.sees_timeline(ada, "seating", ref_of(mine), using="default")
+
+
 class TestSeesTimeline:
     def test_agrees_with_what_is_visible(self, person, about, seat):
         ada, ben = person("ada"), person("ben")

@@ -141,7 +141,8 @@ class RunEnded(TimelineError):
     def __init__(self, task: object, end_reason: str) -> None:
         self.task = task
         self.end_reason = end_reason
-        super().__init__(f"run: the run of task {task} ended ({end_reason}). Start a new run instead.")
+        self.remedy = "Start a new run instead."
+        super().__init__(f"run: the run of task {task} ended ({end_reason}). {self.remedy}")
 
 
 class AlreadyOpen(TimelineError):
@@ -149,7 +150,8 @@ class AlreadyOpen(TimelineError):
 
     def __init__(self, task: object) -> None:
         self.task = task
-        super().__init__(f"task: {task} is open already. Move, run or cancel it instead of making another.")
+        self.remedy = "Move, run or cancel it instead of making another."
+        super().__init__(f"task: {task} is open already. {self.remedy}")
 
 
 class LeaseLost(TimelineError):

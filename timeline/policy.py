@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from django.contrib.auth import get_user_model
 from django.db.models import Model, Q
@@ -40,13 +41,37 @@ POSSIBLE: Final = {
 }
 
 
+class Belonging(NamedTuple):
+    """
+    Entities whose rows are somebody's.
+
+    Args:
+        timeline: Only what this timeline has about them; empty: whatever is about them.
+        label: Label of their model.
+        ids: Their keys as text.
+    """
+
+    timeline: str
+    label: str
+    ids: list[str]
+
+    @property
+    def named(self) -> Q:
+        """Condition on rows that name one of the entities, of whatever timeline."""
+        return Q(entity_label=self.label, entity_id__in=self.ids)
+
+
 class TimelinePolicy:
     """
     The policy unless the host names another in ``TIMELINE["POLICY"]``, usually a subclass of this one.
 
     Staff see and do what Django's permissions say. Everybody else sees the tasks of entities that are themselves, or that a
-    timeline declares as theirs (``owner``), and changes nothing.
+    timeline declares as theirs (``owner``), and changes nothing. Made anew for each request: what it has found out about
+    ownership, it keeps.
     """
+
+    def __init__(self) -> None:
+        self._belongings: dict[tuple[object, str], list[Belonging]] = {}
 
     def visible(self, tasks: ScheduledTaskQuerySet, user: User) -> ScheduledTaskQuerySet:
         """
@@ -60,14 +85,22 @@ class TimelinePolicy:
             return tasks
         if not getattr(user, "is_active", False) or user.pk is None:
             return tasks.none()
-        theirs = Q()
-        for ref in _names_of(user):
-            theirs |= Q(entity_label=ref.label, entity_id=ref.id)
-        for definition in registry:
-            if definition.cls.owner and (keys := _owned(definition.label, definition.cls.owner, user, tasks.db)):
-                of_timeline = Q(task_key__startswith=f"{definition.name}.")
-                theirs |= of_timeline & Q(entity_label=definition.label, entity_id__in=keys)
+        return self.concerning(tasks, user)
+
+    def concerning(self, tasks: ScheduledTaskQuerySet, user: User) -> ScheduledTaskQuerySet:
+        """Narrow tasks down to those about a user, or about what a timeline declares as theirs. Says not who may see them."""
+        theirs = Q(pk__in=[])
+        for belonging in self.belongings(user, using=tasks.db):
+            of_timeline = Q(task_key__startswith=f"{belonging.timeline}.") if belonging.timeline else Q()
+            theirs |= of_timeline & belonging.named
         return tasks.filter(theirs)
+
+    def belongings(self, user: User, *, using: str) -> list[Belonging]:
+        """What is a user's: they themselves, and what a timeline declares as theirs. One query for each such timeline."""
+        key = (user.pk, using)
+        if key not in self._belongings:
+            self._belongings[key] = list(_belongings(user, using))
+        return self._belongings[key]
 
     def sees_timeline(self, user: User, timeline: str, ref: EntityRef, *, using: str) -> bool:
         """Whether the user may see what this timeline has, and would have, for the entity."""
@@ -75,10 +108,11 @@ class TimelinePolicy:
             return True
         if not getattr(user, "is_active", False) or user.pk is None:
             return False
-        if ref in _names_of(user):
-            return True
-        owner = registry.timeline(timeline).cls.owner
-        return bool(owner) and ref.id in _owned(ref.label, owner, user, using, ref.id)
+        theirs = self.belongings(user, using=using)
+        return any(
+            belonging.timeline in ("", timeline) and ref.label == belonging.label and ref.id in belonging.ids
+            for belonging in theirs
+        )
 
     def allows(self, user: User, action: Action) -> bool:
         """Whether the user may do this at all, with tasks that they see."""
@@ -115,12 +149,18 @@ def _names_of(user: User) -> list[EntityRef]:
     return [ref_as(user, model) for model in family_of(get_user_model())] if isinstance(user, Model) else []
 
 
-def _owned(label: str, owner: str, user: User, using: str, *only: str) -> list[str]:
+def _belongings(user: User, using: str) -> Iterator[Belonging]:
+    for ref in _names_of(user):
+        yield Belonging("", ref.label, [ref.id])
+    for definition in registry:
+        if definition.cls.owner and (keys := _owned(definition.label, definition.cls.owner, user, using)):
+            yield Belonging(definition.name, definition.label, keys)
+
+
+def _owned(label: str, owner: str, user: User, using: str) -> list[str]:
     """Ids of the entities that a chain of foreign keys leads from to this user."""
     model = model_of(label)
     if model is None:
         return []
     entities = model._base_manager.using(using).filter(**{owner.replace(".", "__"): user.pk})
-    if only:
-        entities = entities.filter(pk__in=only)
     return [str(key) for key in entities.values_list("pk", flat=True)]

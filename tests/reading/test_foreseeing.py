@@ -11,7 +11,7 @@ from timeline.exceptions import DateOutOfRange, NaiveDatetime, UnknownTimeline, 
 from timeline.lifecycle import Reason
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.operations.cancelling import cancel
-from timeline.reading.foreseeing import foreseen, preview
+from timeline.reading.foreseeing import foreseen, foreseen_of, preview
 from timeline.shortcuts import start
 from timeline.testing import only_timelines
 
@@ -123,6 +123,27 @@ class TestForeseen:
         Order.objects.update(ships_at=datetime(9001, 1, 1, tzinfo=UTC))
 
         assert keys(Order.objects.get(), now) == []
+
+
+class TestForeseenOf:
+    def test_tells_whose_each_is_and_takes_as_many_queries_for_many_runs(self, now, django_assert_num_queries):
+        orders = [Order.objects.create(ships_at=now + timedelta(days=days)) for days in (3, 2, 1)]
+        runs = [start(Delivery, order).run for order in orders]
+
+        for some in (runs[:1], runs):
+            with django_assert_num_queries(2):
+                found = foreseen_of(some, now=now, using="default")
+            assert len(found) == 2 * len(some)
+
+        assert [run.pk for run, outlook in found if outlook.task_key == "delivery.ask"] == [
+            run.pk for run in reversed(runs)
+        ]
+
+    def test_passes_over_runs_of_timelines_that_are_not_known_any_more(self, order, now):
+        run = start(Delivery, order).run
+
+        with only_timelines(Sweep):
+            assert foreseen_of([run], now=now, using="default") == []
 
 
 class TestPreview:
