@@ -104,6 +104,14 @@ CELERY_TIMEZONE = TIME_ZONE
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1  # A busy worker holds no messages that an idle one could have.
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 
+# The REST API under /api/v1/: for people who are logged in.
+INSTALLED_APPS += ["django.contrib.sessions", "rest_framework", "drf_spectacular", "drf_spectacular_sidecar"]
+MIDDLEWARE += [
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+]
+REST_FRAMEWORK = {"DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"]}
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

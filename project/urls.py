@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path
 
 from project.accounts import views
 from timeline.views import health
@@ -16,5 +16,6 @@ urlpatterns = [
     path("my/<str:token>/extend/", views.extend_trial, name="extend-trial"),
     path("my/<str:token>/close/", views.close_trial, name="close-trial"),
     path("script/<str:token>/", views.script_call, name="script-call"),
+    path("api/v1/", include("timeline.api.urls")),
     path("health/", health, name="health"),
 ]

@@ -1,0 +1,55 @@
+"""``schema/``, ``docs/``, and whatever is not there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from django.conf import settings
+from django.contrib.staticfiles import finders
+from django.core.management import call_command
+
+from tests.api.conftest import ROOT
+from tests.api.test_tasks import problem
+
+COMMITTED = Path(settings.BASE_DIR) / "docs" / "openapi.yaml"
+COMMAND = ["spectacular", "--validate", "--fail-on-warn", "--custom-settings", "timeline.api.schema.SETTINGS"]
+
+
+class TestSchema:
+    def test_is_the_one_in_the_docs(self, tmp_path):
+        call_command(*COMMAND, "--file", str(tmp_path / "schema.yaml"))
+
+        assert (tmp_path / "schema.yaml").read_text() == COMMITTED.read_text()
+
+    def test_is_answered_as_it_is_written(self, asked_by, ada):
+        assert asked_by(ada).get("schema/").json() == yaml.safe_load(COMMITTED.read_text())
+
+    def test_is_of_the_api_alone(self, asked_by, ada):
+        assert all(path.startswith(f"{ROOT}/") for path in asked_by(ada).get("schema/").json()["paths"])
+
+    def test_needs_somebody_logged_in(self, asked_by):
+        problem(asked_by().get("schema/"), 403)
+        assert asked_by().get("docs/").status_code == 403
+
+
+class TestDocs:
+    def test_load_nothing_from_elsewhere(self, asked_by, ada):
+        page = asked_by(ada).get("docs/").content.decode()
+
+        loaded = re.findall(r'(?:src|href)="([^"]+)"', page)
+        assert loaded
+        assert "://" not in page.replace("http://www.w3.org", "")
+        for address in loaded:
+            assert finders.find(address.removeprefix(f"/{settings.STATIC_URL.strip('/')}/"))
+        assert f"{ROOT}/schema/" in page
+
+
+class TestNothingHere:
+    @pytest.mark.parametrize("path", ["nothing/", "tasks/1/", "users/1/", "entities/a/tasks/", "tasks/%0A/"])
+    def test_is_a_problem_like_others(self, asked_by, ada, path):
+        problem(asked_by(ada).get(path), 404)
+        problem(asked_by(ada).post(path), 404)
+        problem(asked_by().get(path), 403)

@@ -1,0 +1,112 @@
+"""What all views of the API have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from django.db import router
+from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.permissions import SAFE_METHODS, AllowAny, IsAuthenticated
+from rest_framework.renderers import JSONRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.settings import api_settings
+from rest_framework.views import APIView
+
+from timeline.api.parsing import AlwaysJSON, StrictJSONParser
+from timeline.api.problems import answer_problem
+from timeline.api.schema import TimelineSchema
+from timeline.api.throttling import TimelineThrottle
+from timeline.clocks import story_now
+from timeline.models import ScheduledTask
+from timeline.policy import TimelinePolicy, get_policy
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+
+# What the host asks of everybody counts here too.
+LOGGED_IN: Final[list[Any]] = [
+    *(asked for asked in api_settings.DEFAULT_PERMISSION_CLASSES if asked is not AllowAny),  # type: ignore[comparison-overlap]
+    IsAuthenticated,
+]
+
+
+class TimelineAPI(APIView):
+    """
+    Base of the views. Who asks is found out, and throttled, as the host's REST framework settings say; nobody gets in
+    without having logged in.
+
+    A subclass of a view may name another database in ``get_using()``.
+    """
+
+    parser_classes = [StrictJSONParser]
+    renderer_classes = [JSONRenderer]
+    content_negotiation_class = AlwaysJSON
+    permission_classes = LOGGED_IN
+    throttle_classes = [*api_settings.DEFAULT_THROTTLE_CLASSES, TimelineThrottle]  # type: ignore[list-item]
+    versioning_class = None
+    metadata_class = None
+    schema = TimelineSchema()
+    parameters: ClassVar[tuple[str, ...]] = ()
+    """Names of the query parameters that a GET takes."""
+
+    @cached_property
+    def policy(self) -> TimelinePolicy:
+        """Who may see and do what: one for the request."""
+        return get_policy()
+
+    @cached_property
+    def now(self) -> datetime:
+        """Story time, read once."""
+        return story_now(self.get_using())
+
+    @property
+    def timeline_scope(self) -> str:
+        """Whose rate counts: that of reading, or that of writing."""
+        return "timeline.read" if self.request.method in SAFE_METHODS else "timeline.write"
+
+    @property
+    def actor(self) -> str:
+        """Who decides, as the log names them."""
+        return str(self.request.user.get_username())[:150]
+
+    def get_using(self) -> str:
+        """Say which database is read."""
+        return router.db_for_read(ScheduledTask)
+
+    def get_queryset(self) -> ScheduledTaskQuerySet:
+        """What this user may see, of all tasks: where every query starts."""
+        return self.policy.visible(ScheduledTask.objects.using(self.get_using()), self.request.user)
+
+    def get_exception_handler(self) -> Callable[[Exception, dict[str, Any]], Response | None]:
+        """Answer errors in the API's own way, whatever the host's other views do."""
+        return answer_problem
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Refuse query parameters that mean nothing here, or say nothing."""
+        super().initial(request, *args, **kwargs)
+        known = self.known_parameters() if request.method in SAFE_METHODS else ()
+        for name, value in request.query_params.items():
+            if name not in known:
+                raise ValidationError({name: f"Unknown query parameter. Known: {', '.join(sorted(known)) or 'none'}."})
+            if not value:
+                raise ValidationError({name: "Give a value, or leave it out."})
+
+    def known_parameters(self) -> Iterable[str]:
+        """Names of the query parameters that this request may have."""
+        return self.parameters
+
+
+class NothingHere(TimelineAPI):
+    """Any other address below the API's: a problem like the others."""
+
+    schema = None  # type: ignore[assignment]
+
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Whoever may ask gets the same answer to whatever they ask."""
+        super(TimelineAPI, self).initial(request, *args, **kwargs)
+        raise NotFound

@@ -1,0 +1,41 @@
+"""The API's own documents: the schema, and pages to read it and to try it out, from this server alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.settings import patched_settings
+from drf_spectacular.views import SpectacularSwaggerView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from timeline.api.base import LOGGED_IN, TimelineAPI
+from timeline.api.schema import SETTINGS
+
+
+class SchemaView(TimelineAPI):
+    """The OpenAPI document."""
+
+    schema = None  # type: ignore[assignment]
+
+    def get(self, request: Request) -> Response:
+        """Describe the API as it is mounted here."""
+        with patched_settings(SETTINGS):
+            generator: Any = SchemaGenerator()  # type: ignore[no-untyped-call]
+            return Response(generator.get_schema(request=request, public=True))
+
+
+class DocsView(SpectacularSwaggerView):
+    """The pages."""
+
+    permission_classes = LOGGED_IN
+    url_name = "timeline_api:schema"
+    title = "timeline"
+    schema = None
+
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        """Show them with the files that come with the package ``drf-spectacular-sidecar``."""
+        with patched_settings(SETTINGS):
+            response: Response = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
+        return response

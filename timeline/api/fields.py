@@ -1,0 +1,78 @@
+"""Values as they come and go: instants with their zone, text that is text, bodies with no field too many."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from timeline.timing import EARLIEST, LATEST
+
+
+def read_instant(text: str) -> datetime | None:
+    """Read an ISO 8601 moment with its offset from UTC; None if it is no such thing."""
+    try:
+        moment = parse_datetime(text.upper()) if "T" in text.upper() else None
+    except ValueError:
+        return None
+    return moment if moment is not None and moment.utcoffset() is not None else None
+
+
+def nearest(moment: datetime) -> datetime:
+    """The nearest moment that a row may have: what lies beyond is all the same to a comparison."""
+    if not 1 < moment.year < 9999:  # Where an offset could lead out of what Python's dates hold.
+        return EARLIEST if moment.year == 1 else LATEST
+    return min(max(moment.astimezone(UTC), EARLIEST), LATEST)
+
+
+class InstantField(serializers.DateTimeField):
+    """An aware moment; shown in UTC."""
+
+    default_error_messages = {"instant": "Give a moment with its offset, as in 2026-03-01T09:00:00Z."}
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"default_timezone": UTC, **options})
+
+    def to_internal_value(self, value: Any) -> datetime:
+        """Take ISO 8601 text with an offset."""
+        moment = read_instant(value) if isinstance(value, str) else None
+        if moment is None:
+            self.fail("instant")
+        return moment
+
+
+class TextField(serializers.CharField):
+    """Text: a number is none. Blanks around it go."""
+
+    def to_internal_value(self, data: Any) -> str:
+        """Take text only."""
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+@extend_schema_field({"type": "object", "additionalProperties": {}})
+class ObjectField(serializers.JSONField):
+    """A JSON object."""
+
+    default_error_messages = {"object": "Give an object."}
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        """Take an object as it is."""
+        if not isinstance(data, dict):
+            self.fail("object")
+        return data
+
+
+class StrictSerializer(serializers.Serializer[Any]):
+    """A body that has no other fields than these."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Refuse what it does not know, by name."""
+        if isinstance(data, dict) and (unknown := sorted(data.keys() - self.fields.keys())):
+            known = ", ".join(self.fields)
+            raise serializers.ValidationError({name: [f"Unknown field. Known: {known}."] for name in unknown})
+        return super().to_internal_value(data)

@@ -1,0 +1,152 @@
+"""Pages: at most a hundred rows, and a link to the next, which begins after the last row shown."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
+
+from django.db.models import Q
+from rest_framework.exceptions import ValidationError
+from rest_framework.pagination import BasePagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from timeline.api.fields import nearest, read_instant
+from timeline.models import ScheduledTask
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from rest_framework.views import APIView
+
+    from timeline.models.task import ScheduledTaskQuerySet
+
+LONGEST: Final = 100
+USUAL: Final = 50
+ORDERINGS: Final = ("scheduled_at", "-scheduled_at")
+
+DESCRIBED: Final[dict[str, dict[str, Any]]] = {
+    "cursor": {"type": "string", "minLength": 1, "description": "From the link to a next page."},
+    "limit": {"type": "integer", "minimum": 1, "maximum": LONGEST, "default": USUAL},
+    "ordering": {"type": "string", "enum": list(ORDERINGS), "default": ORDERINGS[0]},
+}
+
+
+class Place(NamedTuple):
+    """Where a page ended: due time and key of its last row."""
+
+    at: datetime
+    pk: UUID
+
+    def __str__(self) -> str:
+        return urlsafe_b64encode(f"{self.at.isoformat()} {self.pk.hex}".encode()).decode().rstrip("=")
+
+
+class Page(NamedTuple):
+    """
+    Rows, and where to go on.
+
+    Args:
+        tasks: In order.
+        next: Address of the next page; None: these are the last.
+    """
+
+    tasks: list[ScheduledTask]
+    next: str | None
+
+
+def page_of(tasks: ScheduledTaskQuerySet, request: Request, ordering: str, **parameters: str) -> Page:
+    """
+    Read the page that a request asks for: one query, of one row more than shown.
+
+    Args:
+        tasks: All there are.
+        request: May have ``cursor`` and ``limit``.
+        ordering: One of ``ORDERINGS``; ties are broken by key.
+        parameters: What the link to the next page has beside those of the request.
+
+    Raises:
+        ValidationError: for a cursor or a limit that is none.
+    """
+    limit = _limit(request)
+    found = list(_after(tasks, _place(request), ordering)[: limit + 1])
+    if len(found) <= limit:
+        return Page(found, None)
+    last = found[limit - 1]
+    query = request.query_params.copy()
+    for name, value in {**parameters, "cursor": str(Place(last.scheduled_at, last.pk))}.items():
+        query[name] = value
+    return Page(found[:limit], request.build_absolute_uri(f"?{query.urlencode()}"))
+
+
+def ordering_of(request: Request) -> str:
+    """
+    Which order is asked for.
+
+    Raises:
+        ValidationError: if it is none that is allowed.
+    """
+    ordering: str = request.query_params.get("ordering", ORDERINGS[0])
+    if ordering not in ORDERINGS:
+        raise ValidationError({"ordering": f"Give one of {', '.join(ORDERINGS)}."})
+    return ordering
+
+
+class TaskPagination(BasePagination):
+    """Pages of tasks by due time, in the order asked for."""
+
+    parameters = ("cursor", "limit", "ordering")
+    page: Page
+
+    def paginate_queryset(  # type: ignore[override]
+        self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
+    ) -> list[ScheduledTask]:
+        """Read one page."""
+        self.page = page_of(queryset, request, ordering_of(request))  # type: ignore[arg-type]
+        return self.page.tasks
+
+    def get_paginated_response(self, data: Any) -> Response:
+        """Answer with the rows and the link."""
+        return Response({"next": self.page.next, "results": data})
+
+    def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:
+        """Describe that."""
+        link = {"type": ["string", "null"], "format": "uri", "description": "The next page; null: this is the last."}
+        properties = {"next": link, "results": schema}
+        return {"type": "object", "required": ["next", "results"], "properties": properties}
+
+    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:
+        """Describe the query."""
+        return [{"name": name, "in": "query", "required": False, "schema": DESCRIBED[name]} for name in self.parameters]
+
+
+def _after(tasks: ScheduledTaskQuerySet, place: Place | None, ordering: str) -> ScheduledTaskQuerySet:
+    if ordering == ORDERINGS[0]:
+        if place is not None:  # The second bound says nothing new: it is what an index can start from.
+            tasks = tasks.filter(Q(scheduled_at__gt=place.at) | Q(pk__gt=place.pk), scheduled_at__gte=place.at)
+        return tasks.in_order()
+    if place is not None:
+        tasks = tasks.filter(Q(scheduled_at__lt=place.at) | Q(pk__lt=place.pk), scheduled_at__lte=place.at)
+    return tasks.in_order().reverse()
+
+
+def _limit(request: Request) -> int:
+    text: str = request.query_params.get("limit", str(USUAL))
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(LONGEST)) and 1 <= int(text) <= LONGEST):
+        raise ValidationError({"limit": f"Give a number from 1 to {LONGEST}."})
+    return int(text)
+
+
+def _place(request: Request) -> Place | None:
+    cursor = request.query_params.get("cursor")
+    if cursor is None:
+        return None
+    try:
+        at, key = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode().split()
+        moment, pk = read_instant(at), UUID(hex=key)
+    except ValueError:
+        moment = None
+    if moment is None:
+        raise ValidationError({"cursor": "Take it from a link to a next page."})
+    return Place(nearest(moment), pk)

@@ -1,0 +1,112 @@
+"""The OpenAPI document: what it says beside what the views and serializers say themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from drf_spectacular.extensions import OpenApiSerializerExtension
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework import serializers
+
+from timeline.api.fields import StrictSerializer
+from timeline.api.problems import MEDIA_TYPE
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+_MEANINGS: Final = {
+    400: "Something is wrong with what was sent; `field` names it.",
+    401: "Nobody is logged in.",
+    403: "Nobody is logged in, or you may not do this.",
+    404: "There is nothing here, or nothing that you may see.",
+    409: "Not possible as things are; `remedy` says what is.",
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+    429: "Too often; see the header `Retry-After`.",
+}
+
+SETTINGS: Final[dict[str, Any]] = {
+    "TITLE": "timeline",
+    "DESCRIPTION": "The future of entities, kept as rows: see it, move it, call it off.",
+    "VERSION": "1.0.0",
+    "OAS_VERSION": "3.1.0",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "State": "timeline.lifecycle.State",
+        "Action": [("cancel", "cancel"), ("move", "move"), ("run_now", "run_now"), ("redrive", "redrive")],
+    },
+    "PREPROCESSING_HOOKS": ["timeline.api.schema.only_ours"],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}
+"""For ``manage.py spectacular --custom-settings``; or for ``SPECTACULAR_SETTINGS``, where a host has no other API."""
+
+
+class ErrorSerializer(serializers.Serializer[Any]):
+    """One of several mistakes."""
+
+    field = serializers.CharField()
+    detail = serializers.CharField()
+
+
+class ProblemSerializer(serializers.Serializer[Any]):
+    """What went wrong, as RFC 9457 has it."""
+
+    type = serializers.CharField(help_text="`about:blank`, or `urn:timeline:` and the name of what happened.")
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    detail = serializers.CharField()
+    field = serializers.CharField(required=False, help_text="Which part of what was sent is meant.")
+    remedy = serializers.CharField(required=False, help_text="What can be done about it.")
+    errors = ErrorSerializer(  # type: ignore[assignment]
+        many=True, required=False, help_text="All mistakes, where there may be several."
+    )
+
+
+class TimelineSchema(AutoSchema):
+    """Takes part in the document whatever schema class the host's other views use."""
+
+
+class ClosedBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """Says of bodies that they have no other fields."""
+
+    target_class = StrictSerializer
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        """Add it to what is found out otherwise."""
+        found = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)  # type: ignore[no-untyped-call]
+        return {**found, "additionalProperties": False}
+
+
+def described(**options: Any) -> Callable[[Method], Method]:
+    """Describe a method as ``extend_schema`` does, whatever schema class the host's settings name."""
+
+    def decorate(method: Method) -> Method:
+        method.schema = TimelineSchema  # type: ignore[attr-defined]
+        extend_schema(**options)(method)
+        del method.schema  # type: ignore[attr-defined]
+        return method
+
+    return decorate
+
+
+def answers(*statuses: int, **good: Any) -> dict[Any, Any]:
+    """
+    Say what an operation answers.
+
+    Args:
+        statuses: Of problems, beside those that any request may meet.
+        good: ``ok`` and ``created``: serializers of the answers 200 and 201.
+    """
+    codes = {"ok": 200, "created": 201}
+    found: dict[Any, Any] = {codes[name]: serializer for name, serializer in good.items()}
+    for status in sorted({400, 401, 403, 429, *statuses}):
+        found[status, MEDIA_TYPE] = OpenApiResponse(ProblemSerializer, description=_MEANINGS[status])
+    return found
+
+
+def only_ours(endpoints: list[tuple[str, str, str, Any]], **_extra: Any) -> list[tuple[str, str, str, Any]]:
+    """Leave out what else the host's site has."""
+    return [endpoint for endpoint in endpoints if isinstance(getattr(endpoint[3].cls, "schema", None), TimelineSchema)]

@@ -1,0 +1,233 @@
+"""Rows as they are answered, field by field. Subclass one to show more, and name it in a subclass of its view."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.db.models import DateTimeField
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from timeline.api.fields import InstantField
+from timeline.models import Event, LogEntry, ScheduledTask
+from timeline.policy import Action
+from timeline.reading.explaining import explain
+from timeline.reading.masking import masked, masked_entry
+
+_CODE: Final = "One of a closed set; empty where nothing needs one."
+
+
+class EntitySerializer(serializers.Serializer[Any]):
+    """What a row is about."""
+
+    label = serializers.CharField(read_only=True)  # type: ignore[assignment]
+    id = serializers.CharField(read_only=True)
+
+
+class RowSerializer(serializers.ModelSerializer[Any]):
+    """Base: moments in UTC; knows whether this user reads payloads."""
+
+    serializer_field_mapping = {**serializers.ModelSerializer.serializer_field_mapping, DateTimeField: InstantField}
+
+    @property
+    def hides(self) -> bool:
+        """Whether payloads, results and errors are kept from this user."""
+        view = self.context["view"]
+        return not view.policy.sees_payload(view.request.user)
+
+
+class TaskSerializer(RowSerializer):
+    """One task, as in lists."""
+
+    task = serializers.CharField(source="task_key", read_only=True, help_text="Its key: timeline and method.")
+    timeline = serializers.CharField(read_only=True)
+    entity = serializers.SerializerMethodField(help_text="What it is about; null: the system.")
+    run = serializers.UUIDField(source="run_id", read_only=True, allow_null=True)
+    previous = serializers.UUIDField(source="previous_id", read_only=True, allow_null=True)
+    reason_code = serializers.CharField(read_only=True, help_text=_CODE)
+    reason = serializers.SerializerMethodField(
+        help_text="Why it is where it is; of errors only to those who read them."
+    )
+    actions = serializers.SerializerMethodField(help_text="What you may do with it as it is now.")
+
+    class Meta:
+        model = ScheduledTask
+        fields = [
+            "id",
+            "task",
+            "timeline",
+            "entity",
+            "run",
+            "occurrence",
+            "revision",
+            "previous",
+            "state",
+            "priority",
+            "queue",
+            "nominal_at",
+            "scheduled_at",
+            "expires_at",
+            "attempt",
+            "failures",
+            "lost",
+            "max_attempts",
+            "reason_code",
+            "reason",
+            "actor",
+            "created_at",
+            "started_at",
+            "finished_at",
+            "actions",
+        ]
+        read_only_fields = fields
+
+    @extend_schema_field(EntitySerializer(allow_null=True))
+    def get_entity(self, task: ScheduledTask) -> dict[str, str] | None:
+        """Label and id."""
+        return task.entity_ref._asdict() if task.entity_label else None
+
+    def get_reason(self, task: ScheduledTask) -> str:
+        """The text beside the code."""
+        return (masked(task) if self.hides else task).reason
+
+    @extend_schema_field(serializers.ListField(child=serializers.ChoiceField([action.value for action in Action])))
+    def get_actions(self, task: ScheduledTask) -> list[Action]:
+        """What the policy and the state allow."""
+        view = self.context["view"]
+        actions: list[Action] = view.policy.actions(view.request.user, task)
+        return actions
+
+
+class LogSerializer(RowSerializer):
+    """One fact in the life of a task."""
+
+    reason_code = serializers.CharField(read_only=True, help_text=_CODE)
+    reason = serializers.SerializerMethodField()
+    detail = serializers.SerializerMethodField(help_text="What else it became; null where it is masked.")
+
+    class Meta:
+        model = LogEntry
+        fields = ["seq", "at", "from_state", "to_state", "attempt", "actor", "reason_code", "reason", "detail"]
+        read_only_fields = fields
+
+    def get_reason(self, entry: LogEntry) -> str:
+        """The text beside the code."""
+        return (masked_entry(entry) if self.hides else entry).reason
+
+    @extend_schema_field({"type": ["object", "null"], "additionalProperties": {}})
+    def get_detail(self, entry: LogEntry) -> dict[str, Any] | None:
+        """All of it, or nothing."""
+        return None if self.hides else entry.detail
+
+
+class TaskDetailSerializer(TaskSerializer):
+    """One task with all there is about it."""
+
+    masked = serializers.SerializerMethodField(
+        help_text="Whether payload, result, error and the details of the log are null because you may not read them."
+    )
+    payload = serializers.SerializerMethodField()
+    result = serializers.SerializerMethodField()
+    error = serializers.SerializerMethodField()
+    log = serializers.SerializerMethodField()
+    explanation = serializers.SerializerMethodField(help_text="Its story in sentences, one a line.")
+
+    class Meta(TaskSerializer.Meta):
+        fields = [*TaskSerializer.Meta.fields, "masked", "payload", "result", "error", "log", "explanation"]
+        read_only_fields = fields
+
+    def get_masked(self, task: ScheduledTask) -> bool:
+        """Whether something is kept back."""
+        return self.hides
+
+    @extend_schema_field({"type": ["object", "null"], "additionalProperties": {}})
+    def get_payload(self, task: ScheduledTask) -> dict[str, Any] | None:
+        """What it was given."""
+        return None if self.hides else task.payload
+
+    @extend_schema_field({})
+    def get_result(self, task: ScheduledTask) -> Any:
+        """What its handler returned: any JSON."""
+        return None if self.hides else task.result
+
+    def get_error(self, task: ScheduledTask) -> str | None:
+        """What the last failed attempt said."""
+        return None if self.hides else task.error
+
+    @extend_schema_field(LogSerializer(many=True))
+    def get_log(self, task: ScheduledTask) -> Any:
+        """From the first entry to the last."""
+        return LogSerializer(task.log.order_by("seq"), many=True, context=self.context).data
+
+    def get_explanation(self, task: ScheduledTask) -> str:
+        """As ``explain`` tells it."""
+        view = self.context["view"]
+        return explain(task, now=view.now, using=view.get_using(), payload=not self.hides)
+
+
+class ForeseenSerializer(serializers.Serializer[Any]):
+    """A follow-up that gets a row if its predecessor completes."""
+
+    task = serializers.CharField(read_only=True)
+    timeline = serializers.CharField(read_only=True)
+    entity = EntitySerializer(read_only=True, allow_null=True)
+    run = serializers.UUIDField(read_only=True)
+    expected_at = InstantField(read_only=True, allow_null=True)
+    why = serializers.CharField(read_only=True)
+
+
+class TaskPartSerializer(serializers.Serializer[Any]):
+    """A page of tasks."""
+
+    next = serializers.URLField(read_only=True, allow_null=True, help_text="The next page; null: this is the last.")
+    results = TaskSerializer(many=True, read_only=True)
+
+
+class ForeseenPartSerializer(serializers.Serializer[Any]):
+    """All that is foreseen."""
+
+    next = serializers.URLField(read_only=True, allow_null=True, help_text="Always null.")
+    results = ForeseenSerializer(many=True, read_only=True)
+
+
+class PartsSerializer(serializers.Serializer[Any]):
+    """A timeline: its three parts, or the one asked for."""
+
+    upcoming = TaskPartSerializer(required=False, help_text="Not ended, due already or not; the soonest first.")
+    foreseen = ForeseenPartSerializer(required=False, help_text="Without a row yet; the soonest first.")
+    past = TaskPartSerializer(required=False, help_text="Ended; the latest due first.")
+
+
+class EventSerializer(RowSerializer):
+    """An event as it was recorded."""
+
+    entity = serializers.SerializerMethodField(help_text="What it is about; null: the system.")
+
+    class Meta:
+        model = Event
+        fields = ["id", "name", "entity", "key", "actor", "occurred_at", "recorded_at"]
+        read_only_fields = fields
+
+    @extend_schema_field(EntitySerializer(allow_null=True))
+    def get_entity(self, event: Event) -> dict[str, str] | None:
+        """Label and id."""
+        return event.entity_ref._asdict() if event.entity_label else None
+
+
+class EmissionSerializer(serializers.Serializer[Any]):
+    """What an event did."""
+
+    created = serializers.BooleanField(
+        source="recorded", read_only=True, help_text="False: it was there already, and nothing was done."
+    )
+    event = EventSerializer(read_only=True)
+    started = serializers.SerializerMethodField(help_text="Timelines of which it started a run.")
+    ended = serializers.SerializerMethodField(help_text="Timelines of which it ended a run.")
+
+    def get_started(self, emission: Any) -> list[str]:
+        """Names, in order."""
+        return [run.timeline for run in emission.started]
+
+    def get_ended(self, emission: Any) -> list[str]:
+        """Names, in order."""
+        return [run.timeline for run in emission.ended]

@@ -1,0 +1,101 @@
+"""Tasks: listed, looked at, and changed by those who may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from django_filters.rest_framework import DjangoFilterBackend
+from rest_framework.exceptions import PermissionDenied
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.viewsets import GenericViewSet
+
+from timeline import shortcuts
+from timeline.api.base import TimelineAPI
+from timeline.api.fields import StrictSerializer
+from timeline.api.filters import TaskFilters
+from timeline.api.pagination import TaskPagination
+from timeline.api.requests import MoveBody, ReasonBody
+from timeline.api.schema import answers, described
+from timeline.api.serializers import TaskDetailSerializer, TaskSerializer
+from timeline.models import ScheduledTask
+from timeline.policy import POSSIBLE, Action
+
+_CHANGED = answers(404, 409, 413, 415, ok=TaskSerializer)
+
+
+class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
+    """Tasks that the user may see."""
+
+    queryset = ScheduledTask.objects.none()  # Says of which model; what is read, get_queryset() says.
+    serializer_class = TaskSerializer
+    detail_serializer_class: type[TaskDetailSerializer] = TaskDetailSerializer
+    filter_backends = [DjangoFilterBackend]
+    filterset_class: type[TaskFilters] = TaskFilters
+    pagination_class = TaskPagination
+
+    @described(responses=answers(ok=TaskSerializer(many=True)))
+    def list(self, request: Request) -> Response:
+        """List tasks by due time, without what only the detail shows."""
+        tasks = self.filter_queryset(self.get_queryset().defer("payload", "result", "error"))
+        page = self.paginate_queryset(tasks)
+        return self.get_paginated_response(self.get_serializer(page, many=True).data)
+
+    @described(responses=answers(404, ok=TaskDetailSerializer))
+    def retrieve(self, request: Request, pk: UUID) -> Response:
+        """Show one task with its log and its story."""
+        return Response(self.detail_serializer_class(self._seen(pk), context=self.get_serializer_context()).data)
+
+    @described(request=ReasonBody, responses=_CHANGED)
+    def cancel(self, request: Request, pk: UUID) -> Response:
+        """Call it off; also while a worker runs it."""
+        return self._act(pk, Action.CANCEL, ReasonBody, shortcuts.cancel)
+
+    @described(request=MoveBody, responses=_CHANGED)
+    def move(self, request: Request, pk: UUID) -> Response:
+        """Give it another time. Of one that is due already, the next revision is answered, which carries on."""
+        return self._act(pk, Action.MOVE, MoveBody, shortcuts.move)
+
+    @described(request=ReasonBody, responses=_CHANGED)
+    def run_now(self, request: Request, pk: UUID) -> Response:
+        """Make it due at once; its guards are read all the same."""
+        return self._act(pk, Action.RUN_NOW, ReasonBody, shortcuts.run_now)
+
+    @described(request=ReasonBody, responses=_CHANGED)
+    def redrive(self, request: Request, pk: UUID) -> Response:
+        """Run again what has ended: its next revision is answered."""
+        return self._act(pk, Action.REDRIVE, ReasonBody, shortcuts.redrive)
+
+    def known_parameters(self) -> Iterable[str]:
+        """Filters, and what pages are asked for with; of lists only."""
+        if self.action != "list":
+            return ()
+        return [*self.filterset_class.base_filters, *getattr(self.paginator, "parameters", ())]
+
+    def _seen(self, pk: UUID) -> ScheduledTask:
+        """
+        Read one task.
+
+        Raises:
+            ScheduledTask.DoesNotExist: also if the user may not see it.
+        """
+        return self.get_queryset().select_related("run", "cause").get(pk=pk)
+
+    def _act(
+        self,
+        pk: UUID,
+        action: Action,
+        body_class: type[StrictSerializer],
+        operation: Callable[..., Sequence[ScheduledTask]],
+    ) -> Response:
+        """Look who asks before looking at what is sent, so that nobody learns of what they do not see."""
+        task, user = self._seen(pk), self.request.user
+        possible = task.state in POSSIBLE[action]
+        if not self.policy.allows(user, action) or (possible and action not in self.policy.actions(user, task)):
+            raise PermissionDenied
+        body = body_class(data=self.request.data)
+        body.is_valid(raise_exception=True)
+        changed: Sequence[Any] = operation(task, actor=self.actor, **body.validated_data)
+        return Response(self.get_serializer(changed[0]).data)

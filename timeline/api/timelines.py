@@ -1,0 +1,153 @@
+"""The timeline of an entity, or of a user with all that is theirs: upcoming, foreseen, past."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.contrib.auth import get_user_model
+from django.db.models import Model, Q
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from timeline.api.base import TimelineAPI
+from timeline.api.finding import find_entity
+from timeline.api.pagination import DESCRIBED, ORDERINGS, page_of
+from timeline.api.schema import answers, described
+from timeline.api.serializers import ForeseenSerializer, PartsSerializer, TaskSerializer
+from timeline.models import EntityRef, TimelineRun, ref_as
+from timeline.models.run import TimelineRunQuerySet
+from timeline.models.task import ScheduledTaskQuerySet
+from timeline.reading.foreseeing import foreseen_of
+from timeline.registry import registry
+
+PARTS: Final = ("upcoming", "foreseen", "past")
+MOST_RUNS: Final = 100
+
+_QUERY: Final = [
+    OpenApiParameter("part", str, enum=PARTS, description="Only this part; needed to go on with a cursor."),
+    OpenApiParameter("cursor", DESCRIBED["cursor"]),
+    OpenApiParameter("limit", DESCRIBED["limit"], description="Rows of each part."),
+]
+
+
+class PartsView(TimelineAPI):
+    """Base: three parts, each a page. Follow-ups are foreseen of the hundred open runs that started last."""
+
+    parameters = ("part", "cursor", "limit")
+    serializer_class: type[TaskSerializer] = TaskSerializer
+    foreseen_serializer_class: type[ForeseenSerializer] = ForeseenSerializer
+
+    def answer(self, tasks: ScheduledTaskQuerySet, runs: TimelineRunQuerySet, refs: list[EntityRef]) -> Response:
+        """
+        Show the parts asked for.
+
+        Args:
+            tasks: Those the user may see.
+            runs: Open; what is foreseen of them is shown as far as the user may see their timeline.
+            refs: What the page is about: there, for this user, if they may see any timeline of it.
+
+        Raises:
+            NotFound: if there is nothing to see, and the user may not know whether there could be.
+        """
+        part = self._part()
+        found: dict[str, dict[str, Any]] = {}
+        for name in PARTS if part is None else [part]:
+            found[name] = self._foreseen(runs) if name == "foreseen" else self._page(name, tasks)
+        empty = not any(shown["results"] for shown in found.values())
+        if empty and not self._may_look(refs) and (part is None or not tasks.exists()):
+            raise NotFound
+        return Response(found)
+
+    def _part(self) -> str | None:
+        query = self.request.query_params
+        part: str | None = query.get("part")
+        if part is not None and part not in PARTS:
+            raise ValidationError({"part": f"Give one of {', '.join(PARTS)}."})
+        if "cursor" in query and part in (None, "foreseen"):
+            raise ValidationError({"cursor": "Give part=upcoming or part=past too; best follow the link as it is."})
+        return part
+
+    def _page(self, name: str, tasks: ScheduledTaskQuerySet) -> dict[str, Any]:
+        rows, ordering = (tasks.open(), ORDERINGS[0]) if name == "upcoming" else (tasks.final(), ORDERINGS[1])
+        page = page_of(rows.defer("payload", "result", "error"), self.request, ordering, part=name)
+        context = {"view": self, "request": self.request}
+        return {"next": page.next, "results": self.serializer_class(page.tasks, many=True, context=context).data}
+
+    def _foreseen(self, runs: TimelineRunQuerySet) -> dict[str, Any]:
+        using = self.get_using()
+        latest = list(runs.order_by("-started_at", "pk")[:MOST_RUNS])
+        items = [
+            {
+                "task": outlook.task_key,
+                "timeline": run.timeline,
+                "entity": run.entity_ref._asdict() if run.entity_label else None,
+                "run": run.pk,
+                "expected_at": outlook.expected_at,
+                "why": outlook.why,
+            }
+            for run, outlook in foreseen_of([run for run in latest if self._sees(run)], now=self.now, using=using)
+        ]
+        return {"next": None, "results": self.foreseen_serializer_class(items, many=True).data}
+
+    def _sees(self, run: TimelineRun) -> bool:
+        using = self.get_using()
+        return self.policy.sees_timeline(self.request.user, run.timeline, run.entity_ref, using=using)
+
+    def _may_look(self, refs: list[EntityRef]) -> bool:
+        using, user = self.get_using(), self.request.user
+        return any(
+            self.policy.sees_timeline(user, known.name, ref, using=using)
+            for ref in refs
+            for known in registry
+            if known.label == ref.label or known.cls.owner
+        )
+
+
+class EntityTasks(PartsView):
+    """Of one entity."""
+
+    @described(operation_id="entity_tasks", parameters=_QUERY, responses=answers(404, ok=PartsSerializer))
+    def get(self, request: Request, label: str, id: str) -> Response:
+        """Show an entity's tasks that have not ended, those foreseen, and those that have ended, the latest first."""
+        if "\x00" in label + id:  # Which no database looks for.
+            raise NotFound
+        ref = EntityRef(label, id)
+        runs = TimelineRun.objects.using(self.get_using()).open().for_entity(ref)
+        there = registry.knows(label) and find_entity(ref) is not None
+        return self.answer(self.get_queryset().for_entity(ref), runs, [ref] if there else [])
+
+
+class UserTasks(PartsView):
+    """Of one user: about them, and about what a timeline declares as theirs."""
+
+    @described(operation_id="user_tasks", parameters=_QUERY, responses=answers(404, ok=PartsSerializer))
+    def get(self, request: Request, id: str) -> Response:
+        """Show a user's tasks that have not ended, those foreseen, and those that have ended, the latest first."""
+        user = find_entity(EntityRef(get_user_model()._meta.label_lower, id))
+        if user is None:
+            raise NotFound
+        return self.answer_of(user)
+
+    def answer_of(self, user: Model) -> Response:
+        """Show what is theirs, as far as the one who asks may see it."""
+        using = self.get_using()
+        theirs = Q(pk__in=[])
+        for belonging in self.policy.belongings(user, using=using):
+            of_timeline = Q(timeline=belonging.timeline) if belonging.timeline else Q()
+            theirs |= of_timeline & belonging.named
+        runs = TimelineRun.objects.using(using).open().filter(theirs)
+        tasks = self.policy.concerning(self.get_queryset(), user)
+        return self.answer(tasks, runs, [ref_as(user, get_user_model())])
+
+
+class MyTasks(UserTasks):
+    """Of the user who asks."""
+
+    @described(operation_id="my_tasks", parameters=_QUERY, responses=answers(404, ok=PartsSerializer))
+    def get(self, request: Request) -> Response:  # type: ignore[override]
+        """Show your own tasks that have not ended, those foreseen, and those that have ended, the latest first."""
+        if not isinstance(request.user, get_user_model()):
+            raise NotFound
+        return self.answer_of(request.user)
