@@ -105,11 +105,7 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1  # A busy worker holds no messages that an
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 
 # The REST API under /api/v1/: for people who are logged in.
-INSTALLED_APPS += ["django.contrib.sessions", "rest_framework", "drf_spectacular", "drf_spectacular_sidecar"]
-MIDDLEWARE += [
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-]
+INSTALLED_APPS += ["rest_framework", "drf_spectacular", "drf_spectacular_sidecar"]
 REST_FRAMEWORK = {"DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"]}
 
 LOGGING = {

@@ -1,0 +1,145 @@
+"""Thousands of requests made up from the schema, right and wrong: no fault of the server's, no answer the schema lacks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+import schemathesis
+from django.core.signals import request_finished, request_started
+from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
+from django.test import Client
+from hypothesis import HealthCheck, given
+from hypothesis import settings as bounded
+from hypothesis import strategies as st
+from schemathesis import GenerationMode
+from schemathesis.core.parameters import ParameterLocation
+
+from tests.api.conftest import ROOT
+from tests.conftest import NOW
+from timeline.api.pagination import Place
+from timeline.lifecycle import State
+from timeline.models import Event, ScheduledTask
+from timeline.shortcuts import emit, start
+
+CONFIG = {
+    "generation": {"allow-x00": False, "with-security-parameters": False}
+}  # What holds a NUL is refused, which a schema cannot say.
+TOKEN = "t" * 32
+
+
+@pytest.fixture
+def _rows(ada, person, seat, about, clock):
+    """Rows in all states, of two people."""
+    for user in (ada, person("ben")):
+        emit("user.created", user)
+        start("seating", seat(user))
+        for state in State:
+            for number in range(20):
+                about("account.call", user, state=state, scheduled_at=clock.now + timedelta(minutes=number))
+
+
+@contextmanager
+def one_connection():
+    """Let requests leave the connection open, whose transaction is the test's. Django's own client does so by itself."""
+    for signal in (request_started, request_finished):
+        signal.disconnect(close_old_connections)
+    try:
+        yield
+    finally:
+        for signal in (request_started, request_finished):
+            signal.connect(close_old_connections)
+
+
+@pytest.fixture
+def fuzz(ada, _rows, settings):
+    """Make up requests of each operation in somebody's name; gives how many were answered with which status."""
+
+    def run(user, examples):
+        client = Client()
+        client.force_login(user)
+        settings.CSRF_USE_SESSIONS = True  # A cookie of its own is none that the schema knows.
+        session = client.session
+        session["_csrftoken"] = TOKEN
+        session.save()
+        cookies = {"sessionid": client.cookies["sessionid"].value}
+        document = client.get(f"{ROOT}/schema/").json()
+        schema = schemathesis.openapi.from_dict(document, config=schemathesis.Config.from_dict(CONFIG))
+        schema.app = get_wsgi_application()
+
+        @schema.auth()
+        class Session:
+            def get(self, case, context):
+                return cookies
+
+            def set(self, case, data, context):
+                case.cookies = {**(case.cookies or {}), **data}
+                case.headers = {**(case.headers or {}), "X-CSRFToken": TOKEN}
+
+        seen = Counter()
+        with one_connection():
+            for found in schema.get_all_operations():
+                for mode in GenerationMode:
+                    ask_all(found.ok(), mode, ada, examples, seen)
+        return seen
+
+    return run
+
+
+def ask_all(operation, mode, ada, examples, seen):
+    """Make up requests of one operation, right ones or wrong ones, and check each answer with all checks."""
+    keys = list(ScheduledTask.objects.order_by("pk").values_list("pk", flat=True))
+
+    @bounded(
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(generation_mode=mode), pick=st.integers(0, 10_000))
+    def ask(case, pick):
+        make_real(case, pick, keys, ada)
+        answer = case.call_and_validate()
+        seen.update([answer.status_code, "all"])
+        if answer.status_code < 300:
+            seen[operation.label] += 1
+
+    ask()
+
+
+def make_real(case, pick, keys, ada):
+    """Put what is there in the place of what was made up, where any other would be refused for not being there."""
+    moment = f"{1970 + pick % 7030}-02-28T23:59:59.5+14:00"
+    entity = {"label": "accounts.user", "id": str(ada.pk)}
+    task = "/tasks/{id}/" in case.operation.path
+    real = {**entity, "id": str(keys[pick % len(keys)])} if task else entity
+    if pick % 5 and not case.meta.is_negative_at(ParameterLocation.PATH):
+        case.path_parameters = {name: real[name] for name in case.path_parameters or {}}
+    if "cursor" in (case.query or {}) and not case.meta.is_negative_at(ParameterLocation.QUERY):
+        case.query["cursor"] = str(Place(NOW, keys[pick % len(keys)]))
+        case.query |= {} if case.operation.label.endswith("v1/tasks/") else {"part": ("past", "upcoming")[pick % 2]}
+    if isinstance(case.body, dict) and not case.meta.is_negative_at(ParameterLocation.BODY):
+        real = {"entity": entity, "at": moment, "occurred_at": moment}
+        case.body |= {name: real[name] for name in real if case.body.get(name) is not None}
+
+
+class TestMadeUpRequests:
+    def test_of_staff_find_no_fault(self, fuzz, staff):
+        seen = fuzz(staff, examples=60)
+
+        assert seen["all"] >= 1000
+        assert {200, 201, 400, 404, 409} <= seen.keys()
+        assert len([label for label in seen if str(label).startswith(("GET ", "POST "))]) == 10  # Each did something.
+
+    def test_of_an_owner_change_nothing(self, fuzz, ada):
+        before = list(ScheduledTask.objects.order_by("pk").values()), Event.objects.count()
+
+        seen = fuzz(ada, examples=15)
+
+        assert {200, 400, 403, 404} <= seen.keys()
+        assert seen[201] == seen[409] == 0
+        assert (list(ScheduledTask.objects.order_by("pk").values()), Event.objects.count()) == before

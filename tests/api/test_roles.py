@@ -1,0 +1,132 @@
+"""Who gets what at which route: each operation of the schema asked by each kind of person."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+from django.conf import settings
+
+from tests.api.conftest import EVERYTHING, ROOT, Asker
+from timeline.lifecycle import State
+from timeline.models import Event, LogEntry, ScheduledTask, TimelineRun
+from timeline.shortcuts import emit
+
+PATHS = yaml.safe_load((Path(settings.BASE_DIR) / "docs" / "openapi.yaml").read_text())["paths"]
+OPERATIONS = sorted((method.upper(), path.removeprefix(ROOT)) for path, found in PATHS.items() for method in found)
+
+VIEW = "view_scheduledtask"
+ROLES = {
+    "anonymous": None,
+    "owner": [],
+    "other": [],
+    "staff": [],
+    **{f"staff with {name}": [name] for name in EVERYTHING},
+    **{f"staff with {VIEW} and {name}": [VIEW, name] for name in EVERYTHING if name != VIEW},
+}
+
+
+class Rule(NamedTuple):
+    """What an operation asks for: that the person sees the row or whom it is about, a permission; and how it answers then."""
+
+    sees: bool
+    permission: str = ""
+    status: int = 200
+
+
+RULES = {
+    ("GET", "/tasks/"): Rule(sees=False),
+    ("GET", "/me/tasks/"): Rule(sees=False),
+    ("GET", "/tasks/{id}/"): Rule(sees=True),
+    ("GET", "/users/{id}/tasks/"): Rule(sees=True),
+    ("GET", "/entities/{label}/{id}/tasks/"): Rule(sees=True),
+    ("POST", "/tasks/{id}/cancel/"): Rule(sees=True, permission="cancel_scheduledtask"),
+    ("POST", "/tasks/{id}/move/"): Rule(sees=True, permission="move_scheduledtask"),
+    ("POST", "/tasks/{id}/run-now/"): Rule(sees=True, permission="run_now_scheduledtask"),
+    ("POST", "/tasks/{id}/redrive/"): Rule(sees=True, permission="redrive_scheduledtask"),
+    ("POST", "/events/"): Rule(sees=False, permission="add_event", status=201),
+}
+
+
+def expected(rule, role):
+    """The status that the rules say."""
+    if role == "anonymous":
+        return 403
+    if rule.sees and role != "owner" and VIEW not in ROLES[role]:
+        return 404
+    return rule.status if not rule.permission or rule.permission in ROLES[role] else 403
+
+
+def fingerprint():
+    """All rows of ours as they are."""
+    return [list(model.objects.order_by("pk").values()) for model in (ScheduledTask, LogEntry, TimelineRun, Event)]
+
+
+def named_in(found):
+    """Keys of all rows that an answer shows."""
+    if isinstance(found, list):
+        return {key for item in found for key in named_in(item)}
+    if not isinstance(found, dict):
+        return set()
+    own = {found["id"]} if "scheduled_at" in found else {found["run"]} if "expected_at" in found else set()
+    return own | {key for item in found.values() for key in named_in(item)}
+
+
+@pytest.fixture
+def ask(person, ada, about, clock):
+    """Ask an operation about Ada's row in the name of a role; gives the answer and the keys of what the role may see."""
+
+    def run(method, path, role):
+        other = person("other", is_staff=False)
+        people = {"anonymous": None, "owner": ada, "other": other}
+        user = people[role] if role in people else person("staff", *ROLES[role], is_staff=True)
+        for one in (ada, other):
+            emit("user.created", one)
+        state = State.DISCARDED if "redrive" in path else State.SCHEDULED
+        row = about("account.call", ada, state=state, payload={"word": "secret"})
+        filled = path.replace("{label}", "accounts.user").replace(
+            "{id}", str(row.pk if "tasks/{id}" in path else ada.pk)
+        )
+        body = {"reason": "x"}
+        if "move" in path:
+            body["at"] = "2027-01-01T00:00:00Z"
+        if "events" in path:
+            body = {"name": "user.greeted", "entity": {"label": "accounts.user", "id": str(ada.pk)}}
+        before = fingerprint()
+        asker = Asker(user)
+        answer = asker.get(filled.lstrip("/")) if method == "GET" else asker.post(filled.lstrip("/"), body)
+        return answer, keys_seen(user, role), before
+
+    return run
+
+
+def keys_seen(user, role):
+    """Keys of tasks and runs that a role may see, as the rules say."""
+    everything = ScheduledTask.objects.all(), TimelineRun.objects.all()
+    if role == "anonymous":
+        return set()
+    rows = everything if VIEW in ROLES[role] else [some.for_entity(user) for some in everything]
+    return {str(row.pk) for some in rows for row in some}
+
+
+class TestMatrix:
+    def test_knows_each_route_of_the_schema(self):
+        assert sorted(RULES) == OPERATIONS
+
+    @pytest.mark.parametrize("role", ROLES)
+    @pytest.mark.parametrize(("method", "path"), OPERATIONS)
+    def test_is_kept(self, ask, method, path, role):
+        rule = RULES[method, path]
+
+        answer, seen, before = ask(method, path, role)
+
+        assert answer.status_code == expected(rule, role), answer.content
+        assert named_in(answer.json()) <= seen
+        if method == "GET" or answer.status_code >= 400:
+            assert fingerprint() == before
+        else:
+            assert fingerprint() != before
+        if "view_payload" not in (ROLES[role] or []):
+            assert b"secret" not in answer.content
