@@ -35,6 +35,13 @@ class NobodysPolicy(TimelinePolicy):
         return False
 
 
+class BlindPolicy(TimelinePolicy):
+    """Shows nobody anything."""
+
+    def visible(self, tasks, user):
+        return tasks.none()
+
+
 class TestMine:
     def test_has_what_is_ahead_what_is_foreseen_and_what_is_past(self, asked_by, ada, about, seat, clock):
         emit("user.created", ada)
@@ -109,6 +116,15 @@ class TestMine:
 
     def test_needs_somebody_logged_in(self, asked_by):
         problem(asked_by().get("me/tasks/"), 403)
+
+
+class TestNothingVisible:
+    def test_is_an_empty_page(self, asked_by, ada, about, settings):
+        about("account.call", ada)
+        settings.TIMELINE = {"POLICY": f"{__name__}.BlindPolicy"}
+
+        assert shown(asked_by(ada).get("me/tasks/"))["upcoming"] == []
+        assert asked_by(ada).get("tasks/").json() == {"next": None, "results": []}
 
 
 class TestUsers:

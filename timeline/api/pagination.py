@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Collection
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
@@ -14,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from timeline.api.fields import nearest, read_instant
+from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 
 if TYPE_CHECKING:
@@ -56,7 +58,9 @@ class Page(NamedTuple):
     next: str | None
 
 
-def page_of(tasks: ScheduledTaskQuerySet, request: Request, ordering: str, **parameters: str) -> Page:
+def page_of(
+    tasks: ScheduledTaskQuerySet, request: Request, ordering: str, states: Collection[str], **parameters: str
+) -> Page:
     """
     Read the page that a request asks for: one query, of one row more than shown.
 
@@ -64,13 +68,16 @@ def page_of(tasks: ScheduledTaskQuerySet, request: Request, ordering: str, **par
         tasks: All there are.
         request: May have ``cursor`` and ``limit``.
         ordering: One of ``ORDERINGS``; ties are broken by key.
+        states: Of which states; each has an index in order of time.
         parameters: What the link to the next page has beside those of the request.
 
     Raises:
         ValidationError: for a cursor or a limit that is none.
     """
     limit = _limit(request)
-    found = list(_after(tasks, _place(request), ordering)[: limit + 1])
+    latest = ordering != ORDERINGS[0]
+    following = _after(tasks, _place(request), latest)
+    found = [] if tasks.query.is_empty() else list(following.first_of(states, limit + 1, latest=latest))
     if len(found) <= limit:
         return Page(found, None)
     last = found[limit - 1]
@@ -103,7 +110,9 @@ class TaskPagination(BasePagination):
         self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
     ) -> list[ScheduledTask]:
         """Read one page."""
-        self.page = page_of(queryset, request, ordering_of(request))  # type: ignore[arg-type]
+        asked = request.query_params.get("state")  # Which the filters have looked at.
+        states = [asked] if asked in State.values else State.values
+        self.page = page_of(queryset, request, ordering_of(request), states)  # type: ignore[arg-type]
         return self.page.tasks
 
     def get_paginated_response(self, data: Any) -> Response:
@@ -121,14 +130,12 @@ class TaskPagination(BasePagination):
         return [{"name": name, "in": "query", "required": False, "schema": DESCRIBED[name]} for name in self.parameters]
 
 
-def _after(tasks: ScheduledTaskQuerySet, place: Place | None, ordering: str) -> ScheduledTaskQuerySet:
-    if ordering == ORDERINGS[0]:
-        if place is not None:  # The second bound says nothing new: it is what an index can start from.
-            tasks = tasks.filter(Q(scheduled_at__gt=place.at) | Q(pk__gt=place.pk), scheduled_at__gte=place.at)
-        return tasks.in_order()
-    if place is not None:
-        tasks = tasks.filter(Q(scheduled_at__lt=place.at) | Q(pk__lt=place.pk), scheduled_at__lte=place.at)
-    return tasks.in_order().reverse()
+def _after(tasks: ScheduledTaskQuerySet, place: Place | None, latest: bool) -> ScheduledTaskQuerySet:
+    if place is None:
+        return tasks
+    if latest:  # The second bound says nothing new: it is what an index can start from.
+        return tasks.filter(Q(scheduled_at__lt=place.at) | Q(pk__lt=place.pk), scheduled_at__lte=place.at)
+    return tasks.filter(Q(scheduled_at__gt=place.at) | Q(pk__gt=place.pk), scheduled_at__gte=place.at)
 
 
 def _limit(request: Request) -> int:

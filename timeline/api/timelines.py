@@ -16,6 +16,7 @@ from timeline.api.finding import find_entity
 from timeline.api.pagination import DESCRIBED, ORDERINGS, page_of
 from timeline.api.schema import answers, described
 from timeline.api.serializers import ForeseenSerializer, PartsSerializer, TaskSerializer
+from timeline.lifecycle import FINAL, OPEN
 from timeline.models import EntityRef, TimelineRun, ref_as
 from timeline.models.run import TimelineRunQuerySet
 from timeline.models.task import ScheduledTaskQuerySet
@@ -70,8 +71,8 @@ class PartsView(TimelineAPI):
         return part
 
     def _page(self, name: str, tasks: ScheduledTaskQuerySet) -> dict[str, Any]:
-        rows, ordering = (tasks.open(), ORDERINGS[0]) if name == "upcoming" else (tasks.final(), ORDERINGS[1])
-        page = page_of(rows.defer("payload", "result", "error"), self.request, ordering, part=name)
+        states, ordering = (OPEN, ORDERINGS[0]) if name == "upcoming" else (FINAL, ORDERINGS[1])
+        page = page_of(tasks.defer("payload", "result", "error"), self.request, ordering, states, part=name)
         context = {"view": self, "request": self.request}
         return {"next": page.next, "results": self.serializer_class(page.tasks, many=True, context=context).data}
 
