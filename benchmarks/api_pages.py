@@ -175,7 +175,7 @@ if __name__ == "__main__":
     parser.add_argument("--times", type=int, default=40)
     arguments = parser.parse_args()
     with own_database(os.environ["DATABASE_URL"]) as url:
-        os.environ["TEST_DATABASE_URL"] = url
+        os.environ["BENCHMARK_DATABASE_URL"] = url
         os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.settings"
         import django
 
