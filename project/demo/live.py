@@ -107,6 +107,7 @@ class _Crowd:
         ways = [
             (f"{events}  upcoming events", f"log in as {self.login.email} with the password {self.login.password}"),
             (f"{self.base}{visit.home}  one person's timeline", visit.person.email),
+            (f"{self.base}{reverse('timeline_api:docs')}  the REST API", "with the same login"),
         ]
         self.console.print("Look here first:", style="bold")
         for link, note in ways:

@@ -43,8 +43,18 @@ class TestDocs:
         assert loaded
         assert "://" not in page.replace("http://www.w3.org", "")
         for address in loaded:
+            if address.startswith(ROOT):
+                page += asked_by(ada).get(address.removeprefix(f"{ROOT}/")).content.decode()
+                continue
             assert finders.find(address.removeprefix(f"/{settings.STATIC_URL.strip('/')}/"))
         assert f"{ROOT}/schema/" in page
+
+    def test_have_no_script_within_the_page_and_say_so(self, asked_by, ada):
+        answer = asked_by(ada).get("docs/")
+
+        assert re.findall(r"<script(?![^>]*\bsrc=)", answer.content.decode()) == []
+        assert "script-src" not in answer.headers["Content-Security-Policy"]
+        assert answer.headers["Content-Security-Policy"].startswith("default-src 'self';")
 
 
 class TestNothingHere:
