@@ -13,7 +13,32 @@ from timeline.models import Event, LogEntry, ScheduledTask, TimelineRun
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
 
-EVIL = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7|add:7 }}{% debug %}", "';alert(1)//"]
+# Tags that act when loaded, shown or touched; each also from within an attribute and from within a text element.
+TAGS = [
+    "<script>alert(1)</script>",
+    "<ScRiPt src=//a></sCrIpT>",
+    "<img src=x onerror=alert(1)>",
+    "<svg onload=alert(1)>",
+    "<svg><script>alert(1)</script>",
+    "<iframe src=javascript:alert(1)>",
+    "<a href=javascript:alert(1)>x</a>",
+    "<body onload=alert(1)>",
+    "<input autofocus onfocus=alert(1)>",
+    "<details open ontoggle=alert(1)>",
+    "<video><source onerror=alert(1)>",
+    "<object data=javascript:alert(1)>",
+    "<style>@import '//a'</style>",
+    "<math><mtext></mtext></math>",
+    "<base href=//a>",
+]
+EVIL = [
+    *(f"{before}{tag}" for tag in TAGS for before in ("", '">', "'/>")),
+    "{{ 7|add:7 }}{% debug %}",
+    "';alert(1)//",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "</title><script>alert(1)</script>",
+    '" onmouseover=alert(1) x="',
+]
 
 
 @pytest.fixture(params=EVIL)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
+
 from timeline.conf import get_settings
 from timeline.exceptions import UnknownTask
 from timeline.lifecycle import FINAL, ReasonCode, State
@@ -13,28 +16,20 @@ from timeline.reading.masking import masked, masked_entry
 from timeline.registry import registry
 from timeline.timing import in_utc
 
+# What stands with a reason's text; the others stand by themselves.
 _WHY = {
-    ReasonCode.EXIT: "the run ended by the exit “{text}”",
-    ReasonCode.GUARD: "its guard said no ({text})",
-    ReasonCode.HANDLER: "its handler decided so: {text}",
-    ReasonCode.OPERATOR: "{text}",
-    ReasonCode.SUPERSEDED: "{text}",
-    ReasonCode.MOVED: "it was moved: {text}",
-    ReasonCode.PREDECESSOR: "{text}",
-    ReasonCode.EXPIRED: "{text}",
-    ReasonCode.ENTITY_GONE: "{text}",
-    ReasonCode.DEFINITION: "{text}",
-    ReasonCode.WORKER_LOST: "{text}",
-    ReasonCode.RELEASED: "{text}",
-    ReasonCode.ERROR: "{text}",
-    ReasonCode.RETRY_AFTER: "{text}",
-    ReasonCode.SHADOW: "in shadow: {text}",
+    ReasonCode.EXIT: _lazy("the run ended by the exit “%(text)s”"),
+    ReasonCode.GUARD: _lazy("its guard said no (%(text)s)"),
+    ReasonCode.HANDLER: _lazy("its handler decided so: %(text)s"),
+    ReasonCode.MOVED: _lazy("it was moved: %(text)s"),
+    ReasonCode.SHADOW: _lazy("in shadow: %(text)s"),
 }
+_SILENT = frozenset({ReasonCode.DONE})  # The state says it all.
 
 _REST = {
-    State.AVAILABLE: "It is due and waits for a worker.",
-    State.PENDING: "It is on its way to a worker.",
-    State.ACTIVE: "A worker runs it right now.",
+    State.AVAILABLE: _lazy("It is due and waits for a worker."),
+    State.PENDING: _lazy("It is on its way to a worker."),
+    State.ACTIVE: _lazy("A worker runs it right now."),
 }
 
 
@@ -59,80 +54,104 @@ def explain(task: ScheduledTask, *, now: datetime, using: str, payload: bool = T
 
 def why(task: ScheduledTask) -> str:
     """Say in words why a task is where it is; empty where its state says it all."""
-    actor = f", by {task.actor}" if task.actor else ""
-    template = _WHY.get(ReasonCode(task.reason_code)) if task.reason_code else None
-    return f"{template.format(text=task.reason or task.reason_code)}{actor}" if template else ""
+    if not task.reason_code or task.reason_code in _SILENT:
+        return ""
+    return _with_actor(_in_words(task.reason_code, task.reason), task.actor)
+
+
+def _in_words(code: str, text: str) -> str:
+    template = _WHY.get(ReasonCode(code))
+    return str(template) % {"text": text or code} if template else text or code
+
+
+def _with_actor(said: str, actor: str) -> str:
+    return _("%(said)s, by %(actor)s") % {"said": said, "actor": actor} if actor else said
 
 
 def _origin(task: ScheduledTask) -> str:
-    revision = f" (revision {task.revision})" if task.revision > 1 else ""
-    what = f"{task.task_key} for {task.entity_ref}{revision}"
+    what = _("%(task)s for %(entity)s") % {"task": task.task_key, "entity": task.entity_ref}
+    if task.revision > 1:
+        what = _("%(what)s (revision %(number)s)") % {"what": what, "number": task.revision}
     if task.run is None:
-        return f"{what} was scheduled ad hoc on {in_utc(task.created_at)}{_by_event(task)}."
-    started = f"the run of {task.run.timeline} that started on {in_utc(task.run.started_at)}{_by_event(task)}"
-    return f"{what} belongs to {started}."
-
-
-def _by_event(task: ScheduledTask) -> str:
-    return f" with the event {task.cause.name}" if task.cause else ""
+        said = _("%(what)s was scheduled ad hoc on %(at)s") % {"what": what, "at": in_utc(task.created_at)}
+    else:
+        said = _("%(what)s belongs to the run of %(timeline)s that started on %(at)s") % {
+            "what": what,
+            "timeline": task.run.timeline,
+            "at": in_utc(task.run.started_at),
+        }
+    return (
+        f"{_('%(said)s with the event %(event)s') % {'said': said, 'event': task.cause.name} if task.cause else said}."
+    )
 
 
 def _schedule(task: ScheduledTask) -> str:
-    rule = _rule(task)
-    anchor = f": {rule}" if rule else ""
+    was = task.state in FINAL
+    said = (_("It was due on %(at)s") if was else _("It is due on %(at)s")) % {"at": in_utc(task.scheduled_at)}
+    if task.scheduled_at != task.nominal_at and not task.attempt:
+        said += _(", moved from %(at)s") % {"at": in_utc(task.nominal_at)}
+    if rule := _rule(task):
+        said += f": {rule}"
     if task.anchor.startswith("field:") and task.anchor_value:
-        anchor += f" ({task.anchor.removeprefix('field:')} was {in_utc(task.anchor_value)})"
-    moved = (
-        f", moved from {in_utc(task.nominal_at)}" if task.scheduled_at != task.nominal_at and not task.attempt else ""
-    )
-    verb = "was due" if task.state in FINAL else "is due"
-    return f"It {verb} on {in_utc(task.scheduled_at)}{moved}{anchor}."
+        field = {"field": task.anchor.removeprefix("field:"), "at": in_utc(task.anchor_value)}
+        said += _(" (%(field)s was %(at)s)") % field
+    return f"{said}."
 
 
 def _rule(task: ScheduledTask) -> str:
     try:
         declared = registry.task(task.task_key)[1]
     except UnknownTask:
-        return "no handler of this key is known any more"
+        return _("no handler of this key is known any more")
     return declared.when.describe() if declared.when and task.run_id else ""
 
 
 def _life(task: ScheduledTask, log: list[LogEntry]) -> Iterator[str]:
     for entry in log:
-        if entry.to_state == State.ACTIVE:
-            worker = f" by {task.worker}" if task.worker and entry.attempt == task.attempt else ""
-            yield f"Attempt {entry.attempt} started on {in_utc(entry.at)}{worker}."
+        told = {"number": entry.attempt, "at": in_utc(entry.at), "why": _reason(entry), "worker": task.worker}
+        if entry.to_state == State.ACTIVE and task.worker and entry.attempt == task.attempt:
+            yield _("Attempt %(number)s started on %(at)s by %(worker)s.") % told
+        elif entry.to_state == State.ACTIVE:
+            yield _("Attempt %(number)s started on %(at)s.") % told
         elif entry.from_state == entry.to_state:
             yield from _changed(entry)
         elif entry.to_state == State.RETRYABLE:
-            yield f"Attempt {entry.attempt} ended on {in_utc(entry.at)} without success: {_reason(entry)}."
+            yield _("Attempt %(number)s ended on %(at)s without success: %(why)s.") % told
         elif entry.to_state in FINAL:
             yield _ending(task, entry)
 
 
 def _changed(entry: LogEntry) -> Iterator[str]:
-    if at := entry.detail.get("scheduled_at"):
-        before = in_utc(datetime.fromisoformat(entry.detail["scheduled_at_before"]))
-        yield f"On {in_utc(entry.at)} it was moved from {before} to {in_utc(datetime.fromisoformat(at))}: {_reason(entry)}."
+    if later := entry.detail.get("scheduled_at"):
+        yield _("On %(at)s it was moved from %(before)s to %(later)s: %(why)s.") % {
+            "at": in_utc(entry.at),
+            "before": in_utc(datetime.fromisoformat(entry.detail["scheduled_at_before"])),
+            "later": in_utc(datetime.fromisoformat(later)),
+            "why": _reason(entry),
+        }
     elif "resend" in entry.detail:
-        yield f"On {in_utc(entry.at)} its message was sent again."
+        yield _("On %(at)s its message was sent again.") % {"at": in_utc(entry.at)}
 
 
 def _ending(task: ScheduledTask, entry: LogEntry) -> str:
+    told = {"at": in_utc(entry.at), "result": task.result, "why": _reason(entry)}
     if entry.reason_code == ReasonCode.SHADOW:
-        return f"It would have run on {in_utc(entry.at)}: its timeline was in shadow, so its handler was not entered."
+        return _("It would have run on %(at)s: its timeline was in shadow, so its handler was not entered.") % told
     if entry.to_state == State.COMPLETED:
-        result = f" Its result: {task.result}." if task.result is not None else ""
-        return f"It was completed on {in_utc(entry.at)}.{result}"
-    return f"It was {entry.to_state} on {in_utc(entry.at)}: {_reason(entry)}."
+        if task.result is None:
+            return _("It was completed on %(at)s.") % told
+        return _("It was completed on %(at)s. Its result: %(result)s.") % told
+    if entry.to_state == State.DISCARDED:
+        return _("It was discarded on %(at)s: %(why)s.") % told
+    return _("It was cancelled on %(at)s: %(why)s.") % told
 
 
 def _reason(entry: LogEntry) -> str:
-    actor = f", by {entry.actor}" if entry.actor else ""
-    template = _WHY.get(ReasonCode(entry.reason_code), "{text}") if entry.reason_code else "no reason given"
-    said = template.format(text=entry.reason or entry.reason_code)
-    error = entry.detail.get("error")
-    return f"{error['class']}: {error['message'] or 'no message'}" if error else f"{said}{actor}"
+    if error := entry.detail.get("error"):
+        return f"{error['class']}: {error['message'] or _('no message')}"
+    if not entry.reason_code:
+        return _with_actor(_("no reason given"), entry.actor)
+    return _with_actor(_in_words(entry.reason_code, entry.reason), entry.actor)
 
 
 def outlook(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[str]:
@@ -141,26 +160,27 @@ def outlook(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[str]:
         yield from _after_the_end(task, using)
         return
     if task.scheduled_at > now:
-        yield f"It waits for its time, {in_utc(task.scheduled_at)}."
+        yield _("It waits for its time, %(at)s.") % {"at": in_utc(task.scheduled_at)}
     elif task.state in _REST:
-        yield _REST[State(task.state)]
+        yield str(_REST[State(task.state)])
     else:
-        yield "Its time has come; the next poll takes it."
+        yield _("Its time has come; the next poll takes it.")
     if task.state != State.ACTIVE and task.scheduled_at + get_settings().overdue_after < now:
-        yield "It is overdue: is a worker running?"
+        yield _("It is overdue: is a worker running?")
     if registry.in_shadow(task.task_key):
-        yield "Its timeline is in shadow: as long as that is so, its handler is not entered."
+        yield _("Its timeline is in shadow: as long as that is so, its handler is not entered.")
     for follower in _followers(task):
-        yield f"If it completes, {follower} follows."
+        yield _("If it completes, %(task)s follows.") % {"task": follower}
 
 
 def _after_the_end(task: ScheduledTask, using: str) -> Iterator[str]:
     later = ScheduledTask.objects.using(using).filter(previous=task).order_by("revision").first()
     if later is not None:
-        yield f"Its next revision, {later.pk}, is {later.state}, due on {in_utc(later.scheduled_at)}."
+        told = {"id": later.pk, "state": State(later.state).label, "at": in_utc(later.scheduled_at)}
+        yield _("Its next revision, %(id)s, is %(state)s, due on %(at)s.") % told
     elif task.state != State.COMPLETED:
         for follower in _followers(task):
-            yield f"So {follower}, which follows when it completes, has no row."
+            yield _("So %(task)s, which follows when it completes, has no row.") % {"task": follower}
 
 
 def _followers(task: ScheduledTask) -> list[str]:

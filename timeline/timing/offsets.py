@@ -6,10 +6,14 @@ import calendar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
+from django.utils.translation import ngettext_lazy
+
 from timeline.exceptions import DateOutOfRange
 from timeline.timing.instants import check_range
 
 Problem = tuple[str, str]  # What is wrong, and the remedy.
+
+_SECONDS = ngettext_lazy("%(count)d second", "%(count)d seconds", "count")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +69,17 @@ class Offset:
         return bool(self.months or self.days or self.exact)
 
     def describe(self) -> str:
-        """Say it in words, without its sign: ``1 month 25 days``."""
+        """Say it in words, in the present language and without its sign: ``1 month 25 days``."""
         seconds = abs(int(self.exact.total_seconds()))
         parts = [
-            (abs(self.months) // 12, "year"),
-            (abs(self.months) % 12, "month"),
-            (abs(self.days), "day"),
-            (seconds // 3600, "hour"),
-            (seconds % 3600 // 60, "minute"),
-            (seconds % 60, "second"),
+            (abs(self.months) // 12, ngettext_lazy("%(count)d year", "%(count)d years", "count")),
+            (abs(self.months) % 12, ngettext_lazy("%(count)d month", "%(count)d months", "count")),
+            (abs(self.days), ngettext_lazy("%(count)d day", "%(count)d days", "count")),
+            (seconds // 3600, ngettext_lazy("%(count)d hour", "%(count)d hours", "count")),
+            (seconds % 3600 // 60, ngettext_lazy("%(count)d minute", "%(count)d minutes", "count")),
+            (seconds % 60, _SECONDS),
         ]
-        return " ".join(f"{count} {unit}{'s' * (count != 1)}" for count, unit in parts if count) or "0 seconds"
+        return " ".join(str(unit % {"count": count}) for count, unit in parts if count) or str(_SECONDS % {"count": 0})
 
 
 def offset_of(

@@ -6,10 +6,23 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from typing import Final, Protocol
 
+from django.utils.translation import gettext_lazy as _
+
 from timeline.exceptions import DateOutOfRange
 from timeline.timing.offsets import Offset, Problem, read_offset
 
 RUN_START: Final = "start"  # The anchor of a time that counts from the run's start.
+
+_SAID: Final = {
+    ("start", "at"): _("at the start of the run"),
+    ("start", "after"): _("%(offset)s after the start of the run"),
+    ("start", "before"): _("%(offset)s before the start of the run"),
+    ("field", "at"): _("at %(field)s"),
+    ("field", "after"): _("%(offset)s after %(field)s"),
+    ("field", "before"): _("%(offset)s before %(field)s"),
+    ("end", "at"): _("when %(task)s completes"),
+    ("end", "after"): _("%(offset)s after %(task)s completes"),
+}
 
 
 class NamesTask(Protocol):
@@ -62,12 +75,13 @@ class When:
             raise DateOutOfRange(self.field_name or self.anchor, error.value) from None
 
     def describe(self) -> str:
-        """Say it in words: ``5 days before trial_ends_at``."""
-        if self.predecessor_name:
-            what, when = f"{self.predecessor_name} completes", "when"
-        else:
-            what, when = self.field_name or "the start of the run", "at"
-        return f"{self.offset.describe()} {self.verb} {what}" if self.offset else f"{when} {what}"
+        """Say it in words, in the present language: ``5 days before trial_ends_at``."""
+        kind = self.anchor.partition(":")[0], self.verb if self.offset else "at"
+        return str(_SAID[kind]) % {
+            "offset": self.offset.describe(),
+            "field": self.field_name,
+            "task": self.predecessor_name,
+        }
 
 
 def after(
