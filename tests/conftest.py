@@ -18,7 +18,8 @@ from timeline.lifecycle import FINAL, LEASED, State
 from timeline.models import ScheduledTask
 
 # What does not depend on the database runs once.
-collect_ignore = [] if VENDOR == "sqlite" else ["definition", "planning", "test_installed.py", "test_pytest_plugin.py"]
+ONCE = ["browser", "definition", "planning", "test_installed.py", "test_locale.py", "test_pytest_plugin.py"]
+collect_ignore = [] if VENDOR == "sqlite" else ONCE
 collect_ignore += [] if find_spec("django_celery_beat") else ["management/test_install_beat.py"]
 
 PROCESSES = {"broker", "new_project", "wheel", "workers"}  # Fixtures that start processes, or need what another one is.
