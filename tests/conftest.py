@@ -22,7 +22,13 @@ ONCE = ["browser", "definition", "planning", "test_installed.py", "test_locale.p
 collect_ignore = [] if VENDOR == "sqlite" else ONCE
 collect_ignore += [] if find_spec("django_celery_beat") else ["management/test_install_beat.py"]
 
-PROCESSES = {"broker", "new_project", "wheel", "workers"}  # Fixtures that start processes, or need what another one is.
+PROCESSES = {
+    "broker",
+    "live_server",
+    "new_project",
+    "wheel",
+    "workers",
+}  # Fixtures that start processes, or need what another one is.
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 

@@ -70,7 +70,8 @@ class TestCheckSite:
 
         assert check_site(None) == []
 
-    def test_is_asked_only_of_a_deployment(self, db, capsys):
+    @pytest.mark.django_db(databases=["default", "other"])  # A check of Django 6.1 connects to all of them.
+    def test_is_asked_only_of_a_deployment(self, capsys):
         call_command("check")
         assert "W009" not in capsys.readouterr().err
 
