@@ -13,6 +13,7 @@ import uuid
 from functools import cache
 
 import pytest
+import redis
 from kombu import Connection
 
 URLS = {
@@ -53,12 +54,17 @@ class Broker:
             return sum(self._purge(channel, queue) for queue in self.queues)
 
     def remove(self) -> None:
-        """Take the queues away."""
+        """Take the queues away, and what Celery put there to lead to them."""
         with Connection(self.url) as connection:
             channel = connection.channel()
             for queue in self.queues:
                 self._purge(channel, queue)
                 channel.queue_delete(queue)
+                channel.exchange_delete(queue)
+        if self.kind == "redis":
+            with redis.from_url(self.url) as client:
+                for queue in self.queues:
+                    client.delete(f"_kombu.binding.{queue}", f"_kombu.binding_permanent.{queue}")
 
     def _purge(self, channel, queue: str) -> int:
         channel.queue_declare(queue, durable=True, auto_delete=False)
