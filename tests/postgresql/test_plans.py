@@ -11,7 +11,7 @@ from timeline.ids import uuid7
 from timeline.lifecycle import State, Trigger
 from timeline.models import EntityRef, ScheduledTask
 from timeline.models.statements import statement
-from timeline.operations._transition import Write, as_parameters
+from timeline.operations._changes import Write, as_parameters
 
 pytestmark = pytest.mark.django_db
 

@@ -1,11 +1,11 @@
 -- One write for any number of tasks: each element of the JSON array is one change, guarded by the state and attempt it was
--- decided on. What an element leaves out stays as it is.
+-- decided on. What an element leaves out stays as it is. The log entries follow: log.sqlite.sql.
 UPDATE timeline_scheduledtask AS task
 SET state = change.to_state,
-    seq = task.seq + change.steps,
+    seq = task.seq + MAX(change.moves, 1),
     attempt = task.attempt + (change.to_state = 'active' AND change.moves > 0),
-    failures = task.failures + change.failures,
-    lost = task.lost + change.lost,
+    failures = task.failures + COALESCE(change.failures, 0),
+    lost = task.lost + COALESCE(change.lost, 0),
     scheduled_at = COALESCE(change.scheduled_at, task.scheduled_at),
     nominal_at = COALESCE(change.nominal_at, task.nominal_at),
     anchor = COALESCE(change.anchor, task.anchor),
@@ -17,21 +17,20 @@ SET state = change.to_state,
         WHEN 'active' THEN task.claim_token
     END,
     lease_expires_at = CASE WHEN change.to_state IN ('pending', 'active')
-        THEN strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', change.lease) END,
+        THEN strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', COALESCE(change.lease, %(lease)s)) END,
     worker = COALESCE(change.worker, task.worker),
     result = COALESCE(change.result, task.result),
     error = COALESCE(change.error, task.error),
     reason_code = COALESCE(change.reason_code, task.reason_code),
-    reason = CASE WHEN change.reason_code IS NULL THEN task.reason ELSE change.reason END,
-    actor = CASE WHEN change.reason_code IS NULL THEN task.actor ELSE change.actor END,
-    started_at = CASE WHEN change.to_state = 'active' AND change.moves > 0 THEN change.at ELSE task.started_at END,
-    finished_at = CASE WHEN change.to_state IN ({final}) THEN change.at END
+    reason = CASE WHEN change.reason_code IS NULL THEN task.reason ELSE COALESCE(change.reason, '') END,
+    actor = CASE WHEN change.reason_code IS NULL THEN task.actor ELSE COALESCE(change.actor, '') END,
+    started_at = CASE WHEN change.to_state = 'active' AND change.moves > 0 THEN %(at)s ELSE task.started_at END,
+    finished_at = CASE WHEN change.to_state IN ({final}) THEN %(at)s END
 FROM (
     SELECT json_extract(value, '$.id') AS id,
         json_extract(value, '$.from_state') AS from_state,
         json_extract(value, '$.to_state') AS to_state,
         json_extract(value, '$.from_attempt') AS from_attempt,
-        json_extract(value, '$.steps') AS steps,
         json_extract(value, '$.moves') AS moves,
         json_extract(value, '$.failures') AS failures,
         json_extract(value, '$.lost') AS lost,
@@ -48,11 +47,11 @@ FROM (
         json_extract(value, '$.error') AS error,
         json_extract(value, '$.reason_code') AS reason_code,
         json_extract(value, '$.reason') AS reason,
-        json_extract(value, '$.actor') AS actor,
-        json_extract(value, '$.at') AS at
+        json_extract(value, '$.actor') AS actor
     FROM json_each(%(changes)s)
 ) AS change
 WHERE task.id = change.id
     AND task.state = change.from_state
     AND task.attempt = change.from_attempt
-RETURNING *
+RETURNING id, state, seq, attempt, failures, lost, scheduled_at, nominal_at, anchor, anchor_value, expires_at, definition_hash,
+    claim_token, lease_expires_at, worker, result, error, reason_code, reason, actor, started_at, finished_at

@@ -1,0 +1,184 @@
+"""One change of one task, and how the statement that makes it reads it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from django.db import connections
+
+from timeline.conf import get_settings
+from timeline.exceptions import TransitionNotAllowed
+from timeline.lifecycle import Reason, State, Trigger, target
+from timeline.models import ScheduledTask
+
+if TYPE_CHECKING:
+    from timeline.planning import Times
+
+MAX_REASON = 200
+MAX_ACTOR = 150
+
+Stored = Callable[[str, object], object]
+
+_COLUMNS = {column.name: column for column in ScheduledTask._meta.concrete_fields}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write:
+    """
+    One change of one task. What is None stays as it is.
+
+    Args:
+        task: As it was read; its state and attempt guard the write.
+        triggers: One move, or two composed; none: only times change.
+        reason: Kept on the row and in the log.
+        scheduled_at: New due time (aware).
+        times: New due time with all it was computed from.
+        definition_hash: Goes with ``times``.
+        result: What the handler returned, as JSON text.
+        error: Of the failed attempt: ``class``, ``message``, ``traceback``.
+        failures, lost: Added to the counts.
+        claim_token, worker: Who takes the row.
+        lease: How long the row is theirs, where the new state is pending or active; None: ``TIMELINE["LEASE"]``.
+        evidence: Kept in the log.
+    """
+
+    task: ScheduledTask
+    triggers: tuple[Trigger, ...] = ()
+    reason: Reason | None = None
+    scheduled_at: datetime | None = None
+    times: Times | None = None
+    definition_hash: str | None = None
+    result: str | None = None
+    error: dict[str, str] | None = None
+    failures: int = 0
+    lost: int = 0
+    claim_token: UUID | None = None
+    worker: str | None = None
+    lease: timedelta | None = None
+    evidence: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def due_at(self) -> datetime | None:
+        """New due time; None: as it is."""
+        return self.times.scheduled_at if self.times else self.scheduled_at
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """
+        Each state passed, from where it stands to where it ends.
+
+        Raises:
+            TransitionNotAllowed: if the lifecycle has no such move.
+        """
+        try:
+            return _passed(self.task.state, self.triggers)
+        except TransitionNotAllowed:
+            target(State(self.task.state), *self.triggers, task=self.task.pk)  # Refuses it too, and names the task.
+            raise
+
+
+@cache
+def _passed(state: str, triggers: tuple[Trigger, ...]) -> tuple[State, ...]:
+    start = State(state)
+    target(start, *triggers)
+    return (start, *(target(start, *triggers[:count]) for count in range(1, len(triggers) + 1)))
+
+
+def as_parameters(writes: Sequence[Write], *, now: datetime, using: str) -> dict[str, object]:
+    """
+    Write the changes as the parameters of the statement.
+
+    Raises:
+        TransitionNotAllowed: if the lifecycle has no such move.
+    """
+    stored = _stored_by(using)
+    parameters: dict[str, object] = {
+        "changes": json.dumps([_as_change(write, stored) for write in writes], ensure_ascii=False),
+        "at": stored("finished_at", now),
+        "lease": _seconds(get_settings().LEASE),
+    }
+    if connections[using].vendor == "postgresql":
+        parameters["ids"] = [write.task.pk for write in writes]
+    return parameters
+
+
+def _as_change(write: Write, stored: Stored) -> dict[str, object]:
+    """Write the change as the statement reads it: values as the database stores them, what stays left out."""
+    states, reason = write.states, write.reason
+    change: dict[str, object] = {
+        "id": stored("id", write.task.pk),
+        "from_state": states[0].value,
+        "to_state": states[-1].value,
+        "from_attempt": write.task.attempt,
+        "moves": len(write.triggers),
+    }
+    if len(states) > 2:
+        change["via"] = states[1].value
+    for name, value in _columns(write):
+        if value is not None:
+            change[name] = stored(name, value)
+    for name in ("failures", "lost", "worker", "result"):
+        if value := getattr(write, name):
+            change[name] = value
+    if write.lease is not None:
+        change["lease"] = _seconds(write.lease)
+    if reason is not None:
+        change["reason_code"] = reason.code.value
+        change["reason"] = _clip(reason.text, MAX_REASON)
+        change["actor"] = _clip(reason.actor, MAX_ACTOR)
+    if detail := _detail(write):
+        change["detail"] = json.dumps(detail, ensure_ascii=False)
+    return change
+
+
+def _columns(write: Write) -> Iterator[tuple[str, object]]:
+    """Those that few changes touch."""
+    if times := write.times:
+        yield "nominal_at", times.nominal_at
+        yield "anchor", times.anchor
+        yield "anchor_value", times.anchor_value
+        yield "expires_at", times.expires_at
+    yield "scheduled_at", write.due_at
+    yield "definition_hash", write.definition_hash
+    yield "claim_token", write.claim_token
+    if error := write.error:
+        yield "error", f"{error['class']}: {error['message']}"
+
+
+def _detail(write: Write) -> dict[str, Any]:
+    detail: dict[str, Any] = dict(write.evidence)
+    if write.due_at is not None and write.due_at != write.task.scheduled_at:
+        detail["scheduled_at"] = write.due_at.astimezone(UTC).isoformat()
+        detail["scheduled_at_before"] = write.task.scheduled_at.isoformat()
+    if write.error is not None:
+        detail["error"] = write.error
+    return detail
+
+
+def _stored_by(using: str) -> Stored:
+    """How this database stores a column's value, as plain JSON."""
+    connection = connections[using]
+
+    def stored(column: str, value: object) -> object:
+        prepared = _COLUMNS[column].get_db_prep_save(value, connection)
+        return prepared if isinstance(prepared, str | int) else str(prepared)
+
+    return stored
+
+
+def _seconds(length: timedelta) -> str:
+    return f"{length.total_seconds():+.3f} seconds"
+
+
+def _clip(text: str, length: int) -> str:
+    """Cut to what the column holds, without what no database stores."""
+    if text.isascii() and text.isprintable() and len(text) <= length:
+        return text
+    clean = text.replace("\x00", "").encode(errors="replace").decode()
+    return clean if len(clean) <= length else f"{clean[: length - 1]}…"
