@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ImproperlyConfigured
@@ -55,6 +56,30 @@ def story_now(using: str) -> datetime:
         cursor.execute(_STORY_SQL[connection.vendor])
         [value] = cursor.fetchone()
     return value.astimezone(UTC) if isinstance(value, datetime) else datetime.fromisoformat(value).replace(tzinfo=UTC)
+
+
+class SteadyClock:
+    """
+    Story time for a worker, which reads it several times a task: the database is asked once a second, and what has passed
+    since is counted here. A clock that a test, a demo or the settings tell is asked each time.
+
+    Args:
+        using: Database alias whose clock is asked.
+    """
+
+    def __init__(self, using: str) -> None:
+        self._using = using
+        self._read: datetime | None = None
+        self._at = 0.0
+
+    def __call__(self) -> datetime:
+        """Read it: aware, in UTC."""
+        if _override is not None or get_settings().CLOCK is not None:
+            return story_now(self._using)
+        passed = monotonic() - self._at
+        if self._read is None or passed > 1:
+            self._read, self._at, passed = story_now(self._using), monotonic(), 0.0
+        return self._read + timedelta(seconds=passed)
 
 
 @contextmanager

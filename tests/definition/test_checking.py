@@ -231,10 +231,15 @@ class TestCheckShapeOfATask:
 
         assert (error.method, error.problem) == ("handler", "is not a plain method.")
 
-    def test_refuses_an_async_handler(self):
+    def test_refuses_an_async_handler_that_is_atomic(self):
         error = mistake(entity="testapp.Order", asynchronous=task(after(days=1))(asynchronous))
 
-        assert (error.method, error.problem) == ("asynchronous", "is async.")
+        assert (error.method, error.problem) == ("asynchronous", "is async and atomic.")
+
+    def test_takes_an_async_handler_that_is_not(self):
+        taken = declare(entity="testapp.Order", asynchronous=task(after(days=1), atomic=False)(asynchronous))
+
+        assert taken.definition.tasks["asynchronous"].is_async
 
     def test_refuses_a_handler_that_takes_no_entity(self):
         error = mistake(entity="testapp.Order", for_system=task(after(days=1))(for_system))

@@ -187,8 +187,10 @@ class TestAWatchThatStops:
             self.log = []
 
         def stopping(self):
-            self.left_over -= 1
-            return self.left_over < 0
+            return self.left_over <= 0
+
+        def took(self, task_key, count, seconds):
+            self.left_over -= count
 
         def entered(self, task):
             self.log.append(("entered", task.pk))

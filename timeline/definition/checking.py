@@ -18,12 +18,14 @@ from timeline.definition.starts import Created
 from timeline.exceptions import DefinitionError
 
 if TYPE_CHECKING:
+    from timeline.definition.handlers import Options
     from timeline.definition.timelines import Definition, Timeline
 
     Problem = tuple[str, str]
 
 MAX_NAME: Final = 50
 MAX_EVENT: Final = 100
+MAX_BULK: Final = 1_000
 MAX_EXPIRES: Final = timedelta(days=36525)
 FINISHED: Final = "finished"  # The end reason of a run that nothing is left of; so no exit may be called that.
 
@@ -140,8 +142,13 @@ def _handler_problems(definition: Definition, declared: Task[Any, ..., Any]) -> 
     if not inspect.isfunction(declared.method):
         yield "is not a plain method.", "Put @task directly above a def, without other descriptors."
         return
-    if inspect.iscoroutinefunction(declared.method):
-        yield "is async.", "Declare it with def; handlers run in a worker's thread."
+    if declared.is_async and declared.options.atomic:
+        yield (
+            "is async and atomic.",
+            "Give atomic=False: a transaction belongs to one thread, and these run side by side.",
+        )
+    if declared.is_async and declared.options.bulk is not None:
+        yield "is async and takes many entities.", "Declare it with def, or without bulk."
     wanted = ["self", "entity"] if definition.label else ["self"]
     try:
         inspect.signature(declared.method).bind(*wanted)
@@ -186,12 +193,8 @@ def _predecessor_problems(definition: Definition, declared: Task[Any, ..., Any])
 
 def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
     options = declared.options
-    for option in ("only_if", "unless"):
-        guard = getattr(options, option)
-        if guard is not None and not (isinstance(guard, Q) or callable(guard)):
-            yield f"has {option} = {guard!r}.", "Use a function of the entity or a Q of its model."
-        if guard is not None and not definition.label:
-            yield f"has {option}, but no entity to ask it of.", "Raise Cancel(reason) in the handler instead."
+    yield from _guard_problems(definition, options)
+    yield from _bulk_problems(definition, options.bulk)
     if isinstance(options.retry, Retry):
         yield from options.retry.problems()
     else:
@@ -203,3 +206,23 @@ def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> I
         yield f"has priority = {options.priority!r}.", "Use a whole number from -32768 to 32767."
     if not isinstance(options.queue, str) or not 0 < len(options.queue) <= MAX_NAME:
         yield f"has queue = {options.queue!r}.", f"Use text of 1 to {MAX_NAME} characters."
+
+
+def _bulk_problems(definition: Definition, bulk: object) -> Iterator[Problem]:
+    if bulk is None:
+        return
+    if not definition.label:
+        yield "has bulk, but no entity to take many of.", "Remove bulk, or name the entity."
+    if type(bulk) is not int or not 1 <= bulk <= MAX_BULK:
+        yield f"has bulk = {bulk!r}.", f"Use a whole number from 1 to {MAX_BULK:,}."
+
+
+def _guard_problems(definition: Definition, options: Options) -> Iterator[Problem]:
+    for option in ("only_if", "unless"):
+        guard = getattr(options, option)
+        if guard is not None and not (isinstance(guard, Q) or callable(guard)):
+            yield f"has {option} = {guard!r}.", "Use a function of the entity or a Q of its model."
+        if inspect.iscoroutinefunction(guard):
+            yield f"has an async {option}.", "Use a plain function; it is asked in the worker's thread."
+        if guard is not None and not definition.label:
+            yield f"has {option}, but no entity to ask it of.", "Raise Cancel(reason) in the handler instead."

@@ -35,4 +35,4 @@ class Context:
     idempotency_key: UUID
 
 
-RESERVED: Final = frozenset(field.name for field in fields(Context))
+RESERVED: Final = frozenset({"tasks", *(field.name for field in fields(Context))})

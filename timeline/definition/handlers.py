@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from django.db.models import Q
 
@@ -15,6 +16,8 @@ from timeline.definition.retrying import Retry
 
 if TYPE_CHECKING:
     from timeline.timing import When
+
+SIDE_BY_SIDE: Final = 100  # Async handlers that one worker has under way at the same time.
 
 Self_ = TypeVar("Self_")
 Entity = TypeVar("Entity")
@@ -34,6 +37,7 @@ class Options:
     only_if: Guard | None = None
     unless: Guard | None = None
     atomic: bool = True
+    bulk: int | None = None
     retry: Retry = field(default_factory=Retry)
     expires: timedelta | None = None
     priority: int = 0
@@ -47,6 +51,7 @@ class Task(Generic[Self_, Params, Result]):
         self.method = method
         self.options = options
         self.name: str = getattr(method, "__name__", "")
+        self.is_async = inspect.iscoroutinefunction(method)
         self.__doc__ = method.__doc__
 
     @overload
@@ -70,6 +75,11 @@ class Task(Generic[Self_, Params, Result]):
         return self.options.when
 
     @property
+    def at_once(self) -> int | None:
+        """How many of it are run together, where that is declared; None: as many as prove fast."""
+        return SIDE_BY_SIDE if self.is_async else self.options.bulk
+
+    @property
     def fingerprint(self) -> str:
         """Changes when its schedule changes: 16 hex digits, kept on each row."""
         when = self.options.when
@@ -89,6 +99,12 @@ class EntityDecorator(Protocol[Entity]):
     def __call__(self, method: Callable[[Self_, Entity], Result], /) -> Task[Self_, [Entity], Result]: ...
 
 
+class BulkDecorator(Protocol[Entity]):
+    """Takes a method of a timeline that is called for many entities, the guard's."""
+
+    def __call__(self, method: Callable[[Self_, list[Entity]], Result], /) -> Task[Self_, [list[Entity]], Result]: ...
+
+
 @overload
 def task(
     when: When | None = ...,
@@ -96,6 +112,7 @@ def task(
     only_if: Q | None = ...,
     unless: Q | None = ...,
     atomic: bool = ...,
+    bulk: int | None = ...,
     retry: Retry | None = ...,
     expires: timedelta | None = ...,
     priority: int = ...,
@@ -125,12 +142,39 @@ def task(
     priority: int = ...,
     queue: str = ...,
 ) -> EntityDecorator[Entity]: ...
+@overload
+def task(
+    when: When | None = ...,
+    *,
+    only_if: Callable[[Entity], object],
+    unless: Callable[[Entity], object] | Q | None = ...,
+    atomic: bool = ...,
+    bulk: int,
+    retry: Retry | None = ...,
+    expires: timedelta | None = ...,
+    priority: int = ...,
+    queue: str = ...,
+) -> BulkDecorator[Entity]: ...
+@overload
+def task(
+    when: When | None = ...,
+    *,
+    only_if: Q | None = ...,
+    unless: Callable[[Entity], object],
+    atomic: bool = ...,
+    bulk: int,
+    retry: Retry | None = ...,
+    expires: timedelta | None = ...,
+    priority: int = ...,
+    queue: str = ...,
+) -> BulkDecorator[Entity]: ...
 def task(
     when: When | None = None,
     *,
     only_if: Guard | None = None,
     unless: Guard | None = None,
     atomic: bool = True,
+    bulk: int | None = None,
     retry: Retry | None = None,
     expires: timedelta | None = None,
     priority: int = 0,
@@ -144,7 +188,10 @@ def task(
         only_if: Read when it is about to run: the task is cancelled (``guard``) unless this holds for the entity. A
             function of the entity, or a ``Q`` of its model. People read the function's name as the reason.
         unless: The same the other way round.
-        atomic: Whether handler, follow-ups and outcome share one transaction. False for handlers that call the outside.
+        atomic: Whether handler, follow-ups and outcome share one transaction. False for handlers that call the outside, and
+            for those declared with ``async def``, which run side by side.
+        bulk: Call the handler once for many entities, so many at most (1 to 1,000): it takes a list of them, reads of each
+            from ``self.tasks[entity]``, and may return a mapping from entity to result, or to the exception it failed with.
         retry: How it is tried again; left out: ``Retry()``.
         expires: How long after its nominal time it is too late to run (then cancelled, ``expired``); a hundred years at
             most. None: never.
@@ -156,6 +203,7 @@ def task(
         only_if=only_if,
         unless=unless,
         atomic=atomic,
+        bulk=bulk,
         retry=Retry() if retry is None else retry,
         expires=expires,
         priority=priority,

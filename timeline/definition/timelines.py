@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from timeline.definition.checking import check_names, check_shape
-from timeline.definition.context import RESERVED
+from timeline.definition.context import RESERVED, Context
 from timeline.definition.handlers import Task
 from timeline.definition.starts import Created
 from timeline.exceptions import TimelineError
@@ -64,7 +64,8 @@ class Timeline:
     The future of an entity, declared.
 
     A subclass names its entity and decorates methods with ``@task``. An instance is the context of one execution:
-    ``self.task``, ``self.run``, ``self.event``, ``self.now``, ``self.lost``, ``self.idempotency_key`` (see ``Context``).
+    ``self.task``, ``self.run``, ``self.event``, ``self.now``, ``self.lost``, ``self.idempotency_key`` (see ``Context``). A
+    handler declared with ``bulk`` has ``self.now`` and, for each entity, such a context in ``self.tasks[entity]``.
     In a unit test, ``Trial().remind(user)`` calls the method as it stands; give it what it reads: ``Trial(now=…)``.
     A class declared ``abstract=True`` only lends its tasks to subclasses.
     """
@@ -134,6 +135,12 @@ class Timeline:
         """The event that caused the row or started its run; None if none did."""
         event: Event | None = self._given("event")
         return event
+
+    @property
+    def tasks(self) -> Mapping[Any, Context]:
+        """Of a handler declared with ``bulk``: entity → its own context."""
+        tasks: Mapping[Any, Context] = self._given("tasks")
+        return tasks
 
     @property
     def now(self) -> datetime:

@@ -4,6 +4,7 @@ from timeline.models.entities import EntityRef, family_of, lock_entities, model_
 from timeline.models.event import Event
 from timeline.models.identity import Identity
 from timeline.models.log import LogEntry
+from timeline.models.pace import Pace
 from timeline.models.run import TimelineRun
 from timeline.models.task import ScheduledTask
 
@@ -12,6 +13,7 @@ __all__ = [
     "Event",
     "Identity",
     "LogEntry",
+    "Pace",
     "ScheduledTask",
     "TimelineRun",
     "family_of",

@@ -138,23 +138,23 @@ def load_entities(refs: Iterable[EntityRef], *, using: str) -> dict[EntityRef, m
     return _by_model(refs, lambda model, keys: model._base_manager.using(using).filter(pk__in=keys))
 
 
-def lock_entities(refs: Iterable[EntityRef], *, using: str) -> dict[EntityRef, models.Model]:
+def lock_entities(refs: Iterable[EntityRef], *, using: str, wait: bool = True) -> dict[EntityRef, models.Model]:
     """
     Lock the rows of entities, and read them: one statement per model, ordered by key. First in the lock order.
 
     The lock lets others refer to the row but not change it. Rows of parents are locked too, first, as ``save()`` writes
     them. What a system timeline is about has no row; a lock of its own stands for it. SQLite has neither; its one writer
-    stands for both.
+    stands for both. Who does not want to wait gets those that nobody else has locked, and no lock of a system timeline's.
     """
     refs = list(refs)
-    if NO_ENTITY in refs and connections[using].vendor == "postgresql":
+    if wait and NO_ENTITY in refs and connections[using].vendor == "postgresql":
         with connections[using].cursor() as cursor:
             cursor.execute(statement("lock_system", "postgresql"))
 
     def locked(model: type[models.Model], keys: list[Any]) -> models.QuerySet[models.Model]:
         rows = model._base_manager.using(using).filter(pk__in=keys).order_by("pk")
         links = tuple(_links(model))
-        return rows.select_for_update(no_key=True, of=(*links, "self") if links else ())
+        return rows.select_for_update(no_key=True, of=(*links, "self") if links else (), skip_locked=not wait)
 
     return _by_model(refs, locked)
 

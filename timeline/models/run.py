@@ -23,9 +23,9 @@ class TimelineRunQuerySet(models.QuerySet["TimelineRun"]):
         """Runs that have not ended."""
         return self.filter(ended_at__isnull=True)
 
-    def locked(self) -> TimelineRunQuerySet:
+    def locked(self, *, skip_locked: bool = False) -> TimelineRunQuerySet:
         """Lock the rows, in order of their ids: second in the lock order, after the entities."""
-        return self.order_by("pk").select_for_update(no_key=True)
+        return self.order_by("pk").select_for_update(no_key=True, skip_locked=skip_locked)
 
 
 class TimelineRun(EntityColumns):

@@ -8,13 +8,14 @@ from importlib.resources import files
 
 from django.core.exceptions import ImproperlyConfigured
 
-from timeline.lifecycle import ALLOWED_PAIRS, FINAL
+from timeline.lifecycle import ALLOWED_PAIRS, FINAL, WAITING
 
 
 @cache
 def statement(verb: str, vendor: str) -> str:
     """
-    Read a statement. Values reach it as parameters only; the lifecycle's sets stand in it as ``{final}`` and ``{pairs}``.
+    Read a statement. Values reach it as parameters only; the lifecycle's sets stand in it as ``{final}``,
+    ``{waiting}`` and ``{pairs}``.
 
     Args:
         verb: First part of the file's name.
@@ -28,7 +29,7 @@ def statement(verb: str, vendor: str) -> str:
         raise ImproperlyConfigured(f"timeline does not run on {vendor} yet. Use SQLite or PostgreSQL.")
     text = file.read_text(encoding="utf-8")
     pairs = _quoted(f"{source} {target}" for source, target in ALLOWED_PAIRS)
-    return text.replace("{final}", _quoted(FINAL)).replace("{pairs}", pairs)
+    return text.replace("{final}", _quoted(FINAL)).replace("{waiting}", _quoted(WAITING)).replace("{pairs}", pairs)
 
 
 def _quoted(words: Iterable[str]) -> str:

@@ -238,7 +238,7 @@ class ScheduledTask(EntityColumns):
         indexes = [
             models.Index(fields=["scheduled_at", "id"], condition=Q(state__in=_WAITING), name="timeline_task_due"),
             models.Index(
-                fields=["priority", "scheduled_at", "id"],
+                fields=["task_key", "priority", "scheduled_at", "id"],
                 condition=Q(state=State.AVAILABLE),
                 name="timeline_task_ready",
             ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,12 +11,15 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F, Model
 
-from timeline.definition import Definition, Task, Timeline
-from timeline.exceptions import UnknownTask
+from timeline.definition import Context, Definition, Task
 from timeline.lifecycle import COMPOSED, WAITING, ReasonCode, State, Trigger
-from timeline.models import LogEntry, ScheduledTask
+from timeline.models import Event, LogEntry, ScheduledTask
+from timeline.models.returning import COLUMNS, as_task
+from timeline.operations._advancing import advance, works_in_sets
 from timeline.operations._transition import Write, apply
 from timeline.registry import registry
+
+ANY_ATTEMPT = 2**31 - 1
 
 
 @dataclass(slots=True)
@@ -30,7 +33,9 @@ class Attempt:
         declared: Its task there.
         now: Story time at which it started.
         lost: Whether the attempt before was lost with its worker.
+        idempotency_key: The same until one attempt completes.
         entity: As of the last look; None for a system timeline.
+        begun: What the row was then.
     """
 
     task: ScheduledTask
@@ -38,24 +43,35 @@ class Attempt:
     declared: Task[Any, ..., Any]
     now: datetime
     lost: bool
+    idempotency_key: UUID
     entity: Model | None = None
+    begun: dict[str, Any] = field(init=False)
 
-    def timeline(self, using: str) -> Timeline:
-        """Make the instance whose method is the handler."""
+    def __post_init__(self) -> None:
+        self.begun = dict(self.task.__dict__)
+
+    def restore(self) -> None:
+        """Let the task be as it was begun: the transaction that wrote its outcome was undone."""
+        self.task.__dict__.update(self.begun)
+
+    def context(self) -> Context:
+        """What the handler is told of this execution."""
         task = self.task
-        return self.definition.cls(
+        return Context(
             task=task,
             run=task.run,
             event=task.cause,
             now=self.now,
             lost=self.lost,
-            idempotency_key=_idempotency_key(task, using),
+            idempotency_key=self.idempotency_key,
         )
 
 
 def begin(task_ids: Sequence[UUID], *, token: UUID | None, worker: str, now: datetime, using: str) -> list[Attempt]:
     """
     Start what may be started; leave the rest.
+
+    Several are started together only at their first attempt, and only if nobody else has their rows locked.
 
     Args:
         task_ids: In the order they should run.
@@ -68,19 +84,77 @@ def begin(task_ids: Sequence[UUID], *, token: UUID | None, worker: str, now: dat
         The attempts begun, in the order given. Not among them: tasks that are not due, claimed by somebody else, started by
         somebody else, ended, or of a key this process does not know.
     """
-    related = ("run", "cause")
+    asked = list(dict.fromkeys(task_ids))
+    attempts = ANY_ATTEMPT if len(asked) == 1 else 0
     with transaction.atomic(using=using, durable=True):
-        rows = ScheduledTask.objects.using(using).select_related(*related).in_bulk(list(task_ids))
-        lost = _lost_before(rows.values(), using)
-        attempts, writes = {}, []
-        for task in (rows[task_id] for task_id in dict.fromkeys(task_ids) if task_id in rows):
-            triggers = _triggers(task, token, now)
-            found = _handler(task) if triggers else None
-            if found is not None:
-                attempts[task.pk] = Attempt(task, *found, now=now, lost=task.pk in lost)
-                writes.append(Write(task=task, triggers=triggers, worker=worker))
-        started = apply(writes, now=now, using=using)
-    return [attempts[task.pk] for task in started]
+        if works_in_sets(using):
+            rows = advance(
+                "given",
+                State.ACTIVE,
+                columns=COLUMNS,
+                worker=worker,
+                wait=len(asked) == 1,
+                ids=asked,
+                token=token,
+                task_keys=registry.task_keys(),
+                attempts=attempts,
+                now=now,
+                using=using,
+            )
+            started = [as_task(row, using) for row in rows]
+        else:
+            rows_there = ScheduledTask.objects.using(using).filter(pk__in=asked, attempt__lte=attempts)
+            tasks = {task.pk: task for task in rows_there}
+            started = _start([tasks[key] for key in asked if key in tasks], token, worker, now=now, using=using)
+    place = {key: number for number, key in enumerate(asked)}
+    return _attempts(sorted(started, key=lambda task: place[task.pk]), now=now, using=using)
+
+
+def begin_group(task_key: str, *, priority: int, most: int, worker: str, now: datetime, using: str) -> list[Attempt]:
+    """
+    Start available tasks of one kind and priority, the longest due first: several at their first attempt, or else one.
+
+    Args:
+        task_key: Of a known kind.
+        priority: Of all of them.
+        most: No more than so many; on SQLite just one.
+        worker: Who takes them, as shown on the row.
+        now: Story time.
+        using: Database alias.
+    """
+    with transaction.atomic(using=using, durable=True):
+        if works_in_sets(using):
+            rows = advance(
+                "group",
+                State.ACTIVE,
+                columns=COLUMNS,
+                worker=worker,
+                task_key=task_key,
+                priority=priority,
+                most=most,
+                now=now,
+                using=using,
+            )
+            started = [as_task(row, using) for row in rows]
+        else:
+            ready = ScheduledTask.objects.using(using).ready().filter(task_key=task_key, priority=priority)[:1]
+            started = _start(list(ready), None, worker, now=now, using=using)
+    return _attempts(started, now=now, using=using)
+
+
+def not_started(task_ids: Sequence[UUID], *, token: UUID | None, now: datetime, using: str) -> list[UUID]:
+    """Those that a group had to leave and that may be started all the same, each alone; in the order given."""
+    tasks = ScheduledTask.objects.using(using).with_handler(registry.task_keys()).in_bulk(list(task_ids))
+    return [key for key in task_ids if key in tasks and _triggers(tasks[key], token, now)]
+
+
+def _start(
+    tasks: Sequence[ScheduledTask], token: UUID | None, worker: str, *, now: datetime, using: str
+) -> list[ScheduledTask]:
+    known = set(registry.task_keys())
+    moves = [(task, _triggers(task, token, now)) for task in tasks if task.task_key in known]
+    writes = [Write(task=task, triggers=triggers, worker=worker) for task, triggers in moves if triggers]
+    return apply(writes, now=now, using=using)
 
 
 def _triggers(task: ScheduledTask, token: UUID | None, now: datetime) -> tuple[Trigger, ...]:
@@ -92,28 +166,37 @@ def _triggers(task: ScheduledTask, token: UUID | None, now: datetime) -> tuple[T
     return ()
 
 
+def _attempts(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[Attempt]:
+    """Read what handlers are told of their tasks. A fixed number of statements, none for what there is nothing of."""
+    lost, keys = _lost_before(tasks, using), _idempotency_keys(tasks, using)
+    caused = {task.cause_id for task in tasks if task.cause_id is not None}
+    causes = {event.pk: event for event in Event.objects.using(using).filter(pk__in=caused)} if caused else {}
+    attempts = []
+    for task in tasks:
+        definition, declared = registry.task(task.task_key)
+        if task.cause_id is not None:
+            task.cause = causes[task.cause_id]
+        attempts.append(Attempt(task, definition, declared, now, task.pk in lost, keys[task.pk]))
+    return attempts
+
+
 def _lost_before(tasks: Iterable[ScheduledTask], using: str) -> set[UUID]:
     """Tasks whose last attempt was lost. Their logs tell: the rows' reasons may have become others since, by a move."""
-    again = [task.pk for task in tasks if task.attempt]
+    again = [task.pk for task in tasks if task.attempt > 1]
     if not again:
         return set()
-    ends = LogEntry.objects.using(using).filter(task__in=again, attempt=F("task__attempt"), from_state=State.ACTIVE)
+    ends = LogEntry.objects.using(using).filter(task__in=again, attempt=F("task__attempt") - 1, from_state=State.ACTIVE)
     return set(ends.filter(reason_code=ReasonCode.WORKER_LOST).values_list("task_id", flat=True))
 
 
-def _handler(task: ScheduledTask) -> tuple[Definition, Task[Any, ..., Any]] | None:
-    try:
-        return registry.task(task.task_key)
-    except UnknownTask:
-        return None
-
-
-def _idempotency_key(task: ScheduledTask, using: str) -> UUID:
-    """Walk back through revisions to the first one after a completed one. Most tasks have none: no query."""
-    key, previous = task.pk, task.previous_id
-    while previous is not None:
-        row = ScheduledTask.objects.using(using).filter(pk=previous).values("state", "previous_id").get()
-        if row["state"] == State.COMPLETED:
-            break
-        key, previous = previous, row["previous_id"]
-    return key
+def _idempotency_keys(tasks: Iterable[ScheduledTask], using: str) -> dict[UUID, UUID]:
+    """Walk back through revisions to the first one after a completed one, all tasks together. Most have none: no query."""
+    keys = {task.pk: task.pk for task in tasks}
+    previous = {task.pk: task.previous_id for task in tasks if task.previous_id is not None}
+    while previous:
+        rows = ScheduledTask.objects.using(using).filter(pk__in=set(previous.values()))
+        earlier = {pk: (state, before) for pk, state, before in rows.values_list("pk", "state", "previous_id")}
+        open_ended = {pk: at for pk, at in previous.items() if earlier[at][0] != State.COMPLETED}
+        keys |= open_ended
+        previous = {pk: before for pk, at in open_ended.items() if (before := earlier[at][1]) is not None}
+    return keys

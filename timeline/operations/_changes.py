@@ -90,7 +90,7 @@ def _passed(state: str, triggers: tuple[Trigger, ...]) -> tuple[State, ...]:
     return (start, *(target(start, *triggers[:count]) for count in range(1, len(triggers) + 1)))
 
 
-def as_parameters(writes: Sequence[Write], *, now: datetime, using: str) -> dict[str, object]:
+def as_parameters(writes: Sequence[Write], *, now: datetime, using: str) -> dict[str, Any]:
     """
     Write the changes as the parameters of the statement.
 
@@ -98,7 +98,7 @@ def as_parameters(writes: Sequence[Write], *, now: datetime, using: str) -> dict
         TransitionNotAllowed: if the lifecycle has no such move.
     """
     stored = _stored_by(using)
-    parameters: dict[str, object] = {
+    parameters: dict[str, Any] = {
         "changes": json.dumps([_as_change(write, stored) for write in writes], ensure_ascii=False),
         "at": stored("finished_at", now),
         "lease": _seconds(get_settings().LEASE),
@@ -110,7 +110,7 @@ def as_parameters(writes: Sequence[Write], *, now: datetime, using: str) -> dict
 
 def _as_change(write: Write, stored: Stored) -> dict[str, object]:
     """Write the change as the statement reads it: values as the database stores them, what stays left out."""
-    states, reason = write.states, write.reason
+    states = write.states
     change: dict[str, object] = {
         "id": stored("id", write.task.pk),
         "from_state": states[0].value,
@@ -120,18 +120,21 @@ def _as_change(write: Write, stored: Stored) -> dict[str, object]:
     }
     if len(states) > 2:
         change["via"] = states[1].value
-    for name, value in _columns(write):
-        if value is not None:
-            change[name] = stored(name, value)
     for name in ("failures", "lost", "worker", "result"):
         if value := getattr(write, name):
             change[name] = value
-    if write.lease is not None:
-        change["lease"] = _seconds(write.lease)
-    if reason is not None:
+    if reason := write.reason:
         change["reason_code"] = reason.code.value
         change["reason"] = _clip(reason.text, MAX_REASON)
         change["actor"] = _clip(reason.actor, MAX_ACTOR)
+    return change | _seldom(write, stored)
+
+
+def _seldom(write: Write, stored: Stored) -> dict[str, object]:
+    """What few changes have."""
+    change = {name: stored(name, value) for name, value in _columns(write) if value is not None}
+    if write.lease is not None:
+        change["lease"] = _seconds(write.lease)
     if detail := _detail(write):
         change["detail"] = json.dumps(detail, ensure_ascii=False)
     return change

@@ -14,7 +14,7 @@ _running: ContextVar[frozenset[UUID]] = ContextVar("timeline_running", default=f
 
 
 def running() -> frozenset[UUID]:
-    """Ids of the tasks being run here: none, or one."""
+    """Ids of the tasks being run here: none, one, or those of one call for many."""
     return _running.get()
 
 
@@ -32,9 +32,9 @@ def refuse_own(tasks: Iterable[ScheduledTask], verb: str) -> None:
 
 
 @contextmanager
-def while_running(task_id: UUID) -> Iterator[None]:
-    """Mark the task as being run within the block."""
-    token = _running.set(frozenset({task_id}))
+def while_running(*task_ids: UUID) -> Iterator[None]:
+    """Mark the tasks as being run within the block."""
+    token = _running.set(frozenset(task_ids))
     try:
         yield
     finally:

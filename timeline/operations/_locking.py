@@ -39,12 +39,26 @@ def lock_entity(ref: EntityRef, *, using: str) -> dict[EntityRef, Model]:
     return found
 
 
-def lock_runs(run_ids: Iterable[UUID], refs: Iterable[EntityRef], *, using: str) -> Locked:
-    """Lock entities and then runs; runs that are not there are left out."""
-    entities = lock_entities(refs, using=using)
+def lock_runs(run_ids: Iterable[UUID], refs: Iterable[EntityRef], *, using: str, wait: bool = True) -> Locked:
+    """
+    Lock entities and then runs; runs that are not there are left out.
+
+    Args:
+        run_ids: In any order.
+        refs: Their entities.
+        using: Database alias.
+        wait: For what somebody else has locked; False: leave that out, and the lock of system timelines.
+    """
+    entities = lock_entities(refs, using=using, wait=wait)
     wanted = sorted(set(run_ids))
-    runs = list(TimelineRun.objects.using(using).filter(pk__in=wanted).locked()) if wanted else []
-    return Locked(entities, runs)
+    found = TimelineRun.objects.using(using).filter(pk__in=wanted).locked(skip_locked=not wait)
+    return Locked(entities, list(found) if wanted else [])
+
+
+def free_of(task_ids: Sequence[UUID], *, using: str) -> set[UUID]:
+    """Lock those of the tasks that nobody else has locked; wait for none."""
+    tasks = ScheduledTask.objects.using(using).filter(pk__in=task_ids)
+    return set(tasks.locked(skip_locked=True).values_list("pk", flat=True))
 
 
 def lock_tasks(task_ids: Sequence[UUID], *, using: str) -> list[ScheduledTask]:

@@ -12,7 +12,7 @@ from django.db.models import Model, Q
 
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import Reason, ReasonCode
-from timeline.models import EntityRef, Event, model_of
+from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun, model_of
 from timeline.models.entities import keys_of, load_entities
 from timeline.models.facts import anchors_of, zone_of
 from timeline.operations._attempting import Attempt
@@ -24,11 +24,13 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
     Look once more at what the attempts rest on, and give each its entity.
 
     Run open? No exit since it started? Entity there? Anchor and schedule still the same? Not too late? Guards that are a
-    ``Q``? A fixed number of statements: one for the exits, one for the entities of each model, one for each such guard.
+    ``Q``? A fixed number of statements: one for the runs, one for the exits, one for the entities of each model, one for each
+    such guard.
 
     Returns:
         Id of a task → why it must not run. A task that is not in it may: its guards that are functions are asked next.
     """
+    _read_runs([attempt.task for attempt in attempts], using)
     entities = load_entities((attempt.task.entity_ref for attempt in attempts), using=using)
     exits = _exits(attempts, using)
     refused: dict[UUID, Reason] = {}
@@ -38,6 +40,16 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
         if reason is not None:
             refused[attempt.task.pk] = reason
     return _guarded([attempt for attempt in attempts if attempt.task.pk not in refused], using) | refused
+
+
+def _read_runs(tasks: Iterable[ScheduledTask], using: str) -> None:
+    """Give each task its run as it is now."""
+    tasks = [task for task in tasks if task.run_id is not None]
+    if tasks:
+        rows = TimelineRun.objects.using(using).filter(pk__in={task.run_id for task in tasks})
+        runs = {run.pk: run for run in rows}
+        for task in tasks:
+            task.run = runs[task.run_id]  # type: ignore[index]
 
 
 def _run_ended(attempt: Attempt, exits: dict[EntityRef, list[Event]]) -> Reason | None:

@@ -9,12 +9,12 @@ from django.db import transaction
 
 from timeline.lifecycle import FINAL
 from timeline.models import ScheduledTask
-from timeline.operations._locking import lock_runs
+from timeline.operations._locking import Locked, free_of, lock_runs
 from timeline.operations._transition import Write, apply
 from timeline.operations.reconciling import reconcile_locked
 
 
-def settle(writes: Sequence[Write], *, now: datetime, using: str) -> list[ScheduledTask]:
+def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = True) -> list[ScheduledTask]:
     """
     Write endings, then reconcile the runs they belong to: follow-ups get their rows, a run with nothing left is finished.
 
@@ -24,16 +24,36 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str) -> list[Schedu
         writes: Any number; those that end nothing are just written.
         now: Story time.
         using: Database alias.
+        wait: For what somebody else has locked; False: leave it, and what needs a lock that cannot be tried.
 
     Returns:
-        The tasks whose guard held, in the order given; the others were changed by somebody else.
+        The tasks whose guard held, in the order given; the others were changed by somebody else, or were not waited for.
     """
-    ending = [write.task for write in writes if write.states[-1] in FINAL and write.task.run_id is not None]
-    with transaction.atomic(using=using):
+    with transaction.atomic(using=using, savepoint=False):
+        ending = [write.task for write in writes if _ends(write)]
         refs = [task.entity_ref for task in ending]
-        locked = lock_runs((task.run_id for task in ending if task.run_id), refs, using=using)
+        locked = lock_runs((task.run_id for task in ending if task.run_id), refs, using=using, wait=wait)
+        if not wait:
+            writes = _free(writes, locked, using)
         done = apply(writes, now=now, using=using)
         settled = {task.run_id for task in done}
         runs = [run for run in locked.runs if run.pk in settled]
         reconcile_locked(runs, locked.entities, now=now, using=using, lenient=True)
     return done
+
+
+def _ends(write: Write) -> bool:
+    """Whether it ends a task of a run."""
+    return write.task.run_id is not None and write.states[-1] in FINAL
+
+
+def _free(writes: Sequence[Write], locked: Locked, using: str) -> list[Write]:
+    """Those that we hold all the locks for."""
+    runs = {run.pk for run in locked.runs}
+    held = [
+        write
+        for write in writes
+        if not _ends(write) or (write.task.run_id in runs and write.task.entity_ref in locked.entities)
+    ]
+    free = free_of([write.task.pk for write in held], using=using)
+    return [write for write in held if write.task.pk in free]

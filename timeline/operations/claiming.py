@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import NamedTuple
 from uuid import UUID, uuid4
+
+from django.db.models import Count
 
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
-from timeline.lifecycle import Trigger
+from timeline.lifecycle import State, Trigger
 from timeline.models import ScheduledTask
+from timeline.models.kinds import ready_kinds
+from timeline.models.returning import Row
+from timeline.operations._advancing import advance, works_in_sets
 from timeline.operations._polling import polling
 from timeline.operations._transition import Write, apply
+from timeline.operations.pacing import paces
+from timeline.planning import Share, shares
+from timeline.planning.sharing import batch_size
 from timeline.registry import registry
-
-LARGEST: Final = 10  # Tasks in one message: what waits behind a slow one is little.
 
 
 class Batch(NamedTuple):
@@ -40,30 +46,55 @@ def claim(*, limit: int = 100, now: datetime, using: str) -> list[Batch]:
     """
     Claim available tasks that this process has handlers for. Safe in any number of copies at once.
 
-    No more than ``TIMELINE["MAX_PENDING"]`` tasks are on their way at a time (a little more, if several pollers look at the
-    same moment): what stays available can still be overtaken by what is more urgent.
+    Of each queue the most urgent are taken, in equal parts among kinds. No more than ``TIMELINE["MAX_PENDING"]`` tasks of a
+    queue are on their way at a time (a little more, if several pollers look at the same moment): what stays available can still
+    be overtaken by what is more urgent.
 
     Args:
-        limit: At most so many tasks in this call.
+        limit: At most so many tasks of each queue in this call.
         now: Story time, for the log.
         using: Database alias.
 
     Returns:
-        Batches in the order they should be sent.
+        Batches in the order they should be sent; none: nothing is ready, or enough is on its way.
     """
-    most = get_settings().MAX_PENDING
+    ready = ready_kinds(registry.task_keys(), using=using)
+    if not ready:
+        return []
+    queues = {task_key: registry.task(task_key)[1].options.queue for task_key in ready}
+    taken = [share for share in shares(ready, queues, _room(using), most=limit) if share.size > 0]
     with polling(using):
-        tasks = ScheduledTask.objects.using(using)
-        room = most - tasks.on_their_way()[:most].count()
-        ready = tasks.ready().with_handler(registry.task_keys()).locked(skip_locked=True)[: max(min(limit, room), 0)]
-        batches = list(_batches(list(ready)))
-        writes = [
-            Write(task=task, triggers=(Trigger.CLAIM,), claim_token=batch.token)
-            for batch, claimed in batches
-            for task in claimed
-        ]
-        apply(writes, now=now, using=using)
-    return [batch for batch, _claimed in batches]
+        token = uuid4()
+        if works_in_sets(using):
+            rows = advance(
+                "shares",
+                State.PENDING,
+                token=token,
+                task_keys=[share.task_key for share in taken],
+                priorities=[share.priority for share in taken],
+                sizes=[share.size for share in taken],
+                now=now,
+                using=using,
+            )
+        else:
+            tasks = [task for share in taken for task in _of(share, using)]
+            writes = [Write(task=task, triggers=(Trigger.CLAIM,), claim_token=token) for task in tasks]
+            rows = [task.__dict__ for task in apply(writes, now=now, using=using)]
+    return list(_batches(rows, token, using))
+
+
+def _room(using: str) -> dict[str, int]:
+    """Queue → how many more may be on their way."""
+    pending = ScheduledTask.objects.using(using).filter(state=State.PENDING).values_list("queue")
+    most = get_settings().MAX_PENDING
+    counted = dict(pending.annotate(Count("pk")))
+    queues = {declared.options.queue for known in registry for declared in known.tasks.values()}
+    return {queue: most - counted.get(queue, 0) for queue in queues}
+
+
+def _of(share: Share, using: str) -> list[ScheduledTask]:
+    ready = ScheduledTask.objects.using(using).ready().filter(task_key=share.task_key, priority=share.priority)
+    return list(ready[: share.size])
 
 
 def hand_back(batches: Sequence[Batch], *, using: str) -> int:
@@ -84,11 +115,13 @@ def hand_back(batches: Sequence[Batch], *, using: str) -> int:
     return pending.update(lease_expires_at=MachineTime(timedelta(milliseconds=-1))) if batches else 0
 
 
-def _batches(tasks: Sequence[ScheduledTask]) -> Iterator[tuple[Batch, Sequence[ScheduledTask]]]:
-    kinds: dict[tuple[str, str], list[ScheduledTask]] = defaultdict(list)
-    for task in tasks:
-        kinds[task.task_key, task.queue].append(task)
-    for (task_key, queue), of_kind in kinds.items():
-        for start in range(0, len(of_kind), LARGEST):
-            claimed = of_kind[start : start + LARGEST]
-            yield Batch(task_key, queue, uuid4(), [task.pk for task in claimed]), claimed
+def _batches(rows: Sequence[Row], token: UUID, using: str) -> Iterator[Batch]:
+    """Make up messages: of slow kinds small ones, so that all workers share them, of fast kinds such as are worth sending."""
+    kinds: dict[tuple[str, str], list[UUID]] = defaultdict(list)
+    for row in rows:
+        kinds[row["task_key"], row["queue"]].append(row["id"])
+    known = paces(using=using) if kinds else {}
+    for (task_key, queue), task_ids in kinds.items():
+        size = batch_size(registry.task(task_key)[1].at_once, known.get(task_key))
+        for start in range(0, len(task_ids), size):
+            yield Batch(task_key, queue, token, task_ids[start : start + size])

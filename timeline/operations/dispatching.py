@@ -53,7 +53,7 @@ def dispatch(*, sender: Sender, limit: int = 500, now: datetime, using: str) -> 
 
     Args:
         sender: Takes the messages.
-        limit: At most so many tasks are claimed at a time.
+        limit: At most so many tasks of a queue are claimed at a time.
         now: Story time.
         using: Database alias.
 
@@ -75,7 +75,7 @@ def dispatch(*, sender: Sender, limit: int = 500, now: datetime, using: str) -> 
         claimed = sum(len(batch.task_ids) for batch in batches)
         _send_new(batches, sender, using)
         sent += claimed
-        if claimed < limit or monotonic() > give_up:
+        if not claimed or monotonic() > give_up:
             return Dispatched(staged, sent, len(lost.resend), len(lost.retried) + len(lost.discarded))
 
 

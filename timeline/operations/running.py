@@ -6,27 +6,15 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask
-from timeline.operations._attempting import Attempt, begin
-from timeline.operations._executing import conclude, execute
-from timeline.operations._looking import look
-from timeline.operations._settling import settle
-from timeline.operations._transition import Write
+from timeline.operations._attempting import begin, begin_group, not_started
+from timeline.operations._executing import BUDGET, Setting
+from timeline.operations._grouping import run_group
+from timeline.operations._watching import Watch
 
+__all__ = ["BUDGET", "Watch", "run", "run_ready"]
 
-class Watch:
-    """What a worker lets a run know and learn: whether to stop, and what is being run. This one does neither."""
-
-    def stopping(self) -> bool:
-        """Whether to enter no further handler."""
-        return False
-
-    def entered(self, task: ScheduledTask) -> None:
-        """An attempt is now held; its lease must be kept up."""
-
-    def left(self, task: ScheduledTask) -> None:
-        """It is no longer held."""
+MAX_WORKER = 100
 
 
 def run(
@@ -41,7 +29,8 @@ def run(
     """
     Run tasks that are due: available ones, those claimed with this token, and waiting ones whose time has come.
 
-    Must not be called inside a transaction: a start is committed before its handler is entered.
+    They are started together, but for those that were tried before: these run alone, after the others. Must not be called
+    inside a transaction: a start is committed before its handler is entered.
 
     Args:
         task_ids: In the order they should run. Those that cannot be started are left: somebody else has them, or they ended.
@@ -55,32 +44,45 @@ def run(
         The tasks run, with their outcomes, in order. Left out: those whose attempt was not ours any more at its end, and
         those released because of ``watch``.
     """
-    watch = watch or Watch()
-    attempts = begin(task_ids, token=token, worker=worker[:100], now=clock(), using=using)
-    for attempt in attempts:
-        watch.entered(attempt.task)
-    try:
-        refused = look(attempts, now=clock(), using=using)
-        outcomes: list[ScheduledTask | None] = []
-        for position, attempt in enumerate(attempts):
-            if watch.stopping():
-                _release(attempts[position:], now=clock(), using=using)
-                break
-            if (reason := refused.get(attempt.task.pk)) is not None:
-                write = Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=reason)
-                outcomes.append(conclude(write, clock=clock, using=using))
-            else:
-                outcomes.append(execute(attempt, clock=clock, using=using))
-    finally:
-        for attempt in attempts:
-            watch.left(attempt.task)
-    return [task for task in outcomes if task is not None]
+    setting = Setting(clock, using, watch or Watch())
+    place = {task_id: number for number, task_id in reversed(list(enumerate(task_ids)))}
+
+    def start(asked: Sequence[UUID]) -> list[UUID]:
+        attempts = begin(asked, token=token, worker=worker[:MAX_WORKER], now=clock(), using=using)
+        ended.extend(run_group(attempts, setting))
+        return [attempt.task.pk for attempt in attempts]
+
+    ended: list[ScheduledTask] = []
+    started = set(start(task_ids))
+    left = [task_id for task_id in place if task_id not in started] if len(place) > 1 else []
+    for task_id in not_started(left, token=token, now=clock(), using=using) if left else []:
+        if not setting.watch.stopping():
+            start([task_id])
+    return sorted(ended, key=lambda task: place[task.pk])
 
 
-def _release(attempts: Sequence[Attempt], *, now: datetime, using: str) -> None:
-    """Give back what was started but not entered: due at once, no budget touched."""
-    reason = Reason(ReasonCode.RELEASED, "the worker stopped before it got to it")
-    writes = [
-        Write(task=attempt.task, triggers=(Trigger.RETRY,), scheduled_at=now, reason=reason) for attempt in attempts
-    ]
-    settle(writes, now=now, using=using)
+def run_ready(
+    *,
+    task_key: str,
+    priority: int,
+    most: int,
+    clock: Callable[[], datetime],
+    using: str,
+    worker: str = "",
+    watch: Watch | None = None,
+) -> list[ScheduledTask] | None:
+    """
+    Run available tasks of one kind and priority, the longest due first. Safe in any number of copies at once.
+
+    Args:
+        task_key: Of a known kind.
+        priority: Of all of them.
+        most: Start no more than so many; one that was tried before is run alone.
+        clock, using, worker, watch: As for ``run``.
+
+    Returns:
+        The tasks run, with their outcomes; None if there was none to start.
+    """
+    setting = Setting(clock, using, watch or Watch())
+    attempts = begin_group(task_key, priority=priority, most=most, worker=worker[:MAX_WORKER], now=clock(), using=using)
+    return run_group(attempts, setting) if attempts else None

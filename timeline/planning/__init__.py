@@ -7,5 +7,6 @@ second time. No database, no clock.
 
 from timeline.planning.answers import Cancel, Change, Create, Foreseen, Keep, Move, Plan, Row, Times
 from timeline.planning.planner import plan
+from timeline.planning.sharing import Share, shares
 
-__all__ = ["Cancel", "Change", "Create", "Foreseen", "Keep", "Move", "Plan", "Row", "Times", "plan"]
+__all__ = ["Cancel", "Change", "Create", "Foreseen", "Keep", "Move", "Plan", "Row", "Share", "Times", "plan", "shares"]

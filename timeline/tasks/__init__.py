@@ -25,9 +25,10 @@ from timeline.operations.dispatching import dispatch
 from timeline.operations.identifying import confirm_site
 from timeline.operations.pruning import prune
 from timeline.tasks.sending import CelerySender
-from timeline.worker.batch import run_each
+from timeline.worker.batch import run_batch
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.names import worker_name
+from timeline.worker.pace import Pace
 
 logger = logging.getLogger("timeline")
 
@@ -41,6 +42,7 @@ OPTIONS: Final[dict[str, Any]] = {
 MAINTAINED_AT_ONCE: Final = 100  # Batches pruned in one call; the rest waits for the next.
 
 _sender = CelerySender()
+_pace = Pace()  # Of this process of the pool.
 _stopping = RawValue(c_bool, False)  # Shared with the processes of the pool, which are forked off later.
 
 
@@ -81,8 +83,9 @@ def run(task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIAS) -> None:
         logger.error("%s", error)
         return
     batch = Batch("", "", UUID(token), [UUID(task_id) for task_id in task_ids])
-    with Heartbeat(using, stopping=lambda: _stopping.value) as watch:
-        run_each(batch.task_ids, token=batch.token, watch=watch, using=using, worker=worker_name())
+    with Heartbeat(using, stopping=lambda: _stopping.value, pace=_pace) as watch:
+        run_batch(batch.task_ids, token=batch.token, watch=watch, using=using, worker=worker_name())
+    _pace.keep(using=using)
     if _stopping.value:
         hand_back([batch], using=using)
 

@@ -6,18 +6,20 @@ from datetime import timedelta
 from time import monotonic
 from typing import Final
 
-from timeline.clocks import story_now
-from timeline.models import ScheduledTask
+from timeline.clocks import SteadyClock
+from timeline.models.kinds import ready_kinds
 from timeline.operations.identifying import sign_of_poller
 from timeline.operations.rescuing import rescue
+from timeline.operations.running import run_ready
 from timeline.operations.staging import stage
+from timeline.planning import Share, shares
 from timeline.registry import registry
-from timeline.worker.batch import run_each
+from timeline.worker.batch import group_size
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.loop import Loop
 
-BATCH: Final = 100  # Ids read at a time; each task still runs in a group of its own.
 RESCUE_EVERY: Final = timedelta(seconds=10)
+LARGEST: Final = 1000  # Tasks in a group of a handler that takes many.
 
 
 class Worker(Loop):
@@ -26,6 +28,7 @@ class Worker(Loop):
     def __init__(self, using: str, name: str = "") -> None:
         super().__init__(using, name)
         self.ran = 0
+        self._clock = SteadyClock(using)
         self._heartbeat = Heartbeat(using, self._stop.is_set)
         self._next_rescue = 0.0
 
@@ -35,19 +38,36 @@ class Worker(Loop):
             super().work()
 
     def step(self) -> timedelta:
-        """Run one batch of what is due; sleep if there was none."""
-        now = story_now(self.using)
+        """Run what is due, for a poll interval at most; sleep if there was nothing."""
+        now = self._clock()
         return timedelta(0) if self.poll() else self.pause(now)
 
     def poll(self) -> int:
-        """Run one batch of what is due; say how many tasks it took on."""
+        """Stage what is due, and run one group of each of the most urgent kinds; say how many tasks that were."""
         sign_of_poller(using=self.using)
-        now = story_now(self.using)
+        now = self._clock()
         if monotonic() >= self._next_rescue:
             rescue(now=now, using=self.using)
             self._next_rescue = monotonic() + RESCUE_EVERY.total_seconds()
         stage(now=now, using=self.using)
-        ready = ScheduledTask.objects.using(self.using).ready().with_handler(registry.task_keys())
-        task_ids = list(ready.values_list("pk", flat=True)[:BATCH])
-        self.ran += run_each(task_ids, watch=self._heartbeat, using=self.using, worker=self.name)
-        return len(task_ids)
+        ran = 0
+        ready = ready_kinds(registry.task_keys(), using=self.using)
+        for share in shares(ready, dict.fromkeys(ready, ""), {}, most=LARGEST):
+            ran += self._run(share)
+        self._heartbeat.pace.keep(using=self.using)
+        return ran
+
+    def _run(self, share: Share) -> int:
+        if self._stop.is_set():
+            return 0
+        done = run_ready(
+            task_key=share.task_key,
+            priority=share.priority,
+            most=min(share.size, group_size(share.task_key, self._heartbeat.pace)),
+            clock=self._clock,
+            using=self.using,
+            worker=self.name,
+            watch=self._heartbeat,
+        )
+        self.ran += len(done or ())
+        return 0 if done is None else max(len(done), 1)

@@ -13,6 +13,7 @@ from timeline.conf import get_settings
 from timeline.models import ScheduledTask
 from timeline.operations.extending import extend_leases
 from timeline.operations.running import Watch
+from timeline.worker.pace import Pace
 
 logger = logging.getLogger("timeline")
 
@@ -26,9 +27,11 @@ class Heartbeat(Watch):
     Args:
         using: Database alias.
         stopping: Says whether to enter no further handler.
+        pace: Learns how long handlers take; left out: one of its own.
     """
 
-    def __init__(self, using: str, stopping: Callable[[], bool]) -> None:
+    def __init__(self, using: str, stopping: Callable[[], bool], pace: Pace | None = None) -> None:
+        self.pace = pace or Pace()
         self._using = using
         self._stopping = stopping
         self._held: dict[object, ScheduledTask] = {}
@@ -59,6 +62,10 @@ class Heartbeat(Watch):
         """Let it go."""
         with self._lock:
             self._held.pop(task.pk, None)
+
+    def took(self, task_key: str, count: int, seconds: float) -> None:
+        """Learn the pace."""
+        self.pace.took(task_key, count, seconds)
 
     def _beat(self) -> None:
         try:

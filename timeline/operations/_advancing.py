@@ -1,0 +1,66 @@
+"""Take many rows one step on, in one statement that finds, locks, moves and logs them. PostgreSQL only."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connections
+
+from timeline.conf import get_settings
+from timeline.lifecycle import State
+from timeline.models.returning import Row, rows_of
+from timeline.models.statements import statement
+
+_KEYS: Final = "id, task_key, queue"
+
+
+def works_in_sets(using: str) -> bool:
+    """Whether this database can. Where it cannot (SQLite, with its one writer), rows are read, and then written."""
+    return connections[using].vendor == "postgresql"
+
+
+def advance(
+    held: str,
+    to: State,
+    *,
+    now: datetime,
+    using: str,
+    columns: str = _KEYS,
+    token: UUID | None = None,
+    worker: str | None = None,
+    wait: bool = False,
+    **asked: object,
+) -> list[Row]:
+    """
+    Make one step.
+
+    Args:
+        held: Which rows: name of the statement that finds and locks them, ``held_<held>.postgresql.sql``.
+        to: Where they go: ``available``, ``pending`` or ``active``.
+        now: Story time, for the log and for started.
+        using: Database alias.
+        columns: What to read of the rows.
+        token: Of the claim, where they become pending.
+        worker: Who takes them, where they become active.
+        wait: For rows that somebody else has locked, where ``held`` does not always pass them over.
+        asked: What else ``held`` asks for.
+
+    Returns:
+        The rows as they are now, those that are most urgent first.
+    """
+    parameters: dict[str, Any] = {
+        "to_state": to.value,
+        "at": now,
+        "lease": get_settings().LEASE,
+        "token": token,
+        "worker": worker,
+        **asked,
+    }
+    connection = connections[using]
+    sql = statement("advance", "postgresql").replace("{held}", statement(f"held_{held}", "postgresql").rstrip())
+    sql = sql.replace("{columns}", columns).replace("{skip}", "" if wait else "SKIP LOCKED")
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return list(rows_of(cursor, connection).values())

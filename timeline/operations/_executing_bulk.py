@@ -1,0 +1,133 @@
+"""Execute attempts of one kind in one call: handlers declared with ``bulk``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from django.db import transaction
+
+from timeline.exceptions import InvalidInput, LeaseLost
+from timeline.lifecycle import State
+from timeline.models import EntityRef, ScheduledTask
+from timeline.operations._attempting import Attempt
+from timeline.operations._calling import refusal, returned
+from timeline.operations._current import while_running
+from timeline.operations._executing import Executed, Outcome, Setting
+from timeline.operations._failing import catching, drop_if_lost, failed
+from timeline.operations._recording import record_all
+from timeline.operations._settling import settle
+from timeline.operations._transition import Write
+
+logger = logging.getLogger("timeline")
+
+
+def execute_bulk(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+    """
+    Enter the handler once for many entities, and record how each one's task ended.
+
+    An atomic handler shares one transaction with all outcomes. If an attempt was no longer ours by then, everything is undone
+    and the handler is called again without it.
+
+    Args:
+        attempts: Of one kind, begun, and passed by the last look; at least one. The second task of the same entity, and what
+            is more than the handler takes, is left for another call.
+        setting: Where they run.
+    """
+    together = _of_different_entities(attempts)[: attempts[0].declared.options.bulk]
+    held = {attempt.task.pk for attempt in together}
+    ended: list[ScheduledTask] = []
+    while together and not setting.watch.stopping():
+        try:
+            ended, together = _execute(together, setting), []
+        except LeaseLost as error:
+            logger.warning("%s", error)
+            together = _still_ours(together, setting.using)
+    return Executed(ended, [*together, *(attempt for attempt in attempts if attempt.task.pk not in held)])
+
+
+def _of_different_entities(attempts: Sequence[Attempt]) -> list[Attempt]:
+    first: dict[EntityRef, Attempt] = {}
+    for attempt in attempts:
+        first.setdefault(attempt.task.entity_ref, attempt)
+    return list(first.values())
+
+
+def _still_ours(attempts: Sequence[Attempt], using: str) -> list[Attempt]:
+    rows = ScheduledTask.objects.using(using).filter(
+        pk__in=[attempt.task.pk for attempt in attempts], state=State.ACTIVE
+    )
+    active = dict(rows.values_list("pk", "attempt"))
+    for attempt in attempts:
+        attempt.restore()
+    return [attempt for attempt in attempts if active.get(attempt.task.pk) == attempt.task.attempt]
+
+
+def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTask]:
+    """
+    Make the call, and record the outcomes.
+
+    Raises:
+        LeaseLost: if one of the attempts was no longer ours; what an atomic handler wrote is undone.
+    """
+    caught: list[Exception] = []
+    outcomes: list[Outcome] = []
+    with catching(caught):
+        if attempts[0].declared.options.atomic:
+            with transaction.atomic(using=setting.using, durable=True):
+                return _settle(_call(attempts), setting)
+        outcomes = _call(attempts)
+    now = setting.clock()
+    if not caught:
+        return record_all(_writes(outcomes, now), now=now, using=setting.using)
+    drop_if_lost(caught[0], setting.using)
+    for attempt in attempts:
+        attempt.restore()
+    writes = [failed(attempt, caught[0], now, together=len(attempts) > 1) for attempt in attempts]
+    return record_all(writes, now=now, using=setting.using)
+
+
+def _settle(outcomes: Sequence[Outcome], setting: Setting) -> list[ScheduledTask]:
+    now = setting.clock()
+    writes = _writes(outcomes, now)
+    done = settle(writes, now=now, using=setting.using)
+    if lost := {write.task.pk for write in writes} - {task.pk for task in done}:
+        raise LeaseLost(*next((write.task.pk, write.task.attempt) for write in writes if write.task.pk in lost))
+    return done
+
+
+def _writes(outcomes: Sequence[Outcome], now: datetime) -> list[Write]:
+    return [failed(attempt, end, now) if isinstance(end, Exception) else end for attempt, end in outcomes]
+
+
+def _call(attempts: Sequence[Attempt]) -> list[Outcome]:
+    """Ask the guards of each, enter the handler with the rest, and take each one's result."""
+    with while_running(*(attempt.task.pk for attempt in attempts)):
+        refused = [(attempt, refusal(attempt)) for attempt in attempts]
+        outcomes: list[Outcome] = [(attempt, write) for attempt, write in refused if write is not None]
+        asked = [attempt for attempt, write in refused if write is None]
+        if not asked:
+            return outcomes
+        contexts = {attempt.entity: attempt.context() for attempt in asked}
+        instance = asked[0].definition.cls(now=asked[0].now, tasks=contexts)
+        results = getattr(instance, asked[0].declared.name)(list(contexts))
+    return outcomes + _results(asked, {} if results is None else results)
+
+
+def _results(attempts: Sequence[Attempt], results: object) -> list[Outcome]:
+    if not isinstance(results, Mapping):
+        remedy = "Return a mapping from entity to result or exception, or None."
+        raise InvalidInput("result", f"of a call for many is a {type(results).__name__}.", remedy)
+    if strangers := set(results) - {attempt.entity for attempt in attempts}:
+        raise InvalidInput("result", f"names {len(strangers)} that the call was not for.", "Use the entities given.")
+    return [(attempt, _result(attempt, results.get(attempt.entity))) for attempt in attempts]
+
+
+def _result(attempt: Attempt, result: object) -> Write | Exception:
+    if isinstance(result, Exception):
+        return result
+    try:
+        return returned(attempt, result)
+    except InvalidInput as error:
+        return error

@@ -1,0 +1,98 @@
+"""What a handler raised, and the outcome it asks for."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+
+from django.db import DatabaseError, InterfaceError, OperationalError, connections
+
+from timeline.exceptions import Cancel, Discard, LeaseLost, RetryAfter
+from timeline.lifecycle import Reason, ReasonCode, Trigger
+from timeline.operations._attempting import Attempt
+from timeline.operations._transition import Write
+
+MAX_MESSAGE = 2_000
+MAX_TRACEBACK = 8_000
+
+# SQLSTATEs of PostgreSQL (its manual, appendix A): could not serialize, deadlock, lock not available, connection
+# exceptions, shutdown by an operator.
+_PASSING = ("40001", "40P01", "55P03", "08", "57P")
+
+
+@contextmanager
+def catching(caught: list[Exception]) -> Iterator[None]:
+    """Keep whatever the host's code raises within the block: it is an outcome. That an attempt is not ours any more is none."""
+    try:
+        yield
+    except LeaseLost:
+        raise
+    except Exception as error:  # noqa: BLE001
+        caught.append(error)
+
+
+def failed(attempt: Attempt, error: Exception, now: datetime, *, together: bool = False) -> Write:
+    """
+    Turn what a handler raised into the outcome it asks for.
+
+    Args:
+        attempt: That failed.
+        error: What was raised.
+        now: Story time: a retry waits from then.
+        together: Whether one call was for several tasks: whose fault it was shows when each is run alone, so that it counts
+            against nobody's budget.
+    """
+    task = attempt.task
+    if isinstance(error, Cancel):
+        return Write(task=task, triggers=(Trigger.CANCEL,), reason=Reason(ReasonCode.HANDLER, error.reason))
+    if isinstance(error, Discard):
+        reason = Reason(ReasonCode.HANDLER, error.reason)
+        return Write(task=task, triggers=(Trigger.DISCARD,), reason=reason, error=_described(error), failures=1)
+    failures = 0 if is_passing(error) or (together and not isinstance(error, RetryAfter)) else 1
+    delay = attempt.declared.options.retry.delay(max(task.failures + failures, 1))
+    reason = Reason(ReasonCode.ERROR, _message(error))
+    if isinstance(error, RetryAfter):
+        delay, reason = error.delay, Reason(ReasonCode.RETRY_AFTER, str(error))
+    write = Write(task=task, triggers=(Trigger.DISCARD,), reason=reason, error=_described(error), failures=failures)
+    if failures and task.failures + failures >= task.max_attempts:
+        return write
+    return replace(write, triggers=(Trigger.RETRY,), scheduled_at=now + delay)
+
+
+def _described(error: Exception) -> dict[str, str]:
+    """Class, message and the end of the traceback, as text that a database stores. No values of variables."""
+    kind = type(error)
+    lines = "".join(traceback.format_exception(error))
+    described = {
+        "class": f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."),
+        "message": _message(error)[:MAX_MESSAGE],
+        "traceback": lines if len(lines) <= MAX_TRACEBACK else f"…{lines[-MAX_TRACEBACK:]}",
+    }
+    return {name: text.replace("\x00", "").encode(errors="replace").decode() for name, text in described.items()}
+
+
+def _message(error: Exception) -> str:
+    """What ``str(error)`` says, also where that itself fails."""
+    line = "".join(traceback.format_exception_only(error)).strip()
+    return line.partition(": ")[2] or line
+
+
+def drop_if_lost(error: Exception, using: str) -> None:
+    """Let go of a connection that is gone, so that the outcome is written on a new one."""
+    connection = connections[using]
+    if is_passing(error) and not connection.in_atomic_block and not connection.is_usable():
+        connection.close()
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether the database, not the handler, is at fault and trying again helps: locked, deadlock, connection lost."""
+    cause = error.__cause__
+    if not isinstance(error, DatabaseError | InterfaceError) or cause is None:
+        return False
+    sqlite = str(getattr(cause, "sqlite_errorname", ""))
+    sqlstate = str(getattr(cause, "sqlstate", "") or "")
+    lost = isinstance(error, OperationalError | InterfaceError) and not sqlite and not sqlstate
+    return lost or sqlite.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or sqlstate.startswith(_PASSING)

@@ -1,0 +1,82 @@
+"""Run a group: the last look, the handlers, their outcomes, until each attempt has ended or is given back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from timeline.lifecycle import Reason, ReasonCode, Trigger
+from timeline.models import ScheduledTask
+from timeline.operations._attempting import Attempt
+from timeline.operations._executing import Executed, Setting, execute_each, record_outcomes
+from timeline.operations._executing_async import execute_async
+from timeline.operations._executing_bulk import execute_bulk
+from timeline.operations._looking import look
+from timeline.operations._settling import settle
+from timeline.operations._transition import Write
+
+Execute = Callable[[Sequence[Attempt], Setting], Executed]
+
+
+def run_group(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTask]:
+    """
+    Run what was started together.
+
+    Args:
+        attempts: Begun, in the order they should run.
+        setting: Where they run.
+
+    Returns:
+        The tasks with their outcomes. Left out: those whose attempt was not ours any more at its end, and those given back
+        because the worker stops.
+    """
+    for attempt in attempts:
+        setting.watch.entered(attempt.task)
+    ended: list[ScheduledTask] = []
+    try:
+        rest: Sequence[Attempt] = attempts
+        while rest and not setting.watch.stopping():
+            rest = _passed(rest, ended, setting)
+            executed = _execute(rest, setting) if rest else Executed([], [])
+            ended += executed.ended
+            rest = executed.rest
+        _release(rest, setting)
+    finally:
+        for attempt in attempts:
+            setting.watch.left(attempt.task)
+    return ended
+
+
+def _passed(attempts: Sequence[Attempt], ended: list[ScheduledTask], setting: Setting) -> list[Attempt]:
+    """Take the last look; what must not run has ended then."""
+    refused = look(attempts, now=setting.clock(), using=setting.using)
+    cancelled = [attempt for attempt in attempts if attempt.task.pk in refused]
+    writes = [
+        Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=refused[attempt.task.pk]) for attempt in cancelled
+    ]
+    ended += record_outcomes(list(zip(cancelled, writes, strict=True)), setting)
+    return [attempt for attempt in attempts if attempt.task.pk not in refused]
+
+
+def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+    """Execute those that go the first one's way; the others are left for later."""
+    way = _way_of(attempts[0])
+    executed = way[0]([attempt for attempt in attempts if _way_of(attempt) == way], setting)
+    return Executed(executed.ended, [*executed.rest, *(attempt for attempt in attempts if _way_of(attempt) != way)])
+
+
+def _way_of(attempt: Attempt) -> tuple[Execute, str]:
+    if attempt.declared.is_async:
+        return execute_async, ""
+    if attempt.declared.options.bulk is not None:
+        return execute_bulk, attempt.task.task_key
+    return execute_each, ""
+
+
+def _release(attempts: Sequence[Attempt], setting: Setting) -> None:
+    """Give back what was started but not entered: due at once, no budget touched."""
+    now = setting.clock()
+    reason = Reason(ReasonCode.RELEASED, "the worker stopped before it got to it")
+    writes = [
+        Write(task=attempt.task, triggers=(Trigger.RETRY,), scheduled_at=now, reason=reason) for attempt in attempts
+    ]
+    settle(writes, now=now, using=setting.using)

@@ -1,0 +1,22 @@
+"""What a worker and a group of attempts tell each other."""
+
+from __future__ import annotations
+
+from timeline.models import ScheduledTask
+
+
+class Watch:
+    """Lets a run know whether to stop, and learns what is being run and how long it took. This one does neither."""
+
+    def stopping(self) -> bool:
+        """Whether to enter no further handler."""
+        return False
+
+    def entered(self, task: ScheduledTask) -> None:
+        """An attempt is now held; its lease must be kept up."""
+
+    def left(self, task: ScheduledTask) -> None:
+        """It is no longer held."""
+
+    def took(self, task_key: str, count: int, seconds: float) -> None:
+        """So many handlers of a kind took so long, together."""

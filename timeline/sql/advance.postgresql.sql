@@ -1,0 +1,34 @@
+-- One step for all rows that "held" finds and locks, with the log entries. A row that was waiting passes "available".
+WITH held AS MATERIALIZED (
+{held}
+),
+moved AS (
+    UPDATE timeline_scheduledtask AS task
+    SET state = %(to_state)s,
+        seq = task.seq + CASE WHEN held.state IN ({waiting}) AND %(to_state)s <> 'available' THEN 2 ELSE 1 END,
+        attempt = task.attempt + CASE WHEN %(to_state)s = 'active' THEN 1 ELSE 0 END,
+        claim_token = COALESCE(%(token)s::uuid, task.claim_token),
+        lease_expires_at = CASE WHEN %(to_state)s <> 'available' THEN clock_timestamp() + %(lease)s::interval END,
+        worker = COALESCE(%(worker)s, task.worker),
+        started_at = CASE WHEN %(to_state)s = 'active' THEN %(at)s::timestamptz ELSE task.started_at END
+    FROM held
+    WHERE task.id = ANY(ARRAY(SELECT id FROM held))
+        AND task.id = held.id
+    RETURNING task.*, held.state AS was
+),
+logged AS (
+    INSERT INTO timeline_logentry (
+        task_id, seq, at, from_state, to_state, attempt, actor, reason_code, reason, detail
+    )
+    SELECT id, seq - 1, %(at)s::timestamptz, was, 'available', attempt - CASE WHEN state = 'active' THEN 1 ELSE 0 END,
+        '', '', '', '{}'::jsonb
+    FROM moved
+    WHERE was IN ({waiting}) AND state <> 'available'
+    UNION ALL
+    SELECT id, seq, %(at)s::timestamptz, CASE WHEN was IN ({waiting}) AND state <> 'available' THEN 'available' ELSE was END,
+        state, attempt, '', '', '', '{}'::jsonb
+    FROM moved
+)
+SELECT {columns}
+FROM moved
+ORDER BY priority, scheduled_at, id

@@ -1,0 +1,13 @@
+-- Those of the given tasks that may be started: due, claimed with this token or by nobody, and of a known kind.
+    SELECT id, state
+    FROM timeline_scheduledtask
+    WHERE id = ANY(%(ids)s::uuid[])
+        AND task_key = ANY(%(task_keys)s::text[])
+        AND (
+            state = 'available'
+            OR (state = 'pending' AND claim_token = %(token)s::uuid)
+            OR (state IN ({waiting}) AND scheduled_at <= %(at)s)
+        )
+        AND attempt <= %(attempts)s
+    ORDER BY id
+    FOR NO KEY UPDATE {skip}

@@ -1,0 +1,17 @@
+-- Available tasks of one kind and priority that may run in one group: those at their first attempt together, any other alone.
+    SELECT id, state
+    FROM (
+        SELECT id, state, attempt,
+            row_number() OVER longest_due AS place,
+            first_value(attempt) OVER longest_due AS first_attempt
+        FROM (
+            SELECT id, state, attempt, scheduled_at
+            FROM timeline_scheduledtask
+            WHERE state = 'available' AND task_key = %(task_key)s AND priority = %(priority)s
+            ORDER BY scheduled_at, id
+            LIMIT %(most)s
+            FOR NO KEY UPDATE SKIP LOCKED
+        ) AS ready
+        WINDOW longest_due AS (ORDER BY scheduled_at, id)
+    ) AS ranked
+    WHERE CASE WHEN first_attempt > 0 THEN place = 1 ELSE attempt = 0 END

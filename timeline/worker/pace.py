@@ -1,0 +1,58 @@
+"""How fast this process gets on with each kind, and so how many to start together."""
+
+from __future__ import annotations
+
+import threading
+from time import monotonic
+from typing import Final
+
+from timeline.operations.pacing import keep_paces
+from timeline.operations.running import BUDGET
+
+LARGEST: Final = 500  # Tasks in a group.
+WEIGHT: Final = 0.2  # Of the newest in the moving average.
+KEEP_EVERY: Final = 5.0  # Seconds.
+
+
+class Pace:
+    """
+    Grows groups from one while handlers prove fast, to what fits into a group's time. Safe in threads.
+    """
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+        self._counts: dict[str, int] = {}
+        self._kept: dict[str, float] = {}
+        self._next_keep = 0.0
+        self._lock = threading.Lock()
+
+    def took(self, task_key: str, count: int, seconds: float) -> None:
+        """Take in that so many handlers of a kind took so long, together."""
+        each = seconds / count
+        with self._lock:
+            average = self._seconds.get(task_key, each)
+            self._seconds[task_key] = average + WEIGHT * (each - average)
+            self._counts[task_key] = self._counts.get(task_key, 0) + count
+
+    def most(self, task_key: str) -> int:
+        """How many to start together: one at first, then as many as have been run, as long as they fit."""
+        average = self._seconds.get(task_key)
+        if average is None:
+            return 1
+        fitting = BUDGET.total_seconds() / max(average, 1e-6)
+        return int(max(1, min(self._counts[task_key], fitting, LARGEST)))
+
+    def keep(self, *, using: str) -> None:
+        """Write the averages down for those who make up messages: those that changed by half, every few seconds at most."""
+        with self._lock:
+            if monotonic() < self._next_keep:
+                return
+            self._next_keep = monotonic() + KEEP_EVERY
+            changed = {key: now for key, now in self._seconds.items() if not _alike(now, self._kept.get(key))}
+            self._kept |= changed
+        if changed:
+            keep_paces(changed, using=using)
+
+
+def _alike(now: float, before: float | None) -> bool:
+    return before is not None and before / 1.5 <= now <= before * 1.5
