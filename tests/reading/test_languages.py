@@ -31,8 +31,8 @@ class TestExplain:
         past, ahead = told("trial.remind", "de"), told("trial.expire", "de")
 
         assert "5 Tage vor trial_ends_at" in past
-        assert "Sie wurde abgeschlossen am 2026-" in past
-        assert "Wird sie abgeschlossen, folgt trial.check_script_usage." in ahead
+        assert "Sie wurde erledigt am 2026-" in past
+        assert "Wird sie erledigt, folgt trial.check_script_usage." in ahead
         assert " is " not in f"{past} {ahead}"
 
     def test_is_in_english_otherwise(self, told):

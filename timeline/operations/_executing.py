@@ -62,7 +62,8 @@ def execute(attempt: Attempt, *, clock: Clock, using: str) -> ScheduledTask | No
         return None
     except Exception as error:  # noqa: BLE001 (whatever the host's code raises is this attempt's outcome)
         _drop_if_lost(error, using)
-        write = _failed(attempt, error, clock())
+        with translation.override("en"):  # What a row keeps is the same for all readers.
+            write = _failed(attempt, error, clock())
     return conclude(write, clock=clock, using=using)
 
 

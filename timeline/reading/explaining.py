@@ -13,6 +13,7 @@ from timeline.exceptions import UnknownTask
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import LogEntry, ScheduledTask
 from timeline.reading.masking import masked, masked_entry
+from timeline.reading.retelling import retold
 from timeline.registry import registry
 from timeline.timing import in_utc
 
@@ -60,7 +61,7 @@ def why(task: ScheduledTask) -> str:
 
 
 def _in_words(code: str, text: str) -> str:
-    template = _WHY.get(ReasonCode(code))
+    template, text = _WHY.get(ReasonCode(code)), retold(code, text)
     return str(template) % {"text": text or code} if template else text or code
 
 
@@ -80,9 +81,9 @@ def _origin(task: ScheduledTask) -> str:
             "timeline": task.run.timeline,
             "at": in_utc(task.run.started_at),
         }
-    return (
-        f"{_('%(said)s with the event %(event)s') % {'said': said, 'event': task.cause.name} if task.cause else said}."
-    )
+    if task.cause:
+        said = _("%(said)s with the event %(event)s") % {"said": said, "event": task.cause.name}
+    return f"{said}."
 
 
 def _schedule(task: ScheduledTask) -> str:
