@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as _lazy
+from django.utils.translation import gettext_lazy
 
 from timeline.conf import get_settings
 from timeline.exceptions import UnknownTask
@@ -19,18 +19,18 @@ from timeline.timing import in_utc
 
 # What stands with a reason's text; the others stand by themselves.
 _WHY = {
-    ReasonCode.EXIT: _lazy("the run ended by the exit “%(text)s”"),
-    ReasonCode.GUARD: _lazy("its guard said no (%(text)s)"),
-    ReasonCode.HANDLER: _lazy("its handler decided so: %(text)s"),
-    ReasonCode.MOVED: _lazy("it was moved: %(text)s"),
-    ReasonCode.SHADOW: _lazy("in shadow: %(text)s"),
+    ReasonCode.EXIT: gettext_lazy("the run ended by the exit “%(text)s”"),
+    ReasonCode.GUARD: gettext_lazy("its guard said no (%(text)s)"),
+    ReasonCode.HANDLER: gettext_lazy("its handler decided so: %(text)s"),
+    ReasonCode.MOVED: gettext_lazy("it was moved: %(text)s"),
+    ReasonCode.SHADOW: gettext_lazy("in shadow: %(text)s"),
 }
 _SILENT = frozenset({ReasonCode.DONE})  # The state says it all.
 
 _REST = {
-    State.AVAILABLE: _lazy("It is due and waits for a worker."),
-    State.PENDING: _lazy("It is on its way to a worker."),
-    State.ACTIVE: _lazy("A worker runs it right now."),
+    State.AVAILABLE: gettext_lazy("It is due and waits for a worker."),
+    State.PENDING: gettext_lazy("It is on its way to a worker."),
+    State.ACTIVE: gettext_lazy("A worker runs it right now."),
 }
 
 
@@ -149,7 +149,8 @@ def _ending(task: ScheduledTask, entry: LogEntry) -> str:
 
 def _reason(entry: LogEntry) -> str:
     if error := entry.detail.get("error"):
-        return f"{error['class']}: {error['message'] or _('no message')}"
+        message = error["message"] or _("no message")
+        return f"{error['class']}: {message}"
     if not entry.reason_code:
         return _with_actor(_("no reason given"), entry.actor)
     return _with_actor(_in_words(entry.reason_code, entry.reason), entry.actor)
