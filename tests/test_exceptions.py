@@ -1,13 +1,20 @@
 """What errors say and carry."""
 
+import ast
 import inspect
+import pickle
 from datetime import timedelta
+from pathlib import Path
 
+import polib
 import pytest
+from django.conf import settings
+from django.utils import translation
 
 from timeline import exceptions
 from timeline.exceptions import (
     AlreadyOpen,
+    BrokerUnavailable,
     Cancel,
     DateOutOfRange,
     DefinitionError,
@@ -21,6 +28,7 @@ from timeline.exceptions import (
     NoOpenRun,
     NotPlainJSON,
     PayloadTooLarge,
+    Refusal,
     RetryAfter,
     RunEnded,
     TimelineError,
@@ -28,9 +36,103 @@ from timeline.exceptions import (
     UnknownTask,
     UnknownTimeline,
     WrongEntity,
+    WrongSite,
 )
 
 ERRORS = [value for value in vars(exceptions).values() if inspect.isclass(value) and issubclass(value, Exception)]
+
+BASES = {TimelineError, Refusal, HandlerSignal}
+
+# What people are shown, one of each class.
+SHOWN = [
+    InvalidInput("reason", "is too short.", "Say more."),
+    NaiveDatetime("at"),
+    DateOutOfRange("at", "9001"),
+    NotPlainJSON("payload", "has a set."),
+    PayloadTooLarge("result", 70000, 65536),
+    UnknownTimeline("trail", ["trial"]),
+    UnknownTask("a.b", []),
+    WrongEntity("is an Order.", "Give a User."),
+    KeyConflict("user.created", "k1", "payload"),
+    LabelsCollide("shop.client", "accounts.user", "open runs", ["1", "2"]),
+    TransitionNotAllowed("completed", "cancel", "Redrive it.", task="T1"),
+    TransitionNotAllowed("completed", "cancel", "Redrive it."),
+    NoOpenRun("trial", "accounts.user 1", "k"),
+    RunEnded("T1", "paid"),
+    AlreadyOpen("T1"),
+    WrongSite("staging", "production", "default"),
+    WrongSite("", "", "default"),
+]
+# What only developers and logs meet.
+ENGLISH = [DefinitionError("Trial", "is async.", "Use def."), LeaseLost("T1", 3), BrokerUnavailable(OSError("refused"))]
+# What handlers say in their own words.
+FREE = {Cancel, Discard, RetryAfter}
+
+
+class TestLanguages:
+    def test_every_class_is_looked_at_here(self):
+        assert {type(error) for error in [*SHOWN, *ENGLISH]} | FREE | BASES == set(ERRORS)
+
+    @pytest.mark.parametrize("error", SHOWN, ids=lambda error: type(error).__name__)
+    def test_what_people_are_shown_is_told_in_the_present_language(self, error):
+        plain = {InvalidInput, WrongEntity}  # Both sentences are given to them.
+        in_english = str(error)
+
+        with translation.override("de"):
+            assert (str(error) == in_english) == (type(error) in plain)
+            assert error.in_english() == in_english
+            assert translation.get_language() == "de"
+
+    @pytest.mark.parametrize("kind", [kind for kind in ERRORS if kind.message], ids=lambda kind: kind.__name__)
+    def test_every_message_is_in_the_catalogue_or_for_developers(self, kind):
+        catalogue = polib.pofile(str(Path(settings.BASE_DIR) / "timeline/locale/de/LC_MESSAGES/django.po"))
+
+        known = {entry.msgid for entry in catalogue if entry.translated()}
+
+        assert (str(kind.message) in known) == (kind not in {type(error) for error in ENGLISH})
+
+    @pytest.mark.parametrize("error", ENGLISH, ids=lambda error: type(error).__name__)
+    def test_what_developers_meet_stays_in_english(self, error):
+        in_english = str(error)
+
+        with translation.override("de"):
+            assert str(error) == in_english
+
+    def test_numbers_are_written_as_readers_write_them(self):
+        with translation.override("de"):
+            assert str(PayloadTooLarge("result", 70000, 65536)).startswith("result: hat 70.000 Bytes JSON")
+
+    def test_states_and_triggers_are_called_what_they_are_called_elsewhere(self):
+        with translation.override("de"):
+            assert str(TransitionNotAllowed("completed", "cancel", "–")) == (
+                "state: eine Aufgabe ist im Zustand „erledigt“, der „absagen“ nicht zulässt. –"
+            )
+
+    def test_sentences_without_values_are_taken_as_they_are(self):
+        assert str(InvalidInput("share", "is over 100%.", "Stay below.")) == "share: is over 100%. Stay below."
+
+    @pytest.mark.parametrize("error", SHOWN, ids=lambda error: type(error).__name__)
+    def test_survives_a_pickle(self, error):
+        again = pickle.loads(pickle.dumps(error))  # noqa: S301 (just written)
+
+        assert (type(again), str(again)) == (type(error), str(error))
+
+    def test_no_sentence_is_raised_untranslated(self):
+        """A sentence given to an error that people are shown goes through gettext: it is no bare text with blanks."""
+        shown = {type(error).__name__ for error in SHOWN}
+        bare = []
+        for file in sorted((Path(settings.BASE_DIR) / "timeline").rglob("*.py")):
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in shown:
+                    bare += [(file.name, given.lineno) for given in node.args if _is_sentence(given)]
+
+        assert bare == []
+
+
+def _is_sentence(node):
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+    )
 
 
 class TestTimelineError:

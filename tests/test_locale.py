@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -18,7 +19,9 @@ from timeline.lifecycle import State
 
 LOCALE = Path(settings.BASE_DIR) / "timeline" / "locale"
 CATALOGUES = sorted(LOCALE.glob("*/LC_MESSAGES/django.po"))
-PLACEHOLDER = re.compile(r"%\(\w+\)[sd]?")
+SOURCES = sorted(LOCALE.parent.rglob("*.py"))
+GETTEXT = {"_", "gettext", "gettext_lazy", "gettext_noop", "ngettext", "ngettext_lazy"}  # As makemessages knows them.
+PLACEHOLDER = re.compile(r"%\(\w+\)[a-z]?|\{\w+\}")
 
 
 def texts(entry):
@@ -61,3 +64,21 @@ class TestCatalogue:
 def test_a_german_reads_german():
     with translation.override("de"):
         assert str(State.CANCELLED.label) == "abgesagt"
+
+
+class TestSources:
+    """What makemessages would not see is in no catalogue, and nobody would notice."""
+
+    @pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(LOCALE.parent)))
+    def test_call_gettext_by_a_name_that_is_looked_for(self, file):
+        imported = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)]
+
+        names = [name for node in imported if node.module == "django.utils.translation" for name in node.names]
+        assert {name.asname or name.name for name in names} - GETTEXT - {"override"} == set()
+
+    @pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(LOCALE.parent)))
+    def test_call_it_outside_of_other_texts(self, file):
+        texts = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.JoinedStr)]
+
+        calls = [part for text in texts for part in ast.walk(text) if isinstance(part, ast.Call)]
+        assert [call.lineno for call in calls if getattr(call.func, "id", "") in GETTEXT] == []

@@ -1,12 +1,42 @@
-"""What can go wrong, as leaves of ``TimelineError``: what happened is in the attributes, the remedy in the text."""
+"""
+What can go wrong, as leaves of ``TimelineError``: what happened is in the attributes, the remedy in the text.
+
+``str()`` tells it in the language of whoever reads it. Only what developers and logs meet is always in English.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
+from typing import TYPE_CHECKING, ClassVar
+
+from django.utils import translation
+from django.utils.formats import number_format
+from django.utils.functional import lazy
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+_number = lazy(number_format, str)
 
 
 class TimelineError(Exception):
     """Base of every error this package raises."""
+
+    message: ClassVar[StrOrPromise] = ""  # Filled with the attributes; empty where an error is given its text.
+
+    def __str__(self) -> str:
+        return str(self.message) % self._values() if self.message else super().__str__()
+
+    def in_english(self) -> str:
+        """Tell it in English whatever the present language: for logs, and for what rows keep."""
+        with translation.override("en"):
+            return str(self)
+
+    def _values(self) -> Mapping[str, object]:
+        return vars(self)
 
 
 class DefinitionError(TimelineError):
@@ -22,20 +52,40 @@ class DefinitionError(TimelineError):
 
 
 class InvalidInput(TimelineError):
-    """A value given to an operation cannot be taken; nothing was written. ``field`` names it."""
+    """
+    A value given to an operation cannot be taken; nothing was written. ``field`` names it.
 
-    def __init__(self, field: str, problem: str, remedy: str) -> None:
+    Args:
+        field: Name of the argument.
+        problem, remedy: Sentences, perhaps lazily translated.
+        values: What their placeholders stand for; without any, they are taken as they are.
+    """
+
+    def __init__(self, field: str, problem: StrOrPromise, remedy: StrOrPromise, **values: object) -> None:
         self.field = field
-        self.problem = problem
-        self.remedy = remedy
-        super().__init__(f"{field}: {problem} {remedy}")
+        self.values = values
+        self._problem = problem
+        self._remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.problem} {self.remedy}"
+
+    @property
+    def problem(self) -> str:
+        """What is wrong, in the present language."""
+        return str(self._problem) % self.values if self.values else str(self._problem)
+
+    @property
+    def remedy(self) -> str:
+        """What can be done about it, in the present language."""
+        return str(self._remedy) % self.values if self.values else str(self._remedy)
 
 
 class NaiveDatetime(InvalidInput):
     """A datetime without a zone. Give an aware one, for example ``timezone.make_aware(value)``."""
 
     def __init__(self, field: str) -> None:
-        super().__init__(field, "has no time zone.", "Give an aware datetime, e.g. timezone.make_aware(value).")
+        super().__init__(field, _("has no time zone."), _("Give an aware datetime, e.g. timezone.make_aware(value)."))
 
 
 class DateOutOfRange(InvalidInput):
@@ -43,14 +93,16 @@ class DateOutOfRange(InvalidInput):
 
     def __init__(self, field: str, value: object) -> None:
         self.value = value
-        super().__init__(field, f"{value} is outside the years 1970 to 9000.", "Give a date within them.")
+        problem = _("%(value)s is outside the years 1970 to 9000.")
+        super().__init__(field, problem, _("Give a date within them."), value=value)
 
 
 class NotPlainJSON(InvalidInput):
     """A value that plain JSON cannot hold. Convert it first (dates to text, objects to their ids)."""
 
-    def __init__(self, field: str, problem: str) -> None:
-        super().__init__(field, problem, "Use only dict (text keys), list, str, int, finite float, bool and None.")
+    def __init__(self, field: str, problem: StrOrPromise, **values: object) -> None:
+        remedy = _("Use only dict (text keys), list, str, int, finite float, bool and None.")
+        super().__init__(field, problem, remedy, **values)
 
 
 class PayloadTooLarge(InvalidInput):
@@ -59,7 +111,9 @@ class PayloadTooLarge(InvalidInput):
     def __init__(self, field: str, size: int, limit: int) -> None:
         self.size = size
         self.limit = limit
-        super().__init__(field, f"is {size:,} bytes of JSON, over {limit:,}.", "Store it elsewhere and keep its id.")
+        said = {"size": _number(size, force_grouping=True), "limit": _number(limit, force_grouping=True)}
+        problem = _("is %(size)s bytes of JSON, over %(limit)s.")
+        super().__init__(field, problem, _("Store it elsewhere and keep its id."), **said)
 
 
 class UnknownTimeline(InvalidInput):
@@ -67,7 +121,8 @@ class UnknownTimeline(InvalidInput):
 
     def __init__(self, name: str, known: list[str]) -> None:
         self.name = name
-        super().__init__("timeline", f"{name!r} is not registered.", f"Known: {', '.join(known) or 'none'}.")
+        said = {"name": name, "known": ", ".join(known) or _("none")}
+        super().__init__("timeline", _("%(name)r is not registered."), _("Known: %(known)s."), **said)
 
 
 class UnknownTask(InvalidInput):
@@ -75,23 +130,25 @@ class UnknownTask(InvalidInput):
 
     def __init__(self, task_key: str, known: list[str]) -> None:
         self.task_key = task_key
-        super().__init__("task_key", f"{task_key!r} is not registered.", f"Known: {', '.join(known) or 'none'}.")
+        said = {"name": task_key, "known": ", ".join(known) or _("none")}
+        super().__init__("task_key", _("%(name)r is not registered."), _("Known: %(known)s."), **said)
 
 
 class WrongEntity(InvalidInput):
     """The entity does not fit: another model than declared, none at all, or not in the database."""
 
-    def __init__(self, problem: str, remedy: str) -> None:
-        super().__init__("entity", problem, remedy)
+    def __init__(self, problem: StrOrPromise, remedy: StrOrPromise, **values: object) -> None:
+        super().__init__("entity", problem, remedy, **values)
 
 
 class KeyConflict(InvalidInput):
     """This key was used before for something else. Use another key for another event or task."""
 
-    def __init__(self, name: str, key: str, differs: str) -> None:
+    def __init__(self, name: StrOrPromise, key: str, differs: StrOrPromise) -> None:
         self.name = name
         self.key = key
-        super().__init__("key", f"{key!r} was used for {name} before, with another {differs}.", "Use another key.")
+        problem = _("%(key)r was used for %(name)s before, with another %(differs)s.")
+        super().__init__("key", problem, _("Use another key."), name=name, key=key, differs=differs)
 
 
 class LabelsCollide(TimelineError):
@@ -104,87 +161,122 @@ class LabelsCollide(TimelineError):
         ids: Keys of entities concerned, a few of them.
     """
 
-    def __init__(self, old: str, new: str, what: str, ids: list[str]) -> None:
+    message = _(
+        "new: %(old)s and %(new)s both have the same %(what)s of %(ids)s. End or delete those of one label first."
+    )
+
+    def __init__(self, old: str, new: str, what: StrOrPromise, ids: list[str]) -> None:
         self.old = old
         self.new = new
         self.what = what
         self.ids = ids
-        super().__init__(
-            f"new: {old} and {new} both have the same {what} of {', '.join(ids)}. End or delete those of one label first."
-        )
+
+    def _values(self) -> Mapping[str, object]:
+        return {**vars(self), "ids": ", ".join(self.ids)}
 
 
-class TransitionNotAllowed(TimelineError):
+class Refusal(TimelineError):
+    """Base of what cannot be done as things are; nothing was written. ``remedy`` says what can."""
+
+    def __init__(self, remedy: StrOrPromise) -> None:
+        self._remedy = remedy
+
+    @property
+    def remedy(self) -> str:
+        """What can be done, in the present language."""
+        return str(self._remedy)
+
+    def _values(self) -> Mapping[str, object]:
+        return {**vars(self), "remedy": self.remedy}
+
+
+class TransitionNotAllowed(Refusal):
     """The lifecycle has no such move from this state; nothing was written. See ``remedy``."""
 
-    def __init__(self, state: str, trigger: str, remedy: str, task: object = "") -> None:
+    message = _("state: %(which)s is %(state)s, which allows no '%(trigger)s'. %(remedy)s")
+
+    def __init__(self, state: str, trigger: str, remedy: StrOrPromise, task: object = "") -> None:
         self.state = state
         self.trigger = trigger
         self.task = task
-        self.remedy = remedy
-        which = f"task {task}" if task else "a task"
-        super().__init__(f"state: {which} is {state}, which allows no {trigger!r}. {remedy}")
+        super().__init__(remedy)
+
+    def _values(self) -> Mapping[str, object]:
+        which = gettext("task %(task)s") % vars(self) if self.task else gettext("a task")
+        # A state is called in English what it is called in code, and so is a trigger.
+        return {**super()._values(), "which": which, "state": gettext(self.state), "trigger": gettext(self.trigger)}
 
 
 class NoOpenRun(TimelineError):
     """The entity has no open run of this timeline. Start one first, or check the key."""
 
+    message = _("timeline: %(entity)s has no open run of %(timeline)r (key %(key)r). Start one first.")
+
     def __init__(self, timeline: str, entity: str, key: str) -> None:
         self.timeline = timeline
         self.entity = entity
-        super().__init__(f"timeline: {entity} has no open run of {timeline!r} (key {key!r}). Start one first.")
+        self.key = key
 
 
-class RunEnded(TimelineError):
+class RunEnded(Refusal):
     """The run of this task ended by an exit, so the task is no longer true. Start a new run instead."""
+
+    message = _("run: the run of task %(task)s ended (%(end_reason)s). %(remedy)s")
 
     def __init__(self, task: object, end_reason: str) -> None:
         self.task = task
         self.end_reason = end_reason
-        self.remedy = "Start a new run instead."
-        super().__init__(f"run: the run of task {task} ended ({end_reason}). {self.remedy}")
+        super().__init__(_("Start a new run instead."))
 
 
-class AlreadyOpen(TimelineError):
+class AlreadyOpen(Refusal):
     """Another revision of this task is open already. Move, run or cancel that one."""
+
+    message = _("task: %(task)s is open already. %(remedy)s")
 
     def __init__(self, task: object) -> None:
         self.task = task
-        self.remedy = "Move, run or cancel it instead of making another."
-        super().__init__(f"task: {task} is open already. {self.remedy}")
+        super().__init__(_("Move, run or cancel it instead of making another."))
 
 
 class LeaseLost(TimelineError):
     """The attempt is no longer its worker's: cancelled, or given up for dead. What it wrote is rolled back."""
 
+    message = "attempt %(attempt)s of task %(task)s is not ours any more; its outcome was not recorded."
+
     def __init__(self, task: object, attempt: int) -> None:
         self.task = task
         self.attempt = attempt
-        super().__init__(f"attempt {attempt} of task {task} is not ours any more; its outcome was not recorded.")
 
 
 class BrokerUnavailable(TimelineError):
     """The message broker took no message. What was to be sent is sent by a later poll; see that the broker runs."""
 
+    message = "The broker takes no message (%(kind)s: %(cause)s). A later poll sends it."
+
     def __init__(self, cause: BaseException) -> None:
         self.cause = cause
-        super().__init__(f"The broker takes no message ({type(cause).__name__}: {cause}). A later poll sends it.")
+        self.kind = type(cause).__name__
 
 
 class WrongSite(TimelineError):
     """The database is another site's: perhaps a copy. Run ``manage.py timeline_adopt``, which can clear what is open."""
 
+    message = _(
+        "The database %(using)r is %(whose)s, and %(setting)s: nothing of it runs here. If it is a copy, clear it with "
+        "manage.py timeline_adopt --clear --database %(using)s; if it is yours, adopt it with --keep, or correct the "
+        "setting."
+    )
+
     def __init__(self, ours: str, theirs: str, using: str) -> None:
         self.ours = ours
         self.theirs = theirs
         self.using = using
-        whose = f"that of the site {theirs!r}" if theirs else "of no named site"
-        setting = f"TIMELINE['SITE'] is {ours!r}" if ours else "TIMELINE['SITE'] is not set"
-        super().__init__(
-            f"The database {using!r} is {whose}, and {setting}: nothing of it runs here. If it is a copy, clear it with "
-            f"manage.py timeline_adopt --clear --database {using}; if it is yours, adopt it with --keep, or correct the "
-            "setting."
-        )
+
+    def _values(self) -> Mapping[str, object]:
+        whose = gettext("that of the site %(theirs)r") if self.theirs else gettext("of no named site")
+        setting = gettext("TIMELINE['SITE'] is %(ours)r") if self.ours else gettext("TIMELINE['SITE'] is not set")
+        return {**vars(self), "whose": whose % vars(self), "setting": setting % vars(self)}
 
 
 class HandlerSignal(TimelineError):

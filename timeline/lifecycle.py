@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import TransitionNotAllowed
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
 
 
 class State(TextChoices):
@@ -76,15 +79,15 @@ WAITING: Final = frozenset({State.SCHEDULED, State.RETRYABLE})  # Only these mov
 LEASED: Final = frozenset({State.PENDING, State.ACTIVE})  # Somebody holds the row, until its lease runs out.
 ALLOWED_PAIRS: Final = frozenset({(source, target) for (source, _trigger), target in TRANSITIONS.items()}) | COMPOSED
 
-_REMEDIES: Final[Mapping[State, str]] = {
-    State.SCHEDULED: "Wait until it is due, or run it now.",
-    State.AVAILABLE: "It is due already and waits for a worker; cancel it, or let it run.",
-    State.PENDING: "It is on its way to a worker; cancel it, or let it run.",
-    State.ACTIVE: "A worker runs it right now; cancel it, or wait for its outcome.",
-    State.RETRYABLE: "Wait until it is due again, or run it now.",
-    State.COMPLETED: "It has ended; redrive it to make a new revision.",
-    State.DISCARDED: "It has ended; redrive it to make a new revision.",
-    State.CANCELLED: "It has ended; redrive it to make a new revision.",
+_REMEDIES: Final[Mapping[State, StrPromise]] = {
+    State.SCHEDULED: _("Wait until it is due, or run it now."),
+    State.AVAILABLE: _("It is due already and waits for a worker; cancel it, or let it run."),
+    State.PENDING: _("It is on its way to a worker; cancel it, or let it run."),
+    State.ACTIVE: _("A worker runs it right now; cancel it, or wait for its outcome."),
+    State.RETRYABLE: _("Wait until it is due again, or run it now."),
+    State.COMPLETED: _("It has ended; redrive it to make a new revision."),
+    State.DISCARDED: _("It has ended; redrive it to make a new revision."),
+    State.CANCELLED: _("It has ended; redrive it to make a new revision."),
 }
 
 
@@ -148,5 +151,5 @@ def target(state: State, *triggers: Trigger, task: object = "") -> State:
             raise TransitionNotAllowed(end.value, trigger.value, _REMEDIES[end], task)
         end = TRANSITIONS[end, trigger]
     if len(triggers) > 2 or (len(triggers) == 2 and (state, end) not in COMPOSED):
-        raise TransitionNotAllowed(state.value, " + ".join(triggers), "Make one move at a time.", task)
+        raise TransitionNotAllowed(state.value, " + ".join(triggers), _("Make one move at a time."), task)
     return end

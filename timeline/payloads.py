@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import InvalidInput, NotPlainJSON, PayloadTooLarge
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 MAX_BYTES: Final = 64 * 1024
 MAX_DEPTH: Final = 64
@@ -25,8 +31,11 @@ def check_text(field: str, value: object, longest: int, *, least: int = 0) -> No
         InvalidInput: naming the field.
     """
     if not isinstance(value, str) or not least <= len(value) <= longest or "\x00" in value or not _is_encodable(value):
-        span = f"{least} to {longest}" if least else f"at most {longest}"
-        raise InvalidInput(field, f"{value!a:.60} does not do.", f"Give text of {span} characters, without NUL.")
+        fitting = _("Give text of at most %(longest)s characters, without NUL.")
+        if least:
+            fitting = _("Give text of %(least)s to %(longest)s characters, without NUL.")
+        said = {"value": f"{value!a:.60}", "least": least, "longest": longest}
+        raise InvalidInput(field, _("%(value)s does not do."), fitting, **said)
 
 
 def check_json(field: str, value: object) -> None:
@@ -45,18 +54,19 @@ def check_json(field: str, value: object) -> None:
     try:
         size = len(json.dumps(value, ensure_ascii=False).encode())
     except ValueError:
-        raise NotPlainJSON(field, "has a whole number of more digits than Python writes.") from None
+        raise NotPlainJSON(field, _("has a whole number of more digits than Python writes.")) from None
     if size > MAX_BYTES:
         raise PayloadTooLarge(field, size, MAX_BYTES)
 
 
 def _check(field: str, value: object, path: str, depth: int) -> None:
     if depth > MAX_DEPTH:
-        raise NotPlainJSON(field, f"is nested deeper than {MAX_DEPTH} levels.")
+        raise NotPlainJSON(field, _("is nested deeper than %(most)s levels."), most=MAX_DEPTH)
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
-                raise NotPlainJSON(field, f"has a key {key!r} that is not text{_at(path)}.")
+                problem = _("has a key %(key)s that is not text%(at)s.")
+                raise NotPlainJSON(field, problem, key=repr(key), at=_at(path))
             _check(field, key, path, depth)
             _check(field, item, f"{path}[{key!r}]", depth + 1)
     elif isinstance(value, list):
@@ -69,11 +79,12 @@ def _check(field: str, value: object, path: str, depth: int) -> None:
 def _check_scalar(field: str, value: object, path: str) -> None:
     if isinstance(value, str):
         if "\x00" in value or not _is_encodable(value):
-            raise NotPlainJSON(field, f"has text{_at(path)} with a NUL or half a character, which no database stores.")
+            problem = _("has text%(at)s with a NUL or half a character, which no database stores.")
+            raise NotPlainJSON(field, problem, at=_at(path))
     elif isinstance(value, float) and not math.isfinite(value):
-        raise NotPlainJSON(field, f"has {value}{_at(path)}, which JSON does not know.")
+        raise NotPlainJSON(field, _("has %(value)s%(at)s, which JSON does not know."), value=value, at=_at(path))
     elif value is not None and type(value) not in (int, float, bool):
-        raise NotPlainJSON(field, f"has a {type(value).__name__}{_at(path)}.")
+        raise NotPlainJSON(field, _("has a %(kind)s%(at)s."), kind=type(value).__name__, at=_at(path))
 
 
 def _is_encodable(text: str) -> bool:
@@ -84,5 +95,5 @@ def _is_encodable(text: str) -> bool:
     return True
 
 
-def _at(path: str) -> str:
-    return f" at {path}" if path else ""
+def _at(path: str) -> StrOrPromise:
+    return format_lazy(_(" at {path}"), path=path) if path else ""

@@ -14,9 +14,10 @@ from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from timeline import shortcuts
 from timeline.exceptions import AlreadyOpen, DateOutOfRange, RunEnded, TimelineError, TransitionNotAllowed
-from timeline.lifecycle import State
+from timeline.lifecycle import ReasonCode, State
 from timeline.models import ScheduledTask
 from timeline.policy import POSSIBLE, Action
+from timeline.reading.retelling import retold
 from timeline.timing import check_time
 
 if TYPE_CHECKING:
@@ -153,7 +154,8 @@ def _obstacle(action: Action, task: ScheduledTask, policy: TimelinePolicy, user:
     if task.state not in POSSIBLE[action]:
         return _("The task is %(state)s.") % {"state": State(task.state).label}
     if action == Action.REDRIVE and task.run is not None and not (task.run.is_open or task.run.is_finished):
-        return _("Its run ended: %(reason)s. Start a new run instead.") % {"reason": task.run.end_reason}
+        reason = retold(ReasonCode.EXIT, task.run.end_reason)
+        return _("Its run ended: %(reason)s. Start a new run instead.") % {"reason": reason}
     return "" if action in policy.actions(user, task) else _("You may not do this with it.")
 
 

@@ -10,12 +10,13 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import gettext as _
 
 from timeline.admin.drawing import drawing
-from timeline.lifecycle import FINAL, State
+from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import EntityRef, TimelineRun, model_of
 from timeline.models.entities import load_entities
 from timeline.reading.explaining import why
 from timeline.reading.foreseeing import foreseen
 from timeline.reading.masking import masked
+from timeline.reading.retelling import retold
 from timeline.registry import registry
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def timeline_of(
         "ahead": _in_order(later, now),
         "past": _in_order((item for item in items if item.state in FINAL), now)[::-1],
         "drawing": drawing([item for item in items if item.at is not None], now=now, zone=zone),
-        "runs": list(runs.order_by("-started_at", "pk")[:20]),
+        "runs": [(run, retold(ReasonCode.EXIT, run.end_reason)) for run in runs.order_by("-started_at", "pk")[:20]],
         "is_cut": is_cut,
         "most": MOST,
         "signs": [*((state.value, state.label) for state in State), (FORESEEN, _("foreseen"))],

@@ -14,6 +14,7 @@ from timeline.lifecycle import ReasonCode, State
 from timeline.models import LogEntry
 from timeline.reading.explaining import explain, outlook
 from timeline.reading.masking import masked, masked_entry
+from timeline.reading.retelling import retold
 
 if TYPE_CHECKING:
     from timeline.models import ScheduledTask
@@ -71,7 +72,8 @@ def telling(task: ScheduledTask, visible: ScheduledTaskQuerySet, *, now: datetim
         "story": explain(task, now=now, using=using, payload=payload).splitlines(),
         "waits": waits,
         "attempts": attempts_of(log, payload=payload),
-        "log": [entry if payload else masked_entry(entry) for entry in log[-SHOWN:]],
+        "log": [_told(entry if payload else masked_entry(entry)) for entry in log[-SHOWN:]],
+        "run_ended": retold(ReasonCode.EXIT, task.run.end_reason) if task.run else "",
         "log_is_cut": len(log) > SHOWN,
         "revisions": list(revisions.order_by("revision")),
         "sees_payload": payload,
@@ -91,11 +93,16 @@ def attempts_of(log: Sequence[LogEntry], *, payload: bool) -> list[Attempt]:
             error = {} if hidden else error
             said = f"{error['class']}: {error['message']}" if error else ""
             if end and not said and end.reason_code not in (ReasonCode.DONE, ReasonCode.ERROR):
-                said = end.reason
+                said = retold(end.reason_code, end.reason)
             label = str(State(end.to_state).label) if end else ""
             traceback = error.get("traceback", "")
             found.append(Attempt(start.attempt, start.at, end.at if end else None, label, said, traceback, hidden))
     return found[::-1]
+
+
+def _told(entry: LogEntry) -> tuple[LogEntry, str]:
+    """With its reason, as the reader is told it."""
+    return entry, retold(entry.reason_code, entry.reason)
 
 
 def _data(task: ScheduledTask) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.db import router
+from django.utils.translation import gettext as _
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.permissions import SAFE_METHODS, AllowAny, IsAuthenticated
 from rest_framework.renderers import JSONRenderer
@@ -92,9 +93,10 @@ class TimelineAPI(APIView):
         known = self.known_parameters() if request.method in SAFE_METHODS else ()
         for name, value in request.query_params.items():
             if name not in known:
-                raise ValidationError({name: f"Unknown query parameter. Known: {', '.join(sorted(known)) or 'none'}."})
+                names = ", ".join(sorted(known)) or _("none")
+                raise ValidationError({name: _("Unknown query parameter. Known: %(names)s.") % {"names": names}})
             if not value:
-                raise ValidationError({name: "Give a value, or leave it out."})
+                raise ValidationError({name: _("Give a value, or leave it out.")})
 
     def known_parameters(self) -> Iterable[str]:
         """Names of the query parameters that this request may have."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db.models import Model
+from django.utils.translation import gettext_lazy as _
 from rest_framework import status
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
@@ -63,8 +64,10 @@ def _entity(given: dict[str, str] | None) -> Model | None:
     ref = EntityRef(given["label"], given["id"])
     model = model_of(ref.label)
     if model is None or not any(registry.knows(kind._meta.label_lower) for kind in family_of(model)):
-        raise WrongEntity(f"no timeline is about {ref.label!r}.", "Give the label of a model that one is about.")
+        problem, remedy = _("no timeline is about %(label)r."), _("Give the label of a model that one is about.")
+        raise WrongEntity(problem, remedy, label=ref.label)
     entity = find_entity(ref)
     if entity is None:
-        raise WrongEntity(f"there is no {ref.label} {ref.id!r}.", "Give one that is there.")
+        problem = _("there is no %(label)s %(id)r.")
+        raise WrongEntity(problem, _("Give one that is there."), label=ref.label, id=ref.id)
     return entity

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -31,7 +33,7 @@ def nearest(moment: datetime) -> datetime:
 class InstantField(serializers.DateTimeField):
     """An aware moment; shown in UTC."""
 
-    default_error_messages = {"instant": "Give a moment with its offset, as in 2026-03-01T09:00:00Z."}
+    default_error_messages = {"instant": gettext_lazy("Give a moment with its offset, as in 2026-03-01T09:00:00Z.")}
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"default_timezone": UTC, **options})
@@ -58,7 +60,7 @@ class TextField(serializers.CharField):
 class ObjectField(serializers.JSONField):
     """A JSON object."""
 
-    default_error_messages = {"object": "Give an object."}
+    default_error_messages = {"object": gettext_lazy("Give an object.")}
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         """Take an object as it is."""
@@ -73,6 +75,6 @@ class StrictSerializer(serializers.Serializer[Any]):
     def to_internal_value(self, data: Any) -> Any:
         """Refuse what it does not know, by name."""
         if isinstance(data, dict) and (unknown := sorted(data.keys() - self.fields.keys())):
-            known = ", ".join(self.fields)
-            raise serializers.ValidationError({name: [f"Unknown field. Known: {known}."] for name in unknown})
+            problem = _("Unknown field. Known: %(names)s.") % {"names": ", ".join(self.fields)}
+            raise serializers.ValidationError({name: [problem] for name in unknown})
         return super().to_internal_value(data)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from django import forms
+from django.utils.translation import gettext as _
 from django_filters import rest_framework as filters
 from drf_spectacular.utils import extend_schema_field
 
@@ -33,7 +34,7 @@ class InstantFormField(forms.CharField):
         if not text:
             return None
         if (moment := read_instant(text)) is None:
-            raise forms.ValidationError("Give a moment with its offset, as in 2026-03-01T09:00:00Z.")
+            raise forms.ValidationError(_("Give a moment with its offset, as in 2026-03-01T09:00:00Z."))
         return nearest(moment)
 
 

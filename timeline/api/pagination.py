@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db.models import Q
+from django.utils.translation import gettext as _
 from rest_framework.exceptions import ValidationError
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
@@ -96,7 +97,7 @@ def ordering_of(request: Request) -> str:
     """
     ordering: str = request.query_params.get("ordering", ORDERINGS[0])
     if ordering not in ORDERINGS:
-        raise ValidationError({"ordering": f"Give one of {', '.join(ORDERINGS)}."})
+        raise ValidationError({"ordering": _("Give one of %(names)s.") % {"names": ", ".join(ORDERINGS)}})
     return ordering
 
 
@@ -141,7 +142,7 @@ def _after(tasks: ScheduledTaskQuerySet, place: Place | None, latest: bool) -> S
 def _limit(request: Request) -> int:
     text: str = request.query_params.get("limit", str(USUAL))
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(LONGEST)) and 1 <= int(text) <= LONGEST):
-        raise ValidationError({"limit": f"Give a number from 1 to {LONGEST}."})
+        raise ValidationError({"limit": _("Give a number from 1 to %(most)s.") % {"most": LONGEST}})
     return int(text)
 
 
@@ -155,5 +156,5 @@ def _place(request: Request) -> Place | None:
     except ValueError:
         moment = None
     if moment is None:
-        raise ValidationError({"cursor": "Take it from a link to a next page."})
+        raise ValidationError({"cursor": _("Take it from a link to a next page.")})
     return Place(nearest(moment), pk)

@@ -8,6 +8,7 @@ from typing import IO, Any, NoReturn
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
+from django.utils.translation import gettext as _
 from rest_framework.exceptions import ParseError
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import JSONParser
@@ -29,7 +30,8 @@ class StrictJSONParser(JSONParser):
         try:
             return json.loads(body.decode(), parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
-            raise ParseError(f"The body is no JSON that can be read: {error}") from None
+            said = _("The body is no JSON that can be read: %(error)s") % {"error": error}
+            raise ParseError(said) from None
 
 
 class AlwaysJSON(DefaultContentNegotiation):

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from django.core.exceptions import ObjectDoesNotExist, RequestDataTooBig
+from django.utils.translation import gettext_lazy as _
 from rest_framework import exceptions as drf
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
@@ -23,7 +24,7 @@ from timeline.exceptions import (
 )
 
 MEDIA_TYPE: Final = "application/problem+json"
-NOT_THERE: Final = "There is nothing here, or nothing that you may see."
+NOT_THERE: Final = _("There is nothing here, or nothing that you may see.")
 
 # The first that fits counts. Errors of no class listed here are faults of ours, and go on as such.
 STATUSES: Final[Mapping[type[TimelineError], int]] = {
@@ -49,7 +50,7 @@ class BodyTooLarge(drf.APIException):
     """More than the site takes in one request (``DATA_UPLOAD_MAX_MEMORY_SIZE``)."""
 
     status_code = 413
-    default_detail = "The body is too large."
+    default_detail = _("The body is too large.")
 
 
 def answer_problem(error: Exception, context: dict[str, Any]) -> Response | None:
@@ -78,7 +79,7 @@ def _problem(error: Exception, response: Response) -> dict[str, Any]:
         "detail": "",
     }
     if response.status_code == HTTPStatus.NOT_FOUND:
-        return problem | {"detail": NOT_THERE}
+        return problem | {"detail": str(NOT_THERE)}
     if isinstance(error, drf.ValidationError):
         errors = list(_flat(error.detail))
         return problem | {"detail": errors[0]["detail"], "field": errors[0]["field"], "errors": errors}
@@ -87,7 +88,7 @@ def _problem(error: Exception, response: Response) -> dict[str, Any]:
 
 def _refusal(error: TimelineError, status: int) -> dict[str, Any]:
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__)
-    told = {name: getattr(error, name) for name in ("field", "remedy") if getattr(error, name, "")}
+    told = {name: str(getattr(error, name)) for name in ("field", "remedy") if getattr(error, name, "")}
     return {
         "type": f"urn:timeline:{name.lower().replace(' ', '-')}",
         "title": name.capitalize(),

@@ -13,6 +13,7 @@ from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.policy import Action
 from timeline.reading.explaining import explain
 from timeline.reading.masking import masked, masked_entry
+from timeline.reading.retelling import retold
 
 _CODE: Final = "One of a closed set; empty where nothing needs one."
 
@@ -88,7 +89,7 @@ class TaskSerializer(RowSerializer):
 
     def get_reason(self, task: ScheduledTask) -> str:
         """The text beside the code."""
-        return (masked(task) if self.hides else task).reason
+        return retold(task.reason_code, (masked(task) if self.hides else task).reason)
 
     @extend_schema_field(serializers.ListField(child=serializers.ChoiceField([action.value for action in Action])))
     def get_actions(self, task: ScheduledTask) -> list[Action]:
@@ -112,7 +113,7 @@ class LogSerializer(RowSerializer):
 
     def get_reason(self, entry: LogEntry) -> str:
         """The text beside the code."""
-        return (masked_entry(entry) if self.hides else entry).reason
+        return retold(entry.reason_code, (masked_entry(entry) if self.hides else entry).reason)
 
     @extend_schema_field({"type": ["object", "null"], "additionalProperties": {}})
     def get_detail(self, entry: LogEntry) -> dict[str, Any] | None:

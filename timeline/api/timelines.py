@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from django.contrib.auth import get_user_model
 from django.db.models import Model, Q
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
@@ -65,9 +66,9 @@ class PartsView(TimelineAPI):
         query = self.request.query_params
         part: str | None = query.get("part")
         if part is not None and part not in PARTS:
-            raise ValidationError({"part": f"Give one of {', '.join(PARTS)}."})
+            raise ValidationError({"part": _("Give one of %(names)s.") % {"names": ", ".join(PARTS)}})
         if "cursor" in query and part in (None, "foreseen"):
-            raise ValidationError({"cursor": "Give part=upcoming or part=past too; best follow the link as it is."})
+            raise ValidationError({"cursor": _("Give part=upcoming or part=past too; best follow the link as it is.")})
         return part
 
     def _page(self, name: str, tasks: ScheduledTaskQuerySet) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from django.apps import apps
 from django.core.exceptions import ValidationError
 from django.db import connections, models
 from django.db.models import Q
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import WrongEntity
 from timeline.models.statements import statement
@@ -30,7 +32,7 @@ class EntityRef(NamedTuple):
     id: str
 
     def __str__(self) -> str:
-        return f"{self.label} {self.id}" if self.label else "the system"
+        return f"{self.label} {self.id}" if self.label else gettext("the system")
 
 
 NO_ENTITY = EntityRef("", "")
@@ -57,7 +59,8 @@ def ref_of(entity: models.Model | EntityRef | None, label: str = "") -> EntityRe
     if isinstance(entity, EntityRef):
         return entity
     if not isinstance(entity, models.Model):
-        raise WrongEntity(f"{entity!r} is no model instance.", "Give an instance of a model, or None.")
+        problem = _("%(value)s is no model instance.")
+        raise WrongEntity(problem, _("Give an instance of a model, or None."), value=repr(entity))
     family = {model._meta.label_lower: model for model in family_of(entity.__class__)}
     named = label if label in family else next(filter(registry.knows, family), next(iter(family)))
     return ref_as(entity, family[named])
@@ -72,13 +75,15 @@ def ref_as(entity: models.Model, model: type[models.Model]) -> EntityRef:
     """
     label, value = model._meta.label_lower, key_as(entity, model)
     if value is None:
-        raise WrongEntity(f"this {model._meta.label} has no primary key yet.", "Save it first.")
+        raise WrongEntity(_("this %(model)s has no primary key yet."), _("Save it first."), model=model._meta.label)
     try:
         key = str(model._meta.pk.to_python(value))  # As it is read, though it may have been given as other text.
     except ValidationError:
-        raise WrongEntity(f"{value!r:.40} is no key of {label}.", "Give one that its field takes.") from None
+        problem, remedy = _("%(value)s is no key of %(label)s."), _("Give one that its field takes.")
+        raise WrongEntity(problem, remedy, value=f"{value!r:.40}", label=label) from None
     if not 0 < len(key) <= MAX_ID or len(label) > MAX_LABEL:
-        raise WrongEntity(f"the key of {label} {key:.20} is empty or over {MAX_ID} characters.", "Shorten it.")
+        problem = _("the key of %(label)s %(key)s is empty or over %(longest)s characters.")
+        raise WrongEntity(problem, _("Shorten it."), label=label, key=f"{key:.20}", longest=MAX_ID)
     return EntityRef(label, key)
 
 

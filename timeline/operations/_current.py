@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from uuid import UUID
 
+from django.utils.translation import gettext_lazy as _
+
 from timeline.exceptions import TransitionNotAllowed
 from timeline.models import ScheduledTask
 
@@ -27,7 +29,7 @@ def refuse_own(tasks: Iterable[ScheduledTask], verb: str) -> None:
     """
     for task in tasks:
         if task.pk in running():
-            remedy = "It is this handler's own; raise Cancel, Discard or RetryAfter instead."
+            remedy = _("It is this handler's own; raise Cancel, Discard or RetryAfter instead.")
             raise TransitionNotAllowed(task.state, verb, remedy, task.pk)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from django.db import transaction
+from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import InvalidInput, LeaseLost
 from timeline.lifecycle import State
@@ -117,10 +118,11 @@ def _call(attempts: Sequence[Attempt]) -> list[Outcome]:
 
 def _results(attempts: Sequence[Attempt], results: object) -> list[Outcome]:
     if not isinstance(results, Mapping):
-        remedy = "Return a mapping from entity to result or exception, or None."
-        raise InvalidInput("result", f"of a call for many is a {type(results).__name__}.", remedy)
+        remedy = _("Return a mapping from entity to result or exception, or None.")
+        raise InvalidInput("result", _("of a call for many is a %(type)s."), remedy, type=type(results).__name__)
     if strangers := set(results) - {attempt.entity for attempt in attempts}:
-        raise InvalidInput("result", f"names {len(strangers)} that the call was not for.", "Use the entities given.")
+        problem, remedy = _("names %(count)d that the call was not for."), _("Use the entities given.")
+        raise InvalidInput("result", problem, remedy, count=len(strangers))
     return [(attempt, _result(attempt, results.get(attempt.entity))) for attempt in attempts]
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from django.db import DatabaseError, InterfaceError, OperationalError, connections
+from django.utils import translation
 
 from timeline.exceptions import Cancel, Discard, LeaseLost, RetryAfter
 from timeline.lifecycle import Reason, ReasonCode, Trigger
@@ -45,6 +46,11 @@ def failed(attempt: Attempt, error: Exception, now: datetime, *, together: bool 
         together: Whether one call was for several tasks: whose fault it was shows when each is run alone, so that it counts
             against nobody's budget.
     """
+    with translation.override("en"):  # What a row keeps is the same for all readers.
+        return _outcome(attempt, error, now, together=together)
+
+
+def _outcome(attempt: Attempt, error: Exception, now: datetime, *, together: bool) -> Write:
     task = attempt.task
     if isinstance(error, Cancel):
         return Write(task=task, triggers=(Trigger.CANCEL,), reason=Reason(ReasonCode.HANDLER, error.reason))

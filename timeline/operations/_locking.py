@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from django.db.models import Model
+from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, lock_entities
@@ -35,7 +36,8 @@ def lock_entity(ref: EntityRef, *, using: str) -> dict[EntityRef, Model]:
     """
     found = lock_entities([ref], using=using)
     if ref.label and not found:
-        raise WrongEntity(f"{ref} is not in the database {using!r}.", "Save it there first, or name its database.")
+        problem = _("%(entity)s is not in the database %(using)r.")
+        raise WrongEntity(problem, _("Save it there first, or name its database."), entity=ref, using=using)
     return found
 
 

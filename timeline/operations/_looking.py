@@ -104,7 +104,7 @@ def _superseded(attempt: Attempt, now: datetime) -> Reason | None:
             at = when.resolve(value, zone_of(attempt.definition, attempt.entity))
             return Reason(ReasonCode.SUPERSEDED, "its schedule was changed to a later one") if at > now else None
     except InvalidInput as error:
-        return Reason(ReasonCode.SUPERSEDED, str(error))
+        return Reason(ReasonCode.SUPERSEDED, error.in_english())
     return None
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Model
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
 
 from timeline.conf import get_settings
 from timeline.exceptions import InvalidInput, KeyConflict
@@ -98,7 +100,7 @@ def _again(event: Event, using: str) -> Emission:
     """Find the one recorded with the same key."""
     known = Event.objects.using(using).for_entity(event.entity_ref).get(name=event.name, key=event.key)
     if known.payload != event.payload:
-        raise KeyConflict(f"event {event.name!r}", event.key, "payload")
+        raise KeyConflict(format_lazy(_("event '{name}'"), name=event.name), event.key, _("payload"))
     return Emission(event=known, recorded=False)
 
 
@@ -116,9 +118,9 @@ def _exit(event: Event, ref: EntityRef, *, now: datetime, using: str) -> list[Ti
 def _check(name: str, key: str, payload: dict[str, Any], actor: str) -> None:
     check_text("name", name, 100, least=1)
     if re.search(r"\s", name):
-        raise InvalidInput("name", f"{name!r} has blanks.", "Give text like 'user.created'.")
+        raise InvalidInput("name", _("%(name)r has blanks."), _("Give text like 'user.created'."), name=name)
     check_text("key", key, 200)
     check_text("actor", actor, 150)
     if not isinstance(payload, dict):
-        raise InvalidInput("payload", f"is a {type(payload).__name__}.", "Give a dict.")
+        raise InvalidInput("payload", _("is a %(kind)s."), _("Give a dict."), kind=type(payload).__name__)
     check_json("payload", payload)

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Model
+from django.utils.translation import gettext_lazy as _
 
 from timeline.definition.checking import FINISHED
 from timeline.exceptions import InvalidInput, NoOpenRun
@@ -45,7 +46,8 @@ def leave(
     """
     check_text("reason", reason, MAX_REASON, least=1)
     if reason == FINISHED:
-        raise InvalidInput("reason", f"{FINISHED!r} is what a run that has nothing left says.", "Give another reason.")
+        problem = _("%(word)r is what a run that has nothing left says.")
+        raise InvalidInput("reason", problem, _("Give another reason."), word=FINISHED)
     ref = ref_of(entity, registry.timeline(timeline).label)
     with transaction.atomic(using=using):
         lock_entity(ref, using=using)

@@ -7,6 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
+from django.utils.translation import gettext_noop
 
 from timeline.lifecycle import WAITING, Reason, ReasonCode, State, Trigger, target
 from timeline.models import ScheduledTask
@@ -44,7 +45,7 @@ def move(*, task_ids: Sequence[UUID], at: datetime, reason: Reason, now: datetim
     at = check_time("at", at)
     with transaction.atomic(using=using):
         tasks = lock_tasks(task_ids, using=using)
-        refuse_own(tasks, "move")
+        refuse_own(tasks, gettext_noop("move"))
         due = [task for task in tasks if task.state not in WAITING]
         for task in due:
             target(State(task.state), Trigger.CANCEL, task=task.pk)

@@ -89,7 +89,7 @@ def reconcile_locked(
         except InvalidInput as error:
             if not lenient:
                 raise
-            logger.error("%s is not reconciled until its entity is mended: %s", run, error)
+            logger.error("%s is not reconciled until its entity is mended: %s", run, error.in_english())
     return _carry_out(plans, now=now, using=using)
 
 

@@ -8,6 +8,9 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
+from django.utils.text import format_lazy
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 from timeline.exceptions import AlreadyOpen, RunEnded, TransitionNotAllowed
 from timeline.lifecycle import OPEN, Reason
@@ -70,7 +73,8 @@ def _check(tasks: Sequence[ScheduledTask], latest: dict[tuple[object, ...], Sche
     given = set()
     for task in tasks:
         if task.state in OPEN:
-            raise TransitionNotAllowed(task.state, "redrive", "It has not ended; move it or run it now.", task.pk)
+            remedy = _("It has not ended; move it or run it now.")
+            raise TransitionNotAllowed(task.state, gettext_noop("redrive"), remedy, task.pk)
         if latest[_name(task)].state in OPEN or _name(task) in given:
             raise AlreadyOpen(task.pk)
         if task.run is not None and not task.run.is_open and not task.run.is_finished:
@@ -99,7 +103,7 @@ def _reopen(runs: Sequence[TimelineRun], *, using: str) -> None:
     taken = {(run.timeline, run.entity_ref, run.key) for run in others}
     for run in finished.values():
         if (run.timeline, run.entity_ref, run.key) in taken:
-            raise AlreadyOpen(f"a later run of {run.timeline}")
+            raise AlreadyOpen(format_lazy(_("a later run of {timeline}"), timeline=run.timeline))
         taken.add((run.timeline, run.entity_ref, run.key))
         run.ended_at, run.end_reason = None, ""
     TimelineRun.objects.using(using).filter(pk__in=finished).update(ended_at=None, end_reason="")

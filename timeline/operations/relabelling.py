@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
+from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import InvalidInput, LabelsCollide
 from timeline.models import Event, ScheduledTask, TimelineRun, model_of
@@ -52,9 +53,9 @@ def relabel(*, old: str, new: str, using: str) -> Relabelled:
             ScheduledTask.objects.using(using).all(),
         )
         for what, rows, names in (
-            ("open runs", runs.open(), ("timeline", "key")),
-            ("events", events.exclude(key=""), ("name", "key")),
-            ("ad hoc tasks", tasks.filter(run__isnull=True), ("task_key", "occurrence")),
+            (_("open runs"), runs.open(), ("timeline", "key")),
+            (_("events"), events.exclude(key=""), ("name", "key")),
+            (_("ad hoc tasks"), tasks.filter(run__isnull=True), ("task_key", "occurrence")),
         ):
             if ids := _doubled(rows, names, old, new):
                 raise LabelsCollide(old, new, what, ids)
@@ -66,9 +67,11 @@ def _checked(old: str, new: str) -> tuple[str, str]:
     check_text("new", new, MAX_LABEL, least=1)
     model = model_of(new)
     if model is None or model._meta.proxy:
-        raise InvalidInput("new", f"{new!r} is no installed model, or a proxy.", "Give it as app_label.model.")
+        problem = _("%(label)r is no installed model, or a proxy.")
+        raise InvalidInput("new", problem, _("Give it as app_label.model."), label=new)
     if old.lower() == new.lower():
-        raise InvalidInput("new", f"{new!r} is the old label.", "Give the label that the model has now.")
+        remedy = _("Give the label that the model has now.")
+        raise InvalidInput("new", _("%(label)r is the old label."), remedy, label=new)
     return old.lower(), new.lower()
 
 

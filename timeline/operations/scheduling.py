@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import Model
+from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import InvalidInput, KeyConflict, WrongEntity
 from timeline.models import EntityRef, Event, ScheduledTask, ref_of
@@ -56,13 +57,13 @@ def schedule(
     definition, declared = registry.task(task_key)
     ref = ref_of(entity, definition.label)
     if ref.label != definition.label:
-        raise WrongEntity(
-            f"{task_key} is about {definition.label or 'no entity'}, not {ref}.", "Give what it is about."
-        )
+        wanted = definition.label or _("no entity")
+        problem = _("%(task)s is about %(wanted)s, not %(entity)s.")
+        raise WrongEntity(problem, _("Give what it is about."), task=task_key, wanted=wanted, entity=ref)
     at = check_time("at", at)
     check_text("key", key, 100)
     if not isinstance(payload, dict):
-        raise InvalidInput("payload", f"is a {type(payload).__name__}.", "Give a dict.")
+        raise InvalidInput("payload", _("is a %(kind)s."), _("Give a dict."), kind=type(payload).__name__)
     check_json("payload", payload)
     with transaction.atomic(using=using):
         lock_entity(ref, using=using)
@@ -84,7 +85,7 @@ def schedule(
             return Scheduled(task, True)
         known = _known(task_key, ref, key, using)
     if (known.nominal_at, known.payload) != (at, payload):
-        raise KeyConflict(task_key, key, "time or payload")
+        raise KeyConflict(task_key, key, _("time or payload"))
     return Scheduled(known, False)
 
 

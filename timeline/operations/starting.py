@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db import transaction
 from django.db.models import Model
+from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Definition
 from timeline.exceptions import WrongEntity
@@ -58,8 +59,9 @@ def start(
     definition = registry.timeline(timeline)
     ref = ref_of(entity, definition.label)
     if ref.label != definition.label:
-        wanted = f"an {definition.label}" if definition.label else "no entity"
-        raise WrongEntity(f"the timeline {timeline!r} is about {wanted}, not {ref}.", "Give the entity it is about.")
+        said = {"timeline": timeline, "wanted": definition.label or _("no entity"), "entity": ref}
+        problem = _("the timeline %(timeline)r is about %(wanted)s, not %(entity)s.")
+        raise WrongEntity(problem, _("Give the entity it is about."), **said)
     check_text("key", key, MAX_RUN_KEY)
     check_json("params", params)
     begin = now if started_at is None else check_time("started_at", started_at)

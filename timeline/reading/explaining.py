@@ -6,30 +6,31 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy as _lazy
+from django.utils.translation import gettext_lazy
 
 from timeline.conf import get_settings
 from timeline.exceptions import UnknownTask
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import LogEntry, ScheduledTask
 from timeline.reading.masking import masked, masked_entry
+from timeline.reading.retelling import retold
 from timeline.registry import registry
 from timeline.timing import in_utc
 
 # What stands with a reason's text; the others stand by themselves.
 _WHY = {
-    ReasonCode.EXIT: _lazy("the run ended by the exit “%(text)s”"),
-    ReasonCode.GUARD: _lazy("its guard said no (%(text)s)"),
-    ReasonCode.HANDLER: _lazy("its handler decided so: %(text)s"),
-    ReasonCode.MOVED: _lazy("it was moved: %(text)s"),
-    ReasonCode.SHADOW: _lazy("in shadow: %(text)s"),
+    ReasonCode.EXIT: gettext_lazy("the run ended by the exit “%(text)s”"),
+    ReasonCode.GUARD: gettext_lazy("its guard said no (%(text)s)"),
+    ReasonCode.HANDLER: gettext_lazy("its handler decided so: %(text)s"),
+    ReasonCode.MOVED: gettext_lazy("it was moved: %(text)s"),
+    ReasonCode.SHADOW: gettext_lazy("in shadow: %(text)s"),
 }
 _SILENT = frozenset({ReasonCode.DONE})  # The state says it all.
 
 _REST = {
-    State.AVAILABLE: _lazy("It is due and waits for a worker."),
-    State.PENDING: _lazy("It is on its way to a worker."),
-    State.ACTIVE: _lazy("A worker runs it right now."),
+    State.AVAILABLE: gettext_lazy("It is due and waits for a worker."),
+    State.PENDING: gettext_lazy("It is on its way to a worker."),
+    State.ACTIVE: gettext_lazy("A worker runs it right now."),
 }
 
 
@@ -60,7 +61,7 @@ def why(task: ScheduledTask) -> str:
 
 
 def _in_words(code: str, text: str) -> str:
-    template = _WHY.get(ReasonCode(code))
+    template, text = _WHY.get(ReasonCode(code)), retold(code, text)
     return str(template) % {"text": text or code} if template else text or code
 
 
@@ -80,9 +81,9 @@ def _origin(task: ScheduledTask) -> str:
             "timeline": task.run.timeline,
             "at": in_utc(task.run.started_at),
         }
-    return (
-        f"{_('%(said)s with the event %(event)s') % {'said': said, 'event': task.cause.name} if task.cause else said}."
-    )
+    if task.cause:
+        said = _("%(said)s with the event %(event)s") % {"said": said, "event": task.cause.name}
+    return f"{said}."
 
 
 def _schedule(task: ScheduledTask) -> str:
@@ -148,7 +149,8 @@ def _ending(task: ScheduledTask, entry: LogEntry) -> str:
 
 def _reason(entry: LogEntry) -> str:
     if error := entry.detail.get("error"):
-        return f"{error['class']}: {error['message'] or _('no message')}"
+        message = error["message"] or _("no message")
+        return f"{error['class']}: {message}"
     if not entry.reason_code:
         return _with_actor(_("no reason given"), entry.actor)
     return _with_actor(_in_words(entry.reason_code, entry.reason), entry.actor)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.db.models import Model
+from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput, WrongEntity
@@ -84,7 +85,8 @@ def preview(*, timeline: str, entity: Model | None, started_at: datetime | None,
     begin = now if started_at is None else check_time("started_at", started_at)
     ref = ref_of(entity, definition.label)
     if entity is not None and ref.label != definition.label:
-        raise WrongEntity(f"the timeline {timeline!r} is not about {ref}.", "Give the entity it is about.")
+        problem = _("the timeline %(timeline)r is not about %(entity)s.")
+        raise WrongEntity(problem, _("Give the entity it is about."), timeline=timeline, entity=ref)
     run = TimelineRun(timeline=timeline, entity_label=ref.label, entity_id=ref.id, started_at=begin)
     planned = plan_of(run, definition, entity, [], now=now)
     expected: dict[str, datetime | None] = {name: None for name, task in definition.tasks.items() if task.when}

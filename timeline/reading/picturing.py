@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Final
 
 from django.db.models import Model
+from django.utils.translation import gettext as _
 
 from timeline.lifecycle import State
 from timeline.models import EntityRef, ScheduledTask, ref_of
@@ -48,12 +49,12 @@ def picture(entity: Model | EntityRef | None, *, now: datetime, using: str) -> s
             (_moment(task), _line(_SIGNS[State(task.state)], _moment(task), task.task_key, width, _said(task)))
         )
     for item in outlooks:
-        said = _marked(f"foreseen: {item.why}", item.task_key)
+        said = _marked(_("foreseen: %(why)s") % {"why": item.why}, item.task_key)
         lines.append((item.expected_at, _line("┄", item.expected_at, item.task_key, width, said)))
     before = [line for at, line in lines if at is not None and at <= now]
     later = [line for at, line in lines if at is None or at > now]
-    mark = f"  ── now: {in_utc(now)} ──"
-    return "\n".join([f"{ref_of(entity)}", *before, mark, *(later or ["  nothing ahead"])])
+    mark, nothing = _("now: %(at)s") % {"at": in_utc(now)}, _("nothing ahead")
+    return "\n".join([str(ref_of(entity)), *before, f"  ── {mark} ──", *(later or [f"  {nothing}"])])
 
 
 def _moment(task: ScheduledTask) -> datetime:
@@ -62,16 +63,17 @@ def _moment(task: ScheduledTask) -> datetime:
 
 
 def _line(sign: str, at: datetime | None, task_key: str, width: int, said: str) -> str:
-    moment = in_utc(at).removesuffix(" UTC") if at else "some day".ljust(16)
+    moment = in_utc(at).removesuffix(" UTC") if at else _("some day").ljust(16)
     return f"  {sign} {moment}  {task_key:<{width}}  {said}"
 
 
 def _said(task: ScheduledTask) -> str:
     reason = why(task)
-    said = f"{task.state} ({reason})" if reason else str(task.state)
+    state = str(State(task.state).label)
+    said = f"{state} ({reason})" if reason else state
     return _marked(said, task.task_key) if task.is_open else said
 
 
 def _marked(said: str, task_key: str) -> str:
     """Say of what is ahead that its handler will not be entered, as things stand."""
-    return f"{said}, in shadow" if registry.in_shadow(task_key) else said
+    return _("%(said)s, in shadow") % {"said": said} if registry.in_shadow(task_key) else said

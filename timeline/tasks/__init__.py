@@ -64,7 +64,7 @@ def poll(using: str = DEFAULT_DB_ALIAS) -> None:
     except BrokerUnavailable as error:
         logger.warning("%s", error)
     except WrongSite as error:
-        logger.error("%s", error)
+        logger.error("%s", error.in_english())
 
 
 @shared_task(name="timeline.run", **OPTIONS)
@@ -80,7 +80,7 @@ def run(task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIAS) -> None:
     try:
         confirm_site(using=using)
     except WrongSite as error:
-        logger.error("%s", error)
+        logger.error("%s", error.in_english())
         return
     batch = Batch("", "", UUID(token), [UUID(task_id) for task_id in task_ids])
     with Heartbeat(using, stopping=lambda: _stopping.value, pace=_pace) as watch:

@@ -6,7 +6,8 @@ import calendar
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from django.utils.translation import ngettext_lazy
+from django.utils.functional import lazy
+from django.utils.translation import gettext, ngettext_lazy
 
 from timeline.exceptions import DateOutOfRange
 from timeline.timing.instants import check_range
@@ -49,7 +50,7 @@ class Offset:
         try:
             moved = self._on_the_calendar(anchor, zone).astimezone(UTC) + self.exact
         except (OverflowError, ValueError):
-            raise DateOutOfRange("offset", f"{self.describe()} from {anchor}") from None
+            raise DateOutOfRange("offset", _far_from(self, anchor)) from None
         return check_range("offset", moved)
 
     def _on_the_calendar(self, anchor: datetime, zone: tzinfo) -> datetime:
@@ -80,6 +81,13 @@ class Offset:
             (seconds % 60, _SECONDS),
         ]
         return " ".join(str(unit % {"count": count}) for count, unit in parts if count) or str(_SECONDS % {"count": 0})
+
+
+def _said(offset: Offset, anchor: datetime) -> str:
+    return gettext("%(offset)s from %(anchor)s") % {"offset": offset.describe(), "anchor": anchor}
+
+
+_far_from = lazy(_said, str)  # In the language in which the error is told.
 
 
 def offset_of(

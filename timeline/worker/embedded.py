@@ -7,6 +7,7 @@ from time import monotonic
 from typing import Final
 
 from timeline.clocks import SteadyClock
+from timeline.conf import get_settings
 from timeline.models.kinds import ready_kinds
 from timeline.operations.identifying import sign_of_poller
 from timeline.operations.rescuing import rescue
@@ -43,19 +44,23 @@ class Worker(Loop):
         return timedelta(0) if self.poll() else self.pause(now)
 
     def poll(self) -> int:
-        """Stage what is due, and run one group of each of the most urgent kinds; say how many tasks that were."""
+        """Run what is due, group by group, for a poll interval at most; say how many tasks were taken on."""
+        give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
         sign_of_poller(using=self.using)
-        now = self._clock()
         if monotonic() >= self._next_rescue:
-            rescue(now=now, using=self.using)
+            rescue(now=self._clock(), using=self.using)
             self._next_rescue = monotonic() + RESCUE_EVERY.total_seconds()
-        stage(now=now, using=self.using)
-        ran = 0
-        ready = ready_kinds(registry.task_keys(), using=self.using)
-        for share in shares(ready, dict.fromkeys(ready, ""), {}, most=LARGEST):
-            ran += self._run(share)
+        taken = 0
+        while (last := self._round()) and monotonic() < give_up:
+            taken += last
         self._heartbeat.pace.keep(using=self.using)
-        return ran
+        return taken + last
+
+    def _round(self) -> int:
+        """Stage what is due, and run one group of each of the most urgent kinds."""
+        stage(now=self._clock(), using=self.using)
+        ready = ready_kinds(registry.task_keys(), using=self.using)
+        return sum(self._run(share) for share in shares(ready, dict.fromkeys(ready, ""), {}, most=LARGEST))
 
     def _run(self, share: Share) -> int:
         if self._stop.is_set():

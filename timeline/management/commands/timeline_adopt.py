@@ -6,6 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS
+from django.utils import translation
+from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
 from timeline.conf import get_settings
@@ -35,24 +37,31 @@ class Command(BaseCommand):
         """Adopt it; where something is open, only if told what to do with that."""
         site = get_settings().SITE
         theirs = _other_site(database)
+        said = {"database": database, "whose": _named(site)}
         if theirs is None:
-            self.stdout.write(f"The database {database} is {_named(site)} already. Nothing was changed.")
+            self.stdout.write(_("The database %(database)s is %(whose)s already. Nothing was changed.") % said)
             return
         found = count_open(using=database)
         if any(found) and not (clear or keep):
             raise CommandError(
-                f"The database {database} is {_named(theirs)}, and {found.runs} runs and {found.tasks} tasks are open in "
-                f"it. Say --clear to cancel them (a copy), or --keep to run them here (the site has a new name)."
+                _(
+                    "The database %(database)s is %(whose)s, and %(runs)d runs and %(tasks)d tasks are open in it. Say "
+                    "--clear to cancel them (a copy), or --keep to run them here (the site has a new name)."
+                )
+                % {"database": database, "whose": _named(theirs), **found._asdict()}
             )
         now = story_now(database)
-        ended = _clear(f"the database was taken over by {_named(site)}", database) if clear else Open()
+        ended = _clear(site, database) if clear else Open()
         adopt(now=now, using=database)
         self.stdout.write(
-            f"The database {database} is now {_named(site)}. Ended {ended.runs} runs, cancelled {ended.tasks} tasks."
+            _("The database %(database)s is now %(whose)s. Ended %(runs)d runs, cancelled %(tasks)d tasks.")
+            % {**said, **ended._asdict()}
         )
 
 
-def _clear(text: str, database: str) -> Open:
+def _clear(site: str, database: str) -> Open:
+    with translation.override("en"):  # What rows keep is the same for all readers.
+        text = f"the database was taken over by {_named(site)}"
     return clear(reason=Reason.operator(text, "timeline_adopt"), now=story_now(database), using=database)
 
 
@@ -65,4 +74,4 @@ def _other_site(database: str) -> str | None:
 
 
 def _named(site: str) -> str:
-    return f"the site {site!r}'s" if site else "of no named site"
+    return _("the site %(site)r's") % {"site": site} if site else _("of no named site")

@@ -7,9 +7,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
+from django.utils.formats import number_format
+from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
 from timeline.reading.diagnosing import MOST, Health, databases, diagnose
+from timeline.timing import in_utc
 
 
 class Command(BaseCommand):
@@ -31,26 +34,33 @@ class Command(BaseCommand):
             raise SystemExit(1)
 
     def _lines(self, found: Health) -> list[str]:
-        word = self.style.SUCCESS("well") if found.well else self.style.ERROR("sick")
-        polled = f"{found.polled_at:%Y-%m-%d %H:%M:%S} UTC" if found.polled_at else "never"
-        late = f", the oldest since {found.oldest_overdue_at:%Y-%m-%d %H:%M} UTC" if found.oldest_overdue_at else ""
-        lines = [
-            f"{found.database}: {word}",
-            f"  polled     {polled}",
-            f"  overdue    {_counted(found.overdue)}{late}",
-            f"  claimed    {_counted(found.pending)}",
-            f"  active     {_counted(found.active)}",
-            f"  stuck      {_counted(found.stuck)}",
-        ]
-        if found.missing_triggers:
-            lines.append(f"  missing    {', '.join(found.missing_triggers)}")
-        if found.unknown_task_keys:
-            lines.append(f"  unknown    {', '.join(found.unknown_task_keys)}")
-        return [*lines, *(self.style.WARNING(f"  {problem}") for problem in found.problems)]
+        word = self.style.SUCCESS(_("well")) if found.well else self.style.ERROR(_("sick"))
+        told = _told(found)
+        width = max(10, *(len(name) for name, _value in told))
+        lines = [f"  {name:<{width}} {value}" for name, value in told]
+        return [f"{found.database}: {word}", *lines, *(self.style.WARNING(f"  {said}") for said in found.problems)]
+
+
+def _told(found: Health) -> list[tuple[str, str]]:
+    """Names and values, as people read them."""
+    overdue = _counted(found.overdue)
+    if found.oldest_overdue_at:
+        overdue = _("%(count)s, the oldest since %(at)s") % {"count": overdue, "at": in_utc(found.oldest_overdue_at)}
+    told = [
+        (_("polled"), f"{found.polled_at:%Y-%m-%d %H:%M:%S} UTC" if found.polled_at else _("never")),
+        (_("overdue"), overdue),
+        (_("claimed"), _counted(found.pending)),
+        (_("active"), _counted(found.active)),
+        (_("stuck"), _counted(found.stuck)),
+        (_("missing"), ", ".join(found.missing_triggers)),
+        (_("unknown"), ", ".join(found.unknown_task_keys)),
+    ]
+    return [(name, value) for name, value in told if value]
 
 
 def _counted(number: int) -> str:
-    return f"{number:,} or more" if number >= MOST else f"{number:,}"
+    said = number_format(number, force_grouping=True)
+    return _("%(count)s or more") % {"count": said} if number >= MOST else said
 
 
 def _as_text(found: list[Health]) -> str:

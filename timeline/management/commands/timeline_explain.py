@@ -7,6 +7,7 @@ from typing import Any
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS
+from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
 from timeline.models import EntityRef, ScheduledTask, model_of
@@ -34,8 +35,10 @@ class Command(BaseCommand):
             tasks = tasks.filter(task_key=task)
         rows = list(tasks)
         if not rows:
-            of_key = f" of {task}" if task else ""
-            raise CommandError(f"{ref} has no tasks{of_key}. Check model, id and --database.")
+            problem = _("%(entity)s has no tasks. Check model, id and --database.")
+            if task:
+                problem = _("%(entity)s has no tasks of %(task)s. Check model, id and --database.")
+            raise CommandError(problem % {"entity": ref, "task": task})
         now = story_now(database)
         self.stdout.write(picture(ref, now=now, using=database))
         for row in rows:
@@ -46,9 +49,11 @@ class Command(BaseCommand):
 def _ref(label: str, text: str) -> EntityRef:
     model = model_of(label)
     if model is None:
-        raise CommandError(f"{label!r} is no installed model. Give it as app_label.model, e.g. accounts.user.")
+        problem = _("%(label)r is no installed model. Give it as app_label.model, e.g. accounts.user.")
+        raise CommandError(problem % {"label": label})
     try:
         key = model._meta.pk.to_python(text)
     except ValidationError:
-        raise CommandError(f"{text!r} is no primary key of {model._meta.label}.") from None
+        problem = _("%(text)r is no primary key of %(model)s.")
+        raise CommandError(problem % {"text": text, "model": model._meta.label}) from None
     return EntityRef(model._meta.label_lower, str(key))

@@ -9,6 +9,7 @@ from typing import Any, Final
 from django.apps import apps
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS, transaction
+from django.utils.translation import gettext as _
 
 from timeline.conf import get_settings
 from timeline.tasks.sending import poll_queue, queue_of
@@ -31,7 +32,7 @@ class Command(BaseCommand):
         """Write two rows, or bring them up to date; one that somebody disabled stays disabled."""
         if not apps.is_installed("django_celery_beat"):
             raise CommandError(
-                'Add "django_celery_beat" to INSTALLED_APPS (extra "celery"), migrate, and run this again.'
+                _('Add "django_celery_beat" to INSTALLED_APPS (extra "celery"), migrate, and run this again.')
             )
         interval = get_settings().POLL_INTERVAL
         with transaction.atomic():
@@ -39,11 +40,15 @@ class Command(BaseCommand):
                 ("timeline.poll", interval, poll_queue(), max(round(interval.total_seconds()), 1)),
                 ("timeline.maintain", MAINTAIN_EVERY, queue_of("default"), round(MAINTAIN_EVERY.total_seconds())),
             ):
-                verb = _install(f"{task} ({database})", task, database, every, queue=queue, expire_seconds=expires)
-                self.stdout.write(f"{verb} {task} for the database {database}, every {every.total_seconds():g} s.")
+                is_new = _install(f"{task} ({database})", task, database, every, queue=queue, expire_seconds=expires)
+                said = _("Updated %(task)s for the database %(database)s, every %(seconds)g s.")
+                if is_new:
+                    said = _("Installed %(task)s for the database %(database)s, every %(seconds)g s.")
+                values = {"task": task, "database": database, "seconds": every.total_seconds()}
+                self.stdout.write(said % values)
 
 
-def _install(name: str, task: str, database: str, every: timedelta, **columns: object) -> str:
+def _install(name: str, task: str, database: str, every: timedelta, **columns: object) -> bool:
     models = apps.get_app_config("django_celery_beat")
     schedule: Any = models.get_model("IntervalSchedule")
     entry: Any = models.get_model("PeriodicTask")
@@ -61,5 +66,6 @@ def _install(name: str, task: str, database: str, every: timedelta, **columns: o
         "description": "Installed by manage.py timeline_install_beat.",
         **columns,
     }
+    created: bool
     _row, created = entry.objects.update_or_create(name=name, defaults=wanted)
-    return "Installed" if created else "Updated"
+    return created

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS
+from django.utils.translation import gettext as _
 
 from timeline.conf import get_settings
 from timeline.management.stopping import work_until_stopped
@@ -15,7 +16,8 @@ try:
     from timeline.tasks.hinting import has_broker
     from timeline.tasks.sending import CelerySender
 except ModuleNotFoundError as error:
-    raise CommandError(f'timeline_poll sends to Celery workers; {error}. Install the extra "celery".') from error
+    problem = _('timeline_poll sends to Celery workers; %(error)s. Install the extra "celery".')
+    raise CommandError(problem % {"error": error}) from error
 
 
 class Command(BaseCommand):
@@ -30,9 +32,10 @@ class Command(BaseCommand):
     def handle(self, *args: Any, database: str, **options: Any) -> None:
         """Poll until told to stop."""
         if not has_broker():
-            raise CommandError("The Celery app has no broker. Set CELERY_BROKER_URL; without one, run timeline_worker.")
+            problem = _("The Celery app has no broker. Set CELERY_BROKER_URL; without one, run timeline_worker.")
+            raise CommandError(problem)
         poller = Poller(database, CelerySender())
-        interval = get_settings().POLL_INTERVAL.total_seconds()
-        self.stdout.write(f"Poller {poller.name} polls every {interval:g} s. Ctrl-C stops it.")
+        said = {"name": poller.name, "seconds": get_settings().POLL_INTERVAL.total_seconds()}
+        self.stdout.write(_("Poller %(name)s polls every %(seconds)g s. Ctrl-C stops it.") % said)
         work_until_stopped(poller)
-        self.stdout.write(f"Poller {poller.name} stopped; it sent {poller.sent} tasks.")
+        self.stdout.write(_("Poller %(name)s stopped; it sent %(count)d tasks.") % {**said, "count": poller.sent})

@@ -10,6 +10,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DEFAULT_DB_ALIAS
+from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
 from timeline.operations.pruning import Pruned, prune
@@ -31,12 +32,13 @@ class Command(BaseCommand):
     def handle(self, *args: Any, days: int, archive: Path | None, database: str, **options: Any) -> None:
         """Prune batch after batch."""
         if days < 1:
-            raise CommandError("--days must be at least 1.")
+            raise CommandError(_("--days must be at least 1."))
         before = story_now(database) - timedelta(days=days)
         total = Pruned()
         while any(batch := prune(ended_before=before, archive=_appending(archive), using=database)):
             total = Pruned(*(sum(pair) for pair in zip(total, batch, strict=True)))
-        self.stdout.write(f"Deleted {total.runs} runs, {total.tasks} tasks and {total.log_entries} log entries.")
+        said = _("Deleted %(runs)d runs, %(tasks)d tasks and %(log_entries)d log entries.")
+        self.stdout.write(said % total._asdict())
 
 
 def _appending(path: Path | None) -> Any:

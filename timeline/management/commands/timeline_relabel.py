@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS
+from django.utils.translation import gettext as _
 
 from timeline.exceptions import TimelineError
 from timeline.operations.relabelling import relabel
@@ -28,4 +29,5 @@ class Command(BaseCommand):
             done = relabel(old=old, new=new, using=database)
         except TimelineError as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(f"Relabelled {done.events} events, {done.runs} runs and {done.tasks} tasks.")
+        said = _("Relabelled %(events)d events, %(runs)d runs and %(tasks)d tasks.")
+        self.stdout.write(said % done._asdict())

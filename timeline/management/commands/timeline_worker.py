@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import DEFAULT_DB_ALIAS
+from django.utils.translation import gettext as _
 
 from timeline.conf import get_settings
 from timeline.management.stopping import work_until_stopped
@@ -25,7 +26,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, database: str, name: str, **options: Any) -> None:
         """Work until told to stop."""
         worker = Worker(database, name)
-        interval = get_settings().POLL_INTERVAL.total_seconds()
-        self.stdout.write(f"Worker {worker.name} polls every {interval:g} s. Ctrl-C stops it.")
+        said = {"name": worker.name, "seconds": get_settings().POLL_INTERVAL.total_seconds()}
+        self.stdout.write(_("Worker %(name)s polls every %(seconds)g s. Ctrl-C stops it.") % said)
         work_until_stopped(worker)
-        self.stdout.write(f"Worker {worker.name} stopped; it ran {worker.ran} tasks.")
+        self.stdout.write(_("Worker %(name)s stopped; it ran %(count)d tasks.") % {**said, "count": worker.ran})
