@@ -52,6 +52,8 @@ class Task(Generic[Self_, Params, Result]):
         self.options = options
         self.name: str = getattr(method, "__name__", "")
         self.is_async = inspect.iscoroutinefunction(method)
+        guards = (("only_if", options.only_if), ("unless", options.unless))
+        self.function_guards = [(option, guard) for option, guard in guards if callable(guard)]
         self.__doc__ = method.__doc__
 
     @overload

@@ -10,7 +10,7 @@ from django.db import connections
 
 from timeline.conf import get_settings
 from timeline.lifecycle import State
-from timeline.models.returning import Row, rows_of
+from timeline.models.returning import Row, cursor_for_rows, rows_of
 from timeline.models.statements import statement
 
 _KEYS: Final = "id, task_key, queue"
@@ -61,6 +61,6 @@ def advance(
     connection = connections[using]
     sql = statement("advance", "postgresql").replace("{held}", statement(f"held_{held}", "postgresql").rstrip())
     sql = sql.replace("{columns}", columns).replace("{skip}", "" if wait else "SKIP LOCKED")
-    with connection.cursor() as cursor:
+    with cursor_for_rows(connection) as cursor:
         cursor.execute(sql, parameters)
         return list(rows_of(cursor, connection).values())

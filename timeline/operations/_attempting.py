@@ -11,7 +11,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F, Model
 
-from timeline.definition import Context, Definition, Task
+from timeline.definition import Definition, Task
 from timeline.lifecycle import COMPOSED, WAITING, ReasonCode, State, Trigger
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.models.returning import COLUMNS, as_task
@@ -54,17 +54,17 @@ class Attempt:
         """Let the task be as it was begun: the transaction that wrote its outcome was undone."""
         self.task.__dict__.update(self.begun)
 
-    def context(self) -> Context:
-        """What the handler is told of this execution."""
+    def told(self) -> dict[str, Any]:
+        """What the handler is told of this execution: the fields of ``Context``."""
         task = self.task
-        return Context(
-            task=task,
-            run=task.run,
-            event=task.cause,
-            now=self.now,
-            lost=self.lost,
-            idempotency_key=self.idempotency_key,
-        )
+        return {
+            "task": task,
+            "run": task.run if task.run_id is not None else None,
+            "event": task.cause if task.cause_id is not None else None,
+            "now": self.now,
+            "lost": self.lost,
+            "idempotency_key": self.idempotency_key,
+        }
 
 
 def begin(task_ids: Sequence[UUID], *, token: UUID | None, worker: str, now: datetime, using: str) -> list[Attempt]:
@@ -104,10 +104,10 @@ def begin(task_ids: Sequence[UUID], *, token: UUID | None, worker: str, now: dat
             started = [as_task(row, using) for row in rows]
         else:
             rows_there = ScheduledTask.objects.using(using).filter(pk__in=asked, attempt__lte=attempts)
-            tasks = {task.pk: task for task in rows_there}
+            tasks = {task.id: task for task in rows_there}
             started = _start([tasks[key] for key in asked if key in tasks], token, worker, now=now, using=using)
     place = {key: number for number, key in enumerate(asked)}
-    return _attempts(sorted(started, key=lambda task: place[task.pk]), now=now, using=using)
+    return _attempts(sorted(started, key=lambda task: place[task.id]), now=now, using=using)
 
 
 def begin_group(task_key: str, *, priority: int, most: int, worker: str, now: datetime, using: str) -> list[Attempt]:
@@ -176,13 +176,13 @@ def _attempts(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> l
         definition, declared = registry.task(task.task_key)
         if task.cause_id is not None:
             task.cause = causes[task.cause_id]
-        attempts.append(Attempt(task, definition, declared, now, task.pk in lost, keys[task.pk]))
+        attempts.append(Attempt(task, definition, declared, now, task.id in lost, keys[task.id]))
     return attempts
 
 
 def _lost_before(tasks: Iterable[ScheduledTask], using: str) -> set[UUID]:
     """Tasks whose last attempt was lost. Their logs tell: the rows' reasons may have become others since, by a move."""
-    again = [task.pk for task in tasks if task.attempt > 1]
+    again = [task.id for task in tasks if task.attempt > 1]
     if not again:
         return set()
     ends = LogEntry.objects.using(using).filter(task__in=again, attempt=F("task__attempt") - 1, from_state=State.ACTIVE)
@@ -191,8 +191,8 @@ def _lost_before(tasks: Iterable[ScheduledTask], using: str) -> set[UUID]:
 
 def _idempotency_keys(tasks: Iterable[ScheduledTask], using: str) -> dict[UUID, UUID]:
     """Walk back through revisions to the first one after a completed one, all tasks together. Most have none: no query."""
-    keys = {task.pk: task.pk for task in tasks}
-    previous = {task.pk: task.previous_id for task in tasks if task.previous_id is not None}
+    keys = {task.id: task.id for task in tasks}
+    previous = {task.id: task.previous_id for task in tasks if task.previous_id is not None}
     while previous:
         rows = ScheduledTask.objects.using(using).filter(pk__in=set(previous.values()))
         earlier = {pk: (state, before) for pk, state, before in rows.values_list("pk", "state", "previous_id")}

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 MAX_REASON = 200
 MAX_ACTOR = 150
 
+Key = Callable[[UUID], str]
 Stored = Callable[[str, object], object]
 
 _COLUMNS = {column.name: column for column in ScheduledTask._meta.concrete_fields}
@@ -79,7 +81,7 @@ class Write:
         try:
             return _passed(self.task.state, self.triggers)
         except TransitionNotAllowed:
-            target(State(self.task.state), *self.triggers, task=self.task.pk)  # Refuses it too, and names the task.
+            target(State(self.task.state), *self.triggers, task=self.task.id)  # Refuses it too, and names the task.
             raise
 
 
@@ -98,21 +100,22 @@ def as_parameters(writes: Sequence[Write], *, now: datetime, using: str) -> dict
         TransitionNotAllowed: if the lifecycle has no such move.
     """
     stored = _stored_by(using)
+    key: Key = str if connections[using].vendor == "postgresql" else attrgetter("hex")
     parameters: dict[str, Any] = {
-        "changes": json.dumps([_as_change(write, stored) for write in writes], ensure_ascii=False),
+        "changes": json.dumps([_as_change(write, key, stored) for write in writes], ensure_ascii=False),
         "at": stored("finished_at", now),
         "lease": _seconds(get_settings().LEASE),
     }
     if connections[using].vendor == "postgresql":
-        parameters["ids"] = [write.task.pk for write in writes]
+        parameters["ids"] = [write.task.id for write in writes]
     return parameters
 
 
-def _as_change(write: Write, stored: Stored) -> dict[str, object]:
+def _as_change(write: Write, key: Key, stored: Stored) -> dict[str, object]:
     """Write the change as the statement reads it: values as the database stores them, what stays left out."""
     states = write.states
     change: dict[str, object] = {
-        "id": stored("id", write.task.pk),
+        "id": key(write.task.id),
         "from_state": states[0].value,
         "to_state": states[-1].value,
         "from_attempt": write.task.attempt,
@@ -158,7 +161,7 @@ def _detail(write: Write) -> dict[str, Any]:
     detail: dict[str, Any] = dict(write.evidence)
     if write.due_at is not None and write.due_at != write.task.scheduled_at:
         detail["scheduled_at"] = write.due_at.astimezone(UTC).isoformat()
-        detail["scheduled_at_before"] = write.task.scheduled_at.isoformat()
+        detail["scheduled_at_before"] = write.task.scheduled_at.astimezone(UTC).isoformat()
     if write.error is not None:
         detail["error"] = write.error
     return detail

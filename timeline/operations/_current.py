@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from contextvars import ContextVar
 from uuid import UUID
 
@@ -33,11 +32,6 @@ def refuse_own(tasks: Iterable[ScheduledTask], verb: str) -> None:
             raise TransitionNotAllowed(task.state, verb, remedy, task.pk)
 
 
-@contextmanager
-def while_running(*task_ids: UUID) -> Iterator[None]:
-    """Mark the tasks as being run within the block."""
-    token = _running.set(frozenset(task_ids))
-    try:
-        yield
-    finally:
-        _running.reset(token)
+def now_running(*task_ids: UUID) -> None:
+    """Mark the tasks as being run in this context, which ends with them."""
+    _running.set(frozenset(task_ids))

@@ -11,7 +11,7 @@ from asgiref.sync import async_to_sync, sync_to_async
 from timeline.definition.handlers import SIDE_BY_SIDE
 from timeline.models import ScheduledTask
 from timeline.operations._attempting import Attempt
-from timeline.operations._calling import handler_of, in_place_of, refusal, returned
+from timeline.operations._calling import enter, handler_of, refusal, returned
 from timeline.operations._executing import BUDGET, Executed, Outcome, Setting, record_outcomes
 from timeline.operations._failing import catching
 from timeline.operations._transition import Write
@@ -48,7 +48,8 @@ async def _side_by_side(attempts: Sequence[Attempt], setting: Setting) -> Execut
 
 async def _execute(attempt: Attempt) -> Write | Exception:
     caught: list[Exception] = []
-    with catching(caught), in_place_of(attempt):
+    with catching(caught):
+        enter(attempt)  # In the context of this asyncio task, which ends with it.
         refused = await sync_to_async(refusal)(attempt)
         return refused if refused is not None else returned(attempt, await handler_of(attempt)())
     return caught[0]

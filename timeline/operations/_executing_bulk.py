@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextvars import copy_context
 from datetime import datetime
 
 from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
+from timeline.definition import Context
 from timeline.exceptions import InvalidInput, LeaseLost
 from timeline.lifecycle import State
 from timeline.models import EntityRef, ScheduledTask
 from timeline.operations._attempting import Attempt
 from timeline.operations._calling import refusal, returned
-from timeline.operations._current import while_running
+from timeline.operations._current import now_running
 from timeline.operations._executing import Executed, Outcome, Setting
 from timeline.operations._failing import catching, drop_if_lost, failed
 from timeline.operations._recording import record_all
@@ -37,7 +39,7 @@ def execute_bulk(attempts: Sequence[Attempt], setting: Setting) -> Executed:
         setting: Where they run.
     """
     together = _of_different_entities(attempts)[: attempts[0].declared.options.bulk]
-    held = {attempt.task.pk for attempt in together}
+    held = {attempt.task.id for attempt in together}
     ended: list[ScheduledTask] = []
     while together and not setting.watch.stopping():
         try:
@@ -45,7 +47,7 @@ def execute_bulk(attempts: Sequence[Attempt], setting: Setting) -> Executed:
         except LeaseLost as error:
             logger.warning("%s", error)
             together = _still_ours(together, setting.using)
-    return Executed(ended, [*together, *(attempt for attempt in attempts if attempt.task.pk not in held)])
+    return Executed(ended, [*together, *(attempt for attempt in attempts if attempt.task.id not in held)])
 
 
 def _of_different_entities(attempts: Sequence[Attempt]) -> list[Attempt]:
@@ -57,12 +59,12 @@ def _of_different_entities(attempts: Sequence[Attempt]) -> list[Attempt]:
 
 def _still_ours(attempts: Sequence[Attempt], using: str) -> list[Attempt]:
     rows = ScheduledTask.objects.using(using).filter(
-        pk__in=[attempt.task.pk for attempt in attempts], state=State.ACTIVE
+        pk__in=[attempt.task.id for attempt in attempts], state=State.ACTIVE
     )
     active = dict(rows.values_list("pk", "attempt"))
     for attempt in attempts:
         attempt.restore()
-    return [attempt for attempt in attempts if active.get(attempt.task.pk) == attempt.task.attempt]
+    return [attempt for attempt in attempts if active.get(attempt.task.id) == attempt.task.attempt]
 
 
 def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTask]:
@@ -77,8 +79,8 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTas
     with catching(caught):
         if attempts[0].declared.options.atomic:
             with transaction.atomic(using=setting.using, durable=True):
-                return _settle(_call(attempts), setting)
-        outcomes = _call(attempts)
+                return _settle(copy_context().run(_call, attempts), setting)
+        outcomes = copy_context().run(_call, attempts)
     now = setting.clock()
     if not caught:
         return record_all(_writes(outcomes, now), now=now, using=setting.using)
@@ -93,8 +95,8 @@ def _settle(outcomes: Sequence[Outcome], setting: Setting) -> list[ScheduledTask
     now = setting.clock()
     writes = _writes(outcomes, now)
     done = settle(writes, now=now, using=setting.using)
-    if lost := {write.task.pk for write in writes} - {task.pk for task in done}:
-        raise LeaseLost(*next((write.task.pk, write.task.attempt) for write in writes if write.task.pk in lost))
+    if lost := {write.task.id for write in writes} - {task.id for task in done}:
+        raise LeaseLost(*next((write.task.id, write.task.attempt) for write in writes if write.task.id in lost))
     return done
 
 
@@ -104,15 +106,15 @@ def _writes(outcomes: Sequence[Outcome], now: datetime) -> list[Write]:
 
 def _call(attempts: Sequence[Attempt]) -> list[Outcome]:
     """Ask the guards of each, enter the handler with the rest, and take each one's result."""
-    with while_running(*(attempt.task.pk for attempt in attempts)):
-        refused = [(attempt, refusal(attempt)) for attempt in attempts]
-        outcomes: list[Outcome] = [(attempt, write) for attempt, write in refused if write is not None]
-        asked = [attempt for attempt, write in refused if write is None]
-        if not asked:
-            return outcomes
-        contexts = {attempt.entity: attempt.context() for attempt in asked}
-        instance = asked[0].definition.cls(now=asked[0].now, tasks=contexts)
-        results = getattr(instance, asked[0].declared.name)(list(contexts))
+    now_running(*(attempt.task.id for attempt in attempts))
+    refused = [(attempt, refusal(attempt)) for attempt in attempts]
+    outcomes: list[Outcome] = [(attempt, write) for attempt, write in refused if write is not None]
+    asked = [attempt for attempt, write in refused if write is None]
+    if not asked:
+        return outcomes
+    contexts = {attempt.entity: Context(**attempt.told()) for attempt in asked}
+    instance = asked[0].definition.cls(now=asked[0].now, tasks=contexts)
+    results = getattr(instance, asked[0].declared.name)(list(contexts))
     return outcomes + _results(asked, {} if results is None else results)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask
 from timeline.operations._attempting import Attempt
+from timeline.operations._calling import in_place_of_the_site
 from timeline.operations._executing import Executed, Setting, execute_each, record_outcomes
 from timeline.operations._executing_async import execute_async
 from timeline.operations._executing_bulk import execute_bulk
@@ -36,7 +37,8 @@ def run_group(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTa
         rest: Sequence[Attempt] = attempts
         while rest and not setting.watch.stopping():
             rest = _passed(rest, ended, setting)
-            executed = _execute(rest, setting) if rest else Executed([], [])
+            with in_place_of_the_site():
+                executed = _execute(rest, setting) if rest else Executed([], [])
             ended += executed.ended
             rest = executed.rest
         _release(rest, setting)
@@ -49,12 +51,12 @@ def run_group(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTa
 def _passed(attempts: Sequence[Attempt], ended: list[ScheduledTask], setting: Setting) -> list[Attempt]:
     """Take the last look; what must not run has ended then."""
     refused = look(attempts, now=setting.clock(), using=setting.using)
-    cancelled = [attempt for attempt in attempts if attempt.task.pk in refused]
+    cancelled = [attempt for attempt in attempts if attempt.task.id in refused]
     writes = [
-        Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=refused[attempt.task.pk]) for attempt in cancelled
+        Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=refused[attempt.task.id]) for attempt in cancelled
     ]
     ended += record_outcomes(list(zip(cancelled, writes, strict=True)), setting)
-    return [attempt for attempt in attempts if attempt.task.pk not in refused]
+    return [attempt for attempt in attempts if attempt.task.id not in refused]
 
 
 def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:

@@ -38,8 +38,8 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
         attempt.entity = entities.get(attempt.task.entity_ref)
         reason = _run_ended(attempt, exits) or _gone(attempt) or _superseded(attempt, now) or _expired(attempt, now)
         if reason is not None:
-            refused[attempt.task.pk] = reason
-    return _guarded([attempt for attempt in attempts if attempt.task.pk not in refused], using) | refused
+            refused[attempt.task.id] = reason
+    return _guarded([attempt for attempt in attempts if attempt.task.id not in refused], using) | refused
 
 
 def _read_runs(tasks: Iterable[ScheduledTask], using: str) -> None:
@@ -134,7 +134,7 @@ def _guarded(attempts: Iterable[Attempt], using: str) -> dict[UUID, Reason]:
         holds = _matching(group, guard, using)
         for attempt in group:
             if (attempt.task.entity_ref in holds) is (option == "unless"):
-                refused[attempt.task.pk] = Reason(ReasonCode.GUARD, f"{option} {guard}")
+                refused[attempt.task.id] = Reason(ReasonCode.GUARD, f"{option} {guard}")
     return refused
 
 

@@ -26,7 +26,7 @@ def record(write: Write, *, now: datetime, using: str) -> ScheduledTask:
     """
     done = settle([write], now=now, using=using)
     if not done:
-        raise LeaseLost(write.task.pk, write.task.attempt)
+        raise LeaseLost(write.task.id, write.task.attempt)
     return done[0]
 
 
@@ -47,9 +47,9 @@ def record_all(writes: Sequence[Write], *, now: datetime, using: str) -> list[Sc
         except (DatabaseError, InterfaceError) as error:
             logger.warning("The outcomes of %d tasks are written one by one: %s", len(writes), error)
             drop_if_lost(error, using)
-    settled = {task.pk for task in done}
+    settled = {task.id for task in done}
     for write in writes:
-        if write.task.pk not in settled:
+        if write.task.id not in settled:
             try:
                 done.append(record(write, now=now, using=using))
             except LeaseLost as error:

@@ -55,5 +55,5 @@ def _free(writes: Sequence[Write], locked: Locked, using: str) -> list[Write]:
         for write in writes
         if not _ends(write) or (write.task.run_id in runs and write.task.entity_ref in locked.entities)
     ]
-    free = free_of([write.task.pk for write in held], using=using)
-    return [write for write in held if write.task.pk in free]
+    free = free_of([write.task.id for write in held], using=using)
+    return [write for write in held if write.task.id in free]

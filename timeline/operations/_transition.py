@@ -12,7 +12,7 @@ from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from timeline.models import ScheduledTask
-from timeline.models.returning import Row, rows_of
+from timeline.models.returning import Row, cursor_for_rows, rows_of
 from timeline.models.statements import statement
 from timeline.operations._changes import MAX_ACTOR, MAX_REASON, Write, as_parameters
 
@@ -39,9 +39,9 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str) -> list[Schedul
         return []
     parameters = as_parameters(writes, now=now, using=using)
     changed = _execute(parameters, connections[using])
-    done = [write.task for write in writes if write.task.pk in changed]
+    done = [write.task for write in writes if write.task.id in changed]
     for task in done:
-        for attname, value in changed[task.pk].items():
+        for attname, value in changed[task.id].items():
             setattr(task, attname, value)
     return done
 
@@ -50,7 +50,7 @@ def _execute(parameters: dict[str, Any], connection: BaseDatabaseWrapper) -> dic
     """Make the changes; give what became of the rows. PostgreSQL logs in the same statement, SQLite in a second one."""
     sql = statement("transition", connection.vendor)
     if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
+        with cursor_for_rows(connection) as cursor:
             cursor.execute(sql, parameters)
             return rows_of(cursor, connection)
     with transaction.atomic(using=connection.alias, savepoint=False), connection.cursor() as cursor:

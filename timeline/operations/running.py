@@ -50,7 +50,7 @@ def run(
     def start(asked: Sequence[UUID]) -> list[UUID]:
         attempts = begin(asked, token=token, worker=worker[:MAX_WORKER], now=clock(), using=using)
         ended.extend(run_group(attempts, setting))
-        return [attempt.task.pk for attempt in attempts]
+        return [attempt.task.id for attempt in attempts]
 
     ended: list[ScheduledTask] = []
     started = set(start(task_ids))
@@ -58,7 +58,7 @@ def run(
     for task_id in not_started(left, token=token, now=clock(), using=using) if left else []:
         if not setting.watch.stopping():
             start([task_id])
-    return sorted(ended, key=lambda task: place[task.pk])
+    return sorted(ended, key=lambda task: place[task.id])
 
 
 def run_ready(

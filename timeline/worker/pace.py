@@ -16,7 +16,8 @@ KEEP_EVERY: Final = 5.0  # Seconds.
 
 class Pace:
     """
-    Grows groups from one while handlers prove fast, to what fits into a group's time. Safe in threads.
+    Grows groups from one while handlers prove fast, to what fits into a group's time. Threads may share it; what one of them
+    counts at the same moment as another may be missed.
     """
 
     def __init__(self) -> None:
@@ -29,10 +30,9 @@ class Pace:
     def took(self, task_key: str, count: int, seconds: float) -> None:
         """Take in that so many handlers of a kind took so long, together."""
         each = seconds / count
-        with self._lock:
-            average = self._seconds.get(task_key, each)
-            self._seconds[task_key] = average + WEIGHT * (each - average)
-            self._counts[task_key] = self._counts.get(task_key, 0) + count
+        average = self._seconds.get(task_key, each)
+        self._seconds[task_key] = average + WEIGHT * (each - average)
+        self._counts[task_key] = self._counts.get(task_key, 0) + count
 
     def most(self, task_key: str) -> int:
         """How many to start together: one at first, then as many as have been run, as long as they fit."""
@@ -48,7 +48,7 @@ class Pace:
             if monotonic() < self._next_keep:
                 return
             self._next_keep = monotonic() + KEEP_EVERY
-            changed = {key: now for key, now in self._seconds.items() if not _alike(now, self._kept.get(key))}
+            changed = {key: now for key, now in list(self._seconds.items()) if not _alike(now, self._kept.get(key))}
             self._kept |= changed
         if changed:
             keep_paces(changed, using=using)
