@@ -25,7 +25,7 @@ COLUMNS = ", ".join(str(field.column) for field in FIELDS.values())
 def cursor_for_rows(connection: BaseDatabaseWrapper) -> Iterator[Any]:
     """Open a cursor whose rows are many: it reads times as psycopg does it in C, where Django does it in Python."""
     with connection.cursor() as cursor:
-        psycopg = connection.Database
+        psycopg: Any = getattr(connection, "Database", None)
         if hasattr(psycopg, "adapters"):
             times = psycopg.adapters.types["timestamptz"].oid
             quick = psycopg.adapters.get_loader(times, psycopg.pq.Format.TEXT)
