@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from django.db.models import Count
-
 from timeline.clocks import MachineTime
-from timeline.conf import get_settings
 from timeline.lifecycle import State, Trigger
 from timeline.models import ScheduledTask
 from timeline.models.kinds import ready_kinds
 from timeline.models.returning import Row
 from timeline.operations._advancing import advance, works_in_sets
+from timeline.operations._apportioning import apportion
 from timeline.operations._polling import polling
 from timeline.operations._transition import Write, apply
-from timeline.operations.pacing import paces
-from timeline.planning import Share, shares
-from timeline.planning.sharing import batch_size
+from timeline.planning import Share
 from timeline.registry import registry
 
 
@@ -58,11 +54,9 @@ def claim(*, limit: int = 100, now: datetime, using: str) -> list[Batch]:
     Returns:
         Batches in the order they should be sent; none: nothing is ready, or enough is on its way.
     """
-    ready = ready_kinds(registry.task_keys(), using=using)
-    if not ready:
+    taken, sizes = apportion(most=limit, using=using)
+    if not taken:
         return []
-    queues = {task_key: registry.task(task_key)[1].options.queue for task_key in ready}
-    taken = [share for share in shares(ready, queues, _room(using), most=limit) if share.size > 0]
     with polling(using):
         token = uuid4()
         if works_in_sets(using):
@@ -80,21 +74,17 @@ def claim(*, limit: int = 100, now: datetime, using: str) -> list[Batch]:
             tasks = [task for share in taken for task in _of(share, using)]
             writes = [Write(task=task, triggers=(Trigger.CLAIM,), claim_token=token) for task in tasks]
             rows = [task.__dict__ for task in apply(writes, now=now, using=using)]
-    return list(_batches(rows, token, using))
-
-
-def _room(using: str) -> dict[str, int]:
-    """Queue → how many more may be on their way."""
-    pending = ScheduledTask.objects.using(using).filter(state=State.PENDING).values_list("queue")
-    most = get_settings().MAX_PENDING
-    counted = dict(pending.annotate(Count("pk")))
-    queues = {declared.options.queue for known in registry for declared in known.tasks.values()}
-    return {queue: most - counted.get(queue, 0) for queue in queues}
+    return list(_batches(rows, token, sizes))
 
 
 def _of(share: Share, using: str) -> list[ScheduledTask]:
     ready = ScheduledTask.objects.using(using).ready().filter(task_key=share.task_key, priority=share.priority)
     return list(ready[: share.size])
+
+
+def is_anything_ready(*, using: str) -> bool:
+    """Whether there are available tasks that this process has handlers for."""
+    return bool(ready_kinds(registry.task_keys(), using=using))
 
 
 def hand_back(batches: Sequence[Batch], *, using: str) -> int:
@@ -115,13 +105,10 @@ def hand_back(batches: Sequence[Batch], *, using: str) -> int:
     return pending.update(lease_expires_at=MachineTime(timedelta(milliseconds=-1))) if batches else 0
 
 
-def _batches(rows: Sequence[Row], token: UUID, using: str) -> Iterator[Batch]:
-    """Make up messages: of slow kinds small ones, so that all workers share them, of fast kinds such as are worth sending."""
+def _batches(rows: Sequence[Row], token: UUID, sizes: Mapping[str, int]) -> Iterator[Batch]:
     kinds: dict[tuple[str, str], list[UUID]] = defaultdict(list)
     for row in rows:
         kinds[row["task_key"], row["queue"]].append(row["id"])
-    known = paces(using=using) if kinds else {}
     for (task_key, queue), task_ids in kinds.items():
-        size = batch_size(registry.task(task_key)[1].at_once, known.get(task_key))
-        for start in range(0, len(task_ids), size):
-            yield Batch(task_key, queue, token, task_ids[start : start + size])
+        for start in range(0, len(task_ids), sizes[task_key]):
+            yield Batch(task_key, queue, token, task_ids[start : start + sizes[task_key]])

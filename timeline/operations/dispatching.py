@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from time import monotonic
-from typing import NamedTuple, Protocol
+from time import monotonic, sleep
+from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from timeline.conf import get_settings
 from timeline.exceptions import BrokerUnavailable
 from timeline.models import ScheduledTask
-from timeline.operations.claiming import Batch, claim, hand_back
+from timeline.operations.claiming import Batch, claim, hand_back, is_anything_ready
 from timeline.operations.identifying import sign_of_poller
 from timeline.operations.rescuing import rescue
 from timeline.operations.staging import stage
+
+ROOM_AFTER: Final = 0.02  # Seconds until workers have made room, perhaps.
 
 
 class Sender(Protocol):
@@ -45,7 +47,7 @@ class Dispatched(NamedTuple):
     rescued: int = 0
 
 
-def dispatch(*, sender: Sender, limit: int = 500, now: datetime, using: str) -> Dispatched:
+def dispatch(*, sender: Sender, limit: int = 500, wait: bool = False, now: datetime, using: str) -> Dispatched:
     """
     Send what is due on its way. Safe in any number of copies at once.
 
@@ -54,6 +56,7 @@ def dispatch(*, sender: Sender, limit: int = 500, now: datetime, using: str) -> 
     Args:
         sender: Takes the messages.
         limit: At most so many tasks of a queue are claimed at a time.
+        wait: For room, while enough is on its way and more is ready: for a process that does nothing else.
         now: Story time.
         using: Database alias.
 
@@ -75,8 +78,10 @@ def dispatch(*, sender: Sender, limit: int = 500, now: datetime, using: str) -> 
         claimed = sum(len(batch.task_ids) for batch in batches)
         _send_new(batches, sender, using)
         sent += claimed
-        if not claimed or monotonic() > give_up:
+        if monotonic() > give_up or not (claimed or (wait and is_anything_ready(using=using))):
             return Dispatched(staged, sent, len(lost.resend), len(lost.retried) + len(lost.discarded))
+        if not claimed:
+            sleep(ROOM_AFTER)
 
 
 def _send_new(batches: Sequence[Batch], sender: Sender, using: str) -> None:

@@ -7,6 +7,20 @@ second time. No database, no clock.
 
 from timeline.planning.answers import Cancel, Change, Create, Foreseen, Keep, Move, Plan, Row, Times
 from timeline.planning.planner import plan
-from timeline.planning.sharing import Share, shares
+from timeline.planning.sharing import Share, batch_size, shares
 
-__all__ = ["Cancel", "Change", "Create", "Foreseen", "Keep", "Move", "Plan", "Row", "Share", "Times", "plan", "shares"]
+__all__ = [
+    "Cancel",
+    "Change",
+    "Create",
+    "Foreseen",
+    "Keep",
+    "Move",
+    "Plan",
+    "Row",
+    "Share",
+    "Times",
+    "batch_size",
+    "plan",
+    "shares",
+]

@@ -60,7 +60,7 @@ def poll(using: str = DEFAULT_DB_ALIAS) -> None:
         using: Database alias.
     """
     try:
-        dispatch(sender=_sender, now=story_now(using), using=using)
+        dispatch(sender=_sender, wait=True, now=story_now(using), using=using)
     except BrokerUnavailable as error:
         logger.warning("%s", error)
     except WrongSite as error:

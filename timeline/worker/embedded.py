@@ -20,6 +20,8 @@ from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.loop import Loop
 
 RESCUE_EVERY: Final = timedelta(seconds=10)
+STAGE_EVERY: Final = timedelta(milliseconds=100)  # While there is work; more often if there is more than fits.
+STAGED: Final = 1000  # Tasks in one statement.
 LARGEST: Final = 1000  # Tasks in a group of a handler that takes many.
 
 
@@ -31,7 +33,7 @@ class Worker(Loop):
         self.ran = 0
         self._clock = SteadyClock(using)
         self._heartbeat = Heartbeat(using, self._stop.is_set)
-        self._next_rescue = 0.0
+        self._next_rescue = self._next_stage = 0.0
 
     def work(self) -> None:
         """Keep up the leases of what is run, meanwhile."""
@@ -50,6 +52,7 @@ class Worker(Loop):
         if monotonic() >= self._next_rescue:
             rescue(now=self._clock(), using=self.using)
             self._next_rescue = monotonic() + RESCUE_EVERY.total_seconds()
+        self._next_stage = 0.0
         taken = 0
         while (last := self._round()) and monotonic() < give_up:
             taken += last
@@ -58,7 +61,9 @@ class Worker(Loop):
 
     def _round(self) -> int:
         """Stage what is due, and run one group of each of the most urgent kinds."""
-        stage(now=self._clock(), using=self.using)
+        if monotonic() >= self._next_stage:
+            staged = stage(limit=STAGED, now=self._clock(), using=self.using)
+            self._next_stage = monotonic() + (0 if staged == STAGED else STAGE_EVERY.total_seconds())
         ready = ready_kinds(registry.task_keys(), using=self.using)
         return sum(self._run(share) for share in shares(ready, dict.fromkeys(ready, ""), {}, most=LARGEST))
 

@@ -27,6 +27,6 @@ class Poller(Loop):
     def step(self) -> timedelta:
         """Dispatch; sleep until the next row is due."""
         now = story_now(self.using)
-        done = dispatch(sender=self._sender, now=now, using=self.using)
+        done = dispatch(sender=self._sender, wait=True, now=now, using=self.using)
         self.sent += done.sent + done.resent
         return self.pause(now)
