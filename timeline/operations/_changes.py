@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -17,6 +16,7 @@ from timeline.conf import get_settings
 from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import Reason, State, Trigger, target
 from timeline.models import ScheduledTask
+from timeline.models.statements import statement
 
 if TYPE_CHECKING:
     from timeline.planning import Times
@@ -27,6 +27,22 @@ MAX_ACTOR = 150
 Key = Callable[[UUID], str]
 Stored = Callable[[str, object], object]
 
+# What a change may leave out.
+_NOTHING: dict[str, Any] = dict.fromkeys(
+    (
+        *(
+            "via",
+            "scheduled_at",
+            "nominal_at",
+            "anchor",
+            "anchor_value",
+            "expires_at",
+            "definition_hash",
+            "claim_token",
+        ),
+        *("failures", "lost", "lease", "worker", "result", "error", "reason_code", "reason", "actor", "detail"),
+    )
+)
 _COLUMNS = {column.name: column for column in ScheduledTask._meta.concrete_fields}
 
 
@@ -99,16 +115,28 @@ def as_parameters(writes: Sequence[Write], *, now: datetime, using: str) -> dict
     Raises:
         TransitionNotAllowed: if the lifecycle has no such move.
     """
-    stored = _stored_by(using)
-    key: Key = str if connections[using].vendor == "postgresql" else attrgetter("hex")
-    parameters: dict[str, Any] = {
-        "changes": json.dumps([_as_change(write, key, stored) for write in writes], ensure_ascii=False),
-        "at": stored("finished_at", now),
-        "lease": _seconds(get_settings().LEASE),
-    }
-    if connections[using].vendor == "postgresql":
+    postgresql = connections[using].vendor == "postgresql"
+    stored, key = _stored_by(using), str if postgresql else _hex
+    changes = [_as_change(write, key, stored) for write in writes]
+    parameters: dict[str, Any] = {"at": stored("finished_at", now), "usual_lease": _seconds(get_settings().LEASE)}
+    if postgresql:
         parameters["ids"] = [write.task.id for write in writes]
-    return parameters
+        if len(changes) == 1:
+            return parameters | _NOTHING | changes[0]
+    return parameters | {"changes": json.dumps(changes, ensure_ascii=False)}
+
+
+def sql_for(parameters: Mapping[str, Any], vendor: str) -> str:
+    """Compose the statement that takes these parameters."""
+    sql = statement("transition", vendor)
+    if vendor != "postgresql":
+        return sql
+    changes = statement("changes_many" if "changes" in parameters else "changes_one", vendor)
+    return sql.replace("{changes}", changes.rstrip())
+
+
+def _hex(key: UUID) -> str:
+    return key.hex
 
 
 def _as_change(write: Write, key: Key, stored: Stored) -> dict[str, object]:

@@ -50,6 +50,9 @@ def _execute(parameters: dict[str, Any], connection: BaseDatabaseWrapper) -> dic
     """Make the changes; give what became of the rows. PostgreSQL logs in the same statement, SQLite in a second one."""
     sql = statement("transition", connection.vendor)
     if connection.vendor == "postgresql":
+        sql = sql.replace(
+            "{changes}", statement("changes_many" if "changes" in parameters else "changes_one", "postgresql")
+        )
         with cursor_for_rows(connection) as cursor:
             cursor.execute(sql, parameters)
             return rows_of(cursor, connection)

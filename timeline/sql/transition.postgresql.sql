@@ -1,35 +1,8 @@
--- One write for any number of tasks, with its log entries: each element of the JSON array is one change, guarded by the state
--- and attempt it was decided on. What an element leaves out stays as it is. The ids stand in an array of their own, so that
--- the primary key finds the rows whatever the statistics say of states that live for milliseconds.
-WITH change AS MATERIALIZED (
-    SELECT *
-    FROM json_to_recordset(%(changes)s::json) AS change(
-        id uuid,
-        from_state text,
-        via text,
-        to_state text,
-        from_attempt integer,
-        moves integer,
-        failures integer,
-        lost integer,
-        scheduled_at timestamptz,
-        nominal_at timestamptz,
-        anchor text,
-        anchor_value timestamptz,
-        expires_at timestamptz,
-        definition_hash text,
-        claim_token uuid,
-        lease interval,
-        worker text,
-        result text,
-        error text,
-        reason_code text,
-        reason text,
-        actor text,
-        detail text
-    )
-),
-changed AS (
+-- One write for any number of tasks, with its log entries. Each change is guarded by the state and attempt it was decided on;
+-- what it leaves out stays as it is. The ids stand in an array of their own, so that the primary key finds the rows whatever
+-- the statistics say of states that live for milliseconds; the state is compared as an expression, lest the planner walk the
+-- index of all rows in it.
+WITH changed AS (
     UPDATE timeline_scheduledtask AS task
     SET state = change.to_state,
         seq = task.seq + GREATEST(change.moves, 1),
@@ -47,7 +20,7 @@ changed AS (
             WHEN 'active' THEN task.claim_token
         END,
         lease_expires_at = CASE WHEN change.to_state IN ('pending', 'active')
-            THEN clock_timestamp() + COALESCE(change.lease, %(lease)s::interval) END,
+            THEN clock_timestamp() + COALESCE(change.lease, %(usual_lease)s::interval) END,
         worker = COALESCE(change.worker, task.worker),
         result = COALESCE(change.result::jsonb, task.result),
         error = COALESCE(change.error, task.error),
@@ -57,28 +30,28 @@ changed AS (
         started_at = CASE WHEN change.to_state = 'active' AND change.moves > 0
             THEN %(at)s::timestamptz ELSE task.started_at END,
         finished_at = CASE WHEN change.to_state IN ({final}) THEN %(at)s::timestamptz END
-    FROM change
+    FROM (
+{changes}
+    ) AS change
     WHERE task.id = ANY(%(ids)s::uuid[])
         AND task.id = change.id
-        AND task.state = change.from_state
+        AND task.state || '' = change.from_state
         AND task.attempt = change.from_attempt
-    RETURNING task.id, task.state, task.seq, task.attempt, task.failures, task.lost, task.scheduled_at, task.nominal_at,
-        task.anchor, task.anchor_value, task.expires_at, task.definition_hash, task.claim_token, task.lease_expires_at,
-        task.worker, task.result, task.error, task.reason_code, task.reason, task.actor, task.started_at, task.finished_at
+    RETURNING task.*, change.from_state, change.via, change.from_attempt, change.detail AS log_detail,
+        change.actor AS log_actor, change.reason_code AS log_code, change.reason AS log_reason
 ),
 logged AS (
     INSERT INTO timeline_logentry (
         task_id, seq, at, from_state, to_state, attempt, actor, reason_code, reason, detail
     )
-    SELECT change.id, changed.seq - 1, %(at)s::timestamptz, change.from_state, change.via, change.from_attempt, '', '', '', '{}'::jsonb
-    FROM change
-    JOIN changed ON changed.id = change.id
-    WHERE change.via IS NOT NULL
+    SELECT id, seq - 1, %(at)s::timestamptz, from_state, via, from_attempt, '', '', '', '{}'::jsonb
+    FROM changed
+    WHERE via IS NOT NULL
     UNION ALL
-    SELECT change.id, changed.seq, %(at)s::timestamptz, COALESCE(change.via, change.from_state), change.to_state,
-        changed.attempt, COALESCE(change.actor, ''), COALESCE(change.reason_code, ''), COALESCE(change.reason, ''),
-        COALESCE(change.detail, '{}')::jsonb
-    FROM change
-    JOIN changed ON changed.id = change.id
+    SELECT id, seq, %(at)s::timestamptz, COALESCE(via, from_state), state, attempt,
+        COALESCE(log_actor, ''), COALESCE(log_code, ''), COALESCE(log_reason, ''), COALESCE(log_detail, '{}')::jsonb
+    FROM changed
 )
-SELECT * FROM changed
+SELECT id, state, seq, attempt, failures, lost, scheduled_at, nominal_at, anchor, anchor_value, expires_at, definition_hash,
+    claim_token, lease_expires_at, worker, result, error, reason_code, reason, actor, started_at, finished_at
+FROM changed

@@ -17,7 +17,7 @@ SET state = change.to_state,
         WHEN 'active' THEN task.claim_token
     END,
     lease_expires_at = CASE WHEN change.to_state IN ('pending', 'active')
-        THEN strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', COALESCE(change.lease, %(lease)s)) END,
+        THEN strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', COALESCE(change.lease, %(usual_lease)s)) END,
     worker = COALESCE(change.worker, task.worker),
     result = COALESCE(change.result, task.result),
     error = COALESCE(change.error, task.error),
