@@ -102,6 +102,8 @@ def questions(user: Any) -> dict[str, str]:
         "in a state with many": "tasks/?state=completed",
         "in a state with few": "tasks/?state=discarded",
         "in a late state": "tasks/?state=scheduled",
+        "in two states": "tasks/?state=scheduled&state=completed",
+        "in two with few": "tasks/?state=discarded&state=retryable",
         "in no state there is": "tasks/?state=pending",
         "of a task": "tasks/?task=trial.remind",
         "of a late task": "tasks/?task=trial.expire",

@@ -91,16 +91,22 @@ class TimelineAPI(APIView):
         """Refuse query parameters that mean nothing here, or say nothing."""
         super().initial(request, *args, **kwargs)
         known = self.known_parameters() if request.method in SAFE_METHODS else ()
-        for name, value in request.query_params.items():
+        for name, values in request.query_params.lists():
             if name not in known:
                 names = ", ".join(sorted(known)) or _("none")
                 raise ValidationError({name: _("Unknown query parameter. Known: %(names)s.") % {"names": names}})
-            if not value:
+            if not all(values):
                 raise ValidationError({name: _("Give a value, or leave it out.")})
+            if len(values) > 1 and not self.takes_several(name):
+                raise ValidationError({name: _("Give it once.")})
 
     def known_parameters(self) -> Iterable[str]:
         """Names of the query parameters that this request may have."""
         return self.parameters
+
+    def takes_several(self, name: str) -> bool:
+        """Whether a query parameter that is known may be given more than once."""
+        return False
 
 
 class NothingHere(TimelineAPI):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.utils.translation import gettext as _
@@ -15,6 +15,8 @@ from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.models.task import ScheduledTaskQuerySet
 from timeline.timing import EARLIEST, LATEST
+
+NO_STATE: Final = f"There is no state '%(value)s'. Give one of {', '.join(State)}; repeat the parameter for several."
 
 
 def _text(description: str) -> dict[str, Any]:
@@ -54,7 +56,12 @@ class TextFilter(filters.CharFilter):
 class TaskFilters(filters.FilterSet):
     """Subclass it to ask more, and name it in a subclass of the view."""
 
-    state = filters.ChoiceFilter(choices=State.choices, help_text="Where it stands.")
+    state = filters.MultipleChoiceFilter(
+        method="in_states",
+        choices=State.choices,
+        error_messages={"invalid_choice": NO_STATE},
+        help_text="Where it stands; repeat it to ask for several: `state=scheduled&state=retryable`.",
+    )
     task = TextFilter(method="of_task", max_length=101)
     timeline = TextFilter(method="of_timeline", max_length=50)
     due_after = InstantFilter(method="from_moment")
@@ -63,6 +70,10 @@ class TaskFilters(filters.FilterSet):
     class Meta:
         model = ScheduledTask
         fields: list[str] = []
+
+    def in_states(self, tasks: ScheduledTaskQuerySet, _name: str, states: list[str]) -> ScheduledTaskQuerySet:
+        """Tasks in one of these states; none given: in any."""
+        return tasks.filter(state__in=sorted(states)) if states else tasks
 
     @extend_schema_field(_text("Key of the task, `trial.remind`."))
     def of_task(self, tasks: ScheduledTaskQuerySet, _name: str, task_key: str) -> ScheduledTaskQuerySet:
