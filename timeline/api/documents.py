@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 from drf_spectacular.generators import SchemaGenerator
-from drf_spectacular.settings import patched_settings
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from timeline.api.base import LOGGED_IN, TimelineAPI
-from timeline.api.schema import SETTINGS
+from timeline.api.describing import our_settings
 
 
 class SchemaView(TimelineAPI):
@@ -21,7 +20,7 @@ class SchemaView(TimelineAPI):
 
     def get(self, request: Request) -> Response:
         """Describe the API as it is mounted here."""
-        with patched_settings(SETTINGS):
+        with our_settings():
             generator: Any = SchemaGenerator()  # type: ignore[no-untyped-call]
             return Response(generator.get_schema(request=request, public=True))
 
@@ -40,7 +39,7 @@ class DocsView(SpectacularSwaggerSplitView):
 
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Show them with the files that come with the package ``drf-spectacular-sidecar``."""
-        with patched_settings(SETTINGS):
+        with our_settings():
             response: Response = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         return response
