@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.db import router
+from django.db.models import Model
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.permissions import SAFE_METHODS, AllowAny, IsAuthenticated
@@ -41,9 +42,11 @@ class TimelineAPI(APIView):
     Base of the views. Who asks is found out, and throttled, as the host's REST framework settings say; nobody gets in
     without having logged in.
 
-    A subclass of a view may name another database in ``get_using()``.
+    ``using`` names the database whose tasks these are; left empty, the site's routers say. ``timeline.api.urls.routes``
+    makes all addresses for another.
     """
 
+    using = ""
     parser_classes = [StrictJSONParser]
     renderer_classes = [JSONRenderer]
     content_negotiation_class = AlwaysJSON
@@ -75,9 +78,10 @@ class TimelineAPI(APIView):
         """Who decides, as the log names them."""
         return str(self.request.user.get_username())[:150]
 
-    def get_using(self) -> str:
-        """Say which database is read."""
-        return router.db_for_read(ScheduledTask)
+    def get_using(self, model: type[Model] = ScheduledTask) -> str:
+        """Say which database tasks, or entities of a model, are read from; and, where something changes, written to."""
+        ask = router.db_for_read if self.request.method in SAFE_METHODS else router.db_for_write
+        return self.using or ask(model)
 
     def get_queryset(self) -> ScheduledTaskQuerySet:
         """What this user may see, of all tasks: where every query starts."""

@@ -13,6 +13,24 @@ from timeline.api.base import LOGGED_IN, TimelineAPI
 from timeline.api.describing import our_settings
 
 
+class OfOneDatabase(SchemaGenerator):
+    """Leaves out what the site has for the tasks of other databases."""
+
+    def __init__(self, using: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.using = using
+
+    def _initialise_endpoints(self) -> None:
+        super()._initialise_endpoints()  # type: ignore[no-untyped-call]
+        found: Any = self.endpoints
+        self.endpoints = [endpoint for endpoint in found if _using(endpoint[3]) == self.using]
+
+
+def _using(view: Any) -> str:
+    using: str = view.initkwargs.get("using", view.cls.using)
+    return using
+
+
 class SchemaView(TimelineAPI):
     """The OpenAPI document."""
 
@@ -21,7 +39,7 @@ class SchemaView(TimelineAPI):
     def get(self, request: Request) -> Response:
         """Describe the API as it is mounted here."""
         with our_settings():
-            generator: Any = SchemaGenerator()  # type: ignore[no-untyped-call]
+            generator: Any = OfOneDatabase(self.using)
             return Response(generator.get_schema(request=request, public=True))
 
 
@@ -33,12 +51,12 @@ class DocsView(SpectacularSwaggerSplitView):
     """The pages."""
 
     permission_classes = LOGGED_IN
-    url_name = "timeline_api:schema"
     title = "timeline"
     schema = None
 
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         """Show them with the files that come with the package ``drf-spectacular-sidecar``."""
+        self.url_name = f"{request.resolver_match.namespace}:schema"  # type: ignore[union-attr]
         with our_settings():
             response: Response = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)

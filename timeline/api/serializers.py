@@ -162,7 +162,8 @@ class TaskDetailSerializer(TaskSerializer):
     @extend_schema_field(LogSerializer(many=True))
     def get_log(self, task: ScheduledTask) -> Any:
         """From the first entry to the last."""
-        return LogSerializer(task.log.order_by("seq"), many=True, context=self.context).data
+        log = task.log.using(self.context["view"].get_using()).order_by("seq")
+        return LogSerializer(log, many=True, context=self.context).data
 
     def get_explanation(self, task: ScheduledTask) -> str:
         """As ``explain`` tells it."""

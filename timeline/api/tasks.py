@@ -102,5 +102,5 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
             raise PermissionDenied
         body = body_class(data=self.request.data)
         body.is_valid(raise_exception=True)
-        changed: Sequence[Any] = operation(task, actor=self.actor, **body.validated_data)
+        changed: Sequence[Any] = operation(task, actor=self.actor, using=self.get_using(), **body.validated_data)
         return Response(self.get_serializer(changed[0]).data)
