@@ -48,8 +48,9 @@ CONTENT_SECURITY_POLICY: Final = "default-src 'self'; img-src 'self' data:; styl
 
 
 class DocsView(SpectacularSwaggerSplitView):
-    """The pages."""
+    """The page to try it out; without JavaScript it leads to the document."""
 
+    template_name = "timeline/api.html"
     permission_classes = LOGGED_IN
     title = "timeline"
     schema = None
@@ -59,5 +60,7 @@ class DocsView(SpectacularSwaggerSplitView):
         self.url_name = f"{request.resolver_match.namespace}:schema"  # type: ignore[union-attr]
         with our_settings():
             response: Response = super().get(request, *args, **kwargs)  # type: ignore[no-untyped-call]
+        if "script" not in request.query_params:
+            response.data["schema_url"] = self._get_schema_url(request)  # type: ignore[no-untyped-call]
         response.headers.setdefault("Content-Security-Policy", CONTENT_SECURITY_POLICY)
         return response

@@ -38,6 +38,7 @@ SETTINGS: Final[dict[str, Any]] = {
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enum_id_removal"],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"deepLinking": False},  # Each would be a link within a button.
 }
 """For ``manage.py spectacular --custom-settings``; or for ``SPECTACULAR_SETTINGS``, where a host has no other API."""
 
