@@ -67,6 +67,11 @@ class ProblemSerializer(serializers.Serializer[Any]):
 class TimelineSchema(AutoSchema):
     """Takes part in the document whatever schema class the host's other views use."""
 
+    def get_summary(self) -> str | None:
+        """The first sentence of its description."""
+        said: str | None = super().get_summary() or self.get_description()  # type: ignore[no-untyped-call]
+        return said.partition(". ")[0].replace("\n", " ").removesuffix(".") if said else None
+
 
 class ClosedBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     """Says of bodies that they have no other fields."""
