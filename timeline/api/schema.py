@@ -69,7 +69,7 @@ class TimelineSchema(AutoSchema):
 
     def get_summary(self) -> str | None:
         """The first sentence of its description."""
-        said: str | None = super().get_summary() or self.get_description()  # type: ignore[no-untyped-call]
+        said: str | None = super().get_summary() or self.get_description()
         return said.partition(". ")[0].replace("\n", " ").removesuffix(".") if said else None
 
 
