@@ -103,6 +103,7 @@ def questions(user: Any) -> dict[str, str]:
         "in a late state": "tasks/?state=scheduled",
         "in two states": "tasks/?state=scheduled&state=completed",
         "in two with few": "tasks/?state=discarded&state=retryable",
+        "of a timeline in two": "tasks/?timeline=trial&state=scheduled&state=completed",
         "in no state there is": "tasks/?state=pending",
         "of a task": "tasks/?task=trial.remind",
         "of a late task": "tasks/?task=trial.expire",
