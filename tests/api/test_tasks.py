@@ -153,7 +153,7 @@ class TestList:
     def test_names_the_states_there_are(self, by_staff):
         told = problem(by_staff.get("tasks/", state=["scheduled", "<b>"]), 400)
 
-        assert "no state '<b>'" in told["detail"]
+        assert "no state “<b>”" in told["detail"]
         assert all(state in told["detail"] for state in State)
 
     def test_names_the_parameters_it_knows(self, by_staff):

@@ -138,7 +138,7 @@ class Walk:
         if not self.scripts:
             assert "This page needs JavaScript" in self.browser.text
             self.look()
-            self.browser.follow("the OpenAPI document")
+            self.browser.follow("The OpenAPI document says the same.")
             assert '"openapi":"3.1.0"' in self.browser.text
             return
         self.browser.wait_for(".opblock")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from django import forms
 from django.utils.translation import gettext as _
@@ -15,8 +15,6 @@ from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.models.task import ScheduledTaskQuerySet
 from timeline.timing import EARLIEST, LATEST
-
-NO_STATE: Final = f"There is no state '%(value)s'. Give one of {', '.join(State)}; repeat the parameter for several."
 
 
 def _text(description: str) -> dict[str, Any]:
@@ -40,6 +38,25 @@ class InstantFormField(forms.CharField):
         return nearest(moment)
 
 
+class StatesFormField(forms.MultipleChoiceField):
+    """States, each by its name."""
+
+    def validate(self, value: list[str]) -> None:
+        """Refuse a name that is none, and tell those there are."""
+        for name in value:
+            if name not in State.values:
+                said = {"state": name, "states": ", ".join(State)}
+                raise forms.ValidationError(
+                    _("There is no state “%(state)s”. Give one of %(states)s; repeat the parameter for several.") % said
+                )
+
+
+class StatesFilter(filters.MultipleChoiceFilter):
+    """Compares with one state or several."""
+
+    field_class = StatesFormField
+
+
 class InstantFilter(filters.Filter):
     """Compares with a moment."""
 
@@ -56,10 +73,9 @@ class TextFilter(filters.CharFilter):
 class TaskFilters(filters.FilterSet):
     """Subclass it to ask more, and name it in a subclass of the view."""
 
-    state = filters.MultipleChoiceFilter(
+    state = StatesFilter(
         method="in_states",
         choices=State.choices,
-        error_messages={"invalid_choice": NO_STATE},
         help_text="Where it stands; repeat it to ask for several: `state=scheduled&state=retryable`.",
     )
     task = TextFilter(method="of_task", max_length=101)
