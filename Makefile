@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test install lint types floors checks tests matrix baseline sizing throughput clean
+.PHONY: demo test install lint types floors checks tests matrix baseline sizing throughput admin-pages api-pages clean
 
 # What is installed follows the files that say so.
 $(VENV)/.installed: pyproject.toml requirements.txt
@@ -58,6 +58,14 @@ throughput: install
 # Bytes a row and GB a year, on PostgreSQL: the server DATABASE_URL names, or one that comes with a pip package.
 sizing: install
 	@$(BIN)/python -m benchmarks.sizing $(ARGS)
+
+# The admin's pages over 1,000,000 tasks, on PostgreSQL as above: ms and queries a page.
+admin-pages: install
+	@$(BIN)/python -m benchmarks.admin_pages $(ARGS)
+
+# The API's lists over 1,000,000 tasks, on PostgreSQL as above: ms and queries an answer; fails over 300 ms or 12 queries.
+api-pages: install
+	@$(BIN)/python -m benchmarks.api_pages $(ARGS)
 
 clean:
 	rm -rf $(VENV) .demo .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .nox

@@ -10,13 +10,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
 
 
 def main(rows: int, times: int) -> None:

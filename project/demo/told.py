@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -26,29 +27,51 @@ def tell(people: list[Person], days: int, console: Console) -> None:
         days: How long the story is, from the first sign-up.
         console: Where it is shown.
     """
-    begin = datetime.now(UTC).replace(microsecond=0)
-    end = begin + timedelta(days=days)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(40),
         MofNCompleteColumn(),
         TextColumn("days · {task.fields[ran]:,} tasks run"),
     )
-    with StoryClock(begin) as clock:
+    with StoryClock(datetime.now(UTC).replace(microsecond=0)) as clock:
         with Progress(*columns, console=console) as progress:
             bar = progress.add_task("The story", total=days, ran=0)
             ran = 0
-            for at, visit, action in _course(people, begin):
-                if at > end:
-                    break
-                ran += len(clock.run_until(at))
-                said = _act(visit, action)
-                if action is None and visit.person in people[:SHOWN]:
-                    progress.console.print(said, style="dim", highlight=False, soft_wrap=True)
-                progress.update(bar, completed=(at - begin).days, ran=ran)
-            ran += len(clock.run_until(end))
-            progress.update(bar, completed=days, ran=ran)
+            for step in live_through(people, days, clock):
+                ran += step.ran
+                if step.said and step.person in people[:SHOWN]:
+                    progress.console.print(step.said, style="dim", highlight=False, soft_wrap=True)
+                progress.update(bar, completed=step.days, ran=ran)
         print_summary(people, clock.now, console)
+
+
+class Step(NamedTuple):
+    """
+    Something that happened.
+
+    Args:
+        days: Since the story began.
+        ran: How many tasks ran since the step before.
+        person: Who did something; None: nobody, the story ends here.
+        said: What they sent and were answered on signing up; else empty.
+    """
+
+    days: int
+    ran: int
+    person: Person | None = None
+    said: str = ""
+
+
+def live_through(people: list[Person], days: int, clock: StoryClock) -> Iterator[Step]:
+    """Let people sign up and act, each in their time, and run what falls due, for so many days from the clock's time."""
+    begin = clock.now
+    end = begin + timedelta(days=days)
+    for at, visit, action in _course(people, begin):
+        if at > end:
+            break
+        ran = len(clock.run_until(at))
+        yield Step((at - begin).days, ran, visit.person, _act(visit, action))
+    yield Step(days, len(clock.run_until(end)))
 
 
 def _act(visit: Visit, action: Action | None) -> str:

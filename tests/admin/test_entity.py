@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from tests.admin.conftest import ALL, ENTITY, detail, text_of
 from tests.testapp.models import Order
-from timeline.admin import TimelineAdminMixin
+from timeline.admin import TaskAdmin, TimelineAdminMixin
 from timeline.admin.drawing import LEFT, RIGHT, drawing
 from timeline.admin.entities import MOST, Item
 from timeline.lifecycle import State
@@ -187,7 +187,9 @@ class TestTheButton:
         request = RequestFactory().get("/")
         request.user = person("admin", *ALL, is_superuser=True)
 
-        own = Own(type(user), AdminSite())
+        site = AdminSite()
+        site.register(ScheduledTask, TaskAdmin)
+        own = Own(type(user), site)
         with pytest.raises(Exception, match="own_change_form"):
             own.change_view(request, str(user.pk))
         assert ScheduledTask.objects.count() == 0

@@ -59,6 +59,10 @@ class TestList:
         ("query", "wanted"),
         [
             ({"state": "available"}, {2}),
+            ({"state": ["available", "completed"]}, {2, 3}),
+            ({"state": ["available", "available"]}, {2}),
+            ({"state": ["pending", "active"]}, set()),
+            ({"state": ["available", "scheduled"], "task": "account.greet"}, {0, 1}),
             ({"task": "account.greet"}, {0, 1}),
             ({"timeline": "account"}, {0, 1, 2}),
             ({"timeline": "acc"}, set()),
@@ -80,7 +84,7 @@ class TestList:
 
         answer = by_staff.get("tasks/", **query)
 
-        assert set(ids(answer)) == {str(rows[number].pk) for number in wanted}
+        assert sorted(ids(answer)) == sorted(str(rows[number].pk) for number in wanted)
 
     @pytest.mark.parametrize("ordering", ["scheduled_at", "-scheduled_at"])
     def test_comes_in_pages_that_hold_each_row_once(self, by_staff, ada, about, now, ordering):
@@ -109,6 +113,11 @@ class TestList:
         [
             ({"stat": "scheduled"}, "stat"),
             ({"state": "gone"}, "state"),
+            ({"state": ["scheduled", "gone"]}, "state"),
+            ({"state": ["scheduled", ""]}, "state"),
+            ({"state": "scheduled,retryable"}, "state"),
+            ({"timeline": ["account", "seating"]}, "timeline"),
+            ({"limit": ["1", "2"]}, "limit"),
             ({"state": ""}, "state"),
             ({"task": "a\x00b"}, "task"),
             ({"due_after": "2026-03-01T09:00:00"}, "due_after"),
@@ -126,6 +135,26 @@ class TestList:
 
         assert told["field"] == field
         assert told["detail"]
+
+    def test_of_several_states_comes_in_pages_that_follow_each_other(self, by_staff, ada, about, now):
+        """The link has all states that were asked for, and no others."""
+        for number, state in enumerate([State.SCHEDULED, State.RETRYABLE, State.COMPLETED] * 3):
+            about("account.greet", ada, scheduled_at=now + HOUR * number, state=state)
+
+        answer = by_staff.get("tasks/", state=["scheduled", "retryable"], limit=2)
+        found = answer.json()["results"]
+        while (link := answer.json()["next"]) is not None:
+            answer = by_staff.client.get(link)
+            found += answer.json()["results"]
+
+        assert [row["state"] for row in found] == ["scheduled", "retryable"] * 3
+        assert sorted(row["scheduled_at"] for row in found) == [row["scheduled_at"] for row in found]
+
+    def test_names_the_states_there_are(self, by_staff):
+        told = problem(by_staff.get("tasks/", state=["scheduled", "<b>"]), 400)
+
+        assert "no state “<b>”" in told["detail"]
+        assert all(state in told["detail"] for state in State)
 
     def test_names_the_parameters_it_knows(self, by_staff):
         told = problem(by_staff.get("tasks/", stat="x"), 400)

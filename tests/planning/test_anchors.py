@@ -38,7 +38,7 @@ class TestAnchorMoved:
         assert move.row is row
         assert (move.times.nominal_at, move.times.scheduled_at) == (ENDS + by, ENDS + by)
         assert (move.times.anchor, move.times.anchor_value) == ("field:ends_at", ENDS + by)
-        assert "field:ends_at" in move.why
+        assert "its anchor (ends_at)" in move.why
 
     def test_keeps_the_later_time_of_a_retry(self):
         """Its backoff is not cut short."""

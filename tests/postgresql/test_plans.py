@@ -17,6 +17,7 @@ pytestmark = pytest.mark.django_db
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 ROWS = 100_000
+LISTED = [State.SCHEDULED, State.COMPLETED]
 
 FILL = """
 INSERT INTO timeline_scheduledtask (
@@ -79,6 +80,10 @@ QUESTIONS = {
         "timeline_task_",
     ),
     "reconcile a run": (lambda: ScheduledTask.objects.filter(run__in=[uuid7()]).by_id().locked(), "run_id"),
+    "list of two states": (  # Each state's first, merged.
+        lambda: ScheduledTask.objects.filter(state__in=LISTED).first_of(LISTED, 51),
+        "Merge Append",
+    ),
     "entity's page": (
         lambda: ScheduledTask.objects.for_entity(EntityRef("accounts.user", "4711")).in_order(),
         "timeline_task_",

@@ -57,8 +57,8 @@ class TestExplain:
         with translation.override("de"):
             story = explain(prolonged)
 
-        assert prolonged.reason == "its anchor (field:trial_ends_at) or its schedule changed"
-        assert "sie wurde verschoben: ihr Anker (field:trial_ends_at) oder ihre Planung hat sich geändert" in story
+        assert prolonged.reason == "its anchor (trial_ends_at) or its schedule changed"
+        assert "sie wurde verschoben: ihr Anker (trial_ends_at) oder ihre Planung hat sich geändert" in story
 
     def test_leaves_the_reasons_of_people_as_they_are(self, prolonged):
         [moved] = move(prolonged, at=prolonged.scheduled_at + timedelta(days=1), reason="would have run", actor="ada")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from django.contrib.admin import ModelAdmin
-from django.db import router
 from django.template.loader import select_template
 from django.template.response import TemplateResponse
-from django.urls import NoReverseMatch
 
 from timeline.admin.entities import sees
 from timeline.admin.naming import named
+from timeline.admin.pages import Pages
 from timeline.models import ScheduledTask, ref_of
 from timeline.policy import get_policy
 from timeline.registry import registry
@@ -50,13 +48,13 @@ class TimelineAdminMixin(Base):
 
     def _where(self, request: HttpRequest, obj: Model) -> str:
         ref, policy = ref_of(obj), get_policy()
-        using = router.db_for_write(ScheduledTask)
-        known = [definition.name for definition in registry if definition.label == ref.label]
-        if not any(sees(policy, request.user, name, ref, using) for name in known):
+        pages = self.admin_site._registry.get(ScheduledTask)
+        if not isinstance(pages, Pages):  # An admin site that has none of ours.
             return ""
-        with suppress(NoReverseMatch):  # An admin site that has no such pages.
-            return named(ref, obj, self.admin_site.name).where
-        return ""
+        known = [definition.name for definition in registry if definition.label == ref.label]
+        if not any(sees(policy, request.user, name, ref, pages.alias) for name in known):
+            return ""
+        return named(ref, obj, self.admin_site.name).where
 
 
 def _template(name: Any) -> Any:

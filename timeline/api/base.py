@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.db import router
+from django.db.models import Model
 from django.utils.translation import gettext as _
 from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.permissions import SAFE_METHODS, AllowAny, IsAuthenticated
@@ -41,9 +42,11 @@ class TimelineAPI(APIView):
     Base of the views. Who asks is found out, and throttled, as the host's REST framework settings say; nobody gets in
     without having logged in.
 
-    A subclass of a view may name another database in ``get_using()``.
+    ``using`` names the database whose tasks these are; left empty, the site's routers say. ``timeline.api.urls.routes``
+    makes all addresses for another.
     """
 
+    using = ""
     parser_classes = [StrictJSONParser]
     renderer_classes = [JSONRenderer]
     content_negotiation_class = AlwaysJSON
@@ -75,9 +78,10 @@ class TimelineAPI(APIView):
         """Who decides, as the log names them."""
         return str(self.request.user.get_username())[:150]
 
-    def get_using(self) -> str:
-        """Say which database is read."""
-        return router.db_for_read(ScheduledTask)
+    def get_using(self, model: type[Model] = ScheduledTask) -> str:
+        """Say which database tasks, or entities of a model, are read from; and, where something changes, written to."""
+        ask = router.db_for_read if self.request.method in SAFE_METHODS else router.db_for_write
+        return self.using or ask(model)
 
     def get_queryset(self) -> ScheduledTaskQuerySet:
         """What this user may see, of all tasks: where every query starts."""
@@ -91,16 +95,22 @@ class TimelineAPI(APIView):
         """Refuse query parameters that mean nothing here, or say nothing."""
         super().initial(request, *args, **kwargs)
         known = self.known_parameters() if request.method in SAFE_METHODS else ()
-        for name, value in request.query_params.items():
+        for name, values in request.query_params.lists():
             if name not in known:
                 names = ", ".join(sorted(known)) or _("none")
                 raise ValidationError({name: _("Unknown query parameter. Known: %(names)s.") % {"names": names}})
-            if not value:
+            if not all(values):
                 raise ValidationError({name: _("Give a value, or leave it out.")})
+            if len(values) > 1 and not self.takes_several(name):
+                raise ValidationError({name: _("Give it once.")})
 
     def known_parameters(self) -> Iterable[str]:
         """Names of the query parameters that this request may have."""
         return self.parameters
+
+    def takes_several(self, name: str) -> bool:
+        """Whether a query parameter that is known may be given more than once."""
+        return False
 
 
 class NothingHere(TimelineAPI):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from enum import Enum
 from typing import Any
 
 from django.utils.dateparse import parse_datetime
@@ -54,6 +55,14 @@ class TextField(serializers.CharField):
         if not isinstance(data, str):
             self.fail("invalid")
         return super().to_internal_value(data)
+
+
+class ChoiceOf(serializers.ChoiceField):
+    """One of an enumeration."""
+
+    def __init__(self, kind: type[Enum], **options: Any) -> None:
+        self.kind = kind
+        super().__init__([choice.value for choice in kind], **options)
 
 
 @extend_schema_field({"type": "object", "additionalProperties": {}})

@@ -38,6 +38,25 @@ class InstantFormField(forms.CharField):
         return nearest(moment)
 
 
+class StatesFormField(forms.MultipleChoiceField):
+    """States, each by its name."""
+
+    def validate(self, value: list[str]) -> None:
+        """Refuse a name that is none, and tell those there are."""
+        for name in value:
+            if name not in State.values:
+                said = {"state": name, "states": ", ".join(State)}
+                raise forms.ValidationError(
+                    _("There is no state “%(state)s”. Give one of %(states)s; repeat the parameter for several.") % said
+                )
+
+
+class StatesFilter(filters.MultipleChoiceFilter):
+    """Compares with one state or several."""
+
+    field_class = StatesFormField
+
+
 class InstantFilter(filters.Filter):
     """Compares with a moment."""
 
@@ -54,7 +73,11 @@ class TextFilter(filters.CharFilter):
 class TaskFilters(filters.FilterSet):
     """Subclass it to ask more, and name it in a subclass of the view."""
 
-    state = filters.ChoiceFilter(choices=State.choices, help_text="Where it stands.")
+    state = StatesFilter(
+        method="in_states",
+        choices=State.choices,
+        help_text="Where it stands; repeat it to ask for several: `state=scheduled&state=retryable`.",
+    )
     task = TextFilter(method="of_task", max_length=101)
     timeline = TextFilter(method="of_timeline", max_length=50)
     due_after = InstantFilter(method="from_moment")
@@ -63,6 +86,10 @@ class TaskFilters(filters.FilterSet):
     class Meta:
         model = ScheduledTask
         fields: list[str] = []
+
+    def in_states(self, tasks: ScheduledTaskQuerySet, _name: str, states: list[str]) -> ScheduledTaskQuerySet:
+        """Tasks in one of these states; none given: in any."""
+        return tasks.filter(state__in=sorted(states)) if states else tasks
 
     @extend_schema_field(_text("Key of the task, `trial.remind`."))
     def of_task(self, tasks: ScheduledTaskQuerySet, _name: str, task_key: str) -> ScheduledTaskQuerySet:

@@ -8,7 +8,7 @@ from django.db.models import Model
 from timeline.models import EntityRef, model_of
 
 
-def find_entity(ref: EntityRef) -> Model | None:
+def find_entity(ref: EntityRef, *, using: str) -> Model | None:
     """Read an entity named exactly as rows name it; None if there is none."""
     model = model_of(ref.label)
     if model is None or model._meta.label_lower != ref.label:
@@ -19,4 +19,4 @@ def find_entity(ref: EntityRef) -> Model | None:
         return None
     if str(key) != ref.id or "\x00" in ref.id:
         return None
-    return model._base_manager.filter(pk=key).first()
+    return model._base_manager.using(using).filter(pk=key).first()

@@ -111,8 +111,8 @@ class TaskPagination(BasePagination):
         self, queryset: QuerySet[Any], request: Request, view: APIView | None = None
     ) -> list[ScheduledTask]:
         """Read one page."""
-        asked = request.query_params.get("state")  # Which the filters have looked at.
-        states = [asked] if asked in State.values else State.values
+        asked = set(request.query_params.getlist("state"))  # Which the filters have looked at.
+        states = asked & set(State.values) or State.values
         self.page = page_of(queryset, request, ordering_of(request), states)  # type: ignore[arg-type]
         return self.page.tasks
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from drf_spectacular.extensions import OpenApiSerializerExtension
+from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 
-from timeline.api.fields import StrictSerializer
+from timeline.api.fields import ChoiceOf, StrictSerializer
 from timeline.api.problems import MEDIA_TYPE
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -32,13 +32,13 @@ SETTINGS: Final[dict[str, Any]] = {
     "VERSION": "1.0.0",
     "OAS_VERSION": "3.1.0",
     "COMPONENT_SPLIT_REQUEST": True,
-    "ENUM_NAME_OVERRIDES": {
-        "State": "timeline.lifecycle.State",
-        "Action": [("cancel", "cancel"), ("move", "move"), ("run_now", "run_now"), ("redrive", "redrive")],
-    },
+    "CAMELIZE_NAMES": False,
     "PREPROCESSING_HOOKS": ["timeline.api.schema.only_ours"],
+    # Not the usual one, which remembers for the whole process how the first document it saw calls its choices.
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enum_id_removal"],
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SWAGGER_UI_SETTINGS": {"deepLinking": False},  # Each would be a link within a button.
 }
 """For ``manage.py spectacular --custom-settings``; or for ``SPECTACULAR_SETTINGS``, where a host has no other API."""
 
@@ -67,6 +67,11 @@ class ProblemSerializer(serializers.Serializer[Any]):
 class TimelineSchema(AutoSchema):
     """Takes part in the document whatever schema class the host's other views use."""
 
+    def get_summary(self) -> str | None:
+        """The first sentence of its description."""
+        said: str | None = super().get_summary() or self.get_description()
+        return said.partition(". ")[0].replace("\n", " ").removesuffix(".") if said else None
+
 
 class ClosedBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     """Says of bodies that they have no other fields."""
@@ -78,6 +83,21 @@ class ClosedBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
         """Add it to what is found out otherwise."""
         found = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)  # type: ignore[no-untyped-call]
         return {**found, "additionalProperties": False}
+
+
+class NamedChoices(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """Gives choices a schema of their own, which others refer to."""
+
+    target_class = ChoiceOf
+
+    def get_name(self) -> str:
+        """What they are called in code."""
+        name: str = self.target.kind.__name__
+        return name
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
+        """List them."""
+        return {"type": "string", "enum": [choice.value for choice in self.target.kind]}
 
 
 def described(**options: Any) -> Callable[[Method], Method]:

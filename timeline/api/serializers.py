@@ -8,7 +8,8 @@ from django.db.models import DateTimeField
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from timeline.api.fields import InstantField
+from timeline.api.fields import ChoiceOf, InstantField
+from timeline.lifecycle import State
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.policy import Action
 from timeline.reading.explaining import explain
@@ -45,6 +46,7 @@ class TaskSerializer(RowSerializer):
     entity = serializers.SerializerMethodField(help_text="What it is about; null: the system.")
     run = serializers.UUIDField(source="run_id", read_only=True, allow_null=True)
     previous = serializers.UUIDField(source="previous_id", read_only=True, allow_null=True)
+    state = ChoiceOf(State, read_only=True)
     reason_code = serializers.CharField(read_only=True, help_text=_CODE)
     reason = serializers.SerializerMethodField(
         help_text="Why it is where it is; of errors only to those who read them."
@@ -91,7 +93,7 @@ class TaskSerializer(RowSerializer):
         """The text beside the code."""
         return retold(task.reason_code, (masked(task) if self.hides else task).reason)
 
-    @extend_schema_field(serializers.ListField(child=serializers.ChoiceField([action.value for action in Action])))
+    @extend_schema_field(serializers.ListField(child=ChoiceOf(Action)))
     def get_actions(self, task: ScheduledTask) -> list[Action]:
         """What the policy and the state allow."""
         view = self.context["view"]
@@ -102,6 +104,8 @@ class TaskSerializer(RowSerializer):
 class LogSerializer(RowSerializer):
     """One fact in the life of a task."""
 
+    from_state = ChoiceOf(State, read_only=True)
+    to_state = ChoiceOf(State, read_only=True)
     reason_code = serializers.CharField(read_only=True, help_text=_CODE)
     reason = serializers.SerializerMethodField()
     detail = serializers.SerializerMethodField(help_text="What else it became; null where it is masked.")
@@ -158,7 +162,8 @@ class TaskDetailSerializer(TaskSerializer):
     @extend_schema_field(LogSerializer(many=True))
     def get_log(self, task: ScheduledTask) -> Any:
         """From the first entry to the last."""
-        return LogSerializer(task.log.order_by("seq"), many=True, context=self.context).data
+        log = task.log.using(self.context["view"].get_using()).order_by("seq")
+        return LogSerializer(log, many=True, context=self.context).data
 
     def get_explanation(self, task: ScheduledTask) -> str:
         """As ``explain`` tells it."""

@@ -15,7 +15,7 @@ from rest_framework.viewsets import GenericViewSet
 from timeline import shortcuts
 from timeline.api.base import TimelineAPI
 from timeline.api.fields import StrictSerializer
-from timeline.api.filters import TaskFilters
+from timeline.api.filters import InstantFilter, TaskFilters, TextFilter
 from timeline.api.pagination import TaskPagination
 from timeline.api.requests import MoveBody, ReasonBody
 from timeline.api.schema import answers, described
@@ -74,6 +74,11 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
             return ()
         return [*self.filterset_class.base_filters, *getattr(self.paginator, "parameters", ())]
 
+    def takes_several(self, name: str) -> bool:
+        """Filters that have one value, and what pages are asked for with, do not."""
+        known = self.filterset_class.base_filters.get(name)
+        return known is not None and not isinstance(known, TextFilter | InstantFilter)
+
     def _seen(self, pk: UUID) -> ScheduledTask:
         """
         Read one task.
@@ -97,5 +102,5 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
             raise PermissionDenied
         body = body_class(data=self.request.data)
         body.is_valid(raise_exception=True)
-        changed: Sequence[Any] = operation(task, actor=self.actor, **body.validated_data)
+        changed: Sequence[Any] = operation(task, actor=self.actor, using=self.get_using(), **body.validated_data)
         return Response(self.get_serializer(changed[0]).data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from django.contrib.auth import get_user_model
+from django.db import router
 from django.db.models import Model, Q
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter
@@ -112,12 +113,13 @@ class EntityTasks(PartsView):
 
     @described(operation_id="entity_tasks", parameters=_QUERY, responses=answers(404, ok=PartsSerializer))
     def get(self, request: Request, label: str, id: str) -> Response:
-        """Show an entity's tasks that have not ended, those foreseen, and those that have ended, the latest first."""
+        """Show an entity's timeline. It has tasks that have not ended, those foreseen, and those that have ended."""
         if "\x00" in label + id:  # Which no database looks for.
             raise NotFound
         ref = EntityRef(label, id)
-        runs = TimelineRun.objects.using(self.get_using()).open().for_entity(ref)
-        there = registry.knows(label) and find_entity(ref) is not None
+        using = self.get_using()
+        runs = TimelineRun.objects.using(using).open().for_entity(ref)
+        there = registry.knows(label) and find_entity(ref, using=using) is not None
         return self.answer(self.get_queryset().for_entity(ref), runs, [ref] if there else [])
 
 
@@ -126,8 +128,9 @@ class UserTasks(PartsView):
 
     @described(operation_id="user_tasks", parameters=_QUERY, responses=answers(404, ok=PartsSerializer))
     def get(self, request: Request, id: str) -> Response:
-        """Show a user's tasks that have not ended, those foreseen, and those that have ended, the latest first."""
-        user = find_entity(EntityRef(get_user_model()._meta.label_lower, id))
+        """Show a user's timeline. It has tasks that have not ended, those foreseen, and those that have ended."""
+        model = get_user_model()  # Accounts are where the site has them, whichever database the tasks are in.
+        user = find_entity(EntityRef(model._meta.label_lower, id), using=router.db_for_read(model))
         if user is None:
             raise NotFound
         return self.answer_of(user)
@@ -149,7 +152,7 @@ class MyTasks(UserTasks):
 
     @described(operation_id="my_tasks", parameters=_QUERY, responses=answers(404, ok=PartsSerializer))
     def get(self, request: Request) -> Response:  # type: ignore[override]
-        """Show your own tasks that have not ended, those foreseen, and those that have ended, the latest first."""
+        """Show your own timeline. It has tasks that have not ended, those foreseen, and those that have ended."""
         if not isinstance(request.user, get_user_model()):
             raise NotFound
         return self.answer_of(request.user)

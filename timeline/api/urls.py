@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.urls import path, re_path
+from django.urls import URLPattern, path, re_path
 
 from timeline.api.base import NothingHere
 from timeline.api.documents import DocsView, SchemaView
@@ -12,18 +12,30 @@ from timeline.api.timelines import EntityTasks, MyTasks, UserTasks
 
 app_name = "timeline_api"
 
-urlpatterns = [
-    path("tasks/", TaskViewSet.as_view({"get": "list"}), name="task-list"),
-    path("tasks/<uuid:pk>/", TaskViewSet.as_view({"get": "retrieve"}), name="task-detail"),
-    path("tasks/<uuid:pk>/cancel/", TaskViewSet.as_view({"post": "cancel"}), name="task-cancel"),
-    path("tasks/<uuid:pk>/move/", TaskViewSet.as_view({"post": "move"}), name="task-move"),
-    path("tasks/<uuid:pk>/run-now/", TaskViewSet.as_view({"post": "run_now"}), name="task-run-now"),
-    path("tasks/<uuid:pk>/redrive/", TaskViewSet.as_view({"post": "redrive"}), name="task-redrive"),
-    path("me/tasks/", MyTasks.as_view(), name="my-tasks"),
-    path("users/<str:id>/tasks/", UserTasks.as_view(), name="user-tasks"),
-    path("entities/<str:label>/<str:id>/tasks/", EntityTasks.as_view(), name="entity-tasks"),
-    path("events/", Events.as_view(), name="events"),
-    path("schema/", SchemaView.as_view(), name="schema"),
-    path("docs/", DocsView.as_view(), name="docs"),
-    re_path(r"^(?:[\s\S]*/)?$", NothingHere.as_view(), name="nothing-here"),
-]
+
+def routes(using: str = "") -> list[URLPattern]:
+    """
+    Make the addresses of an API.
+
+    Args:
+        using: Database alias whose tasks it shows and changes; empty: the site's routers say. A second API needs a namespace
+            of its own: ``include((routes("other"), "timeline_api"), namespace="other")``.
+    """
+    return [
+        path("tasks/", TaskViewSet.as_view({"get": "list"}, using=using), name="task-list"),
+        path("tasks/<uuid:pk>/", TaskViewSet.as_view({"get": "retrieve"}, using=using), name="task-detail"),
+        path("tasks/<uuid:pk>/cancel/", TaskViewSet.as_view({"post": "cancel"}, using=using), name="task-cancel"),
+        path("tasks/<uuid:pk>/move/", TaskViewSet.as_view({"post": "move"}, using=using), name="task-move"),
+        path("tasks/<uuid:pk>/run-now/", TaskViewSet.as_view({"post": "run_now"}, using=using), name="task-run-now"),
+        path("tasks/<uuid:pk>/redrive/", TaskViewSet.as_view({"post": "redrive"}, using=using), name="task-redrive"),
+        path("me/tasks/", MyTasks.as_view(using=using), name="my-tasks"),
+        path("users/<str:id>/tasks/", UserTasks.as_view(using=using), name="user-tasks"),
+        path("entities/<str:label>/<str:id>/tasks/", EntityTasks.as_view(using=using), name="entity-tasks"),
+        path("events/", Events.as_view(using=using), name="events"),
+        path("schema/", SchemaView.as_view(using=using), name="schema"),
+        path("docs/", DocsView.as_view(), name="docs"),
+        re_path(r"^(?:[\s\S]*/)?$", NothingHere.as_view(), name="nothing-here"),
+    ]
+
+
+urlpatterns = routes()

@@ -151,7 +151,8 @@ class _Planner:
             return self.again(declared, times, row)
         if (row.nominal_at, row.anchor_value) == (times.nominal_at, times.anchor_value):
             return self.keep(row, "its time stands")
-        why = f"its anchor ({times.anchor}) or its schedule changed"
+        named = times.anchor.partition(":")[2] or times.anchor
+        why = f"its anchor ({named}) or its schedule changed"
         if row.state in WAITING:
             return self.move(row, times, why)
         self.cancel(row, ReasonCode.SUPERSEDED, why)
