@@ -62,6 +62,9 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }
 
 
+_read: tuple[dict[str, Any], Settings] = ({}, Settings())  # What was given last, and what it makes.
+
+
 def get_settings() -> Settings:
     """
     Read ``settings.TIMELINE`` as it is now.
@@ -69,12 +72,17 @@ def get_settings() -> Settings:
     Raises:
         ImproperlyConfigured: for an unknown name or a value of the wrong kind.
     """
+    global _read
     given: dict[str, Any] = getattr(settings, "TIMELINE", {})
+    before, known = _read
+    if given == before:
+        return known
     if not isinstance(given, dict):
         raise ImproperlyConfigured(f"TIMELINE is {given!r}. Make it a dict.")
     for name, value in given.items():
         _check(name, value)
-    return Settings(**given)
+    _read = (dict(given), Settings(**given))
+    return _read[1]
 
 
 def _check(name: str, value: object) -> None:
