@@ -21,7 +21,7 @@ class Settings:
         LEASE: How long a claimed or active row is its worker's before it counts as lost; extended while it runs.
         MAX_ATTEMPTS: Default budget of handler errors before a task is discarded; at least 1.
         MAX_LOST: Budget of attempts whose worker died, not counting a lost first attempt; at least 1.
-        MAX_PENDING: How many claimed tasks may be on their way through the broker at a time; at least 1.
+        MAX_PENDING: How many claimed tasks of a queue may be on their way through the broker at a time; at least 1.
         POLICY: Dotted path of the class that says who may see and do what, ``timeline.policy.TimelinePolicy`` or a subclass.
         POLL_INTERVAL: The longest sleep of a poller. Twice this late, and a task is overdue.
         QUEUE_PREFIX: First part of the names of Celery's queues. Sites that share a broker need one each.

@@ -1,13 +1,17 @@
 """Claim: take available tasks for the way through a broker."""
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 
 from timeline import Timeline, task
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.operations.claiming import claim
+from timeline.operations.claiming import claim, hand_back
+from timeline.operations.pacing import keep_paces
+from timeline.operations.rescuing import rescue
 from timeline.testing import only_timelines
 
 
@@ -19,6 +23,25 @@ class Job(Timeline):
     @task()
     def two(self):
         return None
+
+    @task(queue="mail")
+    def mail(self):
+        return None
+
+
+class Gather(Timeline):
+    entity = "testapp.Order"
+
+    @task(bulk=2)
+    def many(self, orders):
+        return None
+
+    @task(atomic=False)
+    async def side_by_side(self, order):
+        return None
+
+
+ENDED = {"finished_at": datetime(2026, 3, 1, tzinfo=UTC), "reason_code": "operator", "lease_expires_at": None}
 
 
 @pytest.fixture(autouse=True)
@@ -32,15 +55,20 @@ def ready(make_task):
     return lambda task_key="job.one", **columns: make_task(task_key=task_key, state=State.AVAILABLE, **columns)
 
 
+@pytest.fixture
+def fast(db):
+    """Let workers have seen that these kinds take no time: many go into one message."""
+    keep_paces({"job.one": 0.001, "job.two": 0.001}, using="default")
+
+
 class TestClaim:
-    def test_takes_available_tasks_in_one_batch_for_each_key(self, ready, now):
+    def test_takes_available_tasks_in_one_batch_for_each_key(self, ready, now, fast):
         ones, two = [ready(), ready()], ready("job.two")
 
         batches = {batch.task_key: batch for batch in claim(now=now, using="default")}
 
         assert batches["job.one"].task_ids == [row.pk for row in ones]
         assert batches["job.two"].task_ids == [two.pk]
-        assert batches["job.one"].token != batches["job.two"].token
         for row in (*ones, two):
             row.refresh_from_db()
             assert (row.state, row.claim_token) == (State.PENDING, batches[row.task_key].token)
@@ -74,14 +102,134 @@ class TestClaim:
 
         assert claim(now=now, using="default") == []
 
-    def test_takes_no_more_than_the_limit_in_the_order_they_should_run(self, ready, now):
-        late, early, urgent = (
-            ready(scheduled_at=now),
-            ready(scheduled_at=now - timedelta(hours=1)),
-            ready(scheduled_at=now, priority=-1),
-        )
+    def test_takes_no_more_than_the_limit_in_the_order_they_should_run(self, ready, now, fast):
+        late, later, early = (ready(scheduled_at=now - timedelta(hours=hours)) for hours in (1, 0, 2))
 
         [batch] = claim(limit=2, now=now, using="default")
 
-        assert batch.task_ids == [urgent.pk, early.pk]
-        assert ScheduledTask.objects.ready().get() == late
+        assert batch.task_ids == [early.pk, late.pk]
+        assert ScheduledTask.objects.ready().get() == later
+
+    def test_takes_what_is_most_urgent_before_anything_else(self, ready, now):
+        """Strictly: what is less urgent waits until nothing more urgent is available in its queue."""
+        early, urgent = ready(scheduled_at=now - timedelta(hours=1)), ready("job.two", priority=-1)
+
+        first, second = (claim(limit=2, now=now, using="default") for _ in range(2))
+
+        assert [batch.task_ids for batch in first] == [[urgent.pk]]
+        assert [batch.task_ids for batch in second] == [[early.pk]]
+
+    def test_takes_what_is_most_urgent_of_one_kind_first(self, ready, now):
+        early, urgent = ready(scheduled_at=now - timedelta(hours=1)), ready(priority=-1)
+
+        first, second = (claim(limit=2, now=now, using="default") for _ in range(2))
+
+        assert [batch.task_ids for batch in first + second] == [[urgent.pk], [early.pk]]
+
+
+class TestShares:
+    """Who is taken, where there is more than may be on its way."""
+
+    def taken(self, **given):
+        claimed = claim(**given, using="default")
+        return Counter(batch.task_key for batch in claimed for _task_id in batch.task_ids)
+
+    def test_of_kinds_are_equal_whatever_was_due_first(self, ready, now):
+        """A flood of one kind, all of it due longer, does not starve another."""
+        for _ in range(30):
+            ready(scheduled_at=now - timedelta(hours=1))
+        for _ in range(5):
+            ready("job.two")
+
+        assert self.taken(limit=10, now=now) == {"job.one": 5, "job.two": 5}
+        assert self.taken(limit=10, now=now) == {"job.one": 10}
+
+    def test_are_taken_in_turns_where_there_is_room_for_one(self, ready, now, settings):
+        """With slow handlers there is room for one at a time; which kind has it is left to chance, not to its name."""
+        settings.TIMELINE = {"MAX_PENDING": 1}
+        for _ in range(40):
+            ready()
+            ready("job.two")
+        seen = set()
+
+        for _ in range(40):
+            seen |= set(self.taken(now=now))
+            ScheduledTask.objects.filter(state=State.PENDING).update(state=State.CANCELLED, **ENDED)
+
+        assert seen == {"job.one", "job.two"}
+
+    def test_of_a_queue_are_not_taken_by_a_full_one(self, ready, now, settings):
+        settings.TIMELINE = {"MAX_PENDING": 3}
+        for _ in range(5):
+            ready()
+            ready("job.mail", queue="mail")
+
+        assert self.taken(now=now) == {"job.one": 3, "job.mail": 3}
+        assert self.taken(now=now) == {}
+        ScheduledTask.objects.filter(state=State.PENDING, queue="mail").update(state=State.CANCELLED, **ENDED)
+        assert self.taken(now=now) == {"job.mail": 2}
+
+    def test_of_a_queue_are_not_held_up_by_what_is_more_urgent_in_another(self, ready, now):
+        ready(priority=-1)
+        ready("job.mail", queue="mail", priority=7)
+
+        assert self.taken(now=now) == {"job.one": 1, "job.mail": 1}
+
+
+class TestSizesOfMessages:
+    def sizes(self, now, **given):
+        return sorted(len(batch.task_ids) for batch in claim(now=now, using="default", **given))
+
+    def test_are_one_for_a_kind_that_nobody_knows_yet(self, ready, now):
+        for _ in range(3):
+            ready()
+
+        assert self.sizes(now) == [1, 1, 1]
+
+    def test_are_what_takes_a_tenth_of_a_second(self, ready, now):
+        keep_paces({"job.one": 0.025}, using="default")
+        for _ in range(10):
+            ready()
+
+        assert self.sizes(now) == [2, 4, 4]
+
+    def test_are_one_for_a_slow_kind(self, ready, now):
+        keep_paces({"job.one": 30}, using="default")
+        for _ in range(2):
+            ready()
+
+        assert self.sizes(now) == [1, 1]
+
+    def test_are_what_a_handler_of_many_takes_whatever_its_pace(self, ready, now, order):
+        keep_paces({"gather.many": 30}, using="default")
+        with only_timelines(Gather):
+            for _ in range(5):
+                ready("gather.many", entity_label="testapp.order", entity_id=str(order.pk))
+
+            assert self.sizes(now) == [1, 2, 2]
+
+    def test_are_what_runs_side_by_side_for_an_async_handler(self, ready, now, order):
+        with only_timelines(Gather):
+            for _ in range(130):
+                ready("gather.side_by_side", entity_label="testapp.order", entity_id=str(order.pk))
+
+            assert self.sizes(now, limit=500) == [30, 100]
+
+
+class TestHandBack:
+    def test_lets_the_next_poll_send_them_at_once_without_a_move(self, ready, now):
+        row = ready()
+        batches = claim(now=now, using="default")
+
+        assert hand_back(batches, using="default") == 1
+
+        assert rescue(now=now, using="default").resend == [row]
+        row.refresh_from_db()
+        assert (row.state, row.claim_token) == (State.PENDING, batches[0].token)
+
+    def test_leaves_what_was_claimed_with_another_token(self, ready, now):
+        ready()
+        [batch] = claim(now=now, using="default")
+
+        assert hand_back([batch._replace(token=uuid4())], using="default") == 0
+        assert not ScheduledTask.objects.given_up().exists()

@@ -13,6 +13,7 @@ from timeline.exceptions import BrokerUnavailable
 from timeline.lifecycle import State
 from timeline.models import Identity, LogEntry, ScheduledTask
 from timeline.operations.dispatching import dispatch
+from timeline.operations.pacing import keep_paces
 from timeline.testing import only_timelines
 
 
@@ -98,13 +99,14 @@ class TestDispatch:
         assert (done, post.sent) == ((0, 0, 0, 0), [])
 
     def test_puts_few_tasks_in_a_message_and_goes_on_until_all_are_sent(self, post, due, now):
+        keep_paces({"job.one": 0.01}, using="default")
         rows = {due().pk for _ in range(45)}
 
         done = dispatch(sender=post, limit=20, now=now, using="default")
 
         assert done.sent == 45
-        assert max(len(batch.task_ids) for batch, _using in post.sent) <= 10
-        assert len({batch.token for batch, _using in post.sent}) == len(post.sent)
+        assert [len(batch.task_ids) for batch, _using in post.sent] == [10, 10, 10, 10, 5]
+        assert len({batch.token for batch, _using in post.sent}) == 3  # One a claim.
         assert set(post.task_ids) == rows
 
     def test_leaves_the_rest_available_when_enough_is_on_its_way(self, post, due, now, settings):
@@ -129,6 +131,7 @@ class TestDispatch:
 
 class TestLostMessages:
     def test_are_sent_again_with_the_same_token(self, post, due, now):
+        keep_paces({"job.one": 0.01}, using="default")
         rows = [due(), due()]
         dispatch(sender=post, now=now, using="default")
         run_out()
@@ -165,6 +168,7 @@ class TestBrokerThatIsDown:
 
     def test_in_the_middle_leaves_the_unsent_to_the_next_poll(self, post, due, now):
         """What was sent keeps its lease; what was not is sent at once when the broker is back, with no move between."""
+        keep_paces({"job.one": 0.01}, using="default")
         for _ in range(25):
             due()
         post.room = 1

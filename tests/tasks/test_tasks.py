@@ -17,9 +17,11 @@ from timeline import Timeline, task, tasks
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.operations.claiming import claim
+from timeline.operations.pacing import keep_paces, paces
 from timeline.operations.staging import stage
 from timeline.shortcuts import cancel, schedule
 from timeline.testing import only_timelines
+from timeline.worker.pace import Pace
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -66,6 +68,7 @@ def states():
 
 class TestRun:
     def test_runs_what_was_claimed_with_its_token(self, claimed):
+        keep_paces({"jobs.work": 0.001}, using="default")
         task_ids, [token] = claimed("jobs.work", "jobs.work")
 
         tasks.run(task_ids=task_ids, token=token)
@@ -97,14 +100,31 @@ class TestRun:
 
     def test_gives_back_what_it_has_not_started_when_told_to_stop(self, claimed):
         """The rest stays claimed with its lease at its end: the next poll sends it again, and no budget has changed."""
-        task_ids, [stop, work] = claimed("jobs.stop", "jobs.work")
+        keep_paces({"jobs.stop": 0.001}, using="default")
+        task_ids, [token] = claimed("jobs.stop", "jobs.stop")
 
-        tasks.run(task_ids=task_ids[:1], token=stop)
-        tasks.run(task_ids=task_ids[1:], token=work)
+        tasks.run(task_ids=task_ids, token=token)
 
         assert states() == ["completed", "pending"]
         [row] = ScheduledTask.objects.given_up()
-        assert (row.task_key, row.attempt, row.seq) == ("jobs.work", 0, 1)
+        assert (str(row.pk), row.attempt, row.seq) == (task_ids[1], 0, 1)
+
+    def test_runs_none_of_a_message_that_comes_while_it_stops(self, claimed):
+        task_ids, [token] = claimed("jobs.work")
+        tasks._stopping.value = True
+
+        tasks.run(task_ids=task_ids, token=token)
+
+        [row] = ScheduledTask.objects.given_up()
+        assert (row.state, row.attempt) == ("pending", 0)
+
+    def test_writes_down_how_fast_it_was(self, claimed, monkeypatch):
+        monkeypatch.setattr(tasks, "_pace", Pace())
+        task_ids, [token] = claimed("jobs.work")
+
+        tasks.run(task_ids=task_ids, token=token)
+
+        assert 0 < paces(using="default")["jobs.work"] < 10
 
 
 class TestPoll:

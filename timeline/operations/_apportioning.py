@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from random import sample
 from typing import Final
 
 from django.db.models import Count
@@ -30,9 +31,11 @@ def apportion(*, most: int, using: str) -> tuple[list[Share], dict[str, int]]:
     Returns:
         What to claim, and task key → how many of it one message carries. Nothing if none is ready, or enough is on its way.
     """
-    ready = ready_kinds(registry.task_keys(), using=using)
-    if not ready:
+    kinds = ready_kinds(registry.task_keys(), using=using)
+    if not kinds:
         return [], {}
+    # In any order, so that where there is room for a few kinds, it is not always the same ones.
+    ready = dict(sample(list(kinds.items()), len(kinds)))
     declared = {task_key: registry.task(task_key)[1] for task_key in ready}
     known, pending = paces(using=using), _pending(using)
     queues = {task_key: task.options.queue for task_key, task in declared.items()}

@@ -108,5 +108,9 @@ def record_outcomes(outcomes: Sequence[Outcome], setting: Setting) -> list[Sched
     if not outcomes:
         return []
     now = setting.clock()
-    writes = [failed(attempt, end, now) if isinstance(end, Exception) else end for attempt, end in outcomes]
-    return record_all(writes, now=now, using=setting.using)
+    return record_all(as_writes(outcomes, now), now=now, using=setting.using)
+
+
+def as_writes(outcomes: Sequence[Outcome], now: datetime) -> list[tuple[Attempt, Write]]:
+    """Turn what was raised into the outcomes it asks for."""
+    return [(attempt, failed(attempt, end, now) if isinstance(end, Exception) else end) for attempt, end in outcomes]

@@ -13,7 +13,7 @@ from timeline.models import ScheduledTask
 from timeline.operations._attempting import Attempt
 from timeline.operations._calling import enter, handler_of, refusal, returned
 from timeline.operations._executing import BUDGET, Executed, Outcome, Setting, record_outcomes
-from timeline.operations._failing import catching
+from timeline.operations._failing import catching, drop_if_lost
 from timeline.operations._transition import Write
 
 
@@ -43,7 +43,7 @@ async def _side_by_side(attempts: Sequence[Attempt], setting: Setting) -> Execut
         await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
         await asyncio.wait(running, timeout=BUDGET.total_seconds())
         outcomes: list[Outcome] = [(running.pop(task), _outcome(task)) for task in list(running) if task.done()]
-        ended += await sync_to_async(record_outcomes)(outcomes, setting)
+        ended += await sync_to_async(_record)(outcomes, setting)
 
 
 async def _execute(attempt: Attempt) -> Write | Exception:
@@ -57,3 +57,10 @@ async def _execute(attempt: Attempt) -> Write | Exception:
 
 def _outcome(task: asyncio.Task[Write | Exception]) -> Write | Exception:
     return RuntimeError("the handler was cancelled from within") if task.cancelled() else task.result()
+
+
+def _record(outcomes: Sequence[Outcome], setting: Setting) -> list[ScheduledTask]:
+    for _attempt, end in outcomes:
+        if isinstance(end, Exception):
+            drop_if_lost(end, setting.using)
+    return record_outcomes(outcomes, setting)

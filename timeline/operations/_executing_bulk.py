@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
-from datetime import datetime
 
 from django.db import transaction
 from django.utils.translation import gettext_lazy as _
@@ -17,7 +16,7 @@ from timeline.models import EntityRef, ScheduledTask
 from timeline.operations._attempting import Attempt
 from timeline.operations._calling import refusal, returned
 from timeline.operations._current import now_running
-from timeline.operations._executing import Executed, Outcome, Setting
+from timeline.operations._executing import Executed, Outcome, Setting, as_writes
 from timeline.operations._failing import catching, drop_if_lost, failed
 from timeline.operations._recording import record_all
 from timeline.operations._settling import settle
@@ -83,25 +82,21 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTas
         outcomes = copy_context().run(_call, attempts)
     now = setting.clock()
     if not caught:
-        return record_all(_writes(outcomes, now), now=now, using=setting.using)
+        return record_all(as_writes(outcomes, now), now=now, using=setting.using)
     drop_if_lost(caught[0], setting.using)
     for attempt in attempts:
         attempt.restore()
-    writes = [failed(attempt, caught[0], now, together=len(attempts) > 1) for attempt in attempts]
+    writes = [(attempt, failed(attempt, caught[0], now, together=len(attempts) > 1)) for attempt in attempts]
     return record_all(writes, now=now, using=setting.using)
 
 
 def _settle(outcomes: Sequence[Outcome], setting: Setting) -> list[ScheduledTask]:
     now = setting.clock()
-    writes = _writes(outcomes, now)
+    writes = [write for _attempt, write in as_writes(outcomes, now)]
     done = settle(writes, now=now, using=setting.using)
     if lost := {write.task.id for write in writes} - {task.id for task in done}:
         raise LeaseLost(*next((write.task.id, write.task.attempt) for write in writes if write.task.id in lost))
     return done
-
-
-def _writes(outcomes: Sequence[Outcome], now: datetime) -> list[Write]:
-    return [failed(attempt, end, now) if isinstance(end, Exception) else end for attempt, end in outcomes]
 
 
 def _call(attempts: Sequence[Attempt]) -> list[Outcome]:
@@ -115,7 +110,9 @@ def _call(attempts: Sequence[Attempt]) -> list[Outcome]:
     contexts = {attempt.entity: Context(**attempt.told()) for attempt in asked}
     instance = asked[0].definition.cls(now=asked[0].now, tasks=contexts)
     results = getattr(instance, asked[0].declared.name)(list(contexts))
-    return outcomes + _results(asked, {} if results is None else results)
+    if results is None:
+        return outcomes + [(attempt, returned(attempt, None)) for attempt in asked]
+    return outcomes + _results(asked, results)
 
 
 def _results(attempts: Sequence[Attempt], results: object) -> list[Outcome]:

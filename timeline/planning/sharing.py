@@ -31,13 +31,14 @@ def shares(ready: Mapping[str, int], queues: Mapping[str, str], room: Mapping[st
     among kinds, so that none waits behind a flood of another.
 
     Args:
-        ready: Kind → first priority among its ready tasks (smaller is more urgent).
+        ready: Kind → first priority among its ready tasks (smaller is more urgent). Where there is not room for one of each,
+            those that stand first here are taken.
         queues: Kind → its queue.
         room: Queue → how many more tasks it takes; all of ``most`` where it is not named.
         most: At most so many of each queue.
     """
     by_queue: dict[str, list[str]] = defaultdict(list)
-    for task_key in sorted(ready):
+    for task_key in ready:
         by_queue[queues[task_key]].append(task_key)
     taken = []
     for queue, task_keys in by_queue.items():
