@@ -1,9 +1,13 @@
-"""Takes guards off tables, to see what then happens."""
+"""Takes guards off tables, or puts others there, to see what then happens."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from django.db import connection
 
+from timeline.models import ScheduledTask
 from timeline.models.triggers import TRIGGERS
 
 
@@ -12,3 +16,30 @@ def drop_trigger(name: str) -> None:
     of_table = f" ON {TRIGGERS[name]}" if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
         cursor.execute(f"DROP TRIGGER timeline_{name}{of_table}")
+
+
+@contextmanager
+def refusing(condition: str, *, at_commit: bool = False) -> Iterator[None]:
+    """
+    Let the database refuse what is written to tasks, within the block.
+
+    Args:
+        condition: Of SQL, on ``NEW``.
+        at_commit: Only when the transaction ends; PostgreSQL alone knows that.
+    """
+    table, on_postgresql = ScheduledTask._meta.db_table, connection.vendor == "postgresql"
+    kind = "CONSTRAINT TRIGGER refuse AFTER" if at_commit else "TRIGGER refuse BEFORE"
+    when = "DEFERRABLE INITIALLY DEFERRED" if at_commit else ""
+    does = "EXECUTE FUNCTION refuse()" if on_postgresql else "BEGIN SELECT RAISE(ABORT, 'the trigger says no'); END"
+    with connection.cursor() as cursor:
+        if on_postgresql:
+            cursor.execute(
+                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql "
+                "AS 'BEGIN RAISE EXCEPTION ''the trigger says no''; END'"
+            )
+        cursor.execute(f"CREATE {kind} UPDATE ON {table} {when} FOR EACH ROW WHEN ({condition}) {does}")
+    try:
+        yield
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("DROP FUNCTION refuse CASCADE" if on_postgresql else "DROP TRIGGER refuse")

@@ -1,12 +1,16 @@
 """What tests of operations share: short ways to say what the case is not about."""
 
 import itertools
+from contextlib import ExitStack
 from datetime import timedelta
+from inspect import iscoroutinefunction
+from types import new_class
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from tests.testapp.models import Order
 from timeline import Timeline, after, task
 from timeline.models import ScheduledTask
 from timeline.operations.emitting import emit
@@ -133,3 +137,87 @@ def statements_of():
         return [sql for sql, same in itertools.groupby(asked) for sql in (same if "INSERT" not in sql else [sql])]
 
     return listed
+
+
+@pytest.fixture
+def crowd(now, start_at):
+    """
+    Have ``crowd.work`` due a day later for each of so many orders: ``crowd(3, handler, …)`` gives the rows, first to last.
+
+    In a run, with ``crowd.follow`` two days after; or ad hoc.
+    """
+    with ExitStack() as known:
+
+        def declare(count, handler=nothing, *, when=None, declared=None, ad_hoc=False, **options):
+            known.enter_context(only_timelines(timeline_of(handler, when, declared or {}, options)))
+            orders = Order.objects.bulk_create([Order(ships_at=now) for _ in range(count)])
+            for order in orders:
+                if ad_hoc:
+                    at = now + timedelta(days=1)
+                    schedule(
+                        task_key="crowd.work",
+                        entity=order,
+                        at=at,
+                        key="",
+                        payload={},
+                        cause=None,
+                        now=now,
+                        using="default",
+                    )
+                else:
+                    start_at("crowd", order, now)
+            return list(ScheduledTask.objects.open().filter(task_key="crowd.work").order_by("pk"))
+
+        yield declare
+
+
+def nothing(job, given):
+    """Do nothing."""
+
+
+def timeline_of(handler, when, declared, options):
+    """Declare a timeline about the handler, plain or async, of one or of many."""
+    if iscoroutinefunction(handler):
+
+        async def work(self, order):
+            return await handler(self, order)
+    else:
+
+        def work(self, given):
+            return handler(self, given)
+
+    step = task(when or after(days=1), **options)(work)
+    body = {
+        "entity": "testapp.Order",
+        "exits": {"order.closed": "closed"},
+        "time_zone": "zone",
+        "language": "language",
+        "work": step,
+        "follow": task(after(step, days=2))(lambda self, order: None),
+    }
+    body["follow"].name = "follow"
+    return new_class("Crowd", (Timeline,), exec_body=lambda namespace: namespace.update(body | declared))
+
+
+@pytest.fixture
+def run_all(later):
+    """Run tasks together, a day later: ``run_all(rows)`` gives them as they are then, in their order."""
+
+    def run_them(rows, **given):
+        run(task_ids=[row.pk for row in rows], clock=lambda: later, using="default", **given)
+        there = ScheduledTask.objects.in_bulk([row.pk for row in rows])
+        return [there[row.pk] for row in rows]
+
+    return run_them
+
+
+@pytest.fixture
+def patient(monkeypatch):
+    """Let a group take as long as it likes, so that how slow this machine is changes nothing."""
+    monkeypatch.setattr("timeline.operations._executing.BUDGET", timedelta(hours=1))
+
+
+@pytest.fixture
+def hasty(monkeypatch):
+    """Let each group's time be up after its first handler."""
+    monkeypatch.setattr("timeline.operations._executing.BUDGET", timedelta(0))

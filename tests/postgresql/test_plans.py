@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
@@ -11,6 +11,7 @@ from timeline.ids import uuid7
 from timeline.lifecycle import State, Trigger
 from timeline.models import EntityRef, ScheduledTask
 from timeline.models.statements import statement
+from timeline.operations._advancing import step
 from timeline.operations._changes import Write, as_parameters, sql_for
 
 pytestmark = pytest.mark.django_db
@@ -60,12 +61,6 @@ def plan_of(sql, parameters):
 
 QUESTIONS = {
     "poll": (lambda: ScheduledTask.objects.to_stage(NOW).locked(skip_locked=True)[:100], "timeline_task_due"),
-    "claim": (
-        lambda: (
-            ScheduledTask.objects.ready().with_handler(["trial.expire", "trial.remind"]).locked(skip_locked=True)[:100]
-        ),
-        "timeline_task_ready",
-    ),
     "on its way": (lambda: ScheduledTask.objects.on_their_way()[:1000].values("pk"), "timeline_task_"),
     "heartbeat": (
         lambda: ScheduledTask.objects.filter(pk__in=[uuid7()], state=State.ACTIVE).by_id().locked(skip_locked=True),
@@ -90,6 +85,22 @@ QUESTIONS = {
     ),
 }
 
+STARTED = {"to_state": "active", "at": NOW, "lease": timedelta(minutes=1), "token": uuid7(), "worker": "w"}
+
+# What advance finds and locks in the same statement, and by which index; the rows are written by their primary key.
+STEPS = {
+    "due": ({"most": 1000}, "timeline_task_due"),
+    "shares": (
+        {"task_keys": ["trial.expire", "trial.remind"], "priorities": [0, 0], "sizes": [250, 250]},
+        "timeline_task_ready",
+    ),
+    "group": ({"task_key": "trial.remind", "priority": 0, "most": 100}, "timeline_task_ready"),
+    "given": (
+        {"ids": [uuid7() for _ in range(100)], "task_keys": ["trial.expire", "trial.remind"], "attempts": 0},
+        "timeline_scheduledtask_pkey",
+    ),
+}
+
 
 @pytest.mark.usefixtures("_filled")
 class TestPlans:
@@ -102,6 +113,17 @@ class TestPlans:
             assert "Seq Scan" not in plan, f"{name}: {plan}"
 
         assert "timeline_task_kind" in plan_of(statement("next_task_key", "postgresql"), ["trial.expire"])
+
+        for name, (asked, index) in STEPS.items():
+            plan = plan_of(step(name), STARTED | asked)
+
+            assert index in plan, f"{name}: {plan}"
+            assert "timeline_scheduledtask_pkey" in plan, f"{name}: {plan}"
+            assert "Seq Scan on timeline_scheduledtask" not in plan, f"{name}: {plan}"
+
+        plan = plan_of(statement("ready_kinds", "postgresql"), {"task_keys": ["trial.expire", "trial.remind"]})
+
+        assert "Index Only Scan using timeline_task_ready" in plan, plan
 
         tasks = list(ScheduledTask.objects.filter(state=State.AVAILABLE)[:100])
         writes = [Write(task=task, triggers=(Trigger.START,)) for task in tasks]

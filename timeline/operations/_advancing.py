@@ -59,8 +59,12 @@ def advance(
         **asked,
     }
     connection = connections[using]
-    sql = statement("advance", "postgresql").replace("{held}", statement(f"held_{held}", "postgresql").rstrip())
-    sql = sql.replace("{columns}", columns).replace("{skip}", "" if wait else "SKIP LOCKED")
     with cursor_for_rows(connection) as cursor:
-        cursor.execute(sql, parameters)
+        cursor.execute(step(held, columns, wait=wait), parameters)
         return list(rows_of(cursor, connection).values())
+
+
+def step(held: str, columns: str = _KEYS, *, wait: bool = False) -> str:
+    """The statement that makes a step."""
+    sql = statement("advance", "postgresql").replace("{held}", statement(f"held_{held}", "postgresql").rstrip())
+    return sql.replace("{columns}", columns).replace("{skip}", "" if wait else "SKIP LOCKED")

@@ -45,7 +45,7 @@ def run(
         those released because of ``watch``.
     """
     setting = Setting(clock, using, watch or Watch())
-    place = {task_id: number for number, task_id in reversed(list(enumerate(task_ids)))}
+    place = {task_id: number for number, task_id in enumerate(dict.fromkeys(task_ids))}
 
     def start(asked: Sequence[UUID]) -> list[UUID]:
         attempts = begin(asked, token=token, worker=worker[:MAX_WORKER], now=clock(), using=using)
