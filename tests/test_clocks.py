@@ -6,7 +6,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from tests.testapp.models import Order
-from timeline.clocks import MachineTime, story_now, story_time
+from timeline.clocks import MachineTime, SteadyClock, story_now, story_time
 
 LONG_AGO = datetime(2001, 2, 3, 4, 5, 6, tzinfo=UTC)
 
@@ -68,6 +68,56 @@ class TestStoryTime:
             read = [story_now("default"), story_now("default")]
 
         assert read == [LONG_AGO, LONG_AGO + timedelta(hours=1)]
+
+
+class TestSteadyClock:
+    def test_asks_the_database_once_a_second(self, db, django_assert_num_queries):
+        """In between it counts; it never runs backwards, nor ahead of the database."""
+        clock = SteadyClock("default")
+
+        with django_assert_num_queries(1):
+            read = [clock() for _ in range(100)]
+
+        assert read == sorted(read)
+        assert read[-1] > read[0]
+        assert read[-1] <= story_now("default") + timedelta(milliseconds=2)  # SQLite tells milliseconds.
+
+    def test_asks_again_when_the_second_is_over(self, db, django_assert_num_queries, monkeypatch):
+        clock, passed = SteadyClock("default"), iter([100.0, 100.0, 100.9, 101.1, 101.1])
+        monkeypatch.setattr("timeline.clocks.monotonic", lambda: next(passed))
+
+        with django_assert_num_queries(2):
+            first, then, again = clock(), clock(), clock()
+
+        assert then - first == timedelta(seconds=0.9)
+        assert again < then  # It was the real database that was asked, where no second has passed.
+
+    def test_tells_aware_times_in_utc(self, db):
+        assert SteadyClock("default")().tzinfo is UTC
+
+    def test_asks_the_clock_of_a_block_each_time(self):
+        times, clock = iter([LONG_AGO, LONG_AGO + timedelta(hours=1)]), SteadyClock("default")
+
+        with story_time(lambda: next(times)):
+            assert [clock(), clock()] == [LONG_AGO, LONG_AGO + timedelta(hours=1)]
+
+    def test_asks_the_clock_of_the_settings_each_time(self, settings, monkeypatch):
+        settings.TIMELINE = {"CLOCK": "tests.test_clocks.long_ago"}
+        clock = SteadyClock("default")
+        before = clock()
+
+        monkeypatch.setattr("tests.test_clocks.long_ago", lambda: LONG_AGO + timedelta(hours=1))
+
+        assert (before, clock()) == (LONG_AGO, LONG_AGO + timedelta(hours=1))
+
+    def test_is_the_databases_again_after_the_block(self, db):
+        clock = SteadyClock("default")
+
+        with story_time(long_ago):
+            within = clock()
+
+        assert within == LONG_AGO
+        assert clock() > LONG_AGO + timedelta(days=1)
 
 
 class TestMachineTime:

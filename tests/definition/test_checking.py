@@ -241,6 +241,38 @@ class TestCheckShapeOfATask:
 
         assert taken.definition.tasks["asynchronous"].is_async
 
+    def test_refuses_an_async_handler_of_many(self):
+        error = mistake(entity="testapp.Order", asynchronous=task(after(days=1), atomic=False, bulk=9)(asynchronous))
+
+        assert (error.method, error.problem) == ("asynchronous", "is async and takes many entities.")
+
+    @pytest.mark.parametrize("bulk", [0, -1, 1_001, 2.5, "9", True])
+    def test_refuses_a_bulk_that_is_no_number_of_entities(self, bulk):
+        error = mistake(entity="testapp.Order", handler=task(after(days=1), bulk=bulk)(handler))
+
+        assert (error.method, error.problem) == ("handler", f"has bulk = {bulk!r}.")
+
+    @pytest.mark.parametrize("bulk", [None, 1, 1_000])
+    def test_takes_a_bulk_that_is(self, bulk):
+        assert (
+            declare(entity="testapp.Order", handler=task(bulk=bulk)(handler)).definition.tasks["handler"].at_once
+            == bulk
+        )
+
+    def test_refuses_bulk_without_an_entity(self):
+        error = mistake(for_system=task(after(days=1), bulk=9)(for_system))
+
+        assert (error.method, error.problem) == ("for_system", "has bulk, but no entity to take many of.")
+
+    @pytest.mark.parametrize("option", ["only_if", "unless"])
+    def test_refuses_an_async_guard(self, option):
+        async def guard(order):
+            return True
+
+        error = mistake(entity="testapp.Order", handler=task(after(days=1), **{option: guard})(handler))
+
+        assert (error.method, error.problem) == ("handler", f"has an async {option}.")
+
     def test_refuses_a_handler_that_takes_no_entity(self):
         error = mistake(entity="testapp.Order", for_system=task(after(days=1))(for_system))
 

@@ -1,6 +1,8 @@
 """Declaring a timeline."""
 
+import asyncio
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from uuid import UUID
 
 import pytest
@@ -30,6 +32,18 @@ class Trial(Timeline):
     @task(after(expire, days=2))
     def check(self, order):
         return self.expire(order)
+
+
+class Newsletter(Timeline):
+    entity = "testapp.Order"
+
+    @task(after(days=1), bulk=100)
+    def send(self, orders):
+        return {order: f"{self.now:%H:%M}{' again' * self.tasks[order].lost}" for order in orders}
+
+    @task(after(days=2), atomic=False)
+    async def call(self, order):
+        return f"called {order}"
 
 
 class Lent(Timeline, abstract=True):
@@ -219,6 +233,14 @@ class TestInstance:
     @pytest.mark.parametrize(("name", "value"), [("run", None), ("event", None), ("lost", False)])
     def test_has_an_empty_part_too(self, name, value):
         assert getattr(Trial(**{name: value}), name) is value
+
+    def test_gives_a_handler_of_many_the_context_of_each(self):
+        newsletter = Newsletter(now=NOW, tasks={"A1": SimpleNamespace(lost=True), "A2": SimpleNamespace(lost=False)})
+
+        assert newsletter.send(["A1", "A2"]) == {"A1": "09:00 again", "A2": "09:00"}
+
+    def test_runs_an_async_method(self):
+        assert asyncio.run(Newsletter().call("A1")) == "called A1"
 
     def test_refuses_a_part_the_context_does_not_have(self):
         with pytest.raises(TypeError, match=r"Trial\(\) takes \[.*'idempotency_key'.*\], not \['user'\]"):

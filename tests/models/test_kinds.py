@@ -1,6 +1,7 @@
 """Which kinds of tasks there are."""
 
-from timeline.models.kinds import task_keys_there
+from timeline.lifecycle import State
+from timeline.models.kinds import ready_kinds, task_keys_there
 
 
 class TestTaskKeysThere:
@@ -12,3 +13,24 @@ class TestTaskKeysThere:
 
     def test_names_none_where_there_is_none(self, db):
         assert task_keys_there("default") == []
+
+
+class TestReadyKinds:
+    def test_names_the_first_priority_of_each_that_was_asked_for(self, make_task):
+        for task_key, priority in (("a.one", 3), ("a.one", -2), ("b.two", 0), ("c.three", 0)):
+            make_task(task_key=task_key, state=State.AVAILABLE, priority=priority)
+
+        assert ready_kinds(["a.one", "b.two", "d.four"], using="default") == {"a.one": -2, "b.two": 0}
+
+    def test_counts_nothing_that_is_not_available(self, make_task):
+        for state in set(State) - {State.AVAILABLE}:
+            make_task(task_key="a.one", state=state)
+
+        assert ready_kinds(["a.one"], using="default") == {}
+
+    def test_asks_once_however_many_there_are(self, make_task, django_assert_num_queries):
+        for _ in range(20):
+            make_task(task_key="a.one", state=State.AVAILABLE)
+
+        with django_assert_num_queries(1):
+            ready_kinds([f"a.{number}" for number in range(300)], using="default")

@@ -1,0 +1,122 @@
+"""A batch: worked off in groups that grow while handlers prove fast."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.utils import timezone
+
+from tests.testapp.models import Effect
+from timeline import Timeline, task
+from timeline.models import ScheduledTask
+from timeline.operations.claiming import claim
+from timeline.operations.pacing import keep_paces
+from timeline.operations.staging import stage
+from timeline.shortcuts import schedule
+from timeline.testing import only_timelines
+from timeline.worker.batch import group_size, run_batch
+from timeline.worker.heartbeat import Heartbeat
+from timeline.worker.pace import Pace
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Jobs(Timeline):
+    entity = "testapp.Order"
+
+    @task(atomic=False)
+    def plain(self, order) -> int:
+        active = ScheduledTask.objects.filter(state="active").count()
+        Effect.objects.create(name=str(active))
+        return active
+
+    @task(bulk=4)
+    def many(self, orders) -> None:
+        Effect.objects.create(name=str(len(orders)))
+
+    @task(atomic=False)
+    async def side(self, order) -> None: ...
+
+
+class OneMore(Pace):
+    """Lets each group be one larger than the one before."""
+
+    groups = 0
+
+    def most(self, task_key: str) -> int:
+        self.groups += 1
+        return self.groups
+
+
+@pytest.fixture(autouse=True)
+def _jobs(monkeypatch):
+    monkeypatch.setattr("timeline.operations._executing.BUDGET", timedelta(hours=1))
+    with only_timelines(Jobs):
+        yield
+
+
+@pytest.fixture
+def claimed(order):
+    """Claim so many tasks of a kind in one message."""
+
+    def claim_them(task_key, count, order=order):
+        keep_paces({task_key: 0}, using="default")
+        now = timezone.now()
+        for number in range(count):
+            schedule(task_key, order, at=now - timedelta(seconds=60 - number))
+        stage(now=now, using="default")
+        return claim(now=now, using="default")
+
+    return claim_them
+
+
+def effects():
+    return [int(name) for name in Effect.objects.order_by("pk").values_list("name", flat=True)]
+
+
+class TestRunBatch:
+    def test_starts_groups_of_what_the_pace_allows(self, claimed):
+        [batch] = claimed("jobs.plain", 7)
+
+        with Heartbeat("default", bool, OneMore()) as watch:
+            ran = run_batch(batch.task_ids, watch=watch, using="default", worker="w", token=batch.token)
+
+        assert ran == 7
+        assert effects() == [1, 2, 2, 3, 3, 3, 1]
+        assert set(ScheduledTask.objects.values_list("state", "worker")) == {("completed", "w")}
+
+    def test_learns_the_pace(self, claimed):
+        [batch], pace = claimed("jobs.plain", 3), Pace()
+
+        with Heartbeat("default", bool, pace) as watch:
+            run_batch(batch.task_ids, watch=watch, using="default", worker="w", token=batch.token)
+        pace.keep(using="default")
+
+        assert pace.most("jobs.plain") <= 3
+
+    def test_leaves_what_is_claimed_with_another_token(self, claimed):
+        [batch] = claimed("jobs.plain", 2)
+
+        with Heartbeat("default", bool) as watch:
+            ran = run_batch(batch.task_ids, watch=watch, using="default", worker="w", token=uuid4())
+
+        assert (ran, effects()) == (0, [])
+
+    def test_stops_between_groups(self, claimed):
+        [batch] = claimed("jobs.plain", 5)
+
+        with Heartbeat("default", lambda: Effect.objects.count() >= 1) as watch:
+            ran = run_batch(batch.task_ids, watch=watch, using="default", worker="w", token=batch.token)
+
+        assert ran == 1
+        assert ScheduledTask.objects.filter(state="pending", attempt=0).count() == 4
+
+
+class TestGroupSize:
+    @pytest.mark.parametrize(
+        ("task_key", "size"), [("jobs.many", 4), ("jobs.side", 100), ("jobs.plain", 1), ("gone.work", 1)]
+    )
+    def test_is_what_is_declared_or_the_pace_allows(self, task_key, size):
+        assert group_size(task_key, Pace()) == size
