@@ -43,7 +43,7 @@ class TestTwoWorkers:
         assert set(ScheduledTask.objects.values_list("state", "attempt")) == {("completed", 1)}
 
     def test_lose_nothing_when_one_is_killed(self, due, workers, tmp_path):
-        """What the dead one was in the middle of is entered again, and told so."""
+        """What the dead one was in the middle of, a group of 50 ms at most, is entered again, and told so."""
         victim = workers("victim")
         workers("survivor")
         wait_for((tmp_path / "notes").exists, "the first effect")
@@ -58,6 +58,6 @@ class TestTwoWorkers:
         entered = Counter(line.split()[0] for line in lines)
         assert set(entered) == due
         twice = [task_id for task_id, count in entered.items() if count > 1]
-        assert len(twice) <= 1
+        assert len(twice) <= 50 / 3 + 1  # Each of them takes 3 ms.
         assert [f"{task_id} True" in lines for task_id in twice] == [True] * len(twice)
         assert set(ScheduledTask.objects.values_list("state", flat=True)) == {"completed"}

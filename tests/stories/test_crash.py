@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -45,6 +46,78 @@ class TestKilledWorker:
         ]
         assert "worker first was not heard of until its lease ran out" in explain(task)
         assert task.result == {"lost": True}
+
+
+@pytest.mark.django_db(transaction=True)
+class TestPoison:
+    """One task kills every worker that touches it, in the middle of a hundred of its kind."""
+
+    @pytest.fixture
+    def survive(self, workers):
+        """Start workers, one after the other, until nothing is open; give how many died."""
+
+        def work():
+            deaths = 0
+            while ScheduledTask.objects.open().exists():
+                process = workers(f"worker {deaths}")
+                wait_for(
+                    lambda process=process: process.poll() is not None or not ScheduledTask.objects.open().exists(),
+                    "the worker's end, or that of all tasks",
+                )
+                if process.poll() is not None:
+                    deaths += 1
+                    held = ScheduledTask.objects.filter(state="active")
+                    held.update(lease_expires_at=MachineTime(timedelta(seconds=-1)))
+            return deaths
+
+        return work
+
+    @pytest.fixture
+    def due(self):
+        """A hundred tasks of a kind and the poison among them: ``due("note")``."""
+
+        def declare(task_name):
+            at = timezone.now() - timedelta(minutes=1)
+            orders = Order.objects.bulk_create([Order(note="poison" if number == 50 else "") for number in range(101)])
+            tasks = [
+                schedule(f"crash_case.{task_name}", order, at=at + timedelta(milliseconds=number)).task
+                for number, order in enumerate(orders)
+            ]
+            return tasks.pop(50), [str(task.pk) for task in tasks]
+
+        return declare
+
+    def assert_it_alone_paid(self, poison, neighbours, deaths):
+        poison.refresh_from_db()
+        assert (poison.state, poison.reason_code, poison.attempt, poison.lost) == ("discarded", "worker_lost", 4, 3)
+        assert deaths == 4
+        rows = ScheduledTask.objects.filter(pk__in=neighbours)
+        assert set(rows.values_list("state", "failures", "lost")) == {("completed", 0, 0)}
+        assert set(rows.values_list("attempt", flat=True)) <= {1, 2}
+
+    def test_costs_atomic_neighbours_nothing(self, due, survive):
+        """No budget, and no effect: each wrote its own exactly once."""
+        poison, neighbours = due("fast_atomic")
+
+        deaths = survive()
+
+        self.assert_it_alone_paid(poison, neighbours, deaths)
+        assert sorted(Effect.objects.values_list("name", flat=True)) == sorted(neighbours)
+
+    def test_has_plain_neighbours_of_its_group_repeated_at_most(self, due, survive, tmp_path):
+        """Those whose outcomes were not written yet when it struck; each of them once more."""
+        poison, neighbours = due("fast_plain")
+
+        deaths = survive()
+
+        self.assert_it_alone_paid(poison, neighbours, deaths)
+        entered = Counter((tmp_path / "notes").read_text().split())
+        assert entered.pop(str(poison.pk)) == 4
+        assert set(entered) == set(neighbours)
+        again = {key for key, count in entered.items() if count > 1}
+        assert {entered[key] for key in again} <= {2}
+        in_its_group = ScheduledTask.objects.filter(pk__in=neighbours, attempt=2).values_list("pk", flat=True)
+        assert again <= {str(key) for key in in_its_group}
 
 
 @pytest.mark.django_db(transaction=True)

@@ -30,6 +30,19 @@ class CrashCase(Timeline):
             notes.write(f"{self.task.pk} {self.lost}\n")
         time.sleep(0.003)
 
+    @task()
+    def fast_atomic(self, order: Order) -> None:
+        """Write an effect of its own; of an order that is poison, die."""
+        Effect.objects.create(name=str(self.task.pk))
+        die_of(order)
+
+    @task(atomic=False)
+    def fast_plain(self, order: Order) -> None:
+        """Write a line of its own; of an order that is poison, die."""
+        with (Path(os.environ["TEST_FOLDER"]) / "notes").open("a") as notes:
+            notes.write(f"{self.task.pk}\n")
+        die_of(order)
+
     def write_and_wait(self) -> dict[str, bool]:
         folder = Path(os.environ["TEST_FOLDER"])
         Effect.objects.create(name=self.task.task_key)
@@ -38,3 +51,9 @@ class CrashCase(Timeline):
         while not (folder / "go").exists() and time.monotonic() < give_up:
             time.sleep(0.02)
         return {"lost": self.lost}
+
+
+def die_of(order: Order) -> None:
+    """End this process at once, as a lack of memory does."""
+    if order.note == "poison":
+        os._exit(9)
