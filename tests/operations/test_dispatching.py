@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
@@ -25,6 +25,9 @@ class Job(Timeline):
     @task(queue="mail")
     def two(self):
         return None
+
+
+MOMENT = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
 
 class Post:
@@ -198,6 +201,43 @@ class TestBrokerThatIsDown:
         assert LogEntry.objects.count() == entries + 1
 
 
+class TestWait:
+    @pytest.fixture
+    def full(self, due, settings, monkeypatch):
+        """Room for two of four tasks; each time somebody sleeps, workers end what is on its way. Gives the sleeps."""
+        settings.TIMELINE = {"MAX_PENDING": 2, "POLL_INTERVAL": timedelta(minutes=1)}
+        for _ in range(4):
+            due()
+        sleeps = []
+
+        def sleep(seconds):
+            sleeps.append(seconds)
+            on_their_way = ScheduledTask.objects.filter(state=State.PENDING)
+            on_their_way.update(
+                state=State.CANCELLED, reason_code="operator", finished_at=MOMENT, lease_expires_at=None
+            )
+
+        monkeypatch.setattr("timeline.operations.dispatching.sleep", sleep)
+        return sleeps
+
+    def test_is_for_room_while_more_is_ready(self, post, full, now):
+        done = dispatch(sender=post, wait=True, now=now, using="default")
+
+        assert (done.sent, len(full)) == (4, 1)
+
+    def test_is_left_to_the_next_poll_otherwise(self, post, full, now):
+        done = dispatch(sender=post, now=now, using="default")
+
+        assert (done.sent, full) == (2, [])
+
+    def test_ends_with_the_poll_interval(self, post, full, now, settings):
+        settings.TIMELINE = {"MAX_PENDING": 2, "POLL_INTERVAL": timedelta(microseconds=1)}
+
+        done = dispatch(sender=post, wait=True, now=now, using="default")
+
+        assert (done.sent, full) == (2, [])
+
+
 class TestDeadWorkers:
     def test_have_their_tasks_sent_in_the_same_poll(self, post, make_task, now):
         row = make_task(task_key="job.one", state=State.ACTIVE, attempt=1)
@@ -211,6 +251,7 @@ class TestDeadWorkers:
 
 class TestStatements:
     def test_are_the_same_for_ten_as_for_a_hundred(self, post, due, now, statements_of):
+        keep_paces({"job.one": 0.01}, using="default")
         made = []
         for number in (10, 100):
             for _ in range(number):
