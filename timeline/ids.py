@@ -19,9 +19,11 @@ def uuid7() -> UUID:
     then 62 random bits. The 60 bits of time step by at least one each call, whatever the system's clock does.
     """
     global _last
-    nanoseconds = time.time_ns()
-    stamp = (nanoseconds // 1_000_000) << 12 | (nanoseconds % 1_000_000) * 4096 // 1_000_000
+    milliseconds, rest = divmod(time.time_ns(), 1_000_000)
+    stamp = milliseconds << 12 | rest * 4096 // 1_000_000
     with _lock:
-        _last = stamp = max(stamp, _last + 1)
-    random = int.from_bytes(os.urandom(8), "big") & (1 << 62) - 1
+        if stamp <= _last:
+            stamp = _last + 1
+        _last = stamp
+    random = int.from_bytes(os.urandom(8), "big") & 0x3FFF_FFFF_FFFF_FFFF
     return UUID(int=(stamp >> 12) << 80 | 0x7 << 76 | (stamp & 0xFFF) << 64 | 0b10 << 62 | random)

@@ -52,6 +52,8 @@ def on_save(
     made = [ref for model, ref in family.items() if created and model not in there]
     saved = [ref for ref in family.values() if ref not in made]
     saved += [] if created else children_following(instance, update_fields, using=using)
+    made = [ref for ref in made if registry.started_by_creation(ref.label)]
+    saved = [ref for ref in saved if registry.following(ref.label)]
     if not made and not saved:
         return
     now = story_now(using)

@@ -44,7 +44,7 @@ class TestProblems:
         told = in_german.post("events/", {"name": "day.closed", "key": "k", "payload": {"of": 1}}).json()
 
         assert told["detail"] == (
-            "key: 'k' wurde für das Ereignis 'day.closed' schon verwendet, und etwas war anders: Nutzdaten. "
+            "key: 'k' wurde für das Ereignis 'day.closed' (das System) schon verwendet, und etwas war anders: Nutzdaten. "
             "Verwenden Sie einen anderen Schlüssel."
         )
 

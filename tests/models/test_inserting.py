@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import DataError, IntegrityError, connection, transaction
 
+from timeline.ids import uuid7
 from timeline.models import Event, ScheduledTask
-from timeline.models.inserting import insert_missing
+from timeline.models.inserting import insert_columns, insert_missing
 
 pytestmark = pytest.mark.django_db
 
@@ -50,10 +51,11 @@ class TestInsertMissing:
         with django_assert_num_queries(0):
             assert insert() == []
 
-    def test_takes_more_rows_than_a_statement_has_parameters(self, seen):
+    def test_takes_any_number_of_rows_in_one_statement(self, seen, django_assert_num_queries):
         rows = [seen(str(number)) for number in range(1500)]
 
-        assert insert(*rows) == rows
+        with django_assert_num_queries(1):
+            assert insert(*rows) == rows
         assert Event.objects.count() == 1500
 
     def test_refuses_what_a_check_refuses(self, make_task):
@@ -64,3 +66,70 @@ class TestInsertMissing:
 
         with pytest.raises(IntegrityError), transaction.atomic():
             insert(wrong)
+
+    def test_refuses_text_that_is_too_long_rather_than_cut_it(self, seen):
+        if connection.vendor == "sqlite":
+            pytest.skip("SQLite bounds no text.")
+
+        with pytest.raises(DataError), transaction.atomic():
+            insert(seen("x" * 201))
+
+    @pytest.mark.parametrize("one", [True, False], ids=["one", "several"])
+    @pytest.mark.parametrize(
+        "text", ["NULL", "", "{}", '","', "a\\b\"c'd", "%s %(x)s", "é\n\t ☃", "{a,b}", "\\", '"', " "]
+    )
+    def test_stores_text_as_it_is(self, seen, text, one):
+        """Neither as one parameter nor in an array of them does it mean anything."""
+        rows = [seen("k", actor=text, payload={"t": [text, None]})]
+        rows += [] if one else [seen("", actor=f"{text}!")]
+
+        insert(*rows)
+
+        stored = Event.objects.get(pk=rows[0].pk)
+        assert (stored.actor, stored.payload) == (text, {"t": [text, None]})
+
+    def test_stores_what_django_itself_would(self, make_task, now, seen):
+        """Each column of a row with everything in it, and of one with nothing."""
+        cause = insert(seen("k"))[0]
+        full = make_task(
+            state="completed",
+            cause=cause,
+            previous=make_task(),
+            result=[1.5, None, "é"],
+            claim_token=uuid7(),
+            anchor_value=now.replace(microsecond=123456),
+            expires_at=now,
+            priority=-3,
+            lost=2,
+            error="a\nb",
+        )
+        bare = make_task()
+        before = list(ScheduledTask.objects.filter(pk__in=[full.pk, bare.pk]).order_by("pk").values())
+        ScheduledTask.objects.filter(pk__in=[full.pk, bare.pk]).delete()
+
+        insert(full, bare)
+
+        assert list(ScheduledTask.objects.filter(pk__in=[full.pk, bare.pk]).order_by("pk").values()) == before
+
+
+class TestInsertColumns:
+    def test_gives_what_is_left_out_its_default(self, now):
+        moments = {"nominal_at": now, "scheduled_at": now, "created_at": now}
+        row = {"id": uuid7(), "task_key": "trial.remind", "state": "scheduled", "max_attempts": 5, **moments}
+
+        assert insert_columns(ScheduledTask, [row], using="default") == {row["id"]}
+
+        stored = ScheduledTask.objects.get()
+        fresh = ScheduledTask(**row)
+        assert [getattr(stored, field.attname) for field in ScheduledTask._meta.concrete_fields] == [
+            getattr(fresh, field.attname) for field in ScheduledTask._meta.concrete_fields
+        ]
+
+    def test_says_which_were_left_out(self, now):
+        rows = [{"id": uuid7(), "name": "n", "key": "k", "occurred_at": now, "recorded_at": now} for _ in range(3)]
+
+        assert insert_columns(Event, rows, using="default") == {rows[0]["id"]}
+
+    def test_inserts_nothing_of_nothing(self, django_assert_num_queries):
+        with django_assert_num_queries(0):
+            assert insert_columns(Event, [], using="default") == set()

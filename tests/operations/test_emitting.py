@@ -252,6 +252,16 @@ class TestKeys:
         assert conflict.value.key == "k"
         assert Event.objects.get().payload == {"n": 1}
 
+    def test_refuse_it_and_leave_the_callers_transaction_whole(self, emit_at, order, now):
+        emit_at("order.seen", order, now, key="k", payload={"n": 1})
+
+        with transaction.atomic():
+            with pytest.raises(KeyConflict):
+                emit_at("order.seen", order, now, key="k", payload={"n": 2})
+            emit_at("order.placed", order, now)
+
+        assert ScheduledTask.objects.count() == 1
+
     @pytest.mark.parametrize("other", ["name", "entity", "key"])
     def test_are_of_one_name_and_entity(self, emit_at, order, now, other):
         emit_at("order.seen", order, now, key="k")

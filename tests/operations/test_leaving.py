@@ -138,3 +138,18 @@ class TestReasonOfLeaving:
 
         assert refused.value.field == "reason"
         assert TimelineRun.objects.get().is_open
+
+
+class TestQueriesOfLeaving:
+    def test_are_few_and_none_is_a_savepoint(self, start_at, order, now, django_assert_max_num_queries):
+        """Lock the entity, end the run, lock its tasks, cancel them, log it: in the caller's transaction as it is."""
+        start_at("delivery", order, now)
+
+        with django_assert_max_num_queries(5):
+            leave_at("delivery", order, now)
+
+    def test_leave_the_callers_transaction_whole_where_there_is_no_run(self, start_at, order, now):
+        with pytest.raises(NoOpenRun):
+            leave_at("delivery", order, now)
+
+        assert start_at("delivery", order, now).created

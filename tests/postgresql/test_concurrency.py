@@ -23,7 +23,7 @@ from timeline.operations.extending import extend_leases
 from timeline.operations.rescuing import rescue
 from timeline.operations.running import run
 from timeline.operations.staging import stage
-from timeline.shortcuts import emit, schedule, start
+from timeline.shortcuts import emit, emit_many, enroll, schedule, start
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
 
@@ -113,6 +113,48 @@ class TestStarts:
         for a_run in TimelineRun.objects.all():
             open_tasks = a_run.tasks.filter(state=State.SCHEDULED).count()
             assert open_tasks == (1 if a_run.is_open else 0)
+
+
+class TestSets:
+    """Verbs for many entities, over the same ones in opposite orders."""
+
+    @pytest.fixture
+    def orders(self):
+        ships_at = timezone.now() + timedelta(days=9)
+        return Order.objects.bulk_create([Order(ships_at=ships_at) for _ in range(200)])
+
+    def test_of_events_record_and_start_each_once(self, orders, at_once):
+        tallies = at_once(
+            *[lambda: emit_many("order.placed", orders[:150], key="k", batch_size=50)] * 2,
+            *[lambda: emit_many("order.placed", orders[:49:-1], key="k", batch_size=70)] * 2,
+        )
+
+        assert sum(tally.recorded for tally in tallies) == sum(tally.started for tally in tallies) == 200
+        assert sum(tally.again for tally in tallies) == 400
+        assert Event.objects.count() == TimelineRun.objects.count() == ScheduledTask.objects.count() == 200
+
+    def test_and_single_ones_neither_deadlock_nor_duplicate(self, orders, at_once):
+        def one_by_one():
+            with transaction.atomic():  # Holds its locks, each with one more, to the end.
+                return sum(emit("order.placed", order, key="k").recorded for order in orders)
+
+        results = at_once(one_by_one, lambda: emit_many("order.placed", orders[::-1], key="k"), one_by_one)
+
+        assert sum(result if isinstance(result, int) else result.recorded for result in results) == 200
+        assert TimelineRun.objects.count() == 200
+
+    def test_of_starts_and_exits_end_as_if_one_came_after_the_other(self, orders, at_once):
+        results = at_once(
+            lambda: emit_many("order.placed", orders, batch_size=30),
+            lambda: emit_many("order.paid", orders[::-1], batch_size=40),
+            lambda: enroll(Race, Order.objects.all(), batch_size=50),
+            lambda: emit_many("order.paid", orders, batch_size=50),
+        )
+
+        assert [result for result in results if isinstance(result, Exception)] == []
+        open_tasks = ScheduledTask.objects.open()
+        assert {task.run_id for task in open_tasks} == {run.pk for run in TimelineRun.objects.open()}
+        assert open_tasks.count() == TimelineRun.objects.open().count()
 
 
 class TestPolls:

@@ -125,6 +125,9 @@ class TestPlans:
 
         assert "Index Only Scan using timeline_task_ready" in plan, plan
 
+        parameters = {"runs": [uuid7().hex, uuid7().hex], "spared": []}
+        assert "Index Cond: (run_id = ANY" in plan_of(statement("lock_open_tasks", "postgresql"), parameters)
+
         tasks = list(ScheduledTask.objects.filter(state=State.AVAILABLE)[:100])
         writes = [Write(task=task, triggers=(Trigger.START,)) for task in tasks]
         for some in (writes, writes[:1]):

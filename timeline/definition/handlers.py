@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, overload
 
 from django.db.models import Q
@@ -81,7 +81,7 @@ class Task(Generic[Self_, Params, Result]):
         """How many of it are run together, where that is declared; None: as many as prove fast."""
         return SIDE_BY_SIDE if self.is_async else self.options.bulk
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Changes when its schedule changes: 16 hex digits, kept on each row."""
         when = self.options.when

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from timeline.definition.checking import check_names, check_shape
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from timeline.models import Event, ScheduledTask, TimelineRun
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Definition:
     """
     A timeline as declared.
@@ -47,13 +48,13 @@ class Definition:
         """The key under which rows of the task are stored."""
         return f"{self.name}.{task_name}"
 
-    @property
+    @cached_property
     def anchor_fields(self) -> frozenset[str]:
         """The entity's fields that tasks are anchored to."""
         whens = (task.when for task in self.tasks.values())
         return frozenset(when.field_name for when in whens if when and when.field_name)
 
-    @property
+    @cached_property
     def followed_fields(self) -> frozenset[str]:
         """The entity's fields that a change of means other times: anchors, and the one with its time zone."""
         return self.anchor_fields | {name for name in (self.cls.time_zone,) if name}

@@ -61,9 +61,13 @@ def ref_of(entity: models.Model | EntityRef | None, label: str = "") -> EntityRe
     if not isinstance(entity, models.Model):
         problem = _("%(value)s is no model instance.")
         raise WrongEntity(problem, _("Give an instance of a model, or None."), value=repr(entity))
-    family = {model._meta.label_lower: model for model in family_of(entity.__class__)}
-    named = label if label in family else next(filter(registry.knows, family), next(iter(family)))
-    return ref_as(entity, family[named])
+    return ref_as(entity, named_by(entity.__class__, label))
+
+
+def named_by(model: type[models.Model], label: str = "") -> type[models.Model]:
+    """By which model of its family instances of a model are named; see ``ref_of``."""
+    family = {known._meta.label_lower: known for known in family_of(model)}
+    return family[label if label in family else next(filter(registry.knows, family), next(iter(family)))]
 
 
 def ref_as(entity: models.Model, model: type[models.Model]) -> EntityRef:
@@ -73,9 +77,20 @@ def ref_as(entity: models.Model, model: type[models.Model]) -> EntityRef:
     Raises:
         WrongEntity: as ``ref_of``.
     """
-    label, value = model._meta.label_lower, key_as(entity, model)
+    value = key_as(entity, model)
     if value is None:
         raise WrongEntity(_("this %(model)s has no primary key yet."), _("Save it first."), model=model._meta.label)
+    return ref_with(model, value)
+
+
+def ref_with(model: type[models.Model], value: object) -> EntityRef:
+    """
+    Name the entity of a model that has this key.
+
+    Raises:
+        WrongEntity: if the key is of the wrong kind, or longer than rows hold.
+    """
+    label = model._meta.label_lower
     try:
         key = str(model._meta.pk.to_python(value))  # As it is read, though it may have been given as other text.
     except ValidationError:
@@ -112,14 +127,14 @@ def children_following(entity: models.Model, fields: Iterable[str] | None, *, us
     for label in sorted(registry.labels_following(saved if fields is None else saved & set(fields))):
         child = model_of(label)
         if child is not None and parent in family_of(child)[1:]:
-            rows = child._base_manager.using(using).filter(**{_path(child, parent): entity.pk})
+            rows = child._base_manager.using(using).filter(**{path_to(child, parent): entity.pk})
             found += [EntityRef(label, str(key)) for key in rows.values_list("pk", flat=True)]
     return found
 
 
-def _path(child: type[models.Model], parent: type[models.Model]) -> str:
-    """Lookup of the row of a parent from its child."""
-    names, own = [], child
+def path_to(child: type[models.Model], parent: type[models.Model]) -> str:
+    """Lookup of the row of a parent from its child; empty if they are one model."""
+    names, own = [], _concrete(child)
     while own is not parent and (link := own._meta.get_ancestor_link(parent)) is not None:
         names.append(link.name)
         own = _concrete(link.related_model)
@@ -184,16 +199,21 @@ def keys_of(model: type[models.Model], refs: Iterable[EntityRef]) -> list[Any]:
 def _by_model(
     refs: Iterable[EntityRef], query: Callable[[type[models.Model], list[Any]], models.QuerySet[models.Model]]
 ) -> dict[EntityRef, models.Model]:
-    grouped: dict[str, set[EntityRef]] = defaultdict(set)
-    for ref in refs:
-        if ref.label:
-            grouped[ref.label].add(ref)
+    grouped = by_label(refs)
     found = {}
     for label in sorted(grouped):
-        if (model := model_of(label)) is not None:
-            for entity in query(model, keys_of(model, sorted(grouped[label]))):
+        if label and (model := model_of(label)) is not None:
+            for entity in query(model, keys_of(model, sorted(set(grouped[label])))):
                 found[EntityRef(label, str(entity.pk))] = entity
     return found
+
+
+def by_label(refs: Iterable[EntityRef]) -> dict[str, list[EntityRef]]:
+    """Part entities by their kind."""
+    grouped: dict[str, list[EntityRef]] = defaultdict(list)
+    for ref in refs:
+        grouped[ref.label].append(ref)
+    return grouped
 
 
 def naming(entity: models.Model | EntityRef | None) -> Q:

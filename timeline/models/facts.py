@@ -9,8 +9,10 @@ from zoneinfo import ZoneInfo
 
 from django.db.models import Model
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Definition
+from timeline.exceptions import InvalidInput
 from timeline.models.run import TimelineRun
 from timeline.planning import Plan, Row, plan
 from timeline.timing import as_anchor_value
@@ -49,6 +51,22 @@ def anchors_of(definition: Definition, entity: Model | None) -> dict[str, dateti
     return {name: as_anchor_value(value, zone, name) for name, value in values.items()}
 
 
+def moment_in(field_name: str, definition: Definition, entity: Model | None) -> datetime:
+    """
+    Read the moment that a field of an entity holds, which a run is to count from.
+
+    Raises:
+        InvalidInput: if it holds none.
+        NaiveDatetime, DateOutOfRange: naming the field.
+    """
+    moment = as_anchor_value(getattr(entity, field_name), zone_of(definition, entity), field_name)
+    if moment is None:
+        said = {"name": field_name, "model": definition.label, "key": entity.pk if entity else ""}
+        problem = _("%(name)s of %(model)s %(key)s is not set.")
+        raise InvalidInput("started_at", problem, _("Set it, or leave the entity out."), **said)
+    return moment
+
+
 def plan_of(
     run: TimelineRun,
     definition: Definition,
@@ -64,9 +82,27 @@ def plan_of(
     Raises:
         NaiveDatetime, DateOutOfRange: if a field of the entity gives no proper time.
     """
+    return plan_since(run.started_at, definition, entity, rows, now=now, spare=spare)
+
+
+def plan_since(
+    started_at: datetime,
+    definition: Definition,
+    entity: Model | None,
+    rows: Iterable[Row] = (),
+    *,
+    now: datetime,
+    spare: Collection[UUID] = (),
+) -> Plan:
+    """
+    Plan a run that there may not be yet, by its start.
+
+    Raises:
+        NaiveDatetime, DateOutOfRange: if a field of the entity gives no proper time.
+    """
     return plan(
         definition,
-        started_at=run.started_at,
+        started_at=started_at,
         anchors=anchors_of(definition, entity),
         rows=rows,
         zone=zone_of(definition, entity),

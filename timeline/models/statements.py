@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
@@ -30,6 +31,11 @@ def statement(verb: str, vendor: str) -> str:
     text = file.read_text(encoding="utf-8")
     pairs = _quoted(f"{source} {target}" for source, target in ALLOWED_PAIRS)
     return text.replace("{final}", _quoted(FINAL)).replace("{waiting}", _quoted(WAITING)).replace("{pairs}", pairs)
+
+
+def as_list(values: Iterable[str], vendor: str) -> str | list[str]:
+    """Write texts as the one parameter that a statement reads a list from."""
+    return list(values) if vendor == "postgresql" else json.dumps(list(values))
 
 
 def _quoted(words: Iterable[str]) -> str:

@@ -19,26 +19,40 @@ from timeline.registry import registry
 
 def new_task(run: TimelineRun, definition: Definition, change: Create, *, now: datetime) -> ScheduledTask:
     """Make the row a plan asks for; not saved."""
-    declared = definition.tasks[change.task_name]
-    times = change.times
     return ScheduledTask(
         run=run,
-        task_key=definition.task_key(change.task_name),
-        revision=change.revision,
-        previous_id=change.previous,
         entity_label=run.entity_label,
         entity_id=run.entity_id,
         cause_id=run.started_by_id,
-        state=state_at(times.scheduled_at, now),
-        nominal_at=times.nominal_at,
-        scheduled_at=times.scheduled_at,
-        anchor=times.anchor,
-        anchor_value=times.anchor_value,
-        expires_at=times.expires_at,
-        definition_hash=declared.fingerprint,
-        created_at=now,
-        **options_of(declared),
+        **declared_columns(definition, change.task_name),
+        **planned_columns(change, now=now),
     )
+
+
+def declared_columns(definition: Definition, task_name: str) -> dict[str, Any]:
+    """Columns of a new row that its definition gives."""
+    declared = definition.tasks[task_name]
+    return {
+        "task_key": definition.task_key(task_name),
+        "definition_hash": declared.fingerprint,
+        **options_of(declared),
+    }
+
+
+def planned_columns(change: Create, *, now: datetime) -> dict[str, Any]:
+    """Columns of a new row that its plan gives."""
+    times = change.times
+    return {
+        "revision": change.revision,
+        "previous_id": change.previous,
+        "state": state_at(times.scheduled_at, now),
+        "nominal_at": times.nominal_at,
+        "scheduled_at": times.scheduled_at,
+        "anchor": times.anchor,
+        "anchor_value": times.anchor_value,
+        "expires_at": times.expires_at,
+        "created_at": now,
+    }
 
 
 def next_revision(task: ScheduledTask, scheduled_at: datetime, *, now: datetime) -> ScheduledTask:

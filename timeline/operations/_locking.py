@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.db import connections, transaction
 from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
@@ -27,18 +29,51 @@ class Locked:
     runs: list[TimelineRun]
 
 
-def lock_entity(ref: EntityRef, *, using: str) -> dict[EntityRef, Model]:
+@contextmanager
+def in_transaction(using: str) -> Iterator[None]:
+    """
+    The caller's transaction as it is, or else one of its own.
+
+    For what raises before it writes: in the caller's transaction it takes no savepoint, which costs two statements.
+    """
+    if connections[using].in_atomic_block:
+        yield
+    else:
+        with transaction.atomic(using=using):
+            yield
+
+
+def lock_entity(ref: EntityRef, *, using: str) -> dict[EntityRef, Model | None]:
     """
     Lock one entity, which must be there.
 
     Raises:
         WrongEntity: if it is not in this database.
     """
-    found = lock_entities([ref], using=using)
-    if ref.label and not found:
-        problem = _("%(entity)s is not in the database %(using)r.")
-        raise WrongEntity(problem, _("Save it there first, or name its database."), entity=ref, using=using)
-    return found
+    return lock_batch([ref], using=using)
+
+
+def lock_batch(refs: Sequence[EntityRef], *, gone: bool = False, using: str) -> dict[EntityRef, Model | None]:
+    """
+    Lock any number of entities.
+
+    Args:
+        refs: None of them twice.
+        gone: Leave out those that are not there, rather than raise.
+        using: Database alias.
+
+    Returns:
+        Those that are there, in the order given; the system, too, as None.
+
+    Raises:
+        WrongEntity: naming the first that is not in this database.
+    """
+    found = lock_entities(refs, using=using)
+    for ref in refs:
+        if ref.label and ref not in found and not gone:
+            problem = _("%(entity)s is not in the database %(using)r.")
+            raise WrongEntity(problem, _("Save it there first, or name its database."), entity=ref, using=using)
+    return {ref: found.get(ref) for ref in refs if ref in found or not ref.label}
 
 
 def lock_runs(run_ids: Iterable[UUID], refs: Iterable[EntityRef], *, using: str, wait: bool = True) -> Locked:
@@ -73,10 +108,19 @@ def lock_tasks(task_ids: Sequence[UUID], *, using: str) -> list[ScheduledTask]:
     Raises:
         ScheduledTask.DoesNotExist: if one of them is not there.
     """
+    return lock_tasks_with_runs(task_ids, using=using)[0]
+
+
+def lock_tasks_with_runs(task_ids: Sequence[UUID], *, using: str) -> tuple[list[ScheduledTask], Locked]:
+    """Lock tasks as ``lock_tasks`` does; also give the entities and runs that were locked before them."""
     tasks = ScheduledTask.objects.using(using).filter(pk__in=task_ids)
-    seen = list(tasks.only("run_id", "entity_label", "entity_id"))
-    lock_runs((task.run_id for task in seen if task.run_id), (task.entity_ref for task in seen), using=using)
-    held = {task.pk: task for task in tasks.select_related("run").order_by("pk").locked()}
+    seen = list(tasks.values_list("run_id", "entity_label", "entity_id"))
+    refs = (EntityRef(label, entity_id) for _run, label, entity_id in seen)
+    locked = lock_runs((run_id for run_id, _label, _id in seen if run_id is not None), refs, using=using)
+    held = {task.pk: task for task in tasks.by_id().locked()}
     if missing := [str(task_id) for task_id in task_ids if task_id not in held]:
         raise ScheduledTask.DoesNotExist(f"There is no task {', '.join(missing)} in the database {using!r}.")
-    return [held[task_id] for task_id in dict.fromkeys(task_ids)]
+    runs = {run.pk: run for run in locked.runs}
+    for task in held.values():
+        task.run = runs[task.run_id] if task.run_id else None
+    return [held[task_id] for task_id in dict.fromkeys(task_ids)], locked

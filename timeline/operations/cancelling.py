@@ -8,12 +8,12 @@ from uuid import UUID
 
 from django.db import transaction
 
-from timeline.lifecycle import Reason, Trigger
+from timeline.lifecycle import Reason, State, Trigger, target
 from timeline.models import ScheduledTask
 from timeline.operations._current import refuse_own
-from timeline.operations._locking import lock_tasks
-from timeline.operations._settling import settle
-from timeline.operations._transition import Write
+from timeline.operations._locking import in_transaction, lock_tasks_with_runs
+from timeline.operations._transition import Write, apply
+from timeline.operations.reconciling import reconcile_locked
 
 
 def cancel(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
@@ -34,8 +34,13 @@ def cancel(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: st
         TransitionNotAllowed: if one of them has ended already, or is the one whose handler asks: that one raises ``Cancel``.
             Nothing is changed then.
     """
-    with transaction.atomic(using=using):
-        tasks = lock_tasks(task_ids, using=using)
+    with in_transaction(using):
+        tasks, locked = lock_tasks_with_runs(task_ids, using=using)
         refuse_own(tasks, "cancel")
+        for task in tasks:
+            target(State(task.state), Trigger.CANCEL, task=task.pk)
         writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks]
-        return settle(writes, now=now, using=using)
+        with transaction.atomic(using=using, savepoint=False):
+            done = apply(writes, now=now, using=using)
+            reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True)
+    return done

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db import transaction
+from django.db import connections, transaction
 from django.db.models import Model
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from timeline.conf import get_settings
+from timeline.definition import Definition
 from timeline.exceptions import InvalidInput, KeyConflict
-from timeline.lifecycle import Reason, ReasonCode
+from timeline.ids import uuid7
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
-from timeline.models.inserting import insert_missing
-from timeline.operations._locking import lock_entity
-from timeline.operations.leaving import end_runs
-from timeline.operations.starting import start_runs
+from timeline.models.entities import by_label
+from timeline.models.inserting import as_stored, insert_columns
+from timeline.models.statements import as_list, statement
+from timeline.operations._beginning import Beginning, begin, constantly, foresee, needs_savepoint
+from timeline.operations._locking import in_transaction, lock_batch, lock_entity
+from timeline.operations.leaving import Ended, exit_runs
+from timeline.operations.sets import Batch, Tally, rounds
 from timeline.payloads import check_json, check_text
 from timeline.registry import registry
 from timeline.timing import check_time
@@ -41,6 +46,39 @@ class Emission:
     recorded: bool
     started: tuple[TimelineRun, ...] = ()
     ended: tuple[TimelineRun, ...] = ()
+
+
+class Said(NamedTuple):
+    """What an event says, whosever it is; its fields are columns."""
+
+    name: str
+    key: str
+    payload: dict[str, Any]
+    actor: str
+    occurred_at: datetime
+    recorded_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What became of the events of some entities: new, or known before; runs begun and ended."""
+
+    new: dict[EntityRef, dict[str, Any]]
+    known: dict[EntityRef, Event]
+    begun: list[Beginning]
+    ended: Ended
+
+    @property
+    def tally(self) -> Tally:
+        """In numbers."""
+        return Tally(
+            recorded=len(self.new),
+            again=len(self.known),
+            started=len(self.begun),
+            ended=len(self.ended.runs),
+            tasks=sum(len(beginning.tasks) for beginning in self.begun),
+            cancelled=len(self.ended.tasks),
+        )
 
 
 def emit(
@@ -74,45 +112,101 @@ def emit(
     _check(name, key, payload, actor)
     happened = now if occurred_at is None else check_time("occurred_at", occurred_at)
     ref = ref_of(entity)
-    with transaction.atomic(using=using):
-        entities = lock_entity(ref, using=using)
-        event = Event(
-            name=name,
-            entity_label=ref.label,
-            entity_id=ref.id,
-            key=key,
-            payload=payload,
-            actor=actor,
-            occurred_at=happened,
-            recorded_at=now,
-        )
-        if not insert_missing([event], using=using):
-            return _again(event, using)
-        ended = _exit(event, ref, now=now, using=using)
-        definitions = registry.started_by(name, ref.label) if get_settings().AUTOSTART else []
-        started = start_runs(definitions, ref, entities, started_at=happened, event=event, now=now, using=using)
-    return Emission(
-        event=event, recorded=True, started=tuple(run for run, created in started if created), ended=tuple(ended)
+    said = Said(name, key, payload, actor, occurred_at=happened, recorded_at=now)
+    with in_transaction(using):
+        done = record(said, lock_entity(ref, using=using), using=using)
+    if ref in done.known:
+        return Emission(event=done.known[ref], recorded=False)
+    event = as_stored(Event(**done.new[ref]), using=using)
+    started = [beginning.run(using=using) for beginning in done.begun]
+    for run in started:
+        run.started_by = event
+    return Emission(event=event, recorded=True, started=tuple(started), ended=tuple(done.ended.runs))
+
+
+def emit_many(
+    *,
+    name: str,
+    batches: Iterable[Batch],
+    key: str,
+    payload: dict[str, Any],
+    actor: str,
+    occurred_at: datetime | None,
+    clock: Callable[[str], datetime],
+) -> Tally:
+    """
+    Record an event of each of many entities as ``emit`` would one by one: a transaction a batch, a fixed number of statements.
+
+    Args:
+        name, key, payload, actor, occurred_at: As for ``emit``, of each event.
+        batches: The entities.
+        clock: Tells the story time of a database; read once a batch.
+
+    Returns:
+        What was done; ``again`` counts those of which the same event had been recorded.
+
+    Raises:
+        As ``emit``: nothing of the batch with the entity at fault is written then, and those before it stand.
+    """
+    _check(name, key, payload, actor)
+    happened = None if occurred_at is None else check_time("occurred_at", occurred_at)
+    tally = Tally()
+    for batch in batches:
+        now = clock(batch.using)
+        said = Said(name, key, payload, actor, occurred_at=happened or now, recorded_at=now)
+        with transaction.atomic(using=batch.using):
+            for part in rounds(batch.refs):
+                entities = lock_batch(part, gone=batch.gone, using=batch.using)
+                tally += record(said, entities, using=batch.using).tally
+    return tally
+
+
+def record(said: Said, entities: Mapping[EntityRef, Model | None], *, using: str) -> Recorded:
+    """
+    Record an event for each of some entities that the caller has locked, end the runs it exits, start those it starts.
+
+    Raises:
+        KeyConflict: if its key was used with another payload; events of other entities are written then.
+        NaiveDatetime, DateOutOfRange: if a run that starts has no proper time; nothing is written then.
+    """
+    now = said.recorded_at
+    words = said._asdict()
+    events = {ref: {"id": uuid7(), "entity_label": ref.label, "entity_id": ref.id, **words} for ref in entities}
+    beginnings = foresee(
+        _started(said.name, entities),
+        entities,
+        causes={ref: event["id"] for ref, event in events.items()},
+        begins=constantly(said.occurred_at),
+        now=now,
     )
+    with transaction.atomic(using=using, savepoint=needs_savepoint(beginnings)):
+        inserted = insert_columns(Event, list(events.values()), using=using)
+        new = {ref: event for ref, event in events.items() if event["id"] in inserted}
+        ended = exit_runs(said.name, new, actor=said.actor, now=now, using=using)
+        begun = begin([known for known in beginnings if known.ref in new], now=now, using=using)
+    return Recorded(new, _known(said, [ref for ref in events if ref not in new], using), begun, ended)
 
 
-def _again(event: Event, using: str) -> Emission:
-    """Find the one recorded with the same key."""
-    known = Event.objects.using(using).for_entity(event.entity_ref).get(name=event.name, key=event.key)
-    if known.payload != event.payload:
-        raise KeyConflict(format_lazy(_("event '{name}'"), name=event.name), event.key, _("payload"))
-    return Emission(event=known, recorded=False)
+def _started(event: str, refs: Iterable[EntityRef]) -> dict[str, list[Definition]]:
+    """Label → timelines that the event starts for entities of that kind."""
+    autostart = get_settings().AUTOSTART
+    return {label: registry.started_by(event, label) if autostart else [] for label in by_label(refs)}
 
 
-def _exit(event: Event, ref: EntityRef, *, now: datetime, using: str) -> list[TimelineRun]:
-    exits = {definition.name: definition.exits[event.name] for definition in registry.ended_by(event.name, ref.label)}
-    if not exits:
-        return []
-    runs = list(TimelineRun.objects.using(using).open().for_entity(ref).filter(timeline__in=exits).order_by("pk"))
-    for exit_name in dict.fromkeys(exits[run.timeline] for run in runs):
-        leaving = [run for run in runs if exits[run.timeline] == exit_name]
-        end_runs(leaving, reason=Reason(ReasonCode.EXIT, exit_name, event.actor), now=now, using=using)
-    return runs
+def _known(said: Said, refs: Sequence[EntityRef], using: str) -> dict[EntityRef, Event]:
+    """Find the events recorded before with the same key."""
+    found: dict[EntityRef, Event] = {}
+    vendor = connections[using].vendor
+    for label, several in by_label(refs).items():
+        ids = as_list((ref.id for ref in several), vendor)
+        parameters = {"label": label, "ids": ids, "name": said.name, "key": said.key}
+        events = Event.objects.using(using).raw(statement("known_events", vendor), parameters)
+        found |= {event.entity_ref: event for event in events}
+    for event in found.values():
+        if event.payload != said.payload:
+            which = format_lazy(_("event '{name}' of {entity}"), name=said.name, entity=event.entity_ref)
+            raise KeyConflict(which, said.key, _("payload"))
+    return found
 
 
 def _check(name: str, key: str, payload: dict[str, Any], actor: str) -> None:

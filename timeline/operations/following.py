@@ -9,14 +9,14 @@ from django.db import transaction
 from django.db.models import Model
 
 from timeline.conf import get_settings
-from timeline.lifecycle import Reason, ReasonCode, Trigger
+from timeline.lifecycle import Reason, ReasonCode
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
+from timeline.operations._beginning import constantly
 from timeline.operations._current import running
-from timeline.operations._locking import lock_entity, lock_runs
-from timeline.operations._transition import Write, apply
-from timeline.operations.leaving import end_runs
+from timeline.operations._locking import in_transaction, lock_entity, lock_runs
+from timeline.operations.leaving import cancel_each, mark_ended
 from timeline.operations.reconciling import reconcile_locked
-from timeline.operations.starting import start_runs
+from timeline.operations.starting import start_locked
 from timeline.registry import registry
 
 
@@ -26,9 +26,9 @@ def entity_created(*, entity: Model | EntityRef, now: datetime, using: str) -> N
     definitions = registry.started_by_creation(ref.label)
     if not definitions or not get_settings().AUTOSTART:
         return
-    with transaction.atomic(using=using):
+    with in_transaction(using):
         entities = lock_entity(ref, using=using)
-        start_runs(definitions, ref, entities, started_at=now, event=None, now=now, using=using)
+        start_locked(definitions, entities, begins=constantly(now), now=now, using=using)
 
 
 def entity_saved(*, entity: Model | EntityRef, fields: Collection[str] | None, now: datetime, using: str) -> None:
@@ -53,7 +53,7 @@ def entity_saved(*, entity: Model | EntityRef, fields: Collection[str] | None, n
     run_ids = list(runs.values_list("pk", flat=True))
     if not run_ids:
         return
-    with transaction.atomic(using=using):
+    with in_transaction(using):
         locked = lock_runs(run_ids, [ref], using=using)
         reconcile_locked(locked.runs, locked.entities, now=now, using=using)
 
@@ -61,16 +61,8 @@ def entity_saved(*, entity: Model | EntityRef, fields: Collection[str] | None, n
 def entity_deleted(*, ref: EntityRef, now: datetime, using: str) -> None:
     """End the runs of a deleted entity and cancel its ad hoc tasks. Its rows stay, as its history."""
     reason = Reason(ReasonCode.ENTITY_GONE, "the entity was deleted")
-    with transaction.atomic(using=using):
-        end_runs(
-            list(TimelineRun.objects.using(using).open().for_entity(ref).order_by("pk")),
-            reason=reason,
-            now=now,
-            using=using,
-        )
-        tasks = ScheduledTask.objects.using(using).open().for_entity(ref).exclude(pk__in=running()).by_id()
-        apply(
-            [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks.locked()],
-            now=now,
-            using=using,
-        )
+    with transaction.atomic(using=using, savepoint=False):
+        runs = TimelineRun.objects.using(using).open().for_entity(ref).locked()
+        mark_ended(list(runs), reason=reason, now=now, using=using)
+        tasks = ScheduledTask.objects.using(using).open().for_entity(ref).exclude(pk__in=running())
+        cancel_each(tasks.by_id().locked().only("state", "attempt"), reason=reason, now=now, using=using)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from datetime import datetime
+from operator import attrgetter
+from typing import NamedTuple
 
-from django.db import transaction
+from django.db import connections, transaction
 from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
@@ -13,8 +16,11 @@ from timeline.definition.checking import FINISHED
 from timeline.exceptions import InvalidInput, NoOpenRun
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
+from timeline.models.entities import by_label
+from timeline.models.returning import rows_of
+from timeline.models.statements import as_list, statement
 from timeline.operations._current import running
-from timeline.operations._locking import lock_entity
+from timeline.operations._locking import in_transaction, lock_entity
 from timeline.operations._transition import MAX_REASON, Write, apply
 from timeline.payloads import check_text
 from timeline.registry import registry
@@ -49,18 +55,86 @@ def leave(
         problem = _("%(word)r is what a run that has nothing left says.")
         raise InvalidInput("reason", problem, _("Give another reason."), word=FINISHED)
     ref = ref_of(entity, registry.timeline(timeline).label)
-    with transaction.atomic(using=using):
+    with in_transaction(using):
         lock_entity(ref, using=using)
-        run = TimelineRun.objects.using(using).open().for_entity(ref).filter(timeline=timeline, key=key).first()
-        if run is None:
-            raise NoOpenRun(timeline, str(ref), key)
-        end_runs([run], reason=Reason(ReasonCode.EXIT, reason, actor), now=now, using=using)
-    return run
+        why = Reason(ReasonCode.EXIT, reason, actor)
+        ended = end_open_runs([timeline], [ref], key=key, reason=why, now=now, using=using)
+    if not ended.runs:
+        raise NoOpenRun(timeline, str(ref), key)
+    return ended.runs[0]
+
+
+class Ended(NamedTuple):
+    """Runs that were ended, and the tasks cancelled with them."""
+
+    runs: list[TimelineRun]
+    tasks: list[ScheduledTask]
+
+
+def exit_runs(event: str, refs: Iterable[EntityRef], *, actor: str, now: datetime, using: str) -> Ended:
+    """
+    End the open runs that an event is an exit of, for entities that the caller has locked.
+
+    Args:
+        event: Its name.
+        refs: Whom it happened to.
+        actor: Who did it.
+        now: Story time.
+        using: Database alias.
+    """
+    ended = Ended([], [])
+    for label, several in by_label(refs).items():
+        for exit_name, timelines in _exits(event, label).items():
+            reason = Reason(ReasonCode.EXIT, exit_name, actor)
+            some = end_open_runs(timelines, several, reason=reason, now=now, using=using)
+            ended = Ended(ended.runs + some.runs, ended.tasks + some.tasks)
+    return ended
+
+
+def _exits(event: str, label: str) -> dict[str, list[str]]:
+    """Name of the exit → names of the timelines that have it."""
+    exits: dict[str, list[str]] = defaultdict(list)
+    for definition in registry.ended_by(event, label):
+        exits[definition.exits[event]].append(definition.name)
+    return exits
+
+
+def end_open_runs(
+    timelines: Sequence[str],
+    refs: Sequence[EntityRef],
+    *,
+    key: str | None = None,
+    reason: Reason,
+    now: datetime,
+    using: str,
+) -> Ended:
+    """
+    End the open runs of entities of one kind, which the caller has locked, and cancel what is open of these runs.
+
+    Args:
+        timelines: Names.
+        refs: Of one label.
+        key: Of the runs; None: whatever it is.
+        reason, now, using: As for ``end_runs``.
+    """
+    connection = connections[using]
+    parameters = {
+        "now": connection.ops.adapt_datetimefield_value(now),
+        "reason": _end_reason(reason),
+        "label": refs[0].label,
+        "ids": as_list((ref.id for ref in refs), connection.vendor),
+        "timelines": as_list(timelines, connection.vendor),
+        "key": key,
+    }
+    sql = statement("end_open_runs", connection.vendor)
+    with transaction.atomic(using=using, savepoint=False):
+        runs = sorted(TimelineRun.objects.using(using).raw(sql, parameters), key=attrgetter("pk"))
+        return Ended(runs, _cancel_those_of(runs, reason=reason, now=now, using=using))
 
 
 def end_runs(runs: Sequence[TimelineRun], *, reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
     """
-    End open runs whose entities the caller has locked, and cancel what is open of them.
+    End open runs that the caller has locked, with their entities, and cancel what is open of them.
 
     The task being run right now is spared: it records its own outcome.
 
@@ -73,15 +147,41 @@ def end_runs(runs: Sequence[TimelineRun], *, reason: Reason, now: datetime, usin
     Returns:
         The tasks cancelled.
     """
+    mark_ended(runs, reason=reason, now=now, using=using)
+    return _cancel_those_of(runs, reason=reason, now=now, using=using)
+
+
+def mark_ended(runs: Sequence[TimelineRun], *, reason: Reason, now: datetime, using: str) -> None:
+    """End runs, and leave their tasks to the caller."""
     if not runs:
-        return []
-    ids = [run.pk for run in runs]
-    list(TimelineRun.objects.using(using).filter(pk__in=ids).locked().values_list("pk"))
-    open_tasks = ScheduledTask.objects.using(using).open().filter(run__in=ids).exclude(pk__in=running())
-    writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in open_tasks.by_id().locked()]
-    cancelled = apply(writes, now=now, using=using)
-    end_reason = (reason.text or reason.code.value)[:MAX_REASON]
-    TimelineRun.objects.using(using).filter(pk__in=ids).update(ended_at=now, end_reason=end_reason)
+        return
+    end_reason = _end_reason(reason)
+    TimelineRun.objects.using(using).filter(pk__in=[run.pk for run in runs]).update(ended_at=now, end_reason=end_reason)
     for run in runs:
         run.ended_at, run.end_reason = now, end_reason
-    return cancelled
+
+
+def cancel_each(tasks: Iterable[ScheduledTask], *, reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
+    """Cancel tasks that the caller has locked. Returns those cancelled."""
+    writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks]
+    return apply(writes, now=now, using=using)
+
+
+def _cancel_those_of(runs: Sequence[TimelineRun], *, reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
+    if not runs:
+        return []
+    connection = connections[using]
+    parameters = {
+        "runs": as_list((run.pk.hex for run in runs), connection.vendor),
+        "spared": as_list((task_id.hex for task_id in running()), connection.vendor),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(statement("lock_open_tasks", connection.vendor), parameters)
+        rows = rows_of(cursor, connection)
+    # The columns that guard a write; ``apply`` adds what it wrote.
+    tasks = [ScheduledTask.from_db(using, list(row), list(row.values())) for row in rows.values()]
+    return cancel_each(tasks, reason=reason, now=now, using=using)
+
+
+def _end_reason(reason: Reason) -> str:
+    return (reason.text or reason.code.value)[:MAX_REASON]

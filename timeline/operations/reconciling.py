@@ -55,7 +55,6 @@ def reconcile_locked(
     now: datetime,
     using: str,
     lenient: bool = False,
-    fresh: bool = False,
 ) -> list[ScheduledTask]:
     """
     Reconcile runs that the caller has locked, with their entities. Any number in a fixed number of statements.
@@ -67,7 +66,6 @@ def reconcile_locked(
         using: Database alias.
         lenient: Leave a run whose entity gives no proper time as it is, rather than raise: for a worker, which must record
             an outcome whatever the entity holds.
-        fresh: The runs were just made in this transaction, so there are no rows of theirs to read.
 
     Returns:
         The tasks created.
@@ -79,7 +77,7 @@ def reconcile_locked(
     gone = [run for run, definition in known if definition.label and run.entity_ref not in entities]
     end_runs(gone, reason=Reason(ReasonCode.ENTITY_GONE, "the entity was deleted"), now=now, using=using)
     alive = [(run, definition) for run, definition in known if run.is_open]
-    rows = {} if fresh else _rows_of([run for run, _definition in alive], using)
+    rows = _rows_of([run for run, _definition in alive], using)
     plans = []
     for run, definition in alive:
         try:

@@ -1,21 +1,23 @@
-"""Start: begin a run, and write the future it holds."""
+"""Start: begin runs by hand, and write the future they hold."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from django.db import transaction
-from django.db.models import Model
+from django.db.models import DateField, Model
 from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Definition
-from timeline.exceptions import WrongEntity
-from timeline.models import EntityRef, Event, TimelineRun, ref_of
-from timeline.models.inserting import insert_missing
-from timeline.operations._locking import lock_entity
-from timeline.operations.reconciling import reconcile_locked
+from timeline.exceptions import InvalidInput, WrongEntity
+from timeline.models import EntityRef, TimelineRun, model_of, ref_of
+from timeline.models.facts import moment_in
+from timeline.operations._beginning import Beginning, Begins, begin, constantly, foresee, needs_savepoint
+from timeline.operations._locking import in_transaction, lock_batch, lock_entity
+from timeline.operations.sets import Batch, Tally, rounds
 from timeline.payloads import check_json, check_text
 from timeline.registry import registry
 from timeline.timing import check_time
@@ -58,57 +60,107 @@ def start(
     """
     definition = registry.timeline(timeline)
     ref = ref_of(entity, definition.label)
-    if ref.label != definition.label:
-        said = {"timeline": timeline, "wanted": definition.label or _("no entity"), "entity": ref}
-        problem = _("the timeline %(timeline)r is about %(wanted)s, not %(entity)s.")
-        raise WrongEntity(problem, _("Give the entity it is about."), **said)
-    check_text("key", key, MAX_RUN_KEY)
-    check_json("params", params)
-    begin = now if started_at is None else check_time("started_at", started_at)
-    with transaction.atomic(using=using):
+    _check_entity(definition, ref)
+    _check_run(key, params)
+    begins = constantly(now if started_at is None else check_time("started_at", started_at))
+    with in_transaction(using):
         entities = lock_entity(ref, using=using)
-        [started] = start_runs(
-            [definition], ref, entities, key=key, params=params, started_at=begin, event=None, now=now, using=using
-        )
-    return started
+        begun = start_locked([definition], entities, key=key, params=params, begins=begins, now=now, using=using)
+        if begun:
+            return Started(begun[0].run(using=using), True)
+        there = TimelineRun.objects.using(using).open().for_entity(ref)
+        return Started(there.get(timeline=definition.name, key=key), False)
 
 
-def start_runs(
+def start_many(
+    *,
+    timeline: str,
+    batches: Iterable[Batch],
+    key: str,
+    params: dict[str, Any],
+    started_at: datetime | str | None,
+    clock: Callable[[str], datetime],
+) -> Tally:
+    """
+    Start a run for each of many entities as ``start`` would one by one: a transaction a batch, a fixed number of statements.
+
+    Args:
+        timeline: Its name.
+        batches: The entities.
+        key, params: Of each run.
+        started_at: What times count from (aware), or the name of a date or datetime field of the entity; None: now.
+        clock: Tells the story time of a database; read once a batch.
+
+    Returns:
+        What was done; ``again`` counts those that had an open run.
+
+    Raises:
+        As ``start``: nothing of the batch with the entity at fault is written then, and those before it stand.
+    """
+    definition = registry.timeline(timeline)
+    _check_run(key, params)
+    begins = _begins(definition, started_at)
+    tally = Tally()
+    for batch in batches:
+        for ref in batch.refs:
+            _check_entity(definition, ref)
+        now = clock(batch.using)
+        with transaction.atomic(using=batch.using):
+            for part in rounds(batch.refs):
+                entities = lock_batch(part, gone=batch.gone, using=batch.using)
+                begun = start_locked(
+                    [definition],
+                    entities,
+                    key=key,
+                    params=params,
+                    begins=begins or constantly(now),
+                    now=now,
+                    using=batch.using,
+                )
+                again = len(entities) - len(begun)
+                tally += Tally(again=again, started=len(begun), tasks=sum(len(known.tasks) for known in begun))
+    return tally
+
+
+def start_locked(
     definitions: Sequence[Definition],
-    ref: EntityRef,
-    entities: dict[EntityRef, Model],
+    entities: Mapping[EntityRef, Model | None],
     *,
     key: str = "",
     params: dict[str, Any] | None = None,
-    started_at: datetime,
-    event: Event | None,
+    begins: Begins,
     now: datetime,
     using: str,
-) -> list[Started]:
-    """
-    Start a run of each definition for an entity that the caller has locked, and reconcile them together.
+) -> list[Beginning]:
+    """Start a run of each definition for entities that the caller has locked; those of which one is open get none."""
+    each = {ref.label: definitions for ref in entities}
+    beginnings = foresee(each, entities, key=key, params=params, begins=begins, now=now)
+    with transaction.atomic(using=using, savepoint=needs_savepoint(beginnings)):
+        return begin(beginnings, now=now, using=using)
 
-    Returns:
-        One for each definition, in their order.
-    """
-    if not definitions:
-        return []
-    new = [
-        TimelineRun(
-            timeline=definition.name,
-            entity_label=ref.label,
-            entity_id=ref.id,
-            key=key,
-            params=params or {},
-            started_at=started_at,
-            started_by=event,
-        )
-        for definition in definitions
-    ]
-    created = insert_missing(new, using=using)
-    reconcile_locked(created, entities, now=now, using=using, fresh=True)
-    runs = {run.timeline: run for run in created}
-    if missing := [run.timeline for run in new if run.timeline not in runs]:
-        there = TimelineRun.objects.using(using).open().for_entity(ref).filter(timeline__in=missing, key=key)
-        runs |= {run.timeline: run for run in there}
-    return [Started(runs[run.timeline], run in created) for run in new]
+
+def _begins(definition: Definition, started_at: datetime | str | None) -> Begins | None:
+    """What times count from; None: from now, whenever that is."""
+    if started_at is None:
+        return None
+    if not isinstance(started_at, str):
+        return constantly(check_time("started_at", started_at))
+    model = model_of(definition.label)
+    columns = {column.name: column for column in model._meta.concrete_fields} if model else {}
+    if not isinstance(columns.get(started_at), DateField):
+        problem = _("%(name)r is no date or datetime field of %(model)s.")
+        remedy = _("Name one, or give an aware datetime.")
+        raise InvalidInput("started_at", problem, remedy, name=started_at, model=definition.label or _("the system"))
+    return partial(moment_in, started_at)
+
+
+def _check_run(key: str, params: dict[str, Any]) -> None:
+    check_text("key", key, MAX_RUN_KEY)
+    check_json("params", params)
+
+
+def _check_entity(definition: Definition, ref: EntityRef) -> None:
+    if ref.label != definition.label:
+        said = {"timeline": definition.name, "wanted": definition.label or _("no entity"), "entity": ref}
+        problem = _("the timeline %(timeline)r is about %(wanted)s, not %(entity)s.")
+        raise WrongEntity(problem, _("Give the entity it is about."), **said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
+from functools import cached_property
 from typing import Final, Protocol
 
 from django.utils.translation import gettext_lazy as _
@@ -33,7 +34,7 @@ class NamesTask(Protocol):
         """Name of the method."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class When:
     """
     A time relative to an anchor. Made by ``after``, ``before`` and ``at``.
@@ -52,12 +53,12 @@ class When:
     predecessor: NamesTask | None = field(default=None, compare=False, repr=False)
     problems: tuple[Problem, ...] = ()
 
-    @property
+    @cached_property
     def field_name(self) -> str:
         """The entity's field that is the anchor; empty for another anchor."""
         return self.anchor.removeprefix("field:") if self.anchor.startswith("field:") else ""
 
-    @property
+    @cached_property
     def predecessor_name(self) -> str:
         """The task whose end is the anchor; empty for another anchor."""
         return self.anchor.removeprefix("end:") if self.anchor.startswith("end:") else ""

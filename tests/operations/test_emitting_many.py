@@ -1,0 +1,222 @@
+"""Emit for many: what ``emit`` does for each, in a fixed number of statements."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import transaction
+
+from project.accounts.models import User
+from tests.operations.many import TIMELINES, Delivery
+from tests.testapp.models import Order, Parcel, Plan
+from timeline.clocks import story_time
+from timeline.exceptions import (
+    DateOutOfRange,
+    InvalidInput,
+    KeyConflict,
+    NaiveDatetime,
+    NotPlainJSON,
+    WrongEntity,
+)
+from timeline.lifecycle import State
+from timeline.models import Event, ScheduledTask, TimelineRun
+from timeline.models.entities import EntityRef
+from timeline.operations.sets import Tally
+from timeline.shortcuts import emit, emit_many, start
+from timeline.signals import work_due
+from timeline.testing import only_timelines
+from timeline.timing import LATEST
+
+
+@pytest.fixture(autouse=True)
+def _story(db, clock, now):
+    clock.set(now)
+    with only_timelines(*TIMELINES):
+        yield
+
+
+@pytest.fixture
+def orders(now):
+    return [Order.objects.create(ships_at=now + timedelta(days=number)) for number in range(4)]
+
+
+class TestEmitMany:
+    def test_says_what_it_did_in_numbers(self, orders):
+        tally = emit_many("order.placed", orders, key="k")
+
+        assert tally == Tally(recorded=4, started=12, tasks=12)
+        assert emit_many("order.placed", orders, key="k") == Tally(again=4)
+        assert emit_many("order.closed", orders) == Tally(recorded=4, ended=8, cancelled=12)
+
+    def test_takes_any_iterable_and_asks_it_once(self, orders):
+        assert emit_many("order.placed", (order for order in orders), batch_size=3).recorded == 4
+
+    def test_does_nothing_for_none(self, django_assert_num_queries):
+        with django_assert_num_queries(0):
+            assert emit_many("order.placed", []) == Tally()
+
+    def test_takes_a_queryset_page_by_page(self, orders):
+        tally = emit_many("order.placed", Order.objects.order_by("-ships_at"), batch_size=3)
+
+        assert tally.recorded == 4
+        assert {event.entity_id for event in Event.objects.all()} == {str(order.pk) for order in orders}
+
+    def test_takes_each_entity_of_a_queryset_once_though_a_join_repeats_it(self, user):
+        for _ in range(3):
+            Plan.objects.create(user=user)
+        repeated = User.objects.filter(plan__isnull=False)
+        assert repeated.count() == 3
+
+        assert emit_many("user.seen", repeated, batch_size=2).recorded == 1
+
+    def test_leaves_out_what_was_deleted_between_its_reading_and_its_lock(self, orders, now):
+        def while_somebody_deletes():
+            Order.objects.filter(pk=orders[0].pk).delete()
+            return now
+
+        with story_time(while_somebody_deletes):
+            assert emit_many("order.placed", Order.objects.all()).recorded == 3
+
+    def test_announces_what_is_due_at_once(self, orders, django_capture_on_commit_callbacks):
+        heard = []
+        work_due.connect(lambda **given: heard.append(given["using"]), weak=False, dispatch_uid="heard")
+
+        with django_capture_on_commit_callbacks(execute=True):
+            emit_many("order.placed", orders)
+        work_due.disconnect(dispatch_uid="heard")
+
+        assert heard == ["default"]
+
+
+class TestEntitiesGivenTwice:
+    def test_have_two_events_without_a_key(self, orders):
+        tally = emit_many("order.reopened", [orders[0], orders[1], orders[0]])
+
+        assert (tally.recorded, tally.started, tally.ended) == (3, 3, 1)
+        assert TimelineRun.objects.open().for_entity(orders[0]).count() == 1
+
+    def test_have_one_with_a_key(self, orders):
+        assert emit_many("order.placed", [orders[0]] * 3, key="k") == Tally(recorded=1, again=2, started=3, tasks=3)
+
+
+class TestAFault:
+    def test_of_the_input_writes_nothing(self, orders):
+        for given, error in [
+            ({"payload": {"at": object()}}, NotPlainJSON),
+            ({"payload": []}, InvalidInput),
+            ({"key": "x" * 201}, InvalidInput),
+            ({"batch_size": 0}, InvalidInput),
+            ({"batch_size": 10_001}, InvalidInput),
+            ({"batch_size": True}, InvalidInput),
+            ({"occurred_at": LATEST.replace(tzinfo=None)}, NaiveDatetime),
+        ]:
+            with pytest.raises(error):
+                emit_many("order.placed", orders, **given)
+
+        assert not Event.objects.exists()
+
+    @pytest.mark.parametrize(
+        "entities",
+        [
+            lambda: Order.objects.all()[:2],
+            lambda: Order.objects.filter(paid=True).union(Order.objects.filter(paid=False)),
+        ],
+    )
+    def test_of_a_queryset_that_cannot_be_paged_is_refused(self, orders, entities):
+        with pytest.raises(InvalidInput) as refused:
+            emit_many("order.placed", entities())
+
+        assert refused.value.field == "entities"
+
+    @pytest.mark.parametrize("wrong", [Order(), Order(pk=0), "order 1", Parcel()], ids=str)
+    def test_of_an_entity_writes_nothing_of_its_batch(self, orders, wrong):
+        with pytest.raises(WrongEntity):
+            emit_many("order.placed", [*orders, wrong])
+
+        assert not Event.objects.exists()
+
+    def test_of_an_entity_leaves_the_batches_before_it(self, orders):
+        with pytest.raises(WrongEntity, match=r"testapp\.order 0"):
+            emit_many("order.placed", [*orders, Order(pk=0)], batch_size=2)
+
+        assert {event.entity_id for event in Event.objects.all()} == {str(order.pk) for order in orders}
+
+    def test_of_a_key_names_the_entity(self, orders):
+        emit("order.placed", orders[2], key="k", payload={"n": 1})
+
+        with pytest.raises(KeyConflict, match=f"testapp.order {orders[2].pk}") as conflict:
+            emit_many("order.placed", orders, key="k", payload={"n": 2})
+
+        assert conflict.value.key == "k"
+        assert Event.objects.count() == 1
+        assert set(TimelineRun.objects.values_list("entity_id", flat=True)) == {str(orders[2].pk)}
+
+    def test_of_a_field_writes_nothing_of_its_batch(self, orders):
+        Order.objects.filter(pk=orders[3].pk).update(ships_at=LATEST + timedelta(days=1))
+
+        with transaction.atomic():
+            with pytest.raises(DateOutOfRange):
+                emit_many("order.placed", orders)
+            assert not Event.objects.exists()  # The caller's transaction goes on.
+
+    def test_of_a_field_is_none_where_no_run_begins(self, orders):
+        start(Delivery, orders[3])
+        Order.objects.filter(pk=orders[3].pk).update(ships_at=LATEST + timedelta(days=1))
+
+        with pytest.raises(DateOutOfRange):  # Its event starts nothing, but ``reopened`` would.
+            emit_many("order.reopened", orders)
+        with only_timelines(Delivery):
+            assert emit_many("order.placed", orders).started == 3
+
+
+class TestCalledAgain:
+    def test_carries_on_where_a_crash_stopped_it(self, orders):
+        def until_it_crashes():
+            yield from orders[:3]
+            raise ConnectionError
+
+        with pytest.raises(ConnectionError):
+            emit_many("order.placed", until_it_crashes(), key="k", batch_size=2)
+        assert Event.objects.count() == 2
+
+        tally = emit_many("order.placed", orders, key="k", batch_size=2)
+
+        assert (tally.recorded, tally.again, tally.started) == (2, 2, 6)
+        assert ScheduledTask.objects.filter(task_key="care.greet").count() == 4
+
+    def test_undoes_all_batches_with_the_callers_transaction(self, orders):
+        with transaction.atomic():
+            assert emit_many("order.placed", orders, batch_size=1).recorded == 4
+            transaction.set_rollback(True)
+
+        assert not Event.objects.exists()
+        assert not ScheduledTask.objects.exists()
+
+
+class TestQueries:
+    @pytest.mark.parametrize("name", ["order.placed", "order.closed", "order.reopened"])
+    def test_are_as_many_for_a_thousand_as_for_ten(self, now, statements_of, name):
+        def many(count):
+            orders = Order.objects.bulk_create([Order(ships_at=now) for _ in range(count)])
+            start_all = emit_many("order.placed", orders[: count // 2])
+            assert start_all.started == 3 * (count // 2)
+            return statements_of(lambda: emit_many(name, orders, key="k"))
+
+        assert many(1000) == many(10)
+
+    def test_are_few(self, orders, django_assert_max_num_queries):
+        """A savepoint, as within a test's transaction; the lock, the events, the runs, the tasks."""
+        with only_timelines(Delivery), django_assert_max_num_queries(6):
+            emit_many("order.placed", orders, key="k")
+
+    def test_of_one_event_are_four(self, orders, django_assert_num_queries):
+        with only_timelines(Delivery), django_assert_num_queries(4):
+            emit("order.placed", orders[3], key="k")
+
+        assert ScheduledTask.objects.filter(state=State.SCHEDULED).exists()
+
+
+class TestEntityRefs:
+    def test_stand_for_their_entities(self, orders):
+        refs = [EntityRef("testapp.order", str(order.pk)) for order in orders]
+
+        assert emit_many("order.placed", refs).recorded == 4

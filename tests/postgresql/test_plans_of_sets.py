@@ -1,0 +1,75 @@
+"""Plans: what is asked of many entities looks each of them up by itself, also with stale statistics, at 50,000 rows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from django.db import connection
+
+from timeline.models.statements import statement
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+ROWS = 50_000
+
+FILL_RUNS = """
+INSERT INTO timeline_timelinerun (id, entity_label, entity_id, timeline, key, params, started_at, end_reason)
+SELECT gen_random_uuid(), 'accounts.user', number::text, 'trial', '', '{}', %(now)s, ''
+FROM generate_series(1, %(rows)s) AS number
+"""
+FILL_EVENTS = """
+INSERT INTO timeline_event (id, entity_label, entity_id, name, key, payload, actor, occurred_at, recorded_at)
+SELECT gen_random_uuid(), 'accounts.user', number::text, 'user.created', 'sign-up', '{}', '', %(now)s, %(now)s
+FROM generate_series(1, %(rows)s) AS number
+"""
+WHOSE = {"label": "accounts.user", "ids": ["4711", "4712", "4713"], "key": ""}
+
+# Statement → its parameters.
+QUESTIONS = {
+    "end_open_runs": WHOSE | {"timelines": ["trial", "care"], "now": NOW, "reason": "paid"},
+    "with_run": WHOSE | {"timeline": "trial", "ended": True},
+    "known_events": WHOSE | {"name": "user.created", "key": "sign-up"},
+}
+
+
+@pytest.fixture(params=["fresh", "stale"])
+def _filled(request):
+    """Tables of that many rows, whose statistics know of them, or know empty tables."""
+    with connection.cursor() as cursor:
+        if request.param == "stale":
+            cursor.execute("ANALYZE timeline_timelinerun, timeline_event")
+        for fill in (FILL_RUNS, FILL_EVENTS):
+            cursor.execute(fill, {"now": NOW, "rows": ROWS})
+        if request.param == "fresh":
+            cursor.execute("ANALYZE timeline_timelinerun, timeline_event")
+
+
+def plan_of(sql, parameters):
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {sql}", parameters)
+        return "\n".join(line for [line] in cursor.fetchall())
+
+
+def looked_up_one_by_one(plan):
+    conditions = [line for line in plan.splitlines() if "Index Cond" in line]
+    return any("entity_id" in line and "entity.id" in line for line in conditions) and "Seq Scan" not in plan
+
+
+@pytest.mark.usefixtures("_filled")
+class TestPlans:
+    @pytest.mark.parametrize("keyed", [True, False])
+    def test_look_each_entity_up_by_itself(self, keyed):
+        for name, parameters in QUESTIONS.items():
+            given = parameters if keyed or name != "end_open_runs" else parameters | {"key": None}
+
+            plan = plan_of(statement(name, "postgresql"), given)
+
+            assert looked_up_one_by_one(plan), f"{name}: {plan}"
+
+    def test_are_told_apart_from_a_bad_one(self):
+        """A list in the plain form: these tests can fail."""
+        plan = plan_of("SELECT id FROM timeline_event WHERE actor = ANY(%(ids)s)", WHOSE)
+
+        assert not looked_up_one_by_one(plan)

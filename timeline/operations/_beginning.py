@@ -1,0 +1,166 @@
+"""Begin runs, any number together: first plan them all, then write them, a statement a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Model
+
+from timeline.definition import Definition
+from timeline.definition.checking import FINISHED
+from timeline.exceptions import InvalidInput
+from timeline.ids import uuid7
+from timeline.lifecycle import State
+from timeline.models import EntityRef, ScheduledTask, TimelineRun
+from timeline.models.facts import plan_since, zone_of
+from timeline.models.inserting import as_stored, insert_columns
+from timeline.operations._announcing import announce
+from timeline.operations._creating import declared_columns, planned_columns
+from timeline.planning import Create
+
+_Planned = tuple[list[dict[str, Any]], bool]  # Columns of the rows of a run, and whether anything is left of it.
+Begins = Callable[[Definition, Model | None], datetime]  # What the times of a run count from.
+
+
+@dataclass(slots=True, kw_only=True)
+class Beginning:
+    """
+    A run that may begin, and the rows it would have.
+
+    Args:
+        ref: Its entity.
+        columns: Of the run's row.
+        tasks: Columns of the rows it has from the start.
+        open: Whether anything is left of it then.
+        problem: Why it cannot begin. No error yet: where a run is open already, none begins.
+    """
+
+    ref: EntityRef
+    columns: dict[str, Any]
+    tasks: list[dict[str, Any]] = field(default_factory=list)
+    open: bool = True
+    problem: InvalidInput | None = None
+
+    def run(self, *, using: str) -> TimelineRun:
+        """Its run, once it has begun."""
+        return as_stored(TimelineRun(**self.columns), using=using)
+
+
+def foresee(
+    definitions: Mapping[str, Sequence[Definition]],
+    entities: Mapping[EntityRef, Model | None],
+    *,
+    causes: Mapping[EntityRef, UUID] | None = None,
+    key: str = "",
+    params: dict[str, Any] | None = None,
+    begins: Begins,
+    now: datetime,
+) -> list[Beginning]:
+    """
+    Plan a run of each definition for each entity. Writes nothing.
+
+    Args:
+        definitions: Label → those to start for entities of that kind.
+        entities: As locked.
+        causes: Entity → id of the event that starts its runs, if one does.
+        key, params: Of the runs.
+        begins: Says what the times of a run count from.
+        now: Story time.
+    """
+    common = {"key": key, "params": params or {}, "started_at": now}
+    plans = _Plans(now)
+    found = []
+    for ref, entity in entities.items():
+        event_id = causes[ref] if causes else None
+        naming = {"entity_label": ref.label, "entity_id": ref.id}
+        for definition in definitions[ref.label]:
+            run: dict[str, Any] = {
+                "id": uuid7(),
+                "timeline": definition.name,
+                "started_by_id": event_id,
+                **naming,
+                **common,
+            }
+            beginning = Beginning(ref=ref, columns=run)
+            try:
+                run["started_at"] = begins(definition, entity)
+                planned, beginning.open = plans.of(definition, entity, run["started_at"])
+            except InvalidInput as problem:
+                beginning.problem = problem
+            else:
+                own = {"run_id": run["id"], "cause_id": event_id, **naming}
+                beginning.tasks = [{"id": uuid7(), **own, **columns} for columns in planned]
+            found.append(beginning)
+    return found
+
+
+class _Plans:
+    """Plans new runs. A run whose timeline reads no field of its entity is planned as all are that begin when it does."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+        self.declared: dict[str, dict[str, dict[str, Any]]] = {}
+        self.known: dict[tuple[str, datetime, tzinfo], _Planned] = {}
+
+    def of(self, definition: Definition, entity: Model | None, started_at: datetime) -> _Planned:
+        if definition.anchor_fields:
+            return self.plan(definition, entity, started_at)
+        alike = definition.name, started_at, zone_of(definition, entity)
+        if alike not in self.known:
+            self.known[alike] = self.plan(definition, entity, started_at)
+        return self.known[alike]
+
+    def plan(self, definition: Definition, entity: Model | None, started_at: datetime) -> _Planned:
+        if definition.name not in self.declared:
+            self.declared[definition.name] = {name: declared_columns(definition, name) for name in definition.tasks}
+        declared = self.declared[definition.name]
+        planned = plan_since(started_at, definition, entity, now=self.now)
+        changes = [change for change in planned.changes if isinstance(change, Create)]
+        return [declared[change.task_name] | planned_columns(change, now=self.now) for change in changes], planned.open
+
+
+def constantly(moment: datetime) -> Begins:
+    """Times count from this moment."""
+    return lambda _definition, _entity: moment
+
+
+def needs_savepoint(beginnings: Iterable[Beginning]) -> bool:
+    """Whether ``begin`` may raise after it has written, so that there is something to undo."""
+    return any(beginning.problem is not None for beginning in beginnings)
+
+
+def begin(beginnings: Sequence[Beginning], *, now: datetime, using: str) -> list[Beginning]:
+    """
+    Begin those runs of which none is open yet, each with its rows, for entities that the caller has locked.
+
+    Returns:
+        Those begun, in the order given.
+
+    Raises:
+        NaiveDatetime, DateOutOfRange: if one of these has a problem.
+    """
+    new = insert_columns(TimelineRun, [beginning.columns for beginning in beginnings], using=using)
+    begun = [beginning for beginning in beginnings if beginning.columns["id"] in new]
+    for beginning in begun:
+        if beginning.problem is not None:
+            raise beginning.problem
+    tasks = [task for beginning in begun for task in beginning.tasks]
+    insert_columns(ScheduledTask, tasks, using=using)
+    if any(task["state"] == State.AVAILABLE for task in tasks):
+        announce(using=using)
+    _finish([beginning for beginning in begun if not beginning.open], now=now, using=using)
+    return begun
+
+
+def _finish(beginnings: Sequence[Beginning], *, now: datetime, using: str) -> None:
+    """End those of which nothing is left from the start."""
+    if not beginnings:
+        return
+    end: dict[str, Any] = {"ended_at": now, "end_reason": FINISHED}
+    TimelineRun.objects.using(using).filter(pk__in=[known.columns["id"] for known in beginnings]).update(**end)
+    for beginning in beginnings:
+        beginning.columns |= end

@@ -1,0 +1,66 @@
+"""Enroll: start a timeline for those who were there before it, however many, and pass over those who have a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import Any
+
+from django.db import connections
+
+from timeline.models import EntityRef
+from timeline.models.entities import by_label
+from timeline.models.statements import as_list, statement
+from timeline.operations.sets import Batch, Tally
+from timeline.operations.starting import start_many
+
+
+def enroll(
+    *,
+    timeline: str,
+    batches: Iterable[Batch],
+    key: str,
+    params: dict[str, Any],
+    started_at: datetime | str | None,
+    once: bool,
+    clock: Callable[[str], datetime],
+) -> Tally:
+    """
+    Start a run for each of many entities that has none; those who have one are not even locked.
+
+    Args:
+        timeline, batches, key, params, started_at, clock: As for ``start_many``.
+        once: Pass over those, too, whose run has ended.
+
+    Returns:
+        What was done; ``again`` counts those passed over.
+
+    Raises:
+        As ``start_many``.
+    """
+    passed = 0
+
+    def remaining() -> Iterator[Batch]:
+        nonlocal passed
+        for batch in batches:
+            left = _without_run(batch, timeline, key, once)
+            passed += len(batch.refs) - len(left.refs)
+            if left.refs:
+                yield left
+
+    started = start_many(
+        timeline=timeline, batches=remaining(), key=key, params=params, started_at=started_at, clock=clock
+    )
+    return started + Tally(again=passed)
+
+
+def _without_run(batch: Batch, timeline: str, key: str, once: bool) -> Batch:
+    connection = connections[batch.using]
+    having = set()
+    with connection.cursor() as cursor:
+        for label, refs in by_label(batch.refs).items():
+            ids = as_list((ref.id for ref in refs), connection.vendor)
+            parameters = {"label": label, "ids": ids, "timeline": timeline, "key": key, "ended": once}
+            cursor.execute(statement("with_run", connection.vendor), parameters)
+            having |= {EntityRef(label, entity_id) for [entity_id] in cursor.fetchall()}
+    return batch._replace(refs=[ref for ref in batch.refs if ref not in having])

@@ -1,0 +1,123 @@
+"""Sets: what the verbs for many entities have in common."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any, Final, NamedTuple
+
+from django.db.models import Model, QuerySet
+from django.utils.translation import gettext_lazy as _
+
+from timeline.exceptions import InvalidInput
+from timeline.models import EntityRef
+from timeline.models.entities import path_to, ref_with
+
+BATCH: Final = 1000
+MAX_BATCH: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """
+    What a verb for many entities did: counts, so that a million entities take no room.
+
+    Args:
+        recorded: Events.
+        again: Entities left as they are: the event was recorded before, or there was a run already.
+        started: Runs.
+        ended: Runs.
+        tasks: Rows the started runs have.
+        cancelled: Tasks of the ended runs.
+    """
+
+    recorded: int = 0
+    again: int = 0
+    started: int = 0
+    ended: int = 0
+    tasks: int = 0
+    cancelled: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(**{field.name: getattr(self, field.name) + getattr(other, field.name) for field in fields(self)})
+
+
+def check_batch_size(size: int) -> None:
+    """
+    Refuse a batch that is none, or that would hold too many locks.
+
+    Raises:
+        InvalidInput: naming the field.
+    """
+    if type(size) is not int or not 1 <= size <= MAX_BATCH:
+        remedy = _("Give a whole number from 1 to %(most)s.")
+        raise InvalidInput("batch_size", _("%(value)r does not do."), remedy, value=size, most=MAX_BATCH)
+
+
+class Batch(NamedTuple):
+    """
+    Entities that are dealt with in one transaction.
+
+    Args:
+        using: Database alias of all of them.
+        refs: Any number.
+        gone: Whether some may not be there any more, which is no error then: they came from a query.
+    """
+
+    using: str
+    refs: list[EntityRef]
+    gone: bool = False
+
+
+def in_batches(named: Iterable[tuple[str, EntityRef]], size: int) -> Iterator[Batch]:
+    """Gather entities, each given with its database, and hold no more of them than a batch each database."""
+    waiting: dict[str, list[EntityRef]] = defaultdict(list)
+    for using, ref in named:
+        waiting[using].append(ref)
+        if len(waiting[using]) == size:
+            yield Batch(using, waiting.pop(using))
+    for using, refs in waiting.items():
+        yield Batch(using, refs)
+
+
+def pages(queryset: QuerySet[Any], model: type[Model], size: int, *, using: str) -> Iterator[Batch]:
+    """
+    Read a queryset in order of its keys, a short statement a batch: nothing is held between them, not even a cursor.
+
+    Args:
+        queryset: Of a model or one of its children; its order does not matter.
+        model: By which the entities are named.
+        size: How many a batch.
+        using: Database alias it is read from.
+    """
+    rows = queryset.using(using).order_by("pk").values_list("pk", path_to(queryset.model, model) or "pk")
+    some = list(rows[:size])
+    while some:
+        yield Batch(using, list(dict.fromkeys(ref_with(model, key) for _pk, key in some)), gone=True)
+        some = list(rows.filter(pk__gt=some[-1][0])[:size])
+
+
+def check_whole(queryset: QuerySet[Any]) -> None:
+    """
+    Refuse a queryset that cannot be read in order of its keys.
+
+    Raises:
+        InvalidInput: naming the remedy.
+    """
+    query = queryset.query
+    if query.is_sliced or query.combinator or query.distinct_fields:
+        problem = _("is a slice, a union or distinct by fields.")
+        raise InvalidInput("entities", problem, _("Give a queryset that only filters."))
+
+
+def rounds(refs: Iterable[EntityRef]) -> list[list[EntityRef]]:
+    """Part entities so that none is in a part twice, and each comes as often and as early as it was given."""
+    parts: list[list[EntityRef]] = []
+    seen: dict[EntityRef, int] = defaultdict(int)
+    for ref in refs:
+        if seen[ref] == len(parts):
+            parts.append([])
+        parts[seen[ref]].append(ref)
+        seen[ref] += 1
+    return parts

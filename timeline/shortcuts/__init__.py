@@ -1,0 +1,66 @@
+"""
+The verbs people import. Each reads story time once, finds the database of the entity, and makes one operation call.
+
+``using`` names another database; left out, it is the one that ``entity.save()`` would write to: what the host's routers say, or
+else the one it came from. In async code, each has a twin
+with an ``a`` in front; see the end of the module.
+"""
+
+from asgiref.sync import sync_to_async
+
+from timeline.shortcuts.asking import explain, foreseen, preview
+from timeline.shortcuts.beginning import emit, emit_many, enroll, leave, start, start_many
+from timeline.shortcuts.changing import cancel, move, reconcile, redrive, relabel, run_now, schedule
+
+__all__ = [
+    "acancel",
+    "aemit",
+    "aemit_many",
+    "aenroll",
+    "aexplain",
+    "aforeseen",
+    "aleave",
+    "amove",
+    "apreview",
+    "areconcile",
+    "aredrive",
+    "arun_now",
+    "aschedule",
+    "astart",
+    "astart_many",
+    "cancel",
+    "emit",
+    "emit_many",
+    "enroll",
+    "explain",
+    "foreseen",
+    "leave",
+    "move",
+    "preview",
+    "reconcile",
+    "redrive",
+    "relabel",
+    "run_now",
+    "schedule",
+    "start",
+    "start_many",
+]
+
+# For async code, with the same arguments, results and errors. Each call runs in the thread in which Django keeps the
+# connections of the request, and each is a transaction of its own: one cannot span two awaits. What belongs together goes
+# into one function, called through ``sync_to_async``.
+aemit = sync_to_async(emit, thread_sensitive=True)
+astart = sync_to_async(start, thread_sensitive=True)
+aemit_many = sync_to_async(emit_many, thread_sensitive=True)
+astart_many = sync_to_async(start_many, thread_sensitive=True)
+aenroll = sync_to_async(enroll, thread_sensitive=True)
+aleave = sync_to_async(leave, thread_sensitive=True)
+aschedule = sync_to_async(schedule, thread_sensitive=True)
+acancel = sync_to_async(cancel, thread_sensitive=True)
+amove = sync_to_async(move, thread_sensitive=True)
+arun_now = sync_to_async(run_now, thread_sensitive=True)
+aredrive = sync_to_async(redrive, thread_sensitive=True)
+areconcile = sync_to_async(reconcile, thread_sensitive=True)
+apreview = sync_to_async(preview, thread_sensitive=True)
+aforeseen = sync_to_async(foreseen, thread_sensitive=True)
+aexplain = sync_to_async(explain, thread_sensitive=True)

@@ -1,0 +1,41 @@
+"""What a call names: entities, tasks, and the database they are in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import router
+from django.db.models import Model, QuerySet
+
+from timeline.models import ScheduledTask, ref_of
+from timeline.models.entities import named_by
+from timeline.operations.sets import Batch, check_batch_size, check_whole, in_batches, pages
+
+Tasks = ScheduledTask | UUID | Sequence[ScheduledTask | UUID]
+Entities = Iterable[Model] | QuerySet[Any]
+
+
+def alias_of(entity: Model | None) -> str:
+    if not isinstance(entity, Model):
+        ref_of(entity)
+        return router.db_for_write(ScheduledTask)
+    return router.db_for_write(entity.__class__, instance=entity)
+
+
+def named(tasks: Tasks, using: str | None) -> tuple[list[UUID], str]:
+    several = [tasks] if isinstance(tasks, ScheduledTask | UUID) else list(tasks)
+    ids = [task.pk if isinstance(task, ScheduledTask) else task for task in several]
+    rows = [task for task in several if isinstance(task, ScheduledTask)]
+    return ids, using or router.db_for_write(ScheduledTask, **({"instance": rows[0]} if rows else {}))
+
+
+def batches_of(entities: Entities, size: int, using: str | None, label: str = "") -> Iterator[Batch]:
+    check_batch_size(size)
+    if isinstance(entities, QuerySet):
+        check_whole(entities)
+        named_by_caller: str | None = entities._db  # type: ignore[attr-defined]  # By ``using()``; ``db`` is for reading.
+        alias = using or named_by_caller or router.db_for_write(entities.model)
+        return pages(entities, named_by(entities.model, label), size, using=alias)
+    return in_batches(((using or alias_of(entity), ref_of(entity, label)) for entity in entities), size)

@@ -1,0 +1,45 @@
+"""What only asks, and writes nothing."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from django.db import DEFAULT_DB_ALIAS
+
+from timeline.clocks import story_now
+from timeline.models import ScheduledTask
+from timeline.reading import explaining, foreseeing
+from timeline.reading.foreseeing import Outlook
+from timeline.registry import registry
+from timeline.shortcuts._named import alias_of
+
+if TYPE_CHECKING:
+    from django.db.models import Model
+
+    from timeline.definition import Timeline
+
+
+def preview(
+    timeline: str | type[Timeline],
+    entity: Model | None = None,
+    *,
+    started_at: datetime | None = None,
+    using: str | None = None,
+) -> list[Outlook]:
+    """Say which tasks a run started now would have, and when. Writes nothing."""
+    using = using or alias_of(entity)
+    name = registry.timeline(timeline).name
+    return foreseeing.preview(timeline=name, entity=entity, started_at=started_at, now=story_now(using))
+
+
+def foreseen(entity: Model | None = None, *, using: str | None = None) -> list[Outlook]:
+    """Say which follow-ups of an entity's open tasks may yet come, and when. Writes nothing."""
+    using = using or alias_of(entity)
+    return foreseeing.foreseen(entity=entity, now=story_now(using), using=using)
+
+
+def explain(task: ScheduledTask) -> str:
+    """Tell the story of a task in plain sentences: why it is there, when it is due, what happened, what comes next."""
+    using = task._state.db or DEFAULT_DB_ALIAS
+    return explaining.explain(task, now=story_now(using), using=using)

@@ -1,0 +1,172 @@
+"""What begins and ends runs: events, and the verbs by hand; one entity, or any number."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from timeline.clocks import story_now
+from timeline.models import TimelineRun
+from timeline.operations import emitting, enrolling, leaving, starting
+from timeline.operations.emitting import Emission
+from timeline.operations.sets import BATCH, Tally
+from timeline.operations.starting import Started
+from timeline.registry import registry
+from timeline.shortcuts._named import Entities, alias_of, batches_of
+
+if TYPE_CHECKING:
+    from django.db.models import Model
+
+    from timeline.definition import Timeline
+
+
+def emit(
+    name: str,
+    entity: Model | None = None,
+    *,
+    key: str = "",
+    payload: dict[str, Any] | None = None,
+    actor: str = "",
+    occurred_at: datetime | None = None,
+    using: str | None = None,
+) -> Emission:
+    """
+    Record a domain event in the current transaction: it ends the runs it exits and starts the runs it starts.
+
+    See ``timeline.operations.emitting.emit`` for arguments and errors.
+    """
+    using = using or alias_of(entity)
+    return emitting.emit(
+        name=name,
+        entity=entity,
+        key=key,
+        payload={} if payload is None else payload,
+        actor=actor,
+        occurred_at=occurred_at,
+        now=story_now(using),
+        using=using,
+    )
+
+
+def emit_many(
+    name: str,
+    entities: Entities,
+    *,
+    key: str = "",
+    payload: dict[str, Any] | None = None,
+    actor: str = "",
+    occurred_at: datetime | None = None,
+    batch_size: int = BATCH,
+    using: str | None = None,
+) -> Tally:
+    """
+    Record the same domain event of many entities, as ``emit`` would for each, in batches of a few statements.
+
+    Each batch commits on its own, unless you are in a transaction. Called again after an error or a crash, with the same
+    ``key``, it carries on where it stopped. ``entities`` may be any iterable, also one that never holds them all; of a
+    queryset, only the keys are read, in their order. See ``timeline.operations.emitting.emit_many`` for errors.
+    """
+    return emitting.emit_many(
+        name=name,
+        batches=batches_of(entities, batch_size, using),
+        key=key,
+        payload={} if payload is None else payload,
+        actor=actor,
+        occurred_at=occurred_at,
+        clock=story_now,
+    )
+
+
+def start(
+    timeline: str | type[Timeline],
+    entity: Model | None = None,
+    *,
+    key: str = "",
+    params: dict[str, Any] | None = None,
+    started_at: datetime | None = None,
+    using: str | None = None,
+) -> Started:
+    """Start a run by hand. See ``timeline.operations.starting.start`` for arguments and errors."""
+    using = using or alias_of(entity)
+    return starting.start(
+        timeline=registry.timeline(timeline).name,
+        entity=entity,
+        key=key,
+        params={} if params is None else params,
+        started_at=started_at,
+        now=story_now(using),
+        using=using,
+    )
+
+
+def start_many(
+    timeline: str | type[Timeline],
+    entities: Entities,
+    *,
+    key: str = "",
+    params: dict[str, Any] | None = None,
+    started_at: datetime | str | None = None,
+    batch_size: int = BATCH,
+    using: str | None = None,
+) -> Tally:
+    """
+    Start a run for each of many entities, as ``start`` would, in batches of a few statements.
+
+    ``started_at`` may name a field of the entity. Batches commit as those of ``emit_many`` do; called again, it carries on,
+    for an entity whose run is open is left as it is. See ``timeline.operations.starting.start_many`` for errors.
+    """
+    definition = registry.timeline(timeline)
+    return starting.start_many(
+        timeline=definition.name,
+        batches=batches_of(entities, batch_size, using, definition.label),
+        key=key,
+        params={} if params is None else params,
+        started_at=started_at,
+        clock=story_now,
+    )
+
+
+def enroll(
+    timeline: str | type[Timeline],
+    queryset: Entities,
+    *,
+    key: str = "",
+    params: dict[str, Any] | None = None,
+    started_at: datetime | str | None = None,
+    once: bool = False,
+    batch_size: int = BATCH,
+    using: str | None = None,
+) -> Tally:
+    """
+    Start a run for each entity of a queryset that has no open one; with ``once``, that never had one.
+
+    Any number of entities, in batches as those of ``start_many``: no more than a batch is held at a time, and called again it
+    goes on with those left. See ``timeline.operations.enrolling.enroll`` for arguments and errors.
+    """
+    definition = registry.timeline(timeline)
+    return enrolling.enroll(
+        timeline=definition.name,
+        batches=batches_of(queryset, batch_size, using, definition.label),
+        key=key,
+        params={} if params is None else params,
+        started_at=started_at,
+        once=once,
+        clock=story_now,
+    )
+
+
+def leave(
+    timeline: str | type[Timeline],
+    entity: Model | None = None,
+    *,
+    reason: str,
+    key: str = "",
+    actor: str = "",
+    using: str | None = None,
+) -> TimelineRun:
+    """End the open run of an entity by hand. See ``timeline.operations.leaving.leave`` for arguments and errors."""
+    using = using or alias_of(entity)
+    name = registry.timeline(timeline).name
+    return leaving.leave(
+        timeline=name, entity=entity, key=key, reason=reason, actor=actor, now=story_now(using), using=using
+    )

@@ -1,0 +1,82 @@
+"""What changes tasks: a person's decisions, and what the host's code says of its entities."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from django.db import router
+
+from timeline.clocks import story_now
+from timeline.lifecycle import Reason
+from timeline.models import Event, ScheduledTask
+from timeline.operations import cancelling, hastening, moving, reconciling, redriving, relabelling, scheduling
+from timeline.operations.relabelling import Relabelled
+from timeline.operations.scheduling import Scheduled
+from timeline.shortcuts._named import Tasks, alias_of, named
+
+if TYPE_CHECKING:
+    from django.db.models import Model
+
+
+def schedule(
+    task_key: str,
+    entity: Model | None = None,
+    *,
+    at: datetime,
+    payload: dict[str, Any] | None = None,
+    key: str = "",
+    cause: Event | None = None,
+    using: str | None = None,
+) -> Scheduled:
+    """Schedule one task ad hoc. See ``timeline.operations.scheduling.schedule`` for arguments and errors."""
+    using = using or alias_of(entity)
+    return scheduling.schedule(
+        task_key=task_key,
+        entity=entity,
+        at=at,
+        payload={} if payload is None else payload,
+        key=key,
+        cause=cause,
+        now=story_now(using),
+        using=using,
+    )
+
+
+def cancel(tasks: Tasks, *, reason: str, actor: str = "", using: str | None = None) -> list[ScheduledTask]:
+    """Call tasks off. See ``timeline.operations.cancelling.cancel`` for errors."""
+    ids, using = named(tasks, using)
+    return cancelling.cancel(task_ids=ids, reason=Reason.operator(reason, actor), now=story_now(using), using=using)
+
+
+def move(tasks: Tasks, *, at: datetime, reason: str, actor: str = "", using: str | None = None) -> list[ScheduledTask]:
+    """Give tasks another time. See ``timeline.operations.moving.move`` for arguments and errors."""
+    ids, using = named(tasks, using)
+    return moving.move(task_ids=ids, at=at, reason=Reason.operator(reason, actor), now=story_now(using), using=using)
+
+
+def run_now(tasks: Tasks, *, reason: str, actor: str = "", using: str | None = None) -> list[ScheduledTask]:
+    """Make waiting tasks due at once. See ``timeline.operations.hastening.run_now`` for errors."""
+    ids, using = named(tasks, using)
+    return hastening.run_now(task_ids=ids, reason=Reason.operator(reason, actor), now=story_now(using), using=using)
+
+
+def redrive(tasks: Tasks, *, reason: str, actor: str = "", using: str | None = None) -> list[ScheduledTask]:
+    """Run again what has ended, as new rows. See ``timeline.operations.redriving.redrive`` for errors."""
+    ids, using = named(tasks, using)
+    return redriving.redrive(task_ids=ids, reason=Reason.operator(reason, actor), now=story_now(using), using=using)
+
+
+def reconcile(entity: Model, *, using: str | None = None) -> None:
+    """Let an entity's rows follow its fields after a write that no signal saw, such as ``QuerySet.update()``."""
+    using = using or alias_of(entity)
+    reconciling.reconcile(entity=entity, now=story_now(using), using=using)
+
+
+def relabel(old: str, new: str, *, using: str | None = None) -> Relabelled:
+    """
+    Let rows follow a model that a migration renamed or moved. See ``timeline.operations.relabelling.relabel`` for errors.
+
+    In ``RunPython``, give ``using=schema_editor.connection.alias``.
+    """
+    return relabelling.relabel(old=old, new=new, using=using or router.db_for_write(ScheduledTask))
