@@ -83,13 +83,9 @@ def empty_poll() -> None:
         raise SystemExit("There was something.")
 
 
-def make_ready() -> None:
-    """End what was claimed, and make as many rows available as one claim takes."""
-    from django.db import connection, transaction
-    from django.utils import timezone
-
-    from project.accounts.models import User
-    from timeline.shortcuts import schedule
+def end_claimed() -> None:
+    """End what was claimed."""
+    from django.db import connection
 
     with connection.cursor() as cursor:
         cursor.execute("""
@@ -97,6 +93,17 @@ def make_ready() -> None:
                 lease_expires_at = NULL
             WHERE state = 'pending'
         """)
+
+
+def make_ready() -> None:
+    """Make as many rows available as one claim takes, in place of those that were claimed before."""
+    from django.db import transaction
+    from django.utils import timezone
+
+    from project.accounts.models import User
+    from timeline.shortcuts import schedule
+
+    end_claimed()
     with transaction.atomic():
         for user in User.objects.order_by("pk")[:AT_ONCE]:
             schedule("nothing.plain", user, at=timezone.now())
@@ -148,9 +155,11 @@ def measure(tasks: int, times: int) -> dict[str, list[float]]:
     def cancel() -> None:
         next(ends)()
 
+    claims = timed(claim_ready, times, before=make_ready)
+    end_claimed()
     return {
+        "claim of 100": claims,
         "empty poll": timed(empty_poll, times),
-        "claim of 100": timed(claim_ready, times, before=make_ready),
         "cancel by entity": timed(cancel, times),
         "entity's page": timed(pages(), times),
     }
