@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test install lint types floors checks tests matrix baseline sizing throughput admin-pages api-pages clean
+.PHONY: demo test install lint types floors checks tests matrix baseline sizing throughput scale herd admin-pages api-pages clean
 
 # What is installed follows the files that say so.
 $(VENV)/.installed: pyproject.toml requirements.txt
@@ -58,6 +58,14 @@ throughput: install
 # Bytes a row and GB a year, on PostgreSQL: the server DATABASE_URL names, or one that comes with a pip package.
 sizing: install
 	@$(BIN)/python -m benchmarks.sizing $(ARGS)
+
+# What a poll, a claim, a cancel and an entity's page cost at 10,000 to 5,000,000 rows, on PostgreSQL as above.
+scale: install
+	@$(BIN)/python -m benchmarks.scale $(ARGS)
+
+# 100,000 tasks due in the same second, or with --snapshot held a steady load beside an old snapshot: claims and memory.
+herd: install
+	@$(BIN)/python -m benchmarks.herd $(ARGS)
 
 # The admin's pages over 1,000,000 tasks, on PostgreSQL as above: ms and queries a page.
 admin-pages: install

@@ -89,7 +89,7 @@ class TestSignOfPoller:
         settings.TIMELINE = {"SITE": "production", "POLL_INTERVAL": timedelta(seconds=30)}
         sign_of_poller(using="default")
 
-        with django_assert_num_queries(2):
+        with django_assert_num_queries(1):
             sign_of_poller(using="default")
 
     def test_writes_again_after_an_interval(self, production):

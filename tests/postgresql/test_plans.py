@@ -6,13 +6,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
+from django.db.models import Count
 
 from timeline.ids import uuid7
 from timeline.lifecycle import State, Trigger
-from timeline.models import EntityRef, ScheduledTask
+from timeline.models import EntityRef, LogEntry, ScheduledTask
 from timeline.models.statements import statement
 from timeline.operations._advancing import step
 from timeline.operations._changes import Write, as_parameters, sql_for
+from timeline.operations.dispatching import dispatch
 
 pytestmark = pytest.mark.django_db
 
@@ -61,7 +63,19 @@ def plan_of(sql, parameters):
 
 QUESTIONS = {
     "poll": (lambda: ScheduledTask.objects.to_stage(NOW).locked(skip_locked=True)[:100], "timeline_task_due"),
-    "on its way": (lambda: ScheduledTask.objects.on_their_way()[:1000].values("pk"), "timeline_task_"),
+    "on its way": (lambda: ScheduledTask.objects.on_their_way()[:1000].values("pk"), "timeline_task_given_up"),
+    "on its way, by queue": (
+        lambda: (
+            ScheduledTask.objects.filter(state=State.PENDING)
+            .order_by()
+            .values_list("queue")
+            .annotate(number=Count("pk"))
+        ),
+        "timeline_task_given_up",
+    ),
+    "listed, active": (lambda: ScheduledTask.objects.first_of([State.ACTIVE], 50), "timeline_task_given_up"),
+    "listed, scheduled": (lambda: ScheduledTask.objects.first_of([State.SCHEDULED], 50), "timeline_task_"),
+    "listed, completed": (lambda: ScheduledTask.objects.first_of([State.COMPLETED], 50), "timeline_task_ended"),
     "heartbeat": (
         lambda: ScheduledTask.objects.filter(pk__in=[uuid7()], state=State.ACTIVE).by_id().locked(skip_locked=True),
         "Index Scan using timeline_",
@@ -74,7 +88,17 @@ QUESTIONS = {
         lambda: ScheduledTask.objects.open().for_entity(EntityRef("accounts.user", "4711")).by_id().locked(),
         "timeline_task_",
     ),
-    "reconcile a run": (lambda: ScheduledTask.objects.filter(run__in=[uuid7()]).by_id().locked(), "run_id"),
+    "reconcile a run": (
+        lambda: ScheduledTask.objects.filter(run__in=[uuid7()]).by_id().locked(),
+        "timeline_task_revision",
+    ),
+    "cancel by run": (
+        lambda: ScheduledTask.objects.open().filter(run__in=[uuid7()]).by_id().locked(),
+        "timeline_task_",
+    ),
+    "what an event caused": (lambda: ScheduledTask.objects.filter(cause=uuid7()), "timeline_task_caused"),
+    "next revisions": (lambda: ScheduledTask.objects.filter(previous__in=[uuid7()]), "timeline_task_previous"),
+    "a log": (lambda: LogEntry.objects.filter(task__in=[uuid7(), uuid7()]).order_by("seq"), "timeline_log_seq"),
     "list of two states": (  # Each state's first, merged.
         lambda: ScheduledTask.objects.filter(state__in=LISTED).first_of(LISTED, 51),
         "Merge Append",
@@ -89,17 +113,46 @@ STARTED = {"to_state": "active", "at": NOW, "lease": timedelta(minutes=1), "toke
 
 # What advance finds and locks in the same statement, and by which index; the rows are written by their primary key.
 STEPS = {
-    "due": ({"most": 1000}, "timeline_task_due"),
+    "due": ({"most": 1000, "since": NOW - timedelta(days=1)}, "timeline_task_due"),
     "shares": (
-        {"task_keys": ["trial.expire", "trial.remind"], "priorities": [0, 0], "sizes": [250, 250]},
+        {"task_keys": ["trial.expire", "trial.remind"], "priorities": [0, 0], "sizes": [250, 250], "since": [NOW, NOW]},
         "timeline_task_ready",
     ),
-    "group": ({"task_key": "trial.remind", "priority": 0, "most": 100}, "timeline_task_ready"),
+    "group": ({"task_key": "trial.remind", "priority": 0, "most": 100, "since": NOW}, "timeline_task_ready"),
     "given": (
         {"ids": [uuid7() for _ in range(100)], "task_keys": ["trial.expire", "trial.remind"], "attempts": 0},
         "timeline_scheduledtask_pkey",
     ),
 }
+
+
+def plans_made_by(call):
+    """The plan of each statement about tasks that a call makes, as it is when it makes it."""
+    plans = []
+
+    def explain(execute, sql, parameters, many, context):
+        if "timeline_scheduledtask" in sql:
+            plans.append(plan_of(sql, parameters))
+        return execute(sql, parameters, many, context)
+
+    def plan_of(sql, parameters):
+        with connection.connection.cursor() as cursor:
+            cursor.execute(f"EXPLAIN {sql}", parameters)
+            return "\n".join(line for [line] in cursor.fetchall())
+
+    with connection.execute_wrapper(explain):
+        call()
+    return plans
+
+
+class Post:
+    """A broker that takes everything."""
+
+    def connect(self):
+        """It is there."""
+
+    def send(self, batch, *, using):
+        """It is taken."""
 
 
 @pytest.mark.usefixtures("_filled")
@@ -142,3 +195,29 @@ class TestPlans:
         question = ScheduledTask.objects.filter(actor="ada")
 
         assert "Seq Scan" in plan_of(*question.query.sql_with_params())
+
+
+@pytest.mark.usefixtures("_filled")
+class TestPolls:
+    def test_read_no_table_and_find_each_row_once(self):
+        """
+        A join filter would mean that each of a thousand rows is looked for among all thousand. Only what changes rows one by
+        one, each in its own way, may do so, in memory.
+        """
+        ScheduledTask.objects.filter(state=State.ACTIVE).update(lease_expires_at=NOW)
+
+        plans = plans_made_by(lambda: dispatch(sender=Post(), now=NOW, using="default"))
+
+        assert ScheduledTask.objects.filter(state=State.PENDING).exists()
+        for index in ("timeline_task_due", "timeline_task_ready", "timeline_task_given_up"):
+            assert any(index in plan for plan in plans), index
+        for plan in plans:
+            assert "Seq Scan on timeline_scheduledtask" not in plan, plan
+            assert "Join Filter" not in plan or "json_to_recordset" in plan, plan
+
+    def test_that_find_nothing_read_the_beginning_of_an_index_each(self):
+        ScheduledTask.objects.filter(state=State.AVAILABLE).delete()
+
+        plans = plans_made_by(lambda: dispatch(sender=Post(), now=NOW - timedelta(days=1), using="default"))
+
+        assert [plan.count("Index") > 0 and "Sort" not in plan for plan in plans] == [True] * 3, plans

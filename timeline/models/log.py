@@ -16,7 +16,8 @@ class LogEntry(models.Model):
     (``class``, ``message``, ``traceback``). Replaying a task's log in order of ``seq``, which has no gaps, gives the row.
     """
 
-    task = models.ForeignKey(ScheduledTask, on_delete=models.PROTECT, related_name="log")
+    # Its unique key with ``seq`` finds the entries of a task.
+    task = models.ForeignKey(ScheduledTask, db_index=False, on_delete=models.PROTECT, related_name="log")
     seq = models.PositiveIntegerField()
     at = models.DateTimeField()
     from_state = models.CharField(max_length=9, choices=State.choices)

@@ -9,14 +9,14 @@ from importlib.resources import files
 
 from django.core.exceptions import ImproperlyConfigured
 
-from timeline.lifecycle import ALLOWED_PAIRS, FINAL, WAITING
+from timeline.lifecycle import ALLOWED_PAIRS, FINAL, LEASED, WAITING
 
 
 @cache
 def statement(verb: str, vendor: str) -> str:
     """
     Read a statement. Values reach it as parameters only; the lifecycle's sets stand in it as ``{final}``,
-    ``{waiting}`` and ``{pairs}``.
+    ``{leased}``, ``{waiting}`` and ``{pairs}``.
 
     Args:
         verb: First part of the file's name.
@@ -30,7 +30,10 @@ def statement(verb: str, vendor: str) -> str:
         raise ImproperlyConfigured(f"timeline does not run on {vendor} yet. Use SQLite or PostgreSQL.")
     text = file.read_text(encoding="utf-8")
     pairs = _quoted(f"{source} {target}" for source, target in ALLOWED_PAIRS)
-    return text.replace("{final}", _quoted(FINAL)).replace("{waiting}", _quoted(WAITING)).replace("{pairs}", pairs)
+    sets = {"final": _quoted(FINAL), "leased": _quoted(LEASED), "waiting": _quoted(WAITING), "pairs": pairs}
+    for name, words in sets.items():
+        text = text.replace(f"{{{name}}}", words)
+    return text
 
 
 def as_list(values: Iterable[str], vendor: str) -> str | list[str]:

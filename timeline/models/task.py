@@ -29,6 +29,7 @@ _LEASED = sorted(LEASED)
 _OPEN = sorted(OPEN)
 _WAITING = sorted(WAITING)
 _UNSTARTED = sorted(OPEN - {State.ACTIVE})
+_UNCLAIMED = sorted(OPEN - LEASED)
 
 
 class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
@@ -141,7 +142,11 @@ class ScheduledTask(EntityColumns):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    run = models.ForeignKey(TimelineRun, null=True, blank=True, on_delete=models.PROTECT, related_name="tasks")
+    # Most rows are written five times, to every index each time, so there is none that another one stands for: rows of a run
+    # are found by its unique key, and of causes and predecessors only those are indexed that there are.
+    run = models.ForeignKey(
+        TimelineRun, null=True, blank=True, db_index=False, on_delete=models.PROTECT, related_name="tasks"
+    )
     task_key = models.CharField(max_length=101)
     occurrence = models.CharField(max_length=100, blank=True, default="")
     revision = models.PositiveIntegerField(default=1)
@@ -168,10 +173,12 @@ class ScheduledTask(EntityColumns):
     reason_code = models.CharField(max_length=20, choices=ReasonCode.choices, blank=True, default="")
     reason = models.CharField(max_length=200, blank=True, default="")
     actor = models.CharField(max_length=150, blank=True, default="")
-    cause = models.ForeignKey(Event, null=True, blank=True, on_delete=models.PROTECT, related_name="tasks_caused")
+    cause = models.ForeignKey(
+        Event, null=True, blank=True, db_index=False, on_delete=models.PROTECT, related_name="tasks_caused"
+    )
     # Revisions are pruned together, in one statement; the database's own check is enough.
     previous = models.ForeignKey(
-        "self", null=True, blank=True, on_delete=models.DO_NOTHING, related_name="next_revisions"
+        "self", null=True, blank=True, db_index=False, on_delete=models.DO_NOTHING, related_name="next_revisions"
     )
     created_at = models.DateTimeField()
     started_at = models.DateTimeField(null=True, blank=True)
@@ -252,13 +259,16 @@ class ScheduledTask(EntityColumns):
                 # PostgreSQL finds keys by their beginning, a timeline's, in such an index only, whatever the collation.
                 opclasses=["varchar_pattern_ops", "varchar_ops", "timestamptz_ops"],
             ),
-            # Two halves of one index: whole, it would tempt PostgreSQL to look for ids in it.
+            # Two halves of one index: whole, it would tempt PostgreSQL to look for ids in it. The claimed and active are few,
+            # and soon gone: timeline_task_given_up has them.
             models.Index(
-                fields=["state", "scheduled_at", "id"], condition=Q(state__in=_OPEN), name="timeline_task_open"
+                fields=["state", "scheduled_at", "id"], condition=Q(state__in=_UNCLAIMED), name="timeline_task_open"
             ),
             models.Index(
                 fields=["state", "scheduled_at", "id"], condition=Q(state__in=_FINAL), name="timeline_task_ended"
             ),
+            models.Index(fields=["cause"], condition=Q(cause__isnull=False), name="timeline_task_caused"),
+            models.Index(fields=["previous"], condition=Q(previous__isnull=False), name="timeline_task_previous"),
         ]
 
     def __str__(self) -> str:

@@ -31,11 +31,11 @@ def apportion(*, most: int, using: str) -> tuple[list[Share], dict[str, int]]:
     Returns:
         What to claim, and task key → how many of it one message carries. Nothing if none is ready, or enough is on its way.
     """
-    kinds = ready_kinds(registry.task_keys(), using=using)
-    if not kinds:
+    first = ready_kinds(registry.task_keys(), using=using)
+    if not first:
         return [], {}
     # In any order, so that where there is room for a few kinds, it is not always the same ones.
-    ready = dict(sample(list(kinds.items()), len(kinds)))
+    ready = {task_key: first[task_key].priority for task_key in sample(list(first), len(first))}
     declared = {task_key: registry.task(task_key)[1] for task_key in ready}
     known, pending = paces(using=using), _pending(using)
     queues = {task_key: task.options.queue for task_key, task in declared.items()}
@@ -45,7 +45,7 @@ def apportion(*, most: int, using: str) -> tuple[list[Share], dict[str, int]]:
         for share in shares(ready, queues, _room(queues, pending), most=most)
     ]
     sizes = {task_key: batch_size(task.at_once, known.get(task_key)) for task_key, task in declared.items()}
-    return [share for share in taken if share.size > 0], sizes
+    return [share._replace(since=first[share.task_key].due_at) for share in taken if share.size > 0], sizes
 
 
 def _pending(using: str) -> dict[str, int]:

@@ -18,6 +18,7 @@ from timeline.models.returning import COLUMNS, as_task
 from timeline.operations._advancing import advance, works_in_sets
 from timeline.operations._transition import Write, apply
 from timeline.registry import registry
+from timeline.timing import EARLIEST
 
 ANY_ATTEMPT = 2**31 - 1
 
@@ -110,7 +111,9 @@ def begin(task_ids: Sequence[UUID], *, token: UUID | None, worker: str, now: dat
     return _attempts(sorted(started, key=lambda task: place[task.id]), now=now, using=using)
 
 
-def begin_group(task_key: str, *, priority: int, most: int, worker: str, now: datetime, using: str) -> list[Attempt]:
+def begin_group(
+    task_key: str, *, priority: int, most: int, since: datetime | None, worker: str, now: datetime, using: str
+) -> list[Attempt]:
     """
     Start available tasks of one kind and priority, the longest due first: several at their first attempt, or else one.
 
@@ -118,6 +121,7 @@ def begin_group(task_key: str, *, priority: int, most: int, worker: str, now: da
         task_key: Of a known kind.
         priority: Of all of them.
         most: No more than so many; on SQLite just one.
+        since: Where to begin looking: when the longest due one was due; None: from the beginning.
         worker: Who takes them, as shown on the row.
         now: Story time.
         using: Database alias.
@@ -132,6 +136,7 @@ def begin_group(task_key: str, *, priority: int, most: int, worker: str, now: da
                 task_key=task_key,
                 priority=priority,
                 most=most,
+                since=since or EARLIEST,
                 now=now,
                 using=using,
             )

@@ -67,6 +67,7 @@ def claim(*, limit: int = 100, now: datetime, using: str) -> list[Batch]:
                 task_keys=[share.task_key for share in taken],
                 priorities=[share.priority for share in taken],
                 sizes=[share.size for share in taken],
+                since=[share.since for share in taken],
                 now=now,
                 using=using,
             )

@@ -9,6 +9,7 @@ from timeline.conf import get_settings
 from timeline.exceptions import WrongSite
 from timeline.models import Identity
 from timeline.models.identity import THE_ONE
+from timeline.models.probing import sign
 
 
 def stamp(*, now: datetime, using: str) -> None:
@@ -23,10 +24,7 @@ def confirm_site(*, using: str) -> None:
     Raises:
         WrongSite: if it is another site's; nothing of it may be run here.
     """
-    ours = get_settings().SITE
-    theirs = Identity.objects.using(using).filter(pk=THE_ONE).values_list("site", flat=True).first() or ""
-    if theirs != ours:
-        raise WrongSite(ours, theirs, using)
+    _confirm(using)
 
 
 def sign_of_poller(*, using: str) -> None:
@@ -36,7 +34,14 @@ def sign_of_poller(*, using: str) -> None:
     Raises:
         WrongSite: as for ``confirm_site``.
     """
-    confirm_site(using=using)
-    identity = Identity.objects.using(using).filter(pk=THE_ONE)
-    if identity.unpolled(get_settings().POLL_INTERVAL).exists():
-        identity.update(polled_at=MachineTime())
+    if _confirm(using):
+        Identity.objects.using(using).filter(pk=THE_ONE).update(polled_at=MachineTime())
+
+
+def _confirm(using: str) -> bool:
+    """See that it is ours; say whether a sign of a poller is due."""
+    ours = get_settings()
+    theirs, is_due = sign(ours.POLL_INTERVAL, using=using)
+    if theirs != ours.SITE:
+        raise WrongSite(ours.SITE, theirs, using)
+    return is_due

@@ -66,6 +66,7 @@ def run_ready(
     task_key: str,
     priority: int,
     most: int,
+    since: datetime | None = None,
     clock: Callable[[], datetime],
     using: str,
     worker: str = "",
@@ -78,11 +79,14 @@ def run_ready(
         task_key: Of a known kind.
         priority: Of all of them.
         most: Start no more than so many; one that was tried before is run alone.
+        since: When the longest due one was due, where that is known: what is before it in the index need not be read.
         clock, using, worker, watch: As for ``run``.
 
     Returns:
         The tasks run, with their outcomes; None if there was none to start.
     """
     setting = Setting(clock, using, watch or Watch())
-    attempts = begin_group(task_key, priority=priority, most=most, worker=worker[:MAX_WORKER], now=clock(), using=using)
+    attempts = begin_group(
+        task_key, priority=priority, most=most, since=since, worker=worker[:MAX_WORKER], now=clock(), using=using
+    )
     return run_group(attempts, setting) if attempts else None

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from timeline.lifecycle import State, Trigger
 from timeline.models import ScheduledTask
+from timeline.models.probing import first_due
 from timeline.operations._advancing import advance, works_in_sets
 from timeline.operations._polling import polling
 from timeline.operations._transition import Write, apply
@@ -23,8 +24,12 @@ def stage(*, limit: int = 1000, now: datetime, using: str) -> int:
     Returns:
         How many; as many as ``limit`` means there may be more.
     """
+    if works_in_sets(using):
+        # Most polls find nothing, and need no transaction for that.
+        if (since := first_due(now=now, using=using)) is None:
+            return 0
+        with polling(using):
+            return len(advance("due", State.AVAILABLE, most=limit, since=since, now=now, using=using))
     with polling(using):
-        if works_in_sets(using):
-            return len(advance("due", State.AVAILABLE, most=limit, now=now, using=using))
         tasks = list(ScheduledTask.objects.using(using).to_stage(now).locked(skip_locked=True)[:limit])
         return len(apply([Write(task=task, triggers=(Trigger.DUE,)) for task in tasks], now=now, using=using))

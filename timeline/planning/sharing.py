@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final, NamedTuple
 
 MESSAGE: Final = 0.1  # Seconds of work in one message.
@@ -18,11 +19,13 @@ class Share(NamedTuple):
         task_key: The kind.
         priority: Of the tasks to take.
         size: No more than so many.
+        since: Due time of the first of them, where that is known.
     """
 
     task_key: str
     priority: int
     size: int
+    since: datetime | None = None
 
 
 def shares(ready: Mapping[str, int], queues: Mapping[str, str], room: Mapping[str, int], *, most: int) -> list[Share]:

@@ -1,20 +1,21 @@
--- One step for all rows that "held" finds and locks, with the log entries. A row that was waiting passes "available".
+-- One step for all rows that "held" finds and locks, with the log entries. A row that was waiting passes "available". The
+-- rows are joined from arrays, each of which PostgreSQL takes for ten elements: from "held" itself, which it may take for one
+-- row or for a million, it would find each of them by all ids, or read the whole table.
 WITH held AS MATERIALIZED (
 {held}
 ),
 moved AS (
     UPDATE timeline_scheduledtask AS task
     SET state = %(to_state)s,
-        seq = task.seq + CASE WHEN held.state IN ({waiting}) AND %(to_state)s <> 'available' THEN 2 ELSE 1 END,
+        seq = task.seq + CASE WHEN was.state IN ({waiting}) AND %(to_state)s <> 'available' THEN 2 ELSE 1 END,
         attempt = task.attempt + CASE WHEN %(to_state)s = 'active' THEN 1 ELSE 0 END,
         claim_token = COALESCE(%(token)s::uuid, task.claim_token),
         lease_expires_at = CASE WHEN %(to_state)s <> 'available' THEN clock_timestamp() + %(lease)s::interval END,
         worker = COALESCE(%(worker)s, task.worker),
         started_at = CASE WHEN %(to_state)s = 'active' THEN %(at)s::timestamptz ELSE task.started_at END
-    FROM held
-    WHERE task.id = ANY(ARRAY(SELECT id FROM held))
-        AND task.id = held.id
-    RETURNING task.*, held.state AS was
+    FROM unnest(ARRAY(SELECT id FROM held), ARRAY(SELECT state FROM held)) AS was(id, state)
+    WHERE task.id = was.id
+    RETURNING task.*, was.state AS was
 ),
 logged AS (
     INSERT INTO timeline_logentry (

@@ -1,4 +1,5 @@
 -- Available tasks of one kind and priority that may run in one group: those at their first attempt together, any other alone.
+-- From the first one on, as in held_due.
     SELECT id, state
     FROM (
         SELECT id, state, attempt,
@@ -8,6 +9,7 @@
             SELECT id, state, attempt, scheduled_at
             FROM timeline_scheduledtask
             WHERE state = 'available' AND task_key = %(task_key)s AND priority = %(priority)s
+                AND scheduled_at >= %(since)s
             ORDER BY scheduled_at, id
             LIMIT %(most)s
             FOR NO KEY UPDATE SKIP LOCKED

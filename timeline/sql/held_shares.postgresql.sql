@@ -1,10 +1,12 @@
--- Available tasks: so many of each kind and priority, the longest due first.
+-- Available tasks: so many of each kind and priority, the longest due first. Each from its first one on, as in held_due.
     SELECT task.id, task.state
-    FROM unnest(%(task_keys)s::text[], %(priorities)s::integer[], %(sizes)s::integer[]) AS share(task_key, priority, size)
+    FROM unnest(%(task_keys)s::text[], %(priorities)s::integer[], %(sizes)s::integer[], %(since)s::timestamptz[])
+        AS share(task_key, priority, size, since)
     CROSS JOIN LATERAL (
         SELECT id, state
         FROM timeline_scheduledtask
         WHERE state = 'available' AND task_key = share.task_key AND priority = share.priority
+            AND scheduled_at >= share.since
         ORDER BY scheduled_at, id
         LIMIT share.size
         FOR NO KEY UPDATE SKIP LOCKED

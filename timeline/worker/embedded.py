@@ -65,7 +65,9 @@ class Worker(Loop):
             staged = stage(limit=STAGED, now=self._clock(), using=self.using)
             self._next_stage = monotonic() + (0 if staged == STAGED else STAGE_EVERY.total_seconds())
         ready = ready_kinds(registry.task_keys(), using=self.using)
-        return sum(self._run(share) for share in shares(ready, dict.fromkeys(ready, ""), {}, most=LARGEST))
+        urgency = {task_key: first.priority for task_key, first in ready.items()}
+        taken = shares(urgency, dict.fromkeys(ready, ""), {}, most=LARGEST)
+        return sum(self._run(share._replace(since=ready[share.task_key].due_at)) for share in taken)
 
     def _run(self, share: Share) -> int:
         if self._stop.is_set():
@@ -73,6 +75,7 @@ class Worker(Loop):
         done = run_ready(
             task_key=share.task_key,
             priority=share.priority,
+            since=share.since,
             most=min(share.size, group_size(share.task_key, self._heartbeat.pace)),
             clock=self._clock,
             using=self.using,

@@ -1,0 +1,36 @@
+"""Probes: what a poll asks every second, whether there is anything to do or not. One row each, and no ORM to pay for."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import connections
+
+from timeline.models.statements import statement
+
+
+def first_due(*, now: datetime, using: str) -> datetime | None:
+    """When the waiting task that has been due for longest became due; None: nothing is due. PostgreSQL only."""
+    row = _probe("first_due", {"at": now}, using)
+    return row[0] if row else None
+
+
+def any_given_up(*, using: str) -> bool:
+    """Whether a lease has run out, by the database's real clock. PostgreSQL only."""
+    return _probe("first_given_up", {}, using) is not None
+
+
+def sign(interval: timedelta, *, using: str) -> tuple[str, bool]:
+    """Whose database it is, and whether nobody has polled it for that long. One without its row is of no named site."""
+    seconds = interval if connections[using].vendor == "postgresql" else interval.total_seconds()
+    site, is_due = _probe("sign", {"interval": seconds}, using) or ("", False)
+    return site, bool(is_due)
+
+
+def _probe(verb: str, parameters: dict[str, Any], using: str) -> tuple[Any, ...] | None:
+    connection = connections[using]
+    with connection.cursor() as cursor:
+        cursor.execute(statement(verb, connection.vendor), parameters)
+        row: tuple[Any, ...] | None = cursor.fetchone()
+        return row
