@@ -8,7 +8,6 @@ from asgiref.sync import sync_to_async
 from django.db import connection
 from django.utils import timezone, translation
 
-from tests.databases import VENDOR
 from tests.testapp.models import Effect, Order
 from timeline import Cancel, Discard, RetryAfter
 from timeline.definition.handlers import SIDE_BY_SIDE
@@ -115,7 +114,7 @@ class TestTheDatabase:
         assert [(row.state, row.result) for row in done] == [("completed", "closed it")] * 2
         assert {row.run.end_reason for row in done} == {"closed"}
 
-    @pytest.mark.skipif(VENDOR == "sqlite", reason="its connection is a file")
+    @pytest.mark.only_postgresql  # The connection is one that can be lost.
     def test_that_was_lost_is_nobodys_fault(self, crowd, run_all):
         async def handler(job, order):
             if order.note == "cut":

@@ -111,7 +111,7 @@ class TestAnAttemptThatIsNoLongerOurs:
         assert ScheduledTask.objects.filter(task_key="crowd.follow").count() == 2
 
 
-@pytest.mark.skipif(VENDOR == "sqlite", reason="its connection is a file")
+@pytest.mark.only_postgresql  # The connection is one that can be lost.
 class TestALostConnection:
     def lose(self):
         """End our own connection, unseen, as a network does."""
