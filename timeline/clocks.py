@@ -61,7 +61,7 @@ def story_now(using: str) -> datetime:
 class SteadyClock:
     """
     Story time for a worker, which reads it several times a task: the database is asked once a second, and what has passed
-    since is counted here. A clock that a test, a demo or the settings tell is asked each time.
+    since is counted here. A clock that a test, a demo or the settings tell is asked each time. Safe in threads.
 
     Args:
         using: Database alias whose clock is asked.
@@ -69,17 +69,16 @@ class SteadyClock:
 
     def __init__(self, using: str) -> None:
         self._using = using
-        self._read: datetime | None = None
-        self._at = 0.0
+        self._read: tuple[datetime, float] | None = None
 
     def __call__(self) -> datetime:
         """Read it: aware, in UTC."""
         if _override is not None or get_settings().CLOCK is not None:
             return story_now(self._using)
-        passed = monotonic() - self._at
-        if self._read is None or passed > 1:
-            self._read, self._at, passed = story_now(self._using), monotonic(), 0.0
-        return self._read + timedelta(seconds=passed)
+        read = self._read
+        if read is None or monotonic() - read[1] > 1:
+            read = self._read = (story_now(self._using), monotonic())
+        return read[0] + timedelta(seconds=monotonic() - read[1])
 
 
 @contextmanager

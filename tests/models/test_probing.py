@@ -16,7 +16,7 @@ from timeline.models.probing import any_given_up, first_due, sign
 pytestmark = pytest.mark.django_db
 
 SECOND = timedelta(seconds=1)
-postgresql_only = pytest.mark.skipif(VENDOR != "postgresql", reason="SQLite reads the rows instead")
+postgresql_only = pytest.mark.only_postgresql  # SQLite reads the rows instead.
 
 
 @postgresql_only

@@ -132,6 +132,32 @@ class TestDispatch:
         assert (len(post.sent), post.in_transaction) == (1, False)
 
 
+class TestBetweenTwoPolls:
+    def test_sends_what_is_new(self, post, due, now):
+        row = due()
+
+        done = dispatch(sender=post, whole=False, now=now, using="default")
+
+        assert (done.sent, post.task_ids) == (1, [row.pk])
+
+    def test_leaves_what_got_lost_to_the_next_poll(self, post, due, now):
+        due()
+        dispatch(sender=post, now=now, using="default")
+        run_out()
+
+        done = dispatch(sender=post, whole=False, now=now, using="default")
+
+        assert (done.resent, len(post.sent)) == (0, 1)
+        assert dispatch(sender=post, now=now, using="default").resent == 1
+
+    def test_leaves_no_sign_of_a_poller(self, post, now):
+        Identity.objects.update(polled_at=None)
+
+        dispatch(sender=post, whole=False, now=now, using="default")
+
+        assert Identity.objects.get().polled_at is None
+
+
 class TestLostMessages:
     def test_are_sent_again_with_the_same_token(self, post, due, now):
         keep_paces({"job.one": 0.01}, using="default")

@@ -1,104 +1,15 @@
-"""Hints: after the commit, from a thread of their own, and never in anybody's way."""
+"""Hints: from a thread of their own, and never in anybody's way."""
 
 from __future__ import annotations
 
 import time
-from datetime import timedelta
-
-import pytest
-from django.db import connection, transaction
-from django.utils import timezone
 
 from tests.brokers import free_port, received
 from tests.processes import wait_for
-from timeline import Timeline, after, task
 from timeline.exceptions import BrokerUnavailable
-from timeline.shortcuts import move, run_now, schedule, start
-from timeline.signals import work_due
 from timeline.tasks import hinting
-from timeline.tasks.hinting import Hinter, has_broker
+from timeline.tasks.hinting import Hinter, has_broker, send_poll
 from timeline.tasks.sending import poll_queue
-from timeline.testing import only_timelines
-
-
-class Jobs(Timeline):
-    entity = "testapp.Order"
-
-    @task(after(days=1))
-    def later(self, order) -> None: ...
-
-    @task()
-    def work(self, order) -> None: ...
-
-
-@pytest.fixture(autouse=True)
-def _only_these(db):
-    with only_timelines(Jobs):
-        yield
-
-
-@pytest.fixture
-def announced():
-    """Aliases for which it was announced that something is due, each with whether a transaction was open then."""
-    heard = []
-
-    def hear(using, **_extra):
-        heard.append((using, connection.in_atomic_block))
-
-    work_due.connect(hear)
-    yield heard
-    work_due.disconnect(hear)
-
-
-def ago(**span):
-    return timezone.now() - timedelta(**span)
-
-
-@pytest.mark.django_db(transaction=True)
-class TestWorkDue:
-    def test_is_announced_after_the_commit(self, announced, order):
-        with transaction.atomic():
-            schedule("jobs.work", order, at=ago(seconds=1))
-            assert announced == []
-
-        assert announced == [("default", False)]
-
-    def test_is_not_announced_for_what_is_ahead(self, announced, order):
-        schedule("jobs.work", order, at=ago(days=-1))
-        start("jobs", order)
-
-        assert announced == []
-
-    def test_is_not_announced_when_the_transaction_fails(self, announced, order):
-        with transaction.atomic():
-            schedule("jobs.work", order, at=ago(seconds=1))
-            transaction.set_rollback(True)
-
-        assert announced == []
-
-    @pytest.mark.parametrize(
-        "hasten",
-        [lambda row: run_now(row, reason="asked for"), lambda row: move(row, at=ago(hours=1), reason="asked for")],
-    )
-    def test_is_announced_when_somebody_makes_a_task_due(self, announced, order, hasten):
-        row = schedule("jobs.work", order, at=ago(days=-1)).task
-
-        hasten(row)
-
-        assert announced == [("default", False)]
-
-    def test_harms_nobody_when_a_listener_fails(self, order):
-        def fail(**_extra):
-            raise RuntimeError("a listener's own trouble")
-
-        work_due.connect(fail)
-        try:
-            row = schedule("jobs.work", order, at=ago(seconds=1)).task
-        finally:
-            work_due.disconnect(fail)
-
-        row.refresh_from_db()
-        assert row.state == "available"
 
 
 class TestHinter:
@@ -119,6 +30,17 @@ class TestHinter:
         time.sleep(0.3)
 
         assert 1 <= len(received(broker, poll_queue())) <= 3
+
+    def test_sends_no_second_poll_while_the_first_waits(self, over, broker):
+        """Where nobody takes them, they do not pile up."""
+        sender = over(broker.url, broker.prefix)
+
+        for _ in range(3):
+            send_poll(sender, "default")
+        assert len(received(broker, poll_queue())) == 1
+        send_poll(sender, "default")
+
+        assert len(received(broker, poll_queue())) == 1
 
     def test_keeps_no_one_waiting_for_a_broker_that_does_not_answer(self, over, mute):
         hinter = Hinter(over(f"redis://127.0.0.1:{mute}/0"))

@@ -7,18 +7,22 @@ import time
 from datetime import timedelta
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, connections
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from tests.databases import VENDOR
+from tests.processes import DEADLINE, wait_for
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, task
 from timeline.clocks import MachineTime, story_now
 from timeline.lifecycle import State
-from timeline.models import ScheduledTask
+from timeline.models import Identity, ScheduledTask
 from timeline.operations import staging
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
 from timeline.worker import Worker
+from timeline.worker.loop import Loop
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -110,6 +114,22 @@ class TestPoll:
         assert ScheduledTask.objects.get().state == "available"
 
 
+class TestStep:
+    def test_needs_few_statements_when_there_is_nothing(self, settings):
+        """An idle worker makes one step in a poll interval."""
+        worker = Worker("default")
+        worker.step()  # Rescues too, which it does every ten seconds.
+        worker._next_round = 0.0
+
+        with CaptureQueriesContext(connection) as idle:
+            worker.step()
+        with CaptureQueriesContext(connection) as woken:
+            worker.step()
+
+        assert len(idle) <= 9
+        assert len(woken) < len(idle)
+
+
 class TestPause:
     def test_is_until_the_next_due_row(self, order):
         now = story_now("default")
@@ -175,3 +195,98 @@ class TestWork:
 
         assert effects() == ["first"]
         assert "the server has gone away" in caplog.text
+
+
+class Counting(Loop):
+    """Counts its steps, and would sleep for ten minutes after each."""
+
+    steps = 0
+
+    def step(self) -> timedelta:
+        self.steps += 1
+        return timedelta(minutes=10)
+
+
+@pytest.fixture
+def at_work():
+    """Let loops work in threads until the end of the test."""
+    loops = {}
+
+    def work(loop):
+        try:
+            loop.work()
+        finally:
+            connections.close_all()
+
+    def start(loop):
+        loops[loop] = threading.Thread(target=work, args=[loop])
+        loops[loop].start()
+        return loop
+
+    yield start
+    for loop, thread in loops.items():
+        loop.stop()
+        thread.join(DEADLINE)
+        assert not thread.is_alive()
+
+
+class TestWakingUp:
+    @pytest.fixture(autouse=True)
+    def _hours(self, settings):
+        """Whoever waits for the next poll waits until the test has failed."""
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(hours=1)}
+
+    def test_lets_what_is_due_now_run_at_once(self, order, at_work):
+        worker = at_work(Worker("default"))
+        wait_for(lambda: Identity.objects.filter(polled_at__isnull=False).exists(), "the first poll")
+
+        schedule("jobs.first", order, at=just_now())
+
+        wait_for(lambda: worker.ran, "the task")
+
+    def test_keeps_it_from_oversleeping_what_is_due_soon(self, order, at_work):
+        worker = at_work(Worker("default"))
+        wait_for(lambda: Identity.objects.filter(polled_at__isnull=False).exists(), "the first poll")
+
+        schedule("jobs.first", order, at=timezone.now() + timedelta(seconds=1))
+
+        wait_for(lambda: worker.ran, "the task")
+
+    def test_is_followed_by_one_more_look(self, at_work):
+        """For what was left out because it came right after what was announced. Then it sleeps."""
+        loop = at_work(Counting("default"))
+        begun = 1 if VENDOR == "sqlite" else 3  # On PostgreSQL it is woken when it begins to listen.
+        wait_for(lambda: loop.steps == begun, "the first steps")
+
+        loop._alarm.ring()
+        wait_for(lambda: loop.steps == begun + 2, "one more look")
+        time.sleep(0.3)
+
+        assert loop.steps == begun + 2
+
+    def test_does_not_hurry_on_one_whose_database_failed(self, at_work):
+        class Failing(Counting):
+            def step(self) -> timedelta:
+                super().step()
+                raise OperationalError("the server has gone away")
+
+        loop = at_work(Failing("default"))
+        wait_for(lambda: loop.steps, "the first step")
+
+        for _ in range(20):
+            loop._alarm.ring()
+            time.sleep(0.01)
+
+        assert loop.steps == 1
+
+
+class TestNotWakingUp:
+    def test_costs_no_more_than_a_poll_interval(self, order, make_task, settings, at_work):
+        """A row that nobody announced is run all the same."""
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(milliseconds=50)}
+        worker = at_work(Worker("default"))
+        wait_for(lambda: Identity.objects.filter(polled_at__isnull=False).exists(), "the first poll")
+
+        make_task(task_key="jobs.first", state=State.AVAILABLE, entity_label="testapp.order", entity_id=str(order.pk))
+
+        wait_for(lambda: worker.ran, "the task")

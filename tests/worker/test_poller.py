@@ -7,8 +7,10 @@ import time
 from datetime import timedelta
 
 import pytest
+from django.db import connections
 from django.utils import timezone
 
+from tests.processes import wait_for
 from timeline import Timeline, task
 from timeline.exceptions import BrokerUnavailable
 from timeline.models import ScheduledTask
@@ -41,6 +43,13 @@ class Post:
 
     def send(self, batch, *, using):
         self.sent += batch.task_ids
+
+
+def work_and_close(poller):
+    try:
+        poller.work()
+    finally:
+        connections.close_all()
 
 
 @pytest.fixture(autouse=True)
@@ -79,6 +88,35 @@ class TestPoller:
         assert post.sent == [row.pk]
         assert caplog.text.count("The broker takes no message") == 2
         assert ScheduledTask.objects.get().state == "pending"
+
+    def test_is_woken_by_what_is_due_now(self, order, settings):
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(hours=1)}
+        post = Post()
+        poller = Poller("default", post)
+        thread = threading.Thread(target=work_and_close, args=[poller])
+        thread.start()
+        wait_for(lambda: post.polls, "the first poll")
+
+        row = schedule("jobs.work", order, at=timezone.now()).task
+
+        wait_for(lambda: post.sent == [row.pk], "the message")
+        poller.stop()
+        thread.join()
+
+    def test_leaves_a_broker_that_is_down_alone_until_the_next_poll(self, order, settings, caplog):
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(hours=1)}
+        post = Post(down=1000)
+        poller = Poller("default", post)
+        thread = threading.Thread(target=work_and_close, args=[poller])
+        thread.start()
+        wait_for(lambda: post.polls, "the first poll")
+
+        for _ in range(20):
+            schedule("jobs.work", order, at=timezone.now())
+
+        poller.stop()
+        thread.join()
+        assert (post.polls, post.sent) == (1, [])
 
     def test_stops_at_once_when_told_to(self, order, settings):
         settings.TIMELINE = {"POLL_INTERVAL": timedelta(seconds=20)}

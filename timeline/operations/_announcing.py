@@ -1,14 +1,67 @@
-"""Announce, after the commit, that something is due now: whoever can start it need not wait for the next poll."""
+"""Announce, after the commit, that something is due now or soon: whoever can start it need not wait for the next poll."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterable
+from datetime import datetime
 from functools import partial
+from time import monotonic
+from typing import Final
 
-from django.db import transaction
+from django.db import DatabaseError, InterfaceError, connections, transaction
+from django.dispatch import Signal
 
-from timeline.signals import work_due
+from timeline.conf import get_settings
+from timeline.signals import CHANNEL, work_due, work_soon
+
+logger = logging.getLogger("timeline")
+
+GAP: Final = 0.05  # Seconds between notifications of this process; a listener looks again after a little more.
+
+_next: dict[str, float] = {}  # Alias → when this process notifies again.
 
 
 def announce(*, using: str) -> None:
     """Send ``work_due`` once the current transaction has committed. What a listener raises is logged and harms nobody."""
-    transaction.on_commit(partial(work_due.send_robust, sender=None, using=using), using=using, robust=True)
+    transaction.on_commit(partial(_tell, work_due, using), using=using, robust=True)
+
+
+def announce_times(times: Iterable[datetime], *, now: datetime, using: str) -> None:
+    """
+    Announce rows that have got these due times: what is due now, and what is due before the next poll.
+
+    Args:
+        times: Any number; those that are further ahead mean nothing.
+        now: Story time.
+        using: Database alias.
+    """
+    first = min(times, default=None)
+    if first is None or first >= now + get_settings().POLL_INTERVAL:
+        return
+    signal = work_due if first <= now else work_soon
+    transaction.on_commit(partial(_tell, signal, using), using=using, robust=True)
+
+
+def _tell(signal: Signal, using: str) -> None:
+    _notify(using)
+    signal.send_robust(sender=None, using=using)
+
+
+def _notify(using: str) -> None:
+    """
+    Wake other processes, on PostgreSQL. Never inside a transaction: commits that notify wait for each other.
+
+    Goes past Django's cursor, so that nobody who counts or forbids queries after a commit is surprised.
+    """
+    connection = connections[using]
+    if connection.vendor != "postgresql" or monotonic() < _next.get(using, 0.0):
+        return
+    try:
+        if connection.in_atomic_block or not connection.get_autocommit():
+            return
+        _next[using] = monotonic() + GAP
+        with connection.wrap_database_errors, connection.connection.cursor() as cursor:
+            cursor.execute(f"NOTIFY {CHANNEL}")
+    except (DatabaseError, InterfaceError) as error:
+        logger.debug("Nobody was notified; polls find it all the same. %s", error)

@@ -12,7 +12,7 @@ from timeline.exceptions import AlreadyOpen, UnknownTask
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.inserting import insert_missing
-from timeline.operations._announcing import announce
+from timeline.operations._announcing import announce_times
 from timeline.planning import Create
 from timeline.registry import registry
 
@@ -96,12 +96,16 @@ def create_missing(tasks: Sequence[ScheduledTask], *, using: str) -> list[Schedu
     """
     Insert rows, in one statement, but for those of which a revision is open or has the number; what is due is announced.
 
+    Args:
+        tasks: Made at the same time.
+        using: Database alias.
+
     Returns:
         Those inserted.
     """
     created = insert_missing(tasks, using=using)
-    if any(task.state == State.AVAILABLE for task in created):
-        announce(using=using)
+    if created:
+        announce_times((task.scheduled_at for task in created), now=created[0].created_at, using=using)
     return created
 
 

@@ -11,9 +11,11 @@ from uuid import UUID
 from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from timeline.lifecycle import WAITING
 from timeline.models import ScheduledTask
 from timeline.models.returning import Row, cursor_for_rows, rows_of
 from timeline.models.statements import statement
+from timeline.operations._announcing import announce_times
 from timeline.operations._changes import MAX_ACTOR, MAX_REASON, Write, as_parameters
 
 __all__ = ["MAX_ACTOR", "MAX_REASON", "Write", "apply"]
@@ -21,7 +23,7 @@ __all__ = ["MAX_ACTOR", "MAX_REASON", "Write", "apply"]
 
 def apply(writes: Sequence[Write], *, now: datetime, using: str) -> list[ScheduledTask]:
     """
-    Write the changes and their log entries.
+    Write the changes and their log entries. What waits afterwards and is due now or soon is announced.
 
     Args:
         writes: Any number, one a task.
@@ -43,6 +45,7 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str) -> list[Schedul
     for task in done:
         for attname, value in changed[task.id].items():
             setattr(task, attname, value)
+    announce_times((task.scheduled_at for task in done if task.state in WAITING), now=now, using=using)
     return done
 
 

@@ -14,7 +14,7 @@ from timeline.exceptions import BrokerUnavailable
 from timeline.models import ScheduledTask
 from timeline.operations.claiming import Batch, claim, hand_back, is_anything_ready
 from timeline.operations.identifying import sign_of_poller
-from timeline.operations.rescuing import rescue
+from timeline.operations.rescuing import Rescued, rescue
 from timeline.operations.staging import stage
 
 ROOM_AFTER: Final = 0.02  # Seconds until workers have made room, perhaps.
@@ -47,7 +47,9 @@ class Dispatched(NamedTuple):
     rescued: int = 0
 
 
-def dispatch(*, sender: Sender, limit: int = 500, wait: bool = False, now: datetime, using: str) -> Dispatched:
+def dispatch(
+    *, sender: Sender, limit: int = 500, wait: bool = False, whole: bool = True, now: datetime, using: str
+) -> Dispatched:
     """
     Send what is due on its way. Safe in any number of copies at once.
 
@@ -57,6 +59,8 @@ def dispatch(*, sender: Sender, limit: int = 500, wait: bool = False, now: datet
         sender: Takes the messages.
         limit: At most so many tasks of a queue are claimed at a time.
         wait: For room, while enough is on its way and more is ready: for a process that does nothing else.
+        whole: False between two polls, for what is new only: the database was looked at within a poll interval, and what got
+            lost waits for the next whole one.
         now: Story time.
         using: Database alias.
 
@@ -65,10 +69,11 @@ def dispatch(*, sender: Sender, limit: int = 500, wait: bool = False, now: datet
             is sent by the next poll.
         WrongSite: if the database is another site's. Nothing is changed then.
     """
-    sign_of_poller(using=using)
+    if whole:
+        sign_of_poller(using=using)
     give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
     sender.connect()
-    lost = rescue(now=now, using=using)
+    lost = rescue(now=now, using=using) if whole else Rescued([], [], [])
     for batch in _same_again(lost.resend):
         sender.send(batch, using=using)
     staged = sent = 0

@@ -11,7 +11,6 @@ from django.utils.translation import gettext_noop
 
 from timeline.lifecycle import WAITING, Reason, ReasonCode, State, Trigger, target
 from timeline.models import ScheduledTask
-from timeline.operations._announcing import announce
 from timeline.operations._creating import create_tasks, expiry_at, next_revision
 from timeline.operations._current import refuse_own
 from timeline.operations._locking import lock_tasks
@@ -55,8 +54,6 @@ def move(*, task_ids: Sequence[UUID], at: datetime, reason: Reason, now: datetim
         apply([Write(task=task, triggers=(Trigger.CANCEL,), reason=moved) for task in due], now=now, using=using)
         successors = {task.pk: next_revision(task, at, now=now) for task in due}
         create_tasks(list(successors.values()), using=using)
-        if at <= now:
-            announce(using=using)
     return [successors.get(task.pk, task) for task in tasks]
 
 

@@ -60,13 +60,13 @@ class Hinter:
 
 def send_poll(sender: CelerySender, using: str) -> None:
     """
-    Send a poll, to be forgotten if nobody takes it within an interval.
+    Send a poll, to be forgotten if nobody takes it within an interval; none while another one waits to be taken.
 
     Raises:
         BrokerUnavailable: within a few seconds.
     """
     expires = max(get_settings().POLL_INTERVAL.total_seconds(), 1.0)
-    sender.publish("timeline.poll", {"using": using}, queue=poll_queue(), expires=expires)
+    sender.publish("timeline.poll", {"using": using}, queue=poll_queue(), expires=expires, alone=True)
 
 
 def has_broker() -> bool:

@@ -73,7 +73,9 @@ class CelerySender(threading.local):
         kwargs = {"task_ids": task_ids, "token": str(batch.token), "using": using}
         self.publish("timeline.run", kwargs, queue=queue_of(batch.queue))
 
-    def publish(self, task: str, kwargs: dict[str, Any], *, queue: str, expires: float | None = None) -> None:
+    def publish(
+        self, task: str, kwargs: dict[str, Any], *, queue: str, expires: float | None = None, alone: bool = False
+    ) -> None:
         """
         Send one message, once.
 
@@ -82,6 +84,7 @@ class CelerySender(threading.local):
             kwargs: Plain JSON.
             queue: Name of the Celery queue.
             expires: Seconds after which nobody should work it off any more; None: never.
+            alone: Send nothing while another message waits in the queue.
 
         Raises:
             BrokerUnavailable: within a few seconds.
@@ -92,6 +95,8 @@ class CelerySender(threading.local):
             celery_task.apply_async(kwargs=kwargs)
             return
         with self._connected() as connection:
+            if alone and _waiting(connection, queue):
+                return
             producer = current_app.amqp.Producer(connection, auto_declare=False)
             celery_task.apply_async(kwargs=kwargs, producer=producer, **options)
 
@@ -123,3 +128,9 @@ class CelerySender(threading.local):
         except errors as error:
             self.close()
             raise BrokerUnavailable(error) from error
+
+
+def _waiting(connection: Connection, queue: str) -> int:
+    """How many messages wait in a queue; it is made if it is not there."""
+    declared: Any = current_app.amqp.queues[queue](connection.default_channel).queue_declare()
+    return int(declared.message_count)

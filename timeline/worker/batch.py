@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from uuid import UUID
 
 from timeline.clocks import SteadyClock
@@ -12,6 +13,8 @@ from timeline.operations.running import run
 from timeline.registry import registry
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.pace import Pace
+
+clock_of = cache(SteadyClock)  # One for all batches of this process.
 
 
 def group_size(task_key: str, pace: Pace) -> int:
@@ -37,11 +40,15 @@ def run_batch(task_ids: Sequence[UUID], *, watch: Heartbeat, using: str, worker:
     Returns:
         How many were run.
     """
-    clock = SteadyClock(using)
-    task_key = ScheduledTask.objects.using(using).filter(pk__in=task_ids[:1]).values_list("task_key", flat=True).first()
+    clock = clock_of(using)
+    task_key = _kind_of(task_ids[0], using) if len(task_ids) > 1 else ""
     ran = place = 0
     while place < len(task_ids) and not watch.stopping():
-        group = task_ids[place : place + group_size(task_key or "", watch.pace)]
+        group = task_ids[place : place + group_size(task_key, watch.pace)]
         ran += len(run(task_ids=group, token=token, clock=clock, using=using, worker=worker, watch=watch))
         place += len(group)
     return ran
+
+
+def _kind_of(task_id: UUID, using: str) -> str:
+    return ScheduledTask.objects.using(using).filter(pk=task_id).values_list("task_key", flat=True).first() or ""

@@ -6,7 +6,6 @@ from datetime import timedelta
 from time import monotonic
 from typing import Final
 
-from timeline.clocks import SteadyClock
 from timeline.conf import get_settings
 from timeline.models.kinds import ready_kinds
 from timeline.operations.identifying import sign_of_poller
@@ -31,7 +30,6 @@ class Worker(Loop):
     def __init__(self, using: str, name: str = "") -> None:
         super().__init__(using, name)
         self.ran = 0
-        self._clock = SteadyClock(using)
         self._heartbeat = Heartbeat(using, self._stop.is_set)
         self._next_rescue = self._next_stage = 0.0
 
@@ -48,7 +46,8 @@ class Worker(Loop):
     def poll(self) -> int:
         """Run what is due, group by group, for a poll interval at most; say how many tasks were taken on."""
         give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
-        sign_of_poller(using=self.using)
+        if self.is_round_due():
+            sign_of_poller(using=self.using)
         if monotonic() >= self._next_rescue:
             rescue(now=self._clock(), using=self.using)
             self._next_rescue = monotonic() + RESCUE_EVERY.total_seconds()

@@ -1,4 +1,4 @@
-"""The loop of a process that polls: one step, sleep until the next row is due or one poll interval, and again."""
+"""The loop of a process that polls: one step, sleep until the next row is due or something is announced, and again."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import logging
 import threading
 from abc import ABC, abstractmethod
 from datetime import datetime, timedelta
+from time import monotonic
+from typing import Final
 
 from django.db import DatabaseError, InterfaceError, connections
 
-from timeline.clocks import story_now
+from timeline.clocks import SteadyClock
 from timeline.conf import get_settings
 from timeline.exceptions import BrokerUnavailable
 from timeline.models import ScheduledTask
+from timeline.worker.alarm import Alarm
+from timeline.worker.listening import Listener
 from timeline.worker.names import worker_name
 
 logger = logging.getLogger("timeline")
+
+# Seconds after a wake-up until we look once more. A process that announces often leaves out what comes within a little less.
+AGAIN: Final = 0.06
 
 
 class Loop(ABC):
@@ -30,11 +37,15 @@ class Loop(ABC):
     def __init__(self, using: str, name: str = "") -> None:
         self.using = using
         self.name = name or worker_name()
-        self._stop = threading.Event()
+        self._clock = SteadyClock(using)
+        self._alarm = Alarm()
+        self._stop = threading.Event()  # Nobody waits for it: a signal handler may set it.
+        self._next_round = 0.0
 
     def stop(self) -> None:
         """Take on nothing more, and return from ``work`` when the present step is done. Safe in a signal handler."""
         self._stop.set()
+        self._alarm.ring()
 
     def work(self) -> None:
         """
@@ -43,21 +54,51 @@ class Loop(ABC):
         Raises:
             WrongSite: if the database is another site's.
         """
-        while not self._stop.is_set():
-            try:
-                pause = self.step()
-            except (DatabaseError, InterfaceError) as error:
-                logger.warning("The database failed; trying again: %s", error)
-                connections[self.using].close()
-                pause = get_settings().POLL_INTERVAL
-            except BrokerUnavailable as error:
-                logger.warning("%s", error)
-                pause = get_settings().POLL_INTERVAL
-            self._stop.wait(pause.total_seconds())
+        look_again = 0.0
+        with Listener(self.using, self._alarm):
+            while not self._stop.is_set():
+                begun = monotonic()
+                pause = self._try()
+                if pause is None:
+                    self._rest()
+                    continue
+                if begun < look_again:
+                    pause = min(pause, look_again - monotonic())
+                if self._alarm.sleep(pause):
+                    look_again = monotonic() + AGAIN
+
+    def _try(self) -> float | None:
+        """Make a step; say how many seconds to sleep, None if somebody did not answer."""
+        try:
+            return self.step().total_seconds()
+        except (DatabaseError, InterfaceError) as error:
+            logger.warning("The database failed; trying again: %s", error)
+            connections[self.using].close()
+        except BrokerUnavailable as error:
+            logger.warning("%s", error)
+        self._next_round = 0.0
+        return None
+
+    def _rest(self) -> None:
+        """Sleep for a poll interval, whatever is announced meanwhile."""
+        give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
+        while not self._stop.is_set() and (left := give_up - monotonic()) > 0:
+            self._alarm.sleep(left)
 
     @abstractmethod
     def step(self) -> timedelta:
         """Poll once; say how long to sleep."""
+
+    def is_round_due(self) -> bool:
+        """
+        Say whether this poll is a whole one, with what is needed once in an interval only: the sign of a poller and the like.
+
+        Wake-ups in between leave it out.
+        """
+        if monotonic() < self._next_round:
+            return False
+        self._next_round = monotonic() + get_settings().POLL_INTERVAL.total_seconds() / 2
+        return True
 
     def pause(self, since: datetime) -> timedelta:
         """
@@ -69,4 +110,4 @@ class Loop(ABC):
         longest = get_settings().POLL_INTERVAL
         upcoming = ScheduledTask.objects.using(self.using).upcoming(since)
         first = upcoming.in_order().values_list("scheduled_at", flat=True).first()
-        return longest if first is None else min(max(first - story_now(self.using), timedelta(0)), longest)
+        return longest if first is None else min(max(first - self._clock(), timedelta(0)), longest)

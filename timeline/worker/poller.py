@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from timeline.clocks import story_now
 from timeline.operations.dispatching import Sender, dispatch
 from timeline.worker.loop import Loop
 
@@ -26,7 +25,8 @@ class Poller(Loop):
 
     def step(self) -> timedelta:
         """Dispatch; sleep until the next row is due."""
-        now = story_now(self.using)
-        done = dispatch(sender=self._sender, wait=True, now=now, using=self.using)
+        now = self._clock()
+        whole = self.is_round_due()
+        done = dispatch(sender=self._sender, wait=True, whole=whole, now=now, using=self.using)
         self.sent += done.sent + done.resent
         return self.pause(now)
