@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import nullcontext
 from datetime import timedelta
 from time import monotonic
 from typing import Final
@@ -15,6 +17,7 @@ from timeline.operations.staging import stage
 from timeline.planning import Share, shares
 from timeline.registry import registry
 from timeline.worker.batch import group_size
+from timeline.worker.hands import Hands
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.loop import Loop
 
@@ -25,17 +28,28 @@ LARGEST: Final = 1000  # Tasks in a group of a handler that takes many.
 
 
 class Worker(Loop):
-    """Polls and runs in this process until told to stop."""
+    """
+    Polls and runs in this process until told to stop.
 
-    def __init__(self, using: str, name: str = "") -> None:
+    Args:
+        using: Database alias.
+        name: Of the process; left out: host name and process id.
+        threads: How many handlers are run at the same time. With one, it is the thread that polls.
+    """
+
+    def __init__(self, using: str, name: str = "", *, threads: int = 1) -> None:
         super().__init__(using, name)
         self.ran = 0
+        self._counting = threading.Lock()
         self._heartbeat = Heartbeat(using, self._stop.is_set)
+        self._hands: Hands | None = None
+        if threads > 1:
+            self._hands = Hands(threads, self._run_ready, using=using, stopping=self._stop.is_set)
         self._next_rescue = self._next_stage = 0.0
 
     def work(self) -> None:
         """Keep up the leases of what is run, meanwhile."""
-        with self._heartbeat:
+        with self._heartbeat, self._hands or nullcontext():
             super().work()
 
     def step(self) -> timedelta:
@@ -44,7 +58,12 @@ class Worker(Loop):
         return timedelta(0) if self.poll() else self.pause(now)
 
     def poll(self) -> int:
-        """Run what is due, group by group, for a poll interval at most; say how many tasks were taken on."""
+        """
+        Run what is due, group by group, for a poll interval at most.
+
+        Returns:
+            How many tasks were taken on; where other threads run them, how many were found to be due.
+        """
         give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
         if self.is_round_due():
             sign_of_poller(using=self.using)
@@ -59,10 +78,17 @@ class Worker(Loop):
         return taken + last
 
     def _round(self) -> int:
-        """Stage what is due, and run one group of each of the most urgent kinds."""
+        """Stage what is due, and run one group of each of the most urgent kinds, or let the hands run them."""
+        staged = 0
         if monotonic() >= self._next_stage:
             staged = stage(limit=STAGED, now=self._clock(), using=self.using)
             self._next_stage = monotonic() + (0 if staged == STAGED else STAGE_EVERY.total_seconds())
+        if self._hands is None:
+            return self._run_ready()
+        self._hands.call()
+        return staged
+
+    def _run_ready(self) -> int:
         ready = ready_kinds(registry.task_keys(), using=self.using)
         urgency = {task_key: first.priority for task_key, first in ready.items()}
         taken = shares(urgency, dict.fromkeys(ready, ""), {}, most=LARGEST)
@@ -81,5 +107,6 @@ class Worker(Loop):
             worker=self.name,
             watch=self._heartbeat,
         )
-        self.ran += len(done or ())
+        with self._counting:
+            self.ran += len(done or ())
         return 0 if done is None else max(len(done), 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 
@@ -19,13 +19,19 @@ class Command(BaseCommand):
     help = "Polls for due tasks and runs them, in one process and with no broker. Stops cleanly on SIGTERM and Ctrl-C."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Take the database and the worker's name."""
+        """Take the database, the worker's name and its threads."""
         parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
         parser.add_argument("--name", default="", help="Shown on the rows it runs (default: host name and process id).")
 
-    def handle(self, *args: Any, database: str, name: str, **options: Any) -> None:
+        parser.add_argument(
+            "--threads", type=int, default=1, help="Handlers run at the same time (default: %(default)s)."
+        )
+
+    def handle(self, *args: Any, database: str, name: str, threads: int, **options: Any) -> None:
         """Work until told to stop."""
-        worker = Worker(database, name)
+        if threads < 1:
+            raise CommandError(_("--threads is %(threads)d. Give 1 or more.") % {"threads": threads})
+        worker = Worker(database, name, threads=threads)
         said = {"name": worker.name, "seconds": get_settings().POLL_INTERVAL.total_seconds()}
         self.stdout.write(_("Worker %(name)s polls every %(seconds)g s. Ctrl-C stops it.") % said)
         work_until_stopped(worker)

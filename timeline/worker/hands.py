@@ -1,0 +1,77 @@
+"""Hands: threads that run what is ready, so that one waits for a commit while another works."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from types import TracebackType
+
+from django.db import DatabaseError, InterfaceError, connections
+
+from timeline.conf import get_settings
+
+logger = logging.getLogger("timeline")
+
+
+class Hands:
+    """
+    Threads that are called when something is ready, within a ``with`` block. Each has a connection of its own.
+
+    Args:
+        count: How many.
+        run: Runs a little of what is ready; says how many tasks that were.
+        using: Database alias.
+        stopping: Says whether to take on nothing more.
+    """
+
+    def __init__(self, count: int, run: Callable[[], int], *, using: str, stopping: Callable[[], bool]) -> None:
+        self._run = run
+        self._using = using
+        self._stopping = stopping
+        self._called = threading.Condition()
+        self._calls = 0
+        self._ended = False
+        self._threads = [threading.Thread(target=self._work, name=f"timeline-hand-{number}") for number in range(count)]
+
+    def __enter__(self) -> Hands:
+        """Begin to wait for calls."""
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Take no more calls; wait for the handlers under way."""
+        self._ended = True
+        self.call()
+        for thread in self._threads:
+            thread.join()
+
+    def call(self) -> None:
+        """Say that something is ready. Who is at work already finds it anyway."""
+        with self._called:
+            self._calls += 1
+            self._called.notify_all()
+
+    def _work(self) -> None:
+        heard = 0
+        try:
+            while not self._ended:
+                with self._called:
+                    while self._calls == heard:
+                        self._called.wait()
+                    heard = self._calls
+                while not (self._ended or self._stopping()) and self._try():
+                    pass
+        finally:
+            connections[self._using].close()
+
+    def _try(self) -> int:
+        try:
+            return self._run()
+        except (DatabaseError, InterfaceError) as error:
+            logger.warning("The database failed; trying again: %s", error)
+            connections[self._using].close()
+            with self._called:
+                self._called.wait(get_settings().POLL_INTERVAL.total_seconds())
+            return 1
