@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -11,7 +11,7 @@ from timeline.clocks import MachineTime
 from timeline.lifecycle import State
 from timeline.models import Identity, ScheduledTask
 from timeline.models.kinds import First, ready_kinds
-from timeline.models.probing import any_given_up, first_due, sign
+from timeline.models.probing import first_due, kept_until, sign
 
 pytestmark = pytest.mark.django_db
 
@@ -37,15 +37,16 @@ class TestFirstDue:
 
 
 @postgresql_only
-class TestAnyGivenUp:
+class TestKeptUntil:
     @pytest.mark.parametrize("state", [State.PENDING, State.ACTIVE])
-    def test_sees_a_lease_that_ran_out(self, make_task, state):
+    def test_is_the_real_time_while_no_lease_has_run_out(self, make_task, state):
         task = make_task(state=state)
-        before = any_given_up(using="default")
+        before = kept_until(using="default")
 
         ScheduledTask.objects.filter(pk=task.pk).update(lease_expires_at=MachineTime(-SECOND))
 
-        assert (before, any_given_up(using="default")) == (False, True)
+        assert abs(before - datetime.now(UTC)) < 5 * SECOND
+        assert kept_until(using="default") is None
 
 
 class TestSign:

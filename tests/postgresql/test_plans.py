@@ -44,6 +44,13 @@ CROSS JOIN LATERAL (SELECT %(now)s::timestamptz + (number - 500) * interval '1 m
 """
 
 
+LOG = """
+INSERT INTO timeline_logentry (task_id, seq, at, from_state, to_state, attempt, actor, reason_code, reason, detail)
+SELECT id, 1, %(now)s, 'scheduled', 'available', 0, '', '', '', '{}' FROM timeline_scheduledtask WHERE state = 'completed'
+LIMIT 10000
+"""
+
+
 @pytest.fixture(params=["fresh", "stale"])
 def _filled(request):
     """A table of that many rows, whose statistics know of them, or know an empty table."""
@@ -51,6 +58,7 @@ def _filled(request):
         if request.param == "stale":
             cursor.execute("ANALYZE timeline_scheduledtask")
         cursor.execute(FILL, {"now": NOW, "rows": ROWS})
+        cursor.execute(LOG, {"now": NOW})
         if request.param == "fresh":
             cursor.execute("ANALYZE timeline_scheduledtask")
 

@@ -16,9 +16,12 @@ def first_due(*, now: datetime, using: str) -> datetime | None:
     return row[0] if row else None
 
 
-def any_given_up(*, using: str) -> bool:
-    """Whether a lease has run out, by the database's real clock. PostgreSQL only."""
-    return _probe("first_given_up", {}, using) is not None
+def kept_until(*, using: str) -> datetime | None:
+    """The database's real clock, if no lease has run out by then; None: one has, or it is not known (SQLite)."""
+    if connections[using].vendor != "postgresql":
+        return None
+    machine_time, given_up = _probe("first_given_up", {}, using) or (None, None)
+    return machine_time if given_up is None else None
 
 
 def sign(interval: timedelta, *, using: str) -> tuple[str, bool]:

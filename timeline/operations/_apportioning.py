@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from datetime import datetime
 from random import sample
 from typing import Final
 
@@ -20,12 +21,13 @@ from timeline.registry import registry
 FIRST: Final = 100  # Tasks of a new kind on their way at a time, until somebody knows how long they take.
 
 
-def apportion(*, most: int, using: str) -> tuple[list[Share], dict[str, int]]:
+def apportion(*, most: int, kept_until: datetime | None = None, using: str) -> tuple[list[Share], dict[str, int]]:
     """
     Share the room there is among the kinds that have ready tasks.
 
     Args:
         most: At most so many tasks of each queue.
+        kept_until: Machine time at which no lease had run out, if that is known.
         using: Database alias.
 
     Returns:
@@ -37,7 +39,7 @@ def apportion(*, most: int, using: str) -> tuple[list[Share], dict[str, int]]:
     # In any order, so that where there is room for a few kinds, it is not always the same ones.
     ready = {task_key: first[task_key].priority for task_key in sample(list(first), len(first))}
     declared = {task_key: registry.task(task_key)[1] for task_key in ready}
-    known, pending = paces(using=using), _pending(using)
+    known, pending = paces(using=using), _pending(kept_until, using)
     queues = {task_key: task.options.queue for task_key, task in declared.items()}
     new = {task_key for task_key, task in declared.items() if task.at_once is None and task_key not in known}
     taken = [
@@ -48,10 +50,12 @@ def apportion(*, most: int, using: str) -> tuple[list[Share], dict[str, int]]:
     return [share._replace(since=first[share.task_key].due_at) for share in taken if share.size > 0], sizes
 
 
-def _pending(using: str) -> dict[str, int]:
+def _pending(kept_until: datetime | None, using: str) -> dict[str, int]:
     """Task key → how many of it are on their way."""
-    rows = ScheduledTask.objects.using(using).filter(state=State.PENDING).values_list("task_key").annotate(Count("pk"))
-    return defaultdict(int, rows)
+    pending = ScheduledTask.objects.using(using).filter(state=State.PENDING)
+    if kept_until is not None:  # Then all leases end later, and the part of the index before it has none that counts.
+        pending = pending.filter(lease_expires_at__gte=kept_until)
+    return defaultdict(int, pending.values_list("task_key").annotate(Count("pk")))
 
 
 def _room(queues: Mapping[str, str], pending: Mapping[str, int]) -> dict[str, int]:

@@ -38,7 +38,7 @@ class Batch(NamedTuple):
     task_ids: list[UUID]
 
 
-def claim(*, limit: int = 100, now: datetime, using: str) -> list[Batch]:
+def claim(*, limit: int = 100, kept_until: datetime | None = None, now: datetime, using: str) -> list[Batch]:
     """
     Claim available tasks that this process has handlers for. Safe in any number of copies at once.
 
@@ -48,13 +48,15 @@ def claim(*, limit: int = 100, now: datetime, using: str) -> list[Batch]:
 
     Args:
         limit: At most so many tasks of each queue in this call.
+        kept_until: Machine time at which no lease had run out, if that is known; with it, what is on its way is counted without
+            reading what has left long ago.
         now: Story time, for the log.
         using: Database alias.
 
     Returns:
         Batches in the order they should be sent; none: nothing is ready, or enough is on its way.
     """
-    taken, sizes = apportion(most=limit, using=using)
+    taken, sizes = apportion(most=limit, kept_until=kept_until, using=using)
     if not taken:
         return []
     with polling(using):

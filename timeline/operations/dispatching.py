@@ -12,6 +12,7 @@ from uuid import UUID
 from timeline.conf import get_settings
 from timeline.exceptions import BrokerUnavailable
 from timeline.models import ScheduledTask
+from timeline.models.probing import kept_until
 from timeline.operations.claiming import Batch, claim, hand_back, is_anything_ready
 from timeline.operations.identifying import sign_of_poller
 from timeline.operations.rescuing import Rescued, rescue
@@ -48,7 +49,7 @@ class Dispatched(NamedTuple):
 
 
 def dispatch(
-    *, sender: Sender, limit: int = 500, wait: bool = False, whole: bool = True, now: datetime, using: str
+    *, sender: Sender, limit: int = 200, wait: bool = False, whole: bool = True, now: datetime, using: str
 ) -> Dispatched:
     """
     Send what is due on its way. Safe in any number of copies at once.
@@ -73,13 +74,14 @@ def dispatch(
         sign_of_poller(using=using)
     give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
     sender.connect()
-    lost = rescue(now=now, using=using) if whole else Rescued([], [], [])
+    kept = kept_until(using=using)
+    lost = rescue(now=now, using=using) if whole and kept is None else Rescued([], [], [])
     for batch in _same_again(lost.resend):
         sender.send(batch, using=using)
     staged = sent = 0
     while True:
         staged += stage(limit=2 * limit, now=now, using=using)
-        batches = claim(limit=limit, now=now, using=using)
+        batches = claim(limit=limit, kept_until=kept, now=now, using=using)
         claimed = sum(len(batch.task_ids) for batch in batches)
         _send_new(batches, sender, using)
         sent += claimed

@@ -11,8 +11,6 @@ from django.db.models import Count, F
 from timeline.conf import get_settings
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask
-from timeline.models.probing import any_given_up
-from timeline.operations._advancing import works_in_sets
 from timeline.operations._polling import polling
 from timeline.operations._settling import settle
 from timeline.operations._transition import Write, apply
@@ -47,8 +45,6 @@ def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
         now: Story time, for the log.
         using: Database alias.
     """
-    if works_in_sets(using) and not any_given_up(using=using):
-        return Rescued([], [], [])
     # A discard settles its run, which locks entity and run before the task: so it comes in a transaction of its own, and
     # the guard of its write repeats that the attempt is still the one given up.
     with polling(using):

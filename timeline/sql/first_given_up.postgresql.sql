@@ -1,6 +1,10 @@
--- When the lease ran out that ran out first. In order, so that the index is read from its beginning, whatever statistics say.
-SELECT lease_expires_at
-FROM timeline_scheduledtask
-WHERE state IN ({leased}) AND lease_expires_at < clock_timestamp()
-ORDER BY lease_expires_at, id
-LIMIT 1
+-- What time it is, and when the lease ran out that ran out first. In order, so that the index is read from its beginning, whatever
+-- the statistics say.
+SELECT now.machine_time, (
+    SELECT lease_expires_at
+    FROM timeline_scheduledtask
+    WHERE state IN ({leased}) AND lease_expires_at < now.machine_time
+    ORDER BY lease_expires_at, id
+    LIMIT 1
+)
+FROM (SELECT clock_timestamp() AS machine_time OFFSET 0) AS now
