@@ -1,5 +1,8 @@
 """Which kinds of tasks there are."""
 
+from datetime import timedelta
+
+from tests.databases import VENDOR
 from timeline.lifecycle import State
 from timeline.models.kinds import ready_kinds, task_keys_there
 
@@ -16,11 +19,22 @@ class TestTaskKeysThere:
 
 
 class TestReadyKinds:
-    def test_names_the_first_priority_of_each_that_was_asked_for(self, make_task):
-        for task_key, priority in (("a.one", 3), ("a.one", -2), ("b.two", 0), ("c.three", 0)):
-            make_task(task_key=task_key, state=State.AVAILABLE, priority=priority)
+    def test_tells_the_first_of_each_that_was_asked_for(self, make_task, now):
+        """On SQLite not since when: its workers share what is due by priority alone."""
+        hours = timedelta(hours=1)
+        for task_key, priority, at in (
+            ("a.one", 3, now - 9 * hours),
+            ("a.one", -2, now),
+            ("a.one", -2, now - hours),
+            ("b.two", 0, now),
+            ("c.three", 0, now),
+        ):
+            make_task(task_key=task_key, state=State.AVAILABLE, priority=priority, scheduled_at=at)
 
-        assert ready_kinds(["a.one", "b.two", "d.four"], using="default") == {"a.one": -2, "b.two": 0}
+        ready = ready_kinds(["a.one", "b.two", "d.four"], using="default")
+
+        since = {"a.one": now - hours, "b.two": now} if VENDOR == "postgresql" else {"a.one": None, "b.two": None}
+        assert ready == {"a.one": (-2, since["a.one"]), "b.two": (0, since["b.two"])}
 
     def test_counts_nothing_that_is_not_available(self, make_task):
         for state in set(State) - {State.AVAILABLE}:
