@@ -1,0 +1,120 @@
+"""A peer as processes: one for each thing it is asked to do, one for each worker."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any, Final
+
+from benchmarks.comparing.plan import FOLDER
+
+PATIENCE: Final = 900  # Seconds for one command: a million rows take a while.
+START: Final = 40  # Seconds for workers to come up.
+SETTLE: Final = 1.0  # Seconds from the last worker's word to the first job.
+
+
+class Failed(Exception):
+    """A peer's process ended badly; what it said last is the text."""
+
+
+class Processes:
+    """
+    A peer, by its name and interpreter.
+
+    Args:
+        name: Of the adapter.
+        python: Its interpreter.
+        environment: Database, broker and names of queues.
+    """
+
+    def __init__(self, name: str, python: str, environment: dict[str, str]) -> None:
+        self.name = name
+        self._command = [python, "-m", "benchmarks.peers", name]
+        self._environment = {**os.environ, "PYTHONUNBUFFERED": "1", **environment}
+        self.about: dict[str, Any] = {}
+
+    def ask(self, command: str, *numbers: object) -> dict[str, Any]:
+        """
+        Have it do one thing; give ``{"answer": …}``, or ``{"not_offered": why}``.
+
+        Raises:
+            Failed: if it ended badly.
+        """
+        done = subprocess.run(  # noqa: S603
+            [*self._command, command, *map(str, numbers)],
+            cwd=FOLDER.parent,
+            env=self._environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+        if done.returncode:
+            raise Failed(f"{self.name} {command}: {done.stderr.strip()[-2000:]}")
+        answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+        return answer
+
+    @contextmanager
+    def working(self, workers: int) -> Iterator[None]:
+        """Have so many workers up, and the processes they need beside them."""
+        with tempfile.TemporaryDirectory(prefix="timeline-benchmark-") as folder, ExitStack() as stack:
+            logs = [Path(folder) / f"worker{number}.log" for number in range(workers)]
+            for log in logs:
+                stack.enter_context(self._process(log, "work"))
+            for helper in self.about["helpers"]:
+                stack.enter_context(self._process(Path(folder) / f"{helper}.log", "help", helper))
+            wait_for_text(logs, self.about["ready"])
+            sleep(SETTLE)
+            yield
+
+    @contextmanager
+    def _process(self, log: Path, *command: str) -> Iterator[None]:
+        """Run it in a session of its own, so that it ends together with what it forked."""
+        with log.open("wb") as output:
+            started = subprocess.Popen(  # noqa: S603
+                [*self._command, *command],
+                cwd=FOLDER.parent,
+                env=self._environment,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        try:
+            yield
+        finally:
+            end(started)
+
+
+def wait_for_text(logs: list[Path], text: str) -> None:
+    """
+    Wait until each file has it.
+
+    Raises:
+        Failed: if one does not in time.
+    """
+    give_up = monotonic() + START
+    while waiting := [log for log in logs if text not in log.read_text(errors="replace")]:
+        if monotonic() > give_up:
+            raise Failed(f"A worker did not come up: {waiting[0].read_text(errors='replace')[-2000:]}")
+        sleep(0.05)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Let it stop, and take what is left of its session away. A worker that takes its time has no say: it is measured."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(5)
+    except subprocess.TimeoutExpired:
+        pass
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    process.wait()
