@@ -7,7 +7,6 @@ import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,10 +15,11 @@ import psycopg
 
 from benchmarks.comparing.environments import Unavailable, python_of
 from benchmarks.comparing.measuring import measuring
-from benchmarks.comparing.plan import REDIS, Plan, parse
+from benchmarks.comparing.plan import OUTPUT, REDIS, Plan, parse
 from benchmarks.comparing.processes import Failed, Processes
+from benchmarks.comparing.report import main as report
 from benchmarks.comparing.results import machine, spread, write
-from benchmarks.databases import own_database
+from benchmarks.databases import own_database, server_url
 
 
 def measure(name: str, plan: Plan) -> dict[str, Any]:
@@ -70,28 +70,32 @@ def say(text: str) -> None:
 
 
 def main(plan: Plan) -> bool:
-    """Measure, print, keep; give whether all could be measured."""
-    started = perf_counter()
+    """Measure, print, keep; give whether all that can be had here did what they were asked."""
+    started, failed = perf_counter(), False
     peers: dict[str, Any] = {}
     left_out: dict[str, str] = {}
-    with own_database() as url:
-        found = machine(url)
+    os.environ["DATABASE_URL"] = server = server_url()  # One server for all.
+    found = machine(server)
+    print("; ".join(f"{name} {value}" for name, value in found.items()))
     for name in plan.peers:
         try:
             peers[name] = measure(name, plan)
         except (Unavailable, Failed, subprocess.TimeoutExpired, psycopg.Error) as error:
             left_out[name] = str(error)
+            failed = failed or not isinstance(error, Unavailable)
             say(f"!!! {name} IS LEFT OUT: {error}")
             continue
-        show(name, peers[name])
+        show(peers[name])
     print(f"{perf_counter() - started:.0f} s in all")
     if plan.output is not None:
         asked = {key: value for key, value in dataclasses.asdict(plan).items() if key not in ("output", "broker")}
-        write({"machine": found, "plan": asked, "peers": peers, "left_out": left_out}, Path(plan.output))
-    return not left_out
+        write({"machine": found, "plan": asked, "peers": peers, "left_out": left_out}, plan.output)
+        if plan.output == OUTPUT:
+            report()
+    return not failed
 
 
-def show(name: str, peer: dict[str, Any]) -> None:
+def show(peer: dict[str, Any]) -> None:
     """Print one peer's figures."""
     print(f"\n{peer['title']} {peer['version']}, Python {peer['python']}, {peer['slots']} at a time in a worker")
     for setting in peer["settings"]:

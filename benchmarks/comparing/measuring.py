@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from statistics import quantiles
 from time import monotonic, perf_counter, sleep
@@ -12,11 +12,12 @@ from typing import Any, Final
 import psycopg
 from psycopg import sql
 
-from benchmarks.comparing.plan import Plan
+from benchmarks.comparing.plan import SLEEPS, Plan
 from benchmarks.comparing.processes import Failed, Processes
 from benchmarks.peers.jobs import TABLES
 
 LOOK: Final = 0.02  # Seconds between two looks at a counter.
+WAVES: Final = 4  # Of sleeping jobs, at least: the first is warm-up.
 WARM_UP: Final = 0.1  # Of the jobs: they are not timed.
 STUCK: Final = 30  # Seconds without a completion.
 PICK_UPS_LEFT_OUT: Final = 20  # The first of them, while caches fill.
@@ -84,6 +85,8 @@ class Measuring:
 
         All is ready before it begins: the jobs are there, the workers are up, and a lock keeps them from taking any.
         """
+        if job in SLEEPS:
+            jobs = max(jobs, WAVES * workers * self.peer.about["slots"])
         self._clear()
         self.peer.ask("enqueue", job, jobs)
         self._vacuum()
@@ -125,7 +128,7 @@ class Measuring:
             for name in ("poll", "claim"):
                 answer = self.figures.take(name, self.peer.ask(name))
                 self.figures.add(f"{name}.{size}", *(answer or []))
-            answer = self.figures.take("cancel", self.peer.ask("cancel", size // 20, 5))
+            answer = self.figures.take("cancel", self.peer.ask("cancel", max(100, size // 20), 5))
             self.figures.add(f"cancel.{size}", *(answer or []))
 
     def _clear(self) -> None:
@@ -137,7 +140,8 @@ class Measuring:
         for table in self.peer.about["tables"]:
             self._database.execute(sql.SQL("VACUUM ({}) {}").format(sql.SQL(how), self._table(table)))
         if how == "ANALYZE":
-            self._database.execute("CHECKPOINT")  # So that none falls into the middle.
+            with suppress(psycopg.errors.InsufficientPrivilege):
+                self._database.execute("CHECKPOINT")  # So that none falls into the middle.
 
     def _bytes(self, rows: int) -> float:
         """Of tables and indexes, packed, for each job."""
@@ -157,9 +161,7 @@ class Measuring:
 
     def _watch(self, jobs: int) -> tuple[int, float]:
         """Give how many jobs were completed after the warm-up, and the seconds that took."""
-        for early, begin in self._looks(jobs):
-            if early >= jobs * WARM_UP:
-                break
+        early, begin = next(look for look in self._looks(jobs) if look[0] >= jobs * WARM_UP)
         for done, now in self._looks(jobs):
             if done > early and (done >= jobs or now - begin > self.plan.window):
                 return done - early, now - begin

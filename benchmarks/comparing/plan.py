@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Final
 
 JOBS: Final = ("nothing", "count", "brief", "long")
+SLEEPS: Final = {"brief": 0.005, "long": 0.2}  # Seconds.
 OURS: Final = ("timeline_embedded", "timeline_celery", "raw_sql")
 PEERS: Final = (*OURS, "oban", "procrastinate", "django_tasks_db", "django_q2", "dbos", "celery_rows")
 REDIS: Final = frozenset({"timeline_celery", "celery_rows"})  # They need a broker.
 FOLDER: Final = Path(__file__).resolve().parent.parent
+OUTPUT: Final = FOLDER / "results.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,19 +33,24 @@ class Plan:
         sizes: Rows due much later, among which is polled, claimed and cancelled; growing.
         seconds: How long jobs are fed, twenty a second, to see how long one waits.
         broker: Redis.
-        output: File for the figures.
+        output: File for the figures; None: they are printed only.
     """
 
     peers: tuple[str, ...] = PEERS
     runs: int = 3
-    rows: int = 3_000
-    jobs: tuple[tuple[str, int], ...] = (("nothing", 6_000), ("count", 6_000), ("brief", 1_000), ("long", 100))
+    rows: int = 2_000
+    jobs: tuple[tuple[str, int], ...] = (
+        ("nothing", 6_000),
+        ("count", 4_000),
+        ("brief", 1_000),
+        ("long", 100),
+    )
     workers: tuple[int, ...] = (1, 2)
-    window: float = 5.0
+    window: float = 4.0
     sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000)
-    seconds: int = 10
+    seconds: int = 8
     broker: str = "redis://127.0.0.1:6379/0"
-    output: Path = FOLDER / "results.json"
+    output: Path | None = OUTPUT
 
 
 QUICK: Final = {
@@ -53,6 +60,7 @@ QUICK: Final = {
     "jobs": (("nothing", 3_000), ("count", 2_000)),
     "sizes": (100_000,),
     "seconds": 5,
+    "window": 5.0,
     "output": None,
 }
 
@@ -75,11 +83,12 @@ def parse(arguments: Sequence[str]) -> Plan:
     parser.add_argument("--sizes", type=_numbers, metavar="ROWS,…", help="rows due much later; 5000000 is not too many")
     parser.add_argument("--seconds", type=_positive, help="of feeding twenty jobs a second")
     parser.add_argument("--broker", default=os.environ.get("REDIS_URL", Plan.broker), help="Redis (%(default)s)")
-    parser.add_argument("--output", type=Path, help="file for the figures")
+    parser.add_argument("--output", type=Path, help="file for the figures; left out, some peers are printed only")
     given = vars(parser.parse_args(arguments))
     quick, peers = given.pop("quick"), given.pop("only")
     chosen = {name: value for name, value in {**given, "peers": peers}.items() if value is not None}
-    return Plan(**{**(QUICK if quick else {}), **chosen})
+    some = {"output": None} if peers else {}  # Some of them do not make the page.
+    return Plan(**{**(QUICK if quick else {}), **some, **chosen})
 
 
 def _positive(text: str) -> int:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any, Final
@@ -107,14 +107,10 @@ def wait_for_text(logs: list[Path], text: str) -> None:
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Let it stop, and take what is left of its session away. A worker that takes its time has no say: it is measured."""
+    """Let it stop, and after five seconds take away what is left of its session."""
     process.send_signal(signal.SIGTERM)
-    try:
+    with suppress(subprocess.TimeoutExpired):
         process.wait(5)
-    except subprocess.TimeoutExpired:
-        pass
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()

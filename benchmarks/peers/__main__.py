@@ -14,6 +14,7 @@ from importlib.metadata import version
 from benchmarks.peers.adapter import Adapter, NotOffered, timed
 
 WARM_UP = 50
+PATIENCE = 20  # Seconds for all claims.
 RATE = 20  # Jobs a second, where it is asked how long one waits.
 
 
@@ -56,20 +57,23 @@ def feed(peer: Adapter, many: str) -> None:
 
 
 def poll(peer: Adapter) -> list[float]:
-    """Milliseconds of polls that find nothing."""
-    return [timed(peer.poll) * 1000 for _ in range(23)][3:]
+    """Milliseconds of polls that find nothing; the first, which connect, are left out."""
+    took, give_up = [], time.monotonic() + PATIENCE
+    while len(took) < 23 and not (len(took) > 5 and time.monotonic() > give_up):
+        took.append(timed(peer.poll) * 1000)
+    return took[3:]
 
 
 def claim(peer: Adapter) -> list[float]:
-    """Milliseconds of taking a hundred due jobs."""
-    took = []
-    for _ in range(6):
+    """Milliseconds of taking a hundred due jobs; counted up, where one by one they were not taken in time."""
+    took, give_up = [], time.monotonic() + PATIENCE
+    while len(took) < 6 and not (len(took) > 1 and time.monotonic() > give_up):
         peer.make_due(100)
         before = time.perf_counter()
         claimed = peer.claim(100)
-        took.append((time.perf_counter() - before) * 1000)
-        if claimed != 100:
-            raise SystemExit(f"{peer.title} claimed {claimed} jobs instead of 100.")
+        if not claimed:
+            raise SystemExit(f"{peer.title} claimed nothing.")
+        took.append((time.perf_counter() - before) * 1000 * 100 / claimed)
     return took[1:]
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import timedelta
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import ClassVar
 
 LATER = timedelta(days=30)
@@ -102,7 +102,7 @@ class Adapter:
         raise NotImplementedError
 
     def claim(self, many: int) -> int:
-        """Take so many due jobs, as a worker does; say how many that were."""
+        """Take so many due jobs, as a worker does; say how many that were: fewer, where it takes too long one by one."""
         raise NotImplementedError
 
     def remember(self, entity: int) -> list[object]:
@@ -125,6 +125,14 @@ def timed(call: Callable[[], object]) -> float:
     started = perf_counter()
     call()
     return perf_counter() - started
+
+
+def one_by_one(take: Callable[[], bool], many: int) -> int:
+    """Take jobs one after the other, for ten seconds at most; say how many that were."""
+    give_up, taken = monotonic() + 10, 0
+    while taken < many and monotonic() < give_up and take():
+        taken += 1
+    return taken
 
 
 def chunks(numbers: Iterable[int], size: int = MANY) -> Iterable[list[int]]:

@@ -12,10 +12,10 @@ ENTITIES = 1_000
 JOBS = ("nothing", "count", "brief", "long")
 BRIEF, LONG = 0.005, 0.2  # Seconds.
 
-TABLES = f"""
+TABLES = """
 CREATE TABLE IF NOT EXISTS bench_entity (id integer PRIMARY KEY, counter integer NOT NULL) WITH (fillfactor = 50);
 CREATE TABLE IF NOT EXISTS bench_pickup (number integer NOT NULL, seconds double precision NOT NULL);
-INSERT INTO bench_entity SELECT number, 0 FROM generate_series(0, {ENTITIES - 1}) AS number ON CONFLICT DO NOTHING;
+INSERT INTO bench_entity SELECT number, 0 FROM generate_series(0, 999) AS number ON CONFLICT DO NOTHING;
 """
 COUNT = "UPDATE bench_entity SET counter = counter + 1 WHERE id = %s"
 PICKED_UP = "INSERT INTO bench_pickup VALUES (%s, %s)"

@@ -34,7 +34,11 @@ class Peer(Adapter):
     title = "Oban (Python)"
     package = "oban"
     settings = (
-        Setting("queues", f"default:{SLOTS}", "claims and completions of a round go together, up to this many; 10 to 200 tried"),
+        Setting(
+            "queues",
+            f"default:{SLOTS}",
+            "claims and completions of a round go together, up to this many",
+        ),
         Setting("log-level", "WARNING", "a line for each job is not what is measured"),
     )
     slots = SLOTS
@@ -72,7 +76,16 @@ class Peer(Adapter):
     def work(self) -> None:
         self.close()
         # Modules are named so that it does not look through all files for periodic jobs.
-        given = ["--dsn", self.url, "--queues", f"default:{SLOTS}", "--cron-modules", __name__, "--log-level", "WARNING"]
+        given = [
+            "--dsn",
+            self.url,
+            "--queues",
+            f"default:{SLOTS}",
+            "--cron-modules",
+            __name__,
+            "--log-level",
+            "WARNING",
+        ]
         main(["start", *given])
 
     def fill(self, first: int, last: int) -> None:

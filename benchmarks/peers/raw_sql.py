@@ -1,7 +1,7 @@
 """
 The ceiling: the rows ours writes, log and all, by hand in plain psycopg. What is missing is all that one wants it for.
 
-One statement starts a hundred tasks and one ends them, each with its log rows. No guard, no last look, no retry, no lease kept up.
+One statement starts a hundred tasks and one ends them, each with its log rows.
 """
 
 from __future__ import annotations
@@ -69,7 +69,9 @@ CANCEL = MOVE.format(
     skip="",
     changes="state = 'cancelled', reason_code = 'operator', reason = 'paid', finished_at = now()",
 )
-DUE = "SELECT id FROM timeline_scheduledtask WHERE state IN ('scheduled', 'retryable') AND scheduled_at <= now() LIMIT 1"
+DUE = (
+    "SELECT id FROM timeline_scheduledtask WHERE state IN ('scheduled', 'retryable') AND scheduled_at <= now() LIMIT 1"
+)
 
 
 class Peer(TimelineAdapter):

@@ -19,7 +19,9 @@ class Peer(TimelineAdapter):
     title = "timeline, Celery workers"
     ready = "ready."
     settings = (
-        Setting("worker", "-c 1 --without-gossip --without-mingle", "one process for handlers, as the embedded worker has"),
+        Setting(
+            "worker", "-c 1 --without-gossip --without-mingle", "one process for handlers, as the embedded worker has"
+        ),
         Setting("poller", "timeline_poll", "sends what is due"),
         Setting("poll worker", "-Q …-poll -c 1", "hears hints: what is due at once is sent at once"),
     )

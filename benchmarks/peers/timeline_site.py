@@ -107,5 +107,3 @@ class TimelineAdapter(Adapter):
         if not self._users:
             self._users = import_module("project.accounts.models").User.objects.in_bulk()
         return self._users[number]
-
-
