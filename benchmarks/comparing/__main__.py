@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -81,7 +82,7 @@ def main(plan: Plan) -> bool:
         try:
             peers[name] = measure(name, plan)
         except (Unavailable, Failed, subprocess.TimeoutExpired, psycopg.Error) as error:
-            left_out[name] = str(error)
+            left_out[name] = str(error).strip().splitlines()[-1]
             failed = failed or not isinstance(error, Unavailable)
             say(f"!!! {name} IS LEFT OUT: {error}")
             continue
@@ -110,4 +111,5 @@ def show(peer: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # In good order: workers end, databases go.
     sys.exit(0 if main(parse(sys.argv[1:])) else 1)

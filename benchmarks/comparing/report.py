@@ -83,8 +83,7 @@ def settings(peers: dict[str, Any]) -> str:
 
 def left_out(reasons: dict[str, str]) -> str:
     """Say who is missing, and why."""
-    lines = [reason.strip().splitlines()[-1] if reason.strip() else "no reason given" for reason in reasons.values()]
-    return "\n".join(f"Left out here: {name} ({line})." for name, line in zip(reasons, lines, strict=True))
+    return "\n".join(f"Left out here: {name} ({reason})." for name, reason in reasons.items())
 
 
 def ideal(peer: dict[str, Any], job: str, workers: int) -> float | None:

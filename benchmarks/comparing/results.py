@@ -42,7 +42,7 @@ def machine(url: str) -> dict[str, str]:
         server = {name: connection.execute(f"SHOW {name}").fetchone()[0] for name in SERVER_SETTINGS}
     return {
         "CPUs": str(os.cpu_count()),
-        "system": platform.platform(terse=True),
+        "system": f"{platform.system()} {platform.machine()}",
         "Python": platform.python_version(),
         **{f"PostgreSQL {name}" if name != "server_version" else "PostgreSQL": value for name, value in server.items()},
     }

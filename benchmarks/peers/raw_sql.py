@@ -6,34 +6,19 @@ One statement starts a hundred tasks and one ends them, each with its log rows.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
 from collections.abc import Iterable
-from datetime import UTC, datetime
-from uuid import uuid4
 
 import psycopg
 
 from benchmarks.peers import jobs
-from benchmarks.peers.adapter import LATER, MANY, Setting, chunks
-from benchmarks.peers.jobs import COUNT, entity_of
+from benchmarks.peers.adapter import LATER, Setting, chunks
+from benchmarks.peers.jobs import COUNT
 from benchmarks.peers.timeline_site import TimelineAdapter
 
 GROUP = 100
-LOCK = "SELECT id FROM accounts_user WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
-INSERT = """
-INSERT INTO timeline_scheduledtask (
-    id, task_key, occurrence, revision, state, seq, priority, queue, nominal_at, scheduled_at, anchor, definition_hash,
-    payload, attempt, failures, lost, max_attempts, worker, error, reason_code, reason, actor, created_at,
-    entity_label, entity_id
-)
-SELECT id, %(key)s, id::text, 1, %(state)s, 0, 0, 'default', %(due)s, %(due)s, '', '', %(payload)s::jsonb, 0, 0, 0, 5,
-    '', '', '', '', '', now(), 'accounts.user', entity
-FROM unnest(%(ids)s::uuid[], %(entities)s::text[]) AS given(id, entity)
-ON CONFLICT DO NOTHING
-"""
 # The same shape for each move: take rows, change them, log it, in one statement.
 MOVE = """
 WITH taken AS (
@@ -88,18 +73,14 @@ class Peer(TimelineAdapter):
         self._connection = psycopg.connect(self.url)
 
     def schedule_one(self, number: int) -> None:
-        self._insert("nothing", [number], LATER)
+        self.insert(self._connection, "nothing", [number], LATER)
 
     def schedule_many(self, numbers: Iterable[int]) -> None:
         for some in chunks(numbers):
-            self._insert("nothing", some, LATER)
-
-    def enqueue(self, job: str, numbers: Iterable[int]) -> None:
-        for some in chunks(numbers, MANY):
-            self._insert(job, some)
+            self.insert(self._connection, "nothing", some, LATER)
 
     def feed(self, number: int, sent: float) -> None:
-        self._insert("pick_up", [number], number=number, sent=sent)
+        self.insert(self._connection, "pick_up", [number], number=number, sent=sent)
 
     def work(self) -> None:
         stopped: list[int] = []
@@ -125,20 +106,6 @@ class Peer(TimelineAdapter):
     def close(self) -> None:
         self._connection.close()
         super().close()
-
-    def _insert(self, job: str, numbers: list[int], later: object = None, **payload: object) -> None:
-        due = datetime.now(UTC) if later is None else datetime.now(UTC) + LATER
-        given = {
-            "key": f"work.{job}",
-            "state": "available" if later is None else "scheduled",
-            "due": due,
-            "payload": json.dumps(payload),
-            "ids": [uuid4() for _ in numbers],
-            "entities": [str(entity_of(number)) for number in numbers],
-        }
-        with self._connection.transaction():
-            self._connection.execute(LOCK, [sorted({entity_of(number) for number in numbers})])
-            self._connection.execute(INSERT, given)
 
     def _run_group(self) -> int:
         """A slow job goes alone, so that two workers share them; the first of a group tells."""
