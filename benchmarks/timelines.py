@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from django.db import connections
 
 from benchmarks.peers import jobs
@@ -38,15 +40,21 @@ class Work(Timeline):
         with connections[self.task._state.db or "default"].cursor() as cursor:
             cursor.execute(jobs.COUNT, [user.pk])
 
-    @task(atomic=False)
-    def brief(self, user: User) -> None:
-        """Wait for something near."""
-        jobs.brief(user.pk)
+    @task(bulk=1000)
+    def many(self, users: list[User]) -> None:
+        """Count entities up, all in one statement and the transaction that records the outcomes."""
+        with connections[users[0]._state.db or "default"].cursor() as cursor:
+            cursor.execute(jobs.COUNT_MANY, [[user.pk for user in users]])
 
     @task(atomic=False)
-    def long(self, user: User) -> None:
+    async def brief(self, user: User) -> None:
+        """Wait for something near."""
+        await asyncio.sleep(jobs.BRIEF)
+
+    @task(atomic=False)
+    async def long(self, user: User) -> None:
         """Wait for something far."""
-        jobs.long(user.pk)
+        await asyncio.sleep(jobs.LONG)
 
     @task(atomic=False)
     def pick_up(self, user: User) -> None:

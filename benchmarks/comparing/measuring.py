@@ -85,6 +85,9 @@ class Measuring:
 
         All is ready before it begins: the jobs are there, the workers are up, and a lock keeps them from taking any.
         """
+        if job not in self.peer.about["jobs"]:
+            self.figures.not_offered[f"drain.{job}"] = "no handler for many"
+            return
         if job in SLEEPS:
             jobs = max(jobs, WAVES * workers * self.peer.about["slots"])
         self._clear()
@@ -98,7 +101,7 @@ class Measuring:
         finally:
             self._gate.rollback()
         self.figures.add(f"drain.{job}.{workers}", done / seconds)
-        if job == "count":
+        if job in ("count", "many"):
             self._check_counters(jobs, workers)
         if (job, workers) == ("nothing", 1) and self._completed() == jobs:
             self.figures.add("bytes.done", self._bytes(jobs))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-JOBS: Final = ("nothing", "count", "brief", "long")
+JOBS: Final = ("nothing", "count", "many", "brief", "long")
 SLEEPS: Final = {"brief": 0.005, "long": 0.2}  # Seconds.
 OURS: Final = ("timeline_embedded", "timeline_celery", "raw_sql")
 PEERS: Final = (*OURS, "oban", "procrastinate", "django_tasks_db", "django_q2", "dbos", "celery_rows")
@@ -42,6 +42,7 @@ class Plan:
     jobs: tuple[tuple[str, int], ...] = (
         ("nothing", 6_000),
         ("count", 4_000),
+        ("many", 4_000),
         ("brief", 1_000),
         ("long", 100),
     )

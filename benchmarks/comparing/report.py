@@ -12,7 +12,7 @@ from benchmarks.comparing.results import read, spread
 
 PAGE = Path(__file__).with_name("page.md")
 DOCS = FOLDER.parent / "docs"
-TITLES = {"nothing": "no-op", "count": "UPDATE", "brief": "5 ms", "long": "200 ms"}
+TITLES = {"nothing": "no-op", "count": "UPDATE", "many": "UPDATE of many", "brief": "5 ms", "long": "200 ms"}
 
 
 def page(results: dict[str, Any]) -> str:
@@ -95,7 +95,7 @@ def cell(peer: dict[str, Any], measure: str, best: float | None = None) -> str:
     """Write a figure, with its spread, and its share of the best."""
     values = peer["values"].get(measure)
     if not values:
-        return "not offered" if measure.partition(".")[0] in peer["not_offered"] else "–"
+        return "not offered" if any(f"{measure}.".startswith(f"{name}.") for name in peer["not_offered"]) else "–"
     middle, least, most = spread(values)
     share = f", {middle / best:.0%}" if best else ""
     return number(middle) + share + (f" ({number(least)}–{number(most)})" if len(values) > 1 else "")

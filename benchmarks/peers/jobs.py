@@ -9,7 +9,6 @@ from functools import cache
 import psycopg
 
 ENTITIES = 1_000
-JOBS = ("nothing", "count", "brief", "long")
 BRIEF, LONG = 0.005, 0.2  # Seconds.
 
 TABLES = """
@@ -18,6 +17,10 @@ CREATE TABLE IF NOT EXISTS bench_pickup (number integer NOT NULL, seconds double
 INSERT INTO bench_entity SELECT number, 0 FROM generate_series(0, 999) AS number ON CONFLICT DO NOTHING;
 """
 COUNT = "UPDATE bench_entity SET counter = counter + 1 WHERE id = %s"
+COUNT_MANY = """
+UPDATE bench_entity SET counter = counter + given.times
+FROM (SELECT id, count(*) AS times FROM unnest(%s::integer[]) AS id GROUP BY id) AS given WHERE bench_entity.id = given.id
+"""
 PICKED_UP = "INSERT INTO bench_pickup VALUES (%s, %s)"
 
 

@@ -15,7 +15,7 @@ import psycopg
 
 from benchmarks.peers import jobs
 from benchmarks.peers.adapter import LATER, Setting, chunks
-from benchmarks.peers.jobs import COUNT
+from benchmarks.peers.jobs import COUNT, COUNT_MANY
 from benchmarks.peers.timeline_site import TimelineAdapter
 
 GROUP = 100
@@ -65,6 +65,7 @@ class Peer(TimelineAdapter):
     title = "raw SQL, the same rows"
     package = "psycopg"
     settings = (Setting("group", GROUP, "tasks in one statement; those that write to the database one by one"),)
+    slots = 1
     ready = "raw worker"
     notes = "A ceiling, not a product: no guard, no last look, no retry, no lease kept up."
 
@@ -113,7 +114,10 @@ class Peer(TimelineAdapter):
             group = self._connection.execute(START, {"limit": self._limit}).fetchall()
         self._limit = 1 if group and group[0][1] in ("work.brief", "work.long") else GROUP
         together = [key for key, name, entity, payload in group if name != "work.count"]
+        many = [entity for key, name, entity, payload in group if name == "work.many"]
         for key, name, entity, payload in group:
+            if name == "work.many":
+                continue
             if name == "work.count":
                 with self._connection.transaction():
                     self._connection.execute(COUNT, [entity])
@@ -122,6 +126,7 @@ class Peer(TimelineAdapter):
                 getattr(jobs, name.partition(".")[2])(**(payload or {"number": entity}))
         if together:
             with self._connection.transaction():
+                self._connection.execute(COUNT_MANY, [many])
                 self._connection.execute(END, {"ids": together})
         return len(group)
 

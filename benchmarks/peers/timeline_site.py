@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from benchmarks.peers.adapter import LATER, Adapter, chunks
 from benchmarks.peers.jobs import entity_of
+from timeline.definition.handlers import SIDE_BY_SIDE
 from timeline.ids import uuid7
 
 USERS = 20_000
@@ -61,6 +62,8 @@ class TimelineAdapter(Adapter):
     """Everything but the workers."""
 
     package = "django-entity-timeline"
+    jobs = (*Adapter.jobs, "many")
+    slots = SIDE_BY_SIDE
     gate = "timeline_scheduledtask"
     tables = ("timeline_scheduledtask", "timeline_logentry", "timeline_timelinerun", "timeline_event")
     completed = "SELECT count(*) FROM timeline_scheduledtask WHERE state = 'completed'"
