@@ -98,7 +98,8 @@ def main(plan: Plan) -> bool:
 
 def show(peer: dict[str, Any]) -> None:
     """Print one peer's figures."""
-    print(f"\n{peer['title']} {peer['version']}, Python {peer['python']}, {peer['slots']} at a time in a worker")
+    version = f"{peer['package']} {peer['version']}, Python {peer['python']}"
+    print(f"\n{peer['title']}: {version}, {peer['slots']} at a time in a worker")
     for setting in peer["settings"]:
         print(f"  {setting['name']} {setting['value']}: {setting['why']}")
     for measure_name, values in peer["values"].items():

@@ -17,7 +17,7 @@ from benchmarks.comparing.plan import FOLDER
 
 PATIENCE: Final = 3600  # Seconds for one command: millions of rows take a while.
 START: Final = 40  # Seconds for workers to come up.
-SETTLE: Final = 1.0  # Seconds from the last worker's word to the first job.
+SETTLE: Final = 1.0  # Seconds from the last process's word to the first job.
 
 
 class Failed(Exception):
@@ -65,12 +65,13 @@ class Processes:
     def working(self, workers: int) -> Iterator[None]:
         """Have so many workers up, and the processes they need beside them."""
         with tempfile.TemporaryDirectory(prefix="timeline-benchmark-") as folder, ExitStack() as stack:
-            logs = [Path(folder) / f"worker{number}.log" for number in range(workers)]
+            helpers = {Path(folder) / f"{name}.log": text for name, text in self.about["helpers"].items()}
+            logs = {Path(folder) / f"worker{number}.log": self.about["ready"] for number in range(workers)}
             for log in logs:
                 stack.enter_context(self._process(log, "work"))
-            for helper in self.about["helpers"]:
-                stack.enter_context(self._process(Path(folder) / f"{helper}.log", "help", helper))
-            wait_for_text(logs, self.about["ready"])
+            for log in helpers:
+                stack.enter_context(self._process(log, "help", log.stem))
+            wait_for_texts({**logs, **helpers})
             sleep(SETTLE)
             yield
 
@@ -92,17 +93,17 @@ class Processes:
             end(started)
 
 
-def wait_for_text(logs: list[Path], text: str) -> None:
+def wait_for_texts(logs: dict[Path, str]) -> None:
     """
-    Wait until each file has it.
+    Wait until each file has its text.
 
     Raises:
         Failed: if one does not in time.
     """
     give_up = monotonic() + START
-    while waiting := [log for log in logs if text not in log.read_text(errors="replace")]:
+    while waiting := [log for log, text in logs.items() if text not in log.read_text(errors="replace")]:
         if monotonic() > give_up:
-            raise Failed(f"A worker did not come up: {waiting[0].read_text(errors='replace')[-2000:]}")
+            raise Failed(f"A process did not come up: {waiting[0].read_text(errors='replace')[-2000:]}")
         sleep(0.05)
 
 

@@ -66,9 +66,9 @@ def promises(peers: dict[str, Any]) -> str:
         off = [found for found in peer["counted"] if found["counted"] != found["completed"]]
         worst = max(off, key=lambda found: abs(found["counted"] - found["completed"]), default=None)
         counted = "as completed" if worst is None else f"{worst['counted']:,} for {worst['completed']:,} completed"
-        version = f"{peer['version']}, Python {peer['python']}"
+        version = f"{peer['package']} {peer['version']}, Python {peer['python']}"
         rows.append([peer["title"], version, "yes" if peer["together"] else "no", counted, peer["notes"]])
-    return table(["", "version", "one commit", "counted", "notes"], rows)
+    return table(["", "version", "one commit", "counted", "notes"], rows, right=False)
 
 
 def settings(peers: dict[str, Any]) -> str:
@@ -106,9 +106,9 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = True) -> str:
     """Write a table in Markdown; figures stand on the right."""
-    line = "|" + "|".join([" --- ", *[" ---: "] * (len(head) - 1)]) + "|"
+    line = "|" + "|".join([" --- ", *[" ---: " if right else " --- "] * (len(head) - 1)]) + "|"
     return "\n".join([f"| {' | '.join(head)} |", line, *(f"| {' | '.join(row)} |" for row in rows)])
 
 

@@ -20,7 +20,20 @@ RATE = 20  # Jobs a second, where it is asked how long one waits.
 
 def describe(peer: Adapter) -> dict[str, object]:
     """Tell what it is and how it is set up."""
-    names = ("title", "jobs", "slots", "ready", "helpers", "gate", "tables", "completed", "clear", "together", "notes")
+    names = (
+        "title",
+        "package",
+        "jobs",
+        "slots",
+        "ready",
+        "helpers",
+        "gate",
+        "tables",
+        "completed",
+        "clear",
+        "together",
+        "notes",
+    )
     return {
         "version": version(peer.package),
         "python": platform.python_version(),

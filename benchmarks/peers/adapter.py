@@ -37,7 +37,7 @@ class Adapter:
         jobs: Kinds of jobs it knows. Only some have a handler that takes many at once.
         slots: Jobs that one worker process has in hand at a time, as long as they only wait.
         ready: What a worker prints when it is up.
-        helpers: Processes that workers need beside them.
+        helpers: Processes that workers need beside them: name → what it prints when it is up.
         gate: Table that workers lock rows of to take a job: held shut until all of them are up.
         tables: All that a job's life leaves rows in.
         completed: SQL that counts the jobs that have ended well.
@@ -52,7 +52,7 @@ class Adapter:
     jobs: ClassVar[tuple[str, ...]] = ("nothing", "count", "brief", "long")
     slots: ClassVar[int] = 1
     ready: ClassVar[str]
-    helpers: ClassVar[tuple[str, ...]] = ()
+    helpers: ClassVar[dict[str, str]] = {}
     gate: ClassVar[str]
     tables: ClassVar[tuple[str, ...]]
     completed: ClassVar[str]

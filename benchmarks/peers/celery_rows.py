@@ -80,7 +80,7 @@ class Peer(Adapter):
         Setting("poll", f"{POLL} s, {BATCH} rows", "one loop, as beat would, only more often"),
     )
     ready = "ready."
-    helpers = ("poller",)
+    helpers = {"poller": "sends what is due"}
     gate = "own_task"
     tables = ("own_task",)
     completed = "SELECT count(*) FROM own_task WHERE state = 'done'"
@@ -112,6 +112,7 @@ class Peer(Adapter):
         app.worker_main(["worker", "-c", str(SLOTS), "-Q", QUEUE, "-n", f"{os.getpid()}@%h", "-l", "INFO", *quiet])
 
     def help(self, helper: str) -> None:
+        print("sends what is due", flush=True)
         stop = threading.Event()
         signal.signal(signal.SIGTERM, lambda *_: stop.set())
         while not stop.is_set():

@@ -25,7 +25,7 @@ class Peer(TimelineAdapter):
         Setting("poller", "timeline_poll", "sends what is due"),
         Setting("poll worker", "-Q …-poll -c 1", "hears hints: what is due at once is sent at once"),
     )
-    helpers = ("poller", "poll_worker")
+    helpers = {"poller": "polls every", "poll_worker": "ready."}
     notes = "As with the embedded worker; tasks go through Redis, which may lose them: the rows are the truth."
 
     def __init__(self) -> None:

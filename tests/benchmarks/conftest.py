@@ -31,6 +31,7 @@ def benchmark(tmp_path):
 def results():
     """Figures of two peers: one that can all, taken twice, and one that can little."""
     able = {
+        "package": "able",
         "version": "1.2",
         "python": "3.12.1",
         "title": "Able & Co",
