@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test install lint types floors checks tests matrix baseline sizing throughput scale herd admin-pages api-pages clean
+.PHONY: demo test install lint types floors checks tests matrix baseline sizing throughput scale herd admin-pages api-pages \
+	bench bench-quick clean
 
 # What is installed follows the files that say so.
 $(VENV)/.installed: pyproject.toml requirements.txt
@@ -75,5 +76,14 @@ admin-pages: install
 api-pages: install
 	@$(BIN)/python -m benchmarks.api_pages $(ARGS)
 
+# Ours beside others, each installed into an environment of its own below .bench, and the page of the docs: about 40 minutes.
+# For example: make bench ARGS="--runs 3 --sizes 10000,100000 --only oban,timeline_embedded"
+bench: install
+	@$(BIN)/python -m benchmarks.comparing $(ARGS)
+
+# Ours alone beside the same rows by hand, under three minutes; writes nothing.
+bench-quick: install
+	@$(BIN)/python -m benchmarks.comparing --quick $(ARGS)
+
 clean:
-	rm -rf $(VENV) .demo .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .nox
+	rm -rf $(VENV) .bench .demo .coverage .coverage.* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .nox

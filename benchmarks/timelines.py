@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from django.db import connections
+
+from benchmarks.peers import jobs
 from project.accounts.models import User
-from timeline import Timeline, task
+from timeline import Timeline, after, task
 
 
 class Nothing(Timeline):
@@ -18,3 +23,59 @@ class Nothing(Timeline):
     @task()
     def in_transaction(self, user: User) -> None:
         """Share a transaction with the outcome."""
+
+
+class Work(Timeline):
+    """The jobs that all peers are given."""
+
+    entity = "accounts.User"
+
+    @task(atomic=False)
+    def nothing(self, user: User) -> None:
+        """Do nothing."""
+
+    @task()
+    def count(self, user: User) -> None:
+        """Count the entity up, in the transaction that records the outcome."""
+        with connections[self.task._state.db or "default"].cursor() as cursor:
+            cursor.execute(jobs.COUNT, [user.pk])
+
+    @task(bulk=1000)
+    def many(self, users: list[User]) -> None:
+        """Count entities up, all in one statement and the transaction that records the outcomes."""
+        with connections[users[0]._state.db or "default"].cursor() as cursor:
+            cursor.execute(jobs.COUNT_MANY, [[user.pk for user in users]])
+
+    @task(atomic=False)
+    async def brief(self, user: User) -> None:
+        """Wait for something near."""
+        await asyncio.sleep(jobs.BRIEF)
+
+    @task(atomic=False)
+    async def long(self, user: User) -> None:
+        """Wait for something far."""
+        await asyncio.sleep(jobs.LONG)
+
+    @task(atomic=False)
+    def pick_up(self, user: User) -> None:
+        """Tell how long it waited."""
+        jobs.pick_up(**self.task.payload)
+
+
+class Enrolled(Timeline):
+    """Three tasks a user, all much later."""
+
+    entity = "accounts.User"
+    starts_on = "user.enrolled"
+
+    @task(after(days=30), atomic=False)
+    def first(self, user: User) -> None:
+        """Do nothing."""
+
+    @task(after(days=31), atomic=False)
+    def second(self, user: User) -> None:
+        """Do nothing."""
+
+    @task(after(days=32), atomic=False)
+    def third(self, user: User) -> None:
+        """Do nothing."""

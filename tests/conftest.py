@@ -18,11 +18,20 @@ from timeline.lifecycle import FINAL, LEASED, State
 from timeline.models import ScheduledTask
 
 # What does not depend on the database runs once.
-ONCE = ["browser", "definition", "planning", "test_installed.py", "test_locale.py", "test_pytest_plugin.py"]
+ONCE = [
+    "benchmarks",
+    "browser",
+    "definition",
+    "planning",
+    "test_installed.py",
+    "test_locale.py",
+    "test_pytest_plugin.py",
+]
 collect_ignore = [] if VENDOR == "sqlite" else ONCE
 collect_ignore += [] if find_spec("django_celery_beat") else ["management/test_install_beat.py"]
 
 PROCESSES = {
+    "benchmark",
     "broker",
     "live_server",
     "new_project",

@@ -1,0 +1,1 @@
+"""Ours and others beside each other, on one PostgreSQL, in one go: ``python -m benchmarks.comparing``."""

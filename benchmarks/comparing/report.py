@@ -1,0 +1,123 @@
+"""The page and the chart of the documentation, from the figures: ``python -m benchmarks.comparing.report``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.comparing.drawing import draw
+from benchmarks.comparing.plan import FOLDER, OUTPUT, SLEEPS
+from benchmarks.comparing.results import read, spread
+
+PAGE = Path(__file__).with_name("page.md")
+DOCS = FOLDER.parent / "docs"
+TITLES = {"nothing": "no-op", "count": "UPDATE", "many": "UPDATE of many", "brief": "5 ms", "long": "200 ms"}
+
+
+def page(results: dict[str, Any]) -> str:
+    """Write the page."""
+    peers, plan = results["peers"], results["plan"]
+    runs = plan["runs"]
+    return PAGE.read_text(encoding="utf-8").format(
+        runs=f"{runs} runs" if runs > 1 else "a single run",
+        window=f"{plan['window']:g}",
+        machine="; ".join(f"{name} {value}" for name, value in results["machine"].items()) + ".",
+        scheduling=figures(
+            peers,
+            {"schedule_one": "one by one", "schedule_many": "bulk", "bytes.waiting": "waiting", "bytes.done": "done"},
+        ),
+        drains=drains(peers, plan),
+        latency=figures(peers, {"latency.p50": "half within", "latency.p99": "99 of 100 within"}),
+        growth=growth(peers, plan),
+        promises=promises(peers),
+        left_out=left_out(results["left_out"]),
+        settings=settings(peers),
+    )
+
+
+def figures(peers: dict[str, Any], columns: dict[str, str]) -> str:
+    """Make a table of measures, a row for each peer."""
+    rows = [[peer["title"], *(cell(peer, measure) for measure in columns)] for peer in peers.values()]
+    return table(["", *columns.values()], rows)
+
+
+def drains(peers: dict[str, Any], plan: dict[str, Any]) -> str:
+    """Make the table of drains."""
+    asked = [(job, workers) for job, _ in plan["jobs"] for workers in plan["workers"]]
+    rows = []
+    for peer in peers.values():
+        cells = [cell(peer, f"drain.{job}.{workers}", ideal(peer, job, workers)) for job, workers in asked]
+        rows.append([peer["title"], str(peer["slots"]), *cells])
+    return table(["", "slots", *(f"{TITLES[job]}, {workers}" for job, workers in asked)], rows)
+
+
+def growth(peers: dict[str, Any], plan: dict[str, Any]) -> str:
+    """Make the table of polls, claims and cancels."""
+    asked = [(name, size) for name in ("poll", "claim", "cancel") for size in plan["sizes"]]
+    rows = [[peer["title"], *(cell(peer, f"{name}.{size}") for name, size in asked)] for peer in peers.values()]
+    return table(["", *(f"{name}, {size:,}" for name, size in asked)], rows)
+
+
+def promises(peers: dict[str, Any]) -> str:
+    """Make the table of what each does, and what came of the counters."""
+    rows = []
+    for peer in peers.values():
+        off = [found for found in peer["counted"] if found["counted"] != found["completed"]]
+        worst = max(off, key=lambda found: abs(found["counted"] - found["completed"]), default=None)
+        counted = "as completed" if worst is None else f"{worst['counted']:,} for {worst['completed']:,} completed"
+        version = f"{peer['package']} {peer['version']}, Python {peer['python']}"
+        rows.append([peer["title"], version, "yes" if peer["together"] else "no", counted, peer["notes"]])
+    return table(["", "version", "one commit", "counted", "notes"], rows, right=False)
+
+
+def settings(peers: dict[str, Any]) -> str:
+    """List what is not a default, with its reason."""
+    lines = [
+        f"- {peer['title']}, `{setting['name']}`: {setting['value']}; {setting['why']}."
+        for peer in peers.values()
+        for setting in peer["settings"]
+    ]
+    return "\n".join(lines)
+
+
+def left_out(reasons: dict[str, str]) -> str:
+    """Say who is missing, and why."""
+    return "\n".join(f"Left out here: {name} ({reason})." for name, reason in reasons.items())
+
+
+def ideal(peer: dict[str, Any], job: str, workers: int) -> float | None:
+    """Jobs a second that the slots allow, where a job only waits."""
+    return workers * peer["slots"] / SLEEPS[job] if job in SLEEPS else None
+
+
+def cell(peer: dict[str, Any], measure: str, best: float | None = None) -> str:
+    """Write a figure, with its spread, and its share of the best."""
+    values = peer["values"].get(measure)
+    if not values:
+        return "not offered" if any(f"{measure}.".startswith(f"{name}.") for name in peer["not_offered"]) else "–"
+    middle, least, most = spread(values)
+    share = f", {middle / best:.0%}" if best else ""
+    return number(middle) + share + (f" ({number(least)}–{number(most)})" if len(values) > 1 else "")
+
+
+def number(value: float) -> str:
+    """Write as many digits as say something."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = True) -> str:
+    """Write a table in Markdown; figures stand on the right."""
+    line = "|" + "|".join([" --- ", *[" ---: " if right else " --- "] * (len(head) - 1)]) + "|"
+    return "\n".join([f"| {' | '.join(head)} |", line, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def main(output: Path = OUTPUT, folder: Path = DOCS) -> None:
+    """Write both."""
+    results = read(output)
+    (folder / "benchmarks.md").write_text(page(results), encoding="utf-8")
+    (folder / "benchmarks.svg").write_text(draw(results["peers"]), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

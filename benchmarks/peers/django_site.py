@@ -1,0 +1,29 @@
+"""A Django site of one app, for peers that are one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import django
+from django.conf import settings
+from psycopg.conninfo import conninfo_to_dict
+
+FOLDER = Path(__file__).parent
+
+
+def set_up(app: str, **more: Any) -> None:
+    """Configure Django with this app, on the benchmark's database, with a connection that stays."""
+    given = conninfo_to_dict(os.environ["BENCHMARK_DATABASE_URL"])
+    names = {"NAME": "dbname", "USER": "user", "PASSWORD": "password", "HOST": "host", "PORT": "port"}
+    database = {setting: given.get(name, "") for setting, name in names.items()}
+    settings.configure(
+        INSTALLED_APPS=[app],
+        DATABASES={"default": {"ENGINE": "django.db.backends.postgresql", "CONN_MAX_AGE": None, **database}},
+        USE_TZ=True,
+        SECRET_KEY="of the benchmarks only",  # noqa: S106
+        DEFAULT_AUTO_FIELD="django.db.models.BigAutoField",
+        **more,
+    )
+    django.setup()

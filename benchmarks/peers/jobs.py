@@ -1,0 +1,59 @@
+"""The jobs, the same for all: nothing, one UPDATE, two sleeps, and one that tells how long it waited."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import cache
+
+import psycopg
+
+ENTITIES = 1_000
+BRIEF, LONG = 0.005, 0.2  # Seconds.
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS bench_entity (id integer PRIMARY KEY, counter integer NOT NULL) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS bench_pickup (number integer NOT NULL, seconds double precision NOT NULL);
+INSERT INTO bench_entity SELECT number, 0 FROM generate_series(0, 999) AS number ON CONFLICT DO NOTHING;
+"""
+COUNT = "UPDATE bench_entity SET counter = counter + 1 WHERE id = %s"
+COUNT_MANY = """
+UPDATE bench_entity SET counter = counter + given.times
+FROM (SELECT id, count(*) AS times FROM unnest(%s::integer[]) AS id GROUP BY id) AS given WHERE bench_entity.id = given.id
+"""
+PICKED_UP = "INSERT INTO bench_pickup VALUES (%s, %s)"
+
+
+def entity_of(number: int) -> int:
+    """The entity that a job is about."""
+    return number % ENTITIES
+
+
+@cache
+def connection() -> psycopg.Connection:
+    """A connection of this process, for jobs of peers that lend none."""
+    return psycopg.connect(os.environ["BENCHMARK_DATABASE_URL"], autocommit=True)
+
+
+def nothing(number: int) -> None:
+    """Do nothing."""
+
+
+def count(number: int) -> None:
+    """Count the entity up."""
+    connection().execute(COUNT, [entity_of(number)])
+
+
+def brief(number: int) -> None:
+    """Wait for something near."""
+    time.sleep(BRIEF)
+
+
+def long(number: int) -> None:
+    """Wait for something far."""
+    time.sleep(LONG)
+
+
+def pick_up(number: int, sent: float) -> None:
+    """Tell how long it was from the call that scheduled it until now. Both are read from this machine's clock."""
+    connection().execute(PICKED_UP, [number, time.time() - sent])

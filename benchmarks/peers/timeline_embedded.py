@@ -1,0 +1,27 @@
+"""Ours with no broker: ``manage.py timeline_worker``."""
+
+from __future__ import annotations
+
+from django.core.management import call_command
+
+from benchmarks.peers.adapter import NotOffered
+from benchmarks.peers.timeline_site import TimelineAdapter
+
+
+class Peer(TimelineAdapter):
+    """Workers that poll and run."""
+
+    title = "timeline, embedded worker"
+    ready = "polls every"
+    notes = "Exactly once for what an atomic handler writes here; a log row for each step; guards and entity read at each run."
+
+    def work(self) -> None:
+        call_command("timeline_worker")
+
+    def poll(self) -> None:
+        from timeline.worker import Worker
+
+        Worker("default", "benchmark").poll()
+
+    def claim(self, many: int) -> int:
+        raise NotOffered("no broker, no claim: it starts what it runs")

@@ -1,0 +1,96 @@
+"""The page and the chart, from figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from benchmarks.comparing import report
+from benchmarks.comparing.drawing import draw
+from benchmarks.comparing.plan import OUTPUT
+from benchmarks.comparing.results import read, write
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+class TestPage:
+    def test_shows_medians_with_their_spread(self, results):
+        assert "| Able & Co | 1,500 (1,000–2,000) | 35,000 (30,000–40,000) |" in report.page(results)
+
+    def test_shows_a_single_value_alone(self, results):
+        assert "| Unable | 10.0 | not offered | – | – |" in report.page(results)
+
+    def test_shows_what_a_peer_does_not_offer_at_any_size(self, results):
+        assert "| Unable | – | – | not offered |" in report.page(results)
+
+    def test_shows_the_share_of_what_the_slots_allow(self, results):
+        assert "25.0, 50% (25.0–25.0)" in report.page(results)
+
+    def test_shows_where_the_counters_differ(self, results):
+        page = report.page(results)
+
+        assert "| Able & Co | able 1.2, Python 3.12.1 | yes | as completed | Exactly once. |" in page
+        assert "| no | 97 for 90 completed |" in page
+
+    def test_names_who_is_left_out_and_why(self, results):
+        assert "Left out here: absent (needs Python 3.12 or later, and there is none)." in report.page(results)
+
+    def test_lists_settings_with_their_reason(self, results):
+        assert "- Able & Co, `queues`: default:10; as many as it likes." in report.page(results)
+
+    def test_has_as_many_cells_in_each_row_of_a_table(self, results):
+        blocks = report.page(results).split("\n\n")
+        tables = [block.splitlines() for block in blocks if block.startswith("|")]
+
+        assert len(tables) == 5
+        assert [len({line.count("|") for line in table}) for table in tables] == [1] * 5
+
+
+class TestDraw:
+    def test_is_a_picture_that_says_what_it_shows(self, results):
+        picture = ElementTree.fromstring(draw(results["peers"]))  # noqa: S314 (it is our own)
+
+        assert picture.get("role") == "img"
+        assert "Able & Co: 1,600, 850" in picture.find(f"{SVG}desc").text
+
+    def test_draws_bars_as_long_as_the_figures(self, results):
+        picture = ElementTree.fromstring(draw(results["peers"]))  # noqa: S314 (it is our own)
+
+        bars = picture.findall(f"{SVG}rect[@height='14']")
+        widths = [float(bar.get("width")) for bar in bars]
+        assert widths[1] / widths[0] == pytest.approx(850 / 1600, abs=0.01)
+        assert widths[2:] == [pytest.approx(widths[0] / 10, abs=0.1), 0.0]
+
+    def test_has_its_words_as_text(self, results):
+        picture = ElementTree.fromstring(draw(results["peers"]))  # noqa: S314 (it is our own)
+
+        texts = [text.text for text in picture.findall(f"{SVG}text")]
+        assert {"Able & Co", "1,600", "Unable", "not measured", "no-op", "one UPDATE"} <= set(texts)
+
+    def test_keeps_within_its_frame(self, results):
+        picture = ElementTree.fromstring(draw(results["peers"]))  # noqa: S314 (it is our own)
+
+        ends = [float(bar.get("x", 0)) + float(bar.get("width")) for bar in picture.findall(f"{SVG}rect")]
+        assert max(ends) <= float(picture.get("width"))
+
+    def test_has_colours_for_dark_pages(self, results):
+        assert "prefers-color-scheme: dark" in draw(results["peers"])
+
+
+class TestMain:
+    def test_writes_both(self, results, tmp_path):
+        write(results, tmp_path / "figures.json")
+
+        report.main(tmp_path / "figures.json", tmp_path)
+
+        assert (tmp_path / "benchmarks.md").read_text(encoding="utf-8") == report.page(results)
+        assert (tmp_path / "benchmarks.svg").read_text(encoding="utf-8") == draw(results["peers"])
+
+    def test_was_called_after_the_last_measurement(self):
+        kept = read(OUTPUT)
+
+        docs = Path(report.DOCS)
+        assert (docs / "benchmarks.md").read_text(encoding="utf-8") == report.page(kept)
+        assert (docs / "benchmarks.svg").read_text(encoding="utf-8") == draw(kept["peers"])
