@@ -75,10 +75,10 @@ class SteadyClock:
         """Read it: aware, in UTC."""
         if _override is not None or get_settings().CLOCK is not None:
             return story_now(self._using)
-        read = self._read
-        if read is None or monotonic() - read[1] > 1:
-            read = self._read = (story_now(self._using), monotonic())
-        return read[0] + timedelta(seconds=monotonic() - read[1])
+        at, read = monotonic(), self._read
+        if read is None or at - read[1] > 1:
+            read = self._read = (story_now(self._using), at := monotonic())
+        return read[0] + timedelta(seconds=at - read[1])
 
 
 @contextmanager
