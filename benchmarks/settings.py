@@ -9,6 +9,6 @@ from project.settings import INSTALLED_APPS, LOGGING, QUEUE_PREFIX
 
 INSTALLED_APPS = [*INSTALLED_APPS, "benchmarks"]
 SECRET_KEY = "of the benchmarks only"  # noqa: S105
-DATABASES = {"default": dict(dj_database_url.parse(os.environ["BENCHMARK_DATABASE_URL"]))}
+DATABASES = {"default": dict(dj_database_url.parse(os.environ["BENCHMARK_DATABASE_URL"], conn_max_age=None))}
 TIMELINE = {"QUEUE_PREFIX": QUEUE_PREFIX}
 LOGGING["loggers"]["timeline"]["level"] = "WARNING"

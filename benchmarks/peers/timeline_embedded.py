@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from django.core.management import call_command
 
-from benchmarks.peers.adapter import NotOffered
+from benchmarks.peers.adapter import NotOffered, Setting
 from benchmarks.peers.timeline_site import TimelineAdapter
+
+THREADS = 4
 
 
 class Peer(TimelineAdapter):
     """Workers that poll and run."""
 
     title = "timeline, embedded worker"
+    slots = THREADS * TimelineAdapter.slots
+    settings = (Setting("threads", THREADS, "commits wait for the disk: others go on meanwhile"),)
     ready = "polls every"
     notes = "Exactly once for what an atomic handler writes here; a log row for each step; guards and entity read at each run."
 
     def work(self) -> None:
-        call_command("timeline_worker")
+        call_command("timeline_worker", threads=THREADS)
 
     def poll(self) -> None:
         from timeline.worker import Worker
