@@ -82,7 +82,16 @@ QUESTIONS = {
         ),
         "timeline_task_",
     ),
-    "listed, active": (lambda: ScheduledTask.objects.first_of([State.ACTIVE], 50), "timeline_task_given_up"),
+    "open ones of a day": (
+        lambda: (
+            ScheduledTask.objects.open()
+            .due_between(NOW, NOW + timedelta(days=1))
+            .order_by()
+            .values("scheduled_at")[:501]
+        ),
+        "timeline_task_open",
+    ),
+    "listed, active": (lambda: ScheduledTask.objects.first_of([State.ACTIVE], 50), "timeline_task_"),
     "listed, scheduled": (lambda: ScheduledTask.objects.first_of([State.SCHEDULED], 50), "timeline_task_"),
     "listed, completed": (lambda: ScheduledTask.objects.first_of([State.COMPLETED], 50), "timeline_task_ended"),
     "heartbeat": (

@@ -10,10 +10,6 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.RemoveIndex(
-            model_name="scheduledtask",
-            name="timeline_task_open",
-        ),
         migrations.AlterField(
             model_name="logentry",
             name="task",
@@ -58,14 +54,6 @@ class Migration(migrations.Migration):
                 on_delete=django.db.models.deletion.PROTECT,
                 related_name="tasks",
                 to="timeline.timelinerun",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="scheduledtask",
-            index=models.Index(
-                condition=models.Q(("state__in", ["available", "retryable", "scheduled"])),
-                fields=["state", "scheduled_at", "id"],
-                name="timeline_task_open",
             ),
         ),
         migrations.AddIndex(

@@ -29,7 +29,6 @@ _LEASED = sorted(LEASED)
 _OPEN = sorted(OPEN)
 _WAITING = sorted(WAITING)
 _UNSTARTED = sorted(OPEN - {State.ACTIVE})
-_UNCLAIMED = sorted(OPEN - LEASED)
 
 
 class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
@@ -259,10 +258,9 @@ class ScheduledTask(EntityColumns):
                 # PostgreSQL finds keys by their beginning, a timeline's, in such an index only, whatever the collation.
                 opclasses=["varchar_pattern_ops", "varchar_ops", "timestamptz_ops"],
             ),
-            # Two halves of one index: whole, it would tempt PostgreSQL to look for ids in it. The claimed and active are few,
-            # and soon gone: timeline_task_given_up has them.
+            # Two halves of one index: whole, it would tempt PostgreSQL to look for ids in it.
             models.Index(
-                fields=["state", "scheduled_at", "id"], condition=Q(state__in=_UNCLAIMED), name="timeline_task_open"
+                fields=["state", "scheduled_at", "id"], condition=Q(state__in=_OPEN), name="timeline_task_open"
             ),
             models.Index(
                 fields=["state", "scheduled_at", "id"], condition=Q(state__in=_FINAL), name="timeline_task_ended"
