@@ -9,7 +9,7 @@ from django.db import connection
 from django.db.models import Count
 
 from timeline.ids import uuid7
-from timeline.lifecycle import State, Trigger
+from timeline.lifecycle import WAITING, State, Trigger
 from timeline.models import EntityRef, LogEntry, ScheduledTask
 from timeline.models.statements import statement
 from timeline.operations._advancing import step
@@ -82,14 +82,14 @@ QUESTIONS = {
         ),
         "timeline_task_",
     ),
-    "open ones of a day": (
+    "waiting ones of a day": (
         lambda: (
-            ScheduledTask.objects.open()
+            ScheduledTask.objects.filter(state__in=sorted(WAITING))
             .due_between(NOW, NOW + timedelta(days=1))
             .order_by()
             .values("scheduled_at")[:501]
         ),
-        "timeline_task_open",
+        "timeline_task_",
     ),
     "listed, active": (lambda: ScheduledTask.objects.first_of([State.ACTIVE], 50), "timeline_task_"),
     "listed, scheduled": (lambda: ScheduledTask.objects.first_of([State.SCHEDULED], 50), "timeline_task_"),
