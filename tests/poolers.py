@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from contextlib import suppress
 from typing import Any
 
 BACKEND_KEY = b"K"  # PostgreSQL's manual, "Message Formats": BackendKeyData, with the process id after type and length.
@@ -29,9 +30,8 @@ class Pooler:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._door.shutdown(socket.SHUT_RDWR)
         for one in [self._door, *self._sockets]:
-            one.close()
+            _hang_up(one)
 
     def _accept(self) -> None:
         while True:
@@ -68,7 +68,14 @@ def _hand_on(source: socket.socket, target: socket.socket, disguise: bool = Fals
     except OSError:
         pass
     finally:
-        target.close()
+        _hang_up(target)
+
+
+def _hang_up(one: socket.socket) -> None:
+    """Close it, also for a thread that waits for something to read."""
+    with suppress(OSError):
+        one.shutdown(socket.SHUT_RDWR)
+    one.close()
 
 
 def _read(source: socket.socket, length: int) -> bytes:

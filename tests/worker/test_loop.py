@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from datetime import timedelta
+from itertools import cycle
 
 import pytest
 from django.db import OperationalError, connection, connections
@@ -15,7 +16,7 @@ from tests.databases import VENDOR
 from tests.processes import DEADLINE, wait_for
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, task
-from timeline.clocks import MachineTime, story_now
+from timeline.clocks import MachineTime, story_now, story_time
 from timeline.lifecycle import State
 from timeline.models import Identity, ScheduledTask
 from timeline.operations import staging
@@ -128,6 +129,19 @@ class TestStep:
 
         assert len(idle) <= 9
         assert len(woken) < len(idle)
+
+    def test_oversleeps_nothing_when_the_clock_is_set_back_meanwhile(self, order, settings):
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(hours=1)}
+        now = story_now("default")
+        schedule("jobs.first", order, at=now + timedelta(minutes=1))
+        worker = Worker("default")
+        worker._next_rescue = float("inf")
+        times = cycle([now + timedelta(minutes=2), now])
+
+        with story_time(lambda: next(times)):
+            pause = worker.step()
+
+        assert worker.ran or pause <= timedelta(minutes=1)
 
 
 class TestPause:

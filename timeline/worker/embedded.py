@@ -16,6 +16,7 @@ from timeline.operations.running import run_ready
 from timeline.operations.staging import stage
 from timeline.planning import Share, shares
 from timeline.registry import registry
+from timeline.timing import EARLIEST
 from timeline.worker.batch import group_size
 from timeline.worker.hands import Hands
 from timeline.worker.heartbeat import Heartbeat
@@ -46,6 +47,9 @@ class Worker(Loop):
         if threads > 1:
             self._hands = Hands(threads, self._run_ready, using=using, stopping=self._stop.is_set)
         self._next_rescue = self._next_stage = 0.0
+        self._staged_at = (
+            EARLIEST  # Story time: what was due then has been seen to. The clock may be set back meanwhile.
+        )
 
     def work(self) -> None:
         """Keep up the leases of what is run, meanwhile."""
@@ -54,8 +58,7 @@ class Worker(Loop):
 
     def step(self) -> timedelta:
         """Run what is due, for a poll interval at most; sleep if there was nothing."""
-        now = self._clock()
-        return timedelta(0) if self.poll() else self.pause(now)
+        return timedelta(0) if self.poll() else self.pause(self._staged_at)
 
     def poll(self) -> int:
         """
@@ -81,7 +84,8 @@ class Worker(Loop):
         """Stage what is due, and run one group of each of the most urgent kinds, or let the hands run them."""
         staged = 0
         if monotonic() >= self._next_stage:
-            staged = stage(limit=STAGED, now=self._clock(), using=self.using)
+            self._staged_at = self._clock()
+            staged = stage(limit=STAGED, now=self._staged_at, using=self.using)
             self._next_stage = monotonic() + (0 if staged == STAGED else STAGE_EVERY.total_seconds())
         if self._hands is None:
             return self._run_ready()
