@@ -137,6 +137,8 @@ class Peer(Adapter):
             Queue(QUEUE, routing_key=QUEUE)(channel).declare()
             channel.queue_purge(QUEUE)
             channel.queue_delete(QUEUE)
+            channel.exchange_delete(QUEUE)
+            channel.client.delete(f"_kombu.binding.{QUEUE}", f"_kombu.binding_permanent.{QUEUE}")
 
     def close(self) -> None:
         self._connection.close()
