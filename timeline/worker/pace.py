@@ -11,7 +11,7 @@ from timeline.operations.running import BUDGET
 
 LARGEST: Final = 500  # Tasks in a group.
 WEIGHT: Final = 0.2  # Of the newest in the moving average.
-KEEP_EVERY: Final = 5.0  # Seconds.
+KEEP_EVERY: Final = 1.0  # Seconds.
 
 
 class Pace:
@@ -43,7 +43,7 @@ class Pace:
         return int(max(1, min(self._counts[task_key], fitting, LARGEST)))
 
     def keep(self, *, using: str) -> None:
-        """Write the averages down for those who make up messages: those that changed by half, every few seconds at most."""
+        """Write the averages down for those who make up messages: those that changed by half, once a second at most."""
         with self._lock:
             if monotonic() < self._next_keep:
                 return
