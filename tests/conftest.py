@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
+from django.db import connections
 
 from project.accounts.models import User
 from tests.brokers import broker  # noqa: F401 (a fixture)
@@ -48,6 +50,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if PROCESSES & set(getattr(item, "fixturenames", ())):
             item.add_marker("processes")
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Let the databases be dropped at the end, though a thread of the last test may still be letting its connection go."""
+    yield
+    if VENDOR == "postgresql":
+        with django_db_blocker.unblock():
+            for alias in connections:
+                with connections[alias].cursor() as cursor:
+                    cursor.execute(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                    )
 
 
 @pytest.fixture

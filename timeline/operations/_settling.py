@@ -29,8 +29,10 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
     Returns:
         The tasks whose guard held, in the order given; the others were changed by somebody else, or were not waited for.
     """
+    ending = [write.task for write in writes if _ends(write)]
+    if wait and not ending:
+        return apply(writes, now=now, using=using)
     with transaction.atomic(using=using, savepoint=False):
-        ending = [write.task for write in writes if _ends(write)]
         refs = [task.entity_ref for task in ending]
         locked = lock_runs((task.run_id for task in ending if task.run_id), refs, using=using, wait=wait)
         if not wait:

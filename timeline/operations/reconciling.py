@@ -94,6 +94,8 @@ def reconcile_locked(
 def _rows_of(runs: list[TimelineRun], using: str) -> dict[UUID, list[ScheduledTask]]:
     """Lock and read the tasks of runs."""
     rows: dict[UUID, list[ScheduledTask]] = {run.pk: [] for run in runs}
+    if not rows:
+        return rows
     for task in ScheduledTask.objects.using(using).filter(run__in=list(rows)).by_id().locked():
         if task.run_id is not None:
             rows[task.run_id].append(task)
