@@ -109,7 +109,26 @@ class TestAWorkerWithThreads:
             call_command("timeline_worker", threads=0)
 
 
+def never():
+    raise AssertionError
+
+
 class TestHands:
+    def test_that_die_stop_the_worker_and_are_heard_of(self):
+        """Else it would go on polling, with nobody left to run anything."""
+        stopped = threading.Event()
+
+        def run():
+            raise LookupError("a mistake of ours")
+
+        hands = Hands(2, run, using="default", stopping=lambda: False, stop=stopped.set)
+        hands.__enter__()
+        hands.call()
+
+        assert stopped.wait(DEADLINE)
+        with pytest.raises(LookupError, match="a mistake of ours"):
+            hands.__exit__(None, None, None)
+
     def test_go_on_when_the_database_fails_once(self, caplog):
         done = threading.Event()
         failures = [OperationalError("the server has gone away")]
@@ -120,7 +139,7 @@ class TestHands:
             done.set()
             return 0
 
-        with Hands(1, run, using="default", stopping=lambda: False) as hands:
+        with Hands(1, run, using="default", stopping=lambda: False, stop=never) as hands:
             hands.call()
 
             assert done.wait(DEADLINE)
@@ -129,7 +148,7 @@ class TestHands:
     def test_take_on_nothing_once_told_to_stop(self):
         ran = []
 
-        with Hands(2, lambda: ran.append(1) or 0, using="default", stopping=lambda: True) as hands:
+        with Hands(2, lambda: ran.append(1) or 0, using="default", stopping=lambda: True, stop=never) as hands:
             hands.call()
 
         assert ran == []
@@ -137,7 +156,7 @@ class TestHands:
     def test_do_nothing_until_they_are_called(self):
         ran = []
 
-        with Hands(2, lambda: ran.append(1) or 0, using="default", stopping=lambda: False):
+        with Hands(2, lambda: ran.append(1) or 0, using="default", stopping=lambda: False, stop=never):
             pass
 
         assert ran == []

@@ -45,7 +45,10 @@ def execute_bulk(attempts: Sequence[Attempt], setting: Setting) -> Executed:
             ended, together = _execute(together, setting), []
         except LeaseLost as error:
             logger.warning("%s", error)
-            together = _still_ours(together, setting.using)
+            ours = _still_ours(together, setting.using)
+            together = (
+                ours if len(ours) < len(together) else []
+            )  # Else it was not a row that said so; the lease runs out.
     return Executed(ended, [*together, *(attempt for attempt in attempts if attempt.task.id not in held)])
 
 

@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Final
 
 from timeline.conf import get_settings
+from timeline.definition.checking import MAX_BULK
 from timeline.models.kinds import ready_kinds
 from timeline.operations.identifying import sign_of_poller
 from timeline.operations.rescuing import rescue
@@ -25,7 +26,6 @@ from timeline.worker.loop import Loop
 RESCUE_EVERY: Final = timedelta(seconds=10)
 STAGE_EVERY: Final = timedelta(milliseconds=100)  # While there is work; more often if there is more than fits.
 STAGED: Final = 1000  # Tasks in one statement.
-LARGEST: Final = 1000  # Tasks in a group of a handler that takes many.
 
 
 class Worker(Loop):
@@ -45,11 +45,9 @@ class Worker(Loop):
         self._heartbeat = Heartbeat(using, self._stop.is_set)
         self._hands: Hands | None = None
         if threads > 1:
-            self._hands = Hands(threads, self._run_ready, using=using, stopping=self._stop.is_set)
+            self._hands = Hands(threads, self._run_ready, using=using, stopping=self._stop.is_set, stop=self.stop)
         self._next_rescue = self._next_stage = 0.0
-        self._staged_at = (
-            EARLIEST  # Story time: what was due then has been seen to. The clock may be set back meanwhile.
-        )
+        self._staged_at = EARLIEST  # Story time up to which all that is due has been seen to.
 
     def work(self) -> None:
         """Keep up the leases of what is run, meanwhile."""
@@ -95,7 +93,7 @@ class Worker(Loop):
     def _run_ready(self) -> int:
         ready = ready_kinds(registry.task_keys(), using=self.using)
         urgency = {task_key: first.priority for task_key, first in ready.items()}
-        taken = shares(urgency, dict.fromkeys(ready, ""), {}, most=LARGEST)
+        taken = shares(urgency, dict.fromkeys(ready, ""), {}, most=MAX_BULK)
         return sum(self._run(share._replace(since=ready[share.task_key].due_at)) for share in taken)
 
     def _run(self, share: Share) -> int:

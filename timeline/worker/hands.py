@@ -23,12 +23,23 @@ class Hands:
         run: Runs a little of what is ready; says how many tasks that were.
         using: Database alias.
         stopping: Says whether to take on nothing more.
+        stop: Called when a thread dies of an error that trying again does not mend; it is raised at the end of the block.
     """
 
-    def __init__(self, count: int, run: Callable[[], int], *, using: str, stopping: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        count: int,
+        run: Callable[[], int],
+        *,
+        using: str,
+        stopping: Callable[[], bool],
+        stop: Callable[[], None],
+    ) -> None:
         self._run = run
         self._using = using
         self._stopping = stopping
+        self._stop = stop
+        self._error: BaseException | None = None
         self._called = threading.Condition()
         self._calls = 0
         self._ended = False
@@ -46,6 +57,8 @@ class Hands:
         self.call()
         for thread in self._threads:
             thread.join()
+        if self._error is not None:
+            raise self._error
 
     def call(self) -> None:
         """Say that something is ready. Who is at work already finds it anyway."""
@@ -63,6 +76,9 @@ class Hands:
                     heard = self._calls
                 while not (self._ended or self._stopping()) and self._try():
                     pass
+        except BaseException as died:  # noqa: BLE001 (a worker without hands must not go on as if it had them)
+            self._error = died
+            self._stop()
         finally:
             connections[self._using].close()
 
