@@ -27,22 +27,10 @@ MAX_ACTOR = 150
 Key = Callable[[UUID], str]
 Stored = Callable[[str, object], object]
 
-# What a change may leave out.
-_NOTHING: dict[str, Any] = dict.fromkeys(
-    (
-        *(
-            "via",
-            "scheduled_at",
-            "nominal_at",
-            "anchor",
-            "anchor_value",
-            "expires_at",
-            "definition_hash",
-            "claim_token",
-        ),
-        *("failures", "lost", "lease", "worker", "result", "error", "reason_code", "reason", "actor", "detail"),
-    )
-)
+_TIMES = ("scheduled_at", "nominal_at", "anchor", "anchor_value", "expires_at", "definition_hash")
+_OUTCOME = ("via", "failures", "lost", "result", "error", "reason_code", "reason", "actor", "detail")
+_HOLDER = ("claim_token", "lease", "worker")
+_NOTHING: dict[str, Any] = dict.fromkeys(_TIMES + _OUTCOME + _HOLDER)  # What a change may leave out.
 _COLUMNS = {column.name: column for column in ScheduledTask._meta.concrete_fields}
 
 

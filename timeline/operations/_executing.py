@@ -22,9 +22,8 @@ from timeline.operations._watching import Watch
 
 logger = logging.getLogger("timeline")
 
-BUDGET: Final = timedelta(
-    milliseconds=50
-)  # What a group takes before its outcomes are written: all that a crash repeats.
+# What a group takes before its outcomes are written: all that a crash repeats.
+BUDGET: Final = timedelta(milliseconds=50)
 
 Outcome = tuple[Attempt, Write | Exception]
 
