@@ -17,9 +17,11 @@ CREATE TABLE IF NOT EXISTS bench_pickup (number integer NOT NULL, seconds double
 INSERT INTO bench_entity SELECT number, 0 FROM generate_series(0, 999) AS number ON CONFLICT DO NOTHING;
 """
 COUNT = "UPDATE bench_entity SET counter = counter + 1 WHERE id = %s"
+# Locked in one order: two calls may be about the same entities.
 COUNT_MANY = """
-UPDATE bench_entity SET counter = counter + given.times
-FROM (SELECT id, count(*) AS times FROM unnest(%s::integer[]) AS id GROUP BY id) AS given WHERE bench_entity.id = given.id
+WITH given AS (SELECT id, count(*) AS times FROM unnest(%s::integer[]) AS id GROUP BY id),
+held AS MATERIALIZED (SELECT id FROM bench_entity WHERE id IN (SELECT id FROM given) ORDER BY id FOR NO KEY UPDATE)
+UPDATE bench_entity SET counter = counter + given.times FROM held JOIN given USING (id) WHERE bench_entity.id = held.id
 """
 # What is noted here need not be on the disk: the commit should not hold up the next job.
 PICKED_UP = """

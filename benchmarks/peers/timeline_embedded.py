@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.core.management import call_command
 
 from benchmarks.peers.adapter import NotOffered, Setting
@@ -19,13 +21,19 @@ class Peer(TimelineAdapter):
     ready = "polls every"
     notes = "Exactly once for what an atomic handler writes here; a log row for each step; guards and entity read at each run."
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._worker: Any = None
+
     def work(self) -> None:
         call_command("timeline_worker", threads=THREADS)
 
     def poll(self) -> None:
-        from timeline.worker import Worker
+        if self._worker is None:
+            from timeline.worker import Worker
 
-        Worker("default", "benchmark").poll()
+            self._worker = Worker("default", "benchmark")
+        self._worker.poll()
 
     def claim(self, many: int) -> int:
         raise NotOffered("no broker, no claim: it starts what it runs")

@@ -114,7 +114,7 @@ class TimelineAdapter(Adapter):
 
     def cancel(self, entity: int, kept: list[object]) -> int:
         tasks = import_module("timeline.models").ScheduledTask.objects
-        return len(self._verbs.cancel(list(tasks.for_entity(self._user(entity)).open()), reason="paid"))
+        return len(self._verbs.cancel(tasks.for_entity(self._user(entity)).open(), reason="paid"))
 
     def close(self) -> None:
         connections.close_all()

@@ -1,6 +1,7 @@
 """What tests of operations share: short ways to say what the case is not about."""
 
 import itertools
+import re
 from contextlib import ExitStack
 from datetime import timedelta
 from inspect import iscoroutinefunction
@@ -131,7 +132,7 @@ def statements_of():
     def listed(act):
         with CaptureQueriesContext(connection) as queries:
             act()
-        asked = [query["sql"].replace('"', "") for query in queries]
+        asked = [re.sub("'[^']*'", "'…'", query["sql"].replace('"', "")) for query in queries]
         asked = [" ".join(sql.split()[:3]) if sql.startswith("INSERT") else sql[:70] for sql in asked]
         asked = [sql.partition("SAVEPOINT")[0] + "SAVEPOINT" if "SAVEPOINT" in sql else sql for sql in asked]
         return [sql for sql, same in itertools.groupby(asked) for sql in (same if "INSERT" not in sql else [sql])]

@@ -13,7 +13,8 @@ from timeline.lifecycle import WAITING, State, Trigger
 from timeline.models import EntityRef, LogEntry, ScheduledTask
 from timeline.models.statements import statement
 from timeline.operations._advancing import step
-from timeline.operations._changes import Write, as_parameters, sql_for
+from timeline.operations._changes import Write
+from timeline.operations._composing import as_statement
 from timeline.operations.dispatching import dispatch
 
 pytestmark = pytest.mark.django_db
@@ -202,8 +203,8 @@ class TestPlans:
         tasks = list(ScheduledTask.objects.filter(state=State.AVAILABLE)[:100])
         writes = [Write(task=task, triggers=(Trigger.START,)) for task in tasks]
         for some in (writes, writes[:1]):
-            parameters = as_parameters(some, now=NOW, using="default")
-            plan = plan_of(sql_for(parameters, "postgresql"), parameters)
+            made = as_statement(some, now=NOW, using="default")
+            plan = plan_of(made.sql, made.parameters)
 
             assert "timeline_scheduledtask_pkey" in plan, plan
             assert "Seq Scan on timeline_scheduledtask" not in plan, plan

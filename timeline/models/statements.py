@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 from functools import cache
 from importlib.resources import files
 
@@ -11,12 +12,15 @@ from django.core.exceptions import ImproperlyConfigured
 
 from timeline.lifecycle import ALLOWED_PAIRS, FINAL, LEASED, WAITING
 
+_WHOLE_LINE_COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
+_CONDITION = re.compile(r"(?P<text>.*?)(?:  -- if (?P<no>not )?(?P<name>\w+))?")
+
 
 @cache
 def statement(verb: str, vendor: str) -> str:
     """
-    Read a statement. Values reach it as parameters only; the lifecycle's sets stand in it as ``{final}``,
-    ``{leased}``, ``{waiting}`` and ``{pairs}``.
+    Read a statement, without its lines of comment. Values reach it as parameters only; the lifecycle's sets stand in it as
+    ``{final}``, ``{leased}``, ``{waiting}`` and ``{pairs}``.
 
     Args:
         verb: First part of the file's name.
@@ -28,12 +32,23 @@ def statement(verb: str, vendor: str) -> str:
     file = files("timeline") / "sql" / f"{verb}.{vendor}.sql"
     if not file.is_file():
         raise ImproperlyConfigured(f"timeline does not run on {vendor} yet. Use SQLite or PostgreSQL.")
-    text = file.read_text(encoding="utf-8")
+    text = _WHOLE_LINE_COMMENT.sub("", file.read_text(encoding="utf-8"))
     pairs = _quoted(f"{source} {target}" for source, target in ALLOWED_PAIRS)
     sets = {"final": _quoted(FINAL), "leased": _quoted(LEASED), "waiting": _quoted(WAITING), "pairs": pairs}
     for name, words in sets.items():
         text = text.replace(f"{{{name}}}", words)
     return text
+
+
+def narrowed(text: str, names: Collection[str]) -> str:
+    """
+    Leave out of a statement what nobody asks of it: lines that end in ``-- if name`` where the name is not among the given
+    ones, or in ``-- if not name`` where it is.
+    """
+    lines = (_CONDITION.fullmatch(line) for line in text.splitlines())
+    return "\n".join(
+        line["text"] for line in lines if line and (not line["name"] or (line["name"] in names) is not bool(line["no"]))
+    )
 
 
 def as_list(values: Iterable[str], vendor: str) -> str | list[str]:

@@ -1,9 +1,9 @@
-"""One change of one task, and how the statement that makes it reads it."""
+"""One change of one task, and as what the statement that makes it reads it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -12,11 +12,9 @@ from uuid import UUID
 
 from django.db import connections
 
-from timeline.conf import get_settings
 from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import Reason, State, Trigger, target
 from timeline.models import ScheduledTask
-from timeline.models.statements import statement
 
 if TYPE_CHECKING:
     from timeline.planning import Times
@@ -24,13 +22,10 @@ if TYPE_CHECKING:
 MAX_REASON = 200
 MAX_ACTOR = 150
 
+Change = dict[str, object]
 Key = Callable[[UUID], str]
 Stored = Callable[[str, object], object]
 
-_TIMES = ("scheduled_at", "nominal_at", "anchor", "anchor_value", "expires_at", "definition_hash")
-_OUTCOME = ("via", "failures", "lost", "result", "error", "reason_code", "reason", "actor", "detail")
-_HOLDER = ("claim_token", "lease", "worker")
-_NOTHING: dict[str, Any] = dict.fromkeys(_TIMES + _OUTCOME + _HOLDER)  # What a change may leave out.
 _COLUMNS = {column.name: column for column in ScheduledTask._meta.concrete_fields}
 
 
@@ -96,41 +91,24 @@ def _passed(state: str, triggers: tuple[Trigger, ...]) -> tuple[State, ...]:
     return (start, *(target(start, *triggers[:count]) for count in range(1, len(triggers) + 1)))
 
 
-def as_parameters(writes: Sequence[Write], *, now: datetime, using: str) -> dict[str, Any]:
+def as_changes(writes: Iterable[Write], *, using: str) -> list[Change]:
     """
-    Write the changes as the parameters of the statement.
+    Write the changes as the statement reads them: values as the database stores them, what stays left out.
 
     Raises:
         TransitionNotAllowed: if the lifecycle has no such move.
     """
-    postgresql = connections[using].vendor == "postgresql"
-    stored, key = _stored_by(using), str if postgresql else _hex
-    changes = [_as_change(write, key, stored) for write in writes]
-    parameters: dict[str, Any] = {"at": stored("finished_at", now), "usual_lease": _seconds(get_settings().LEASE)}
-    if postgresql:
-        parameters["ids"] = [write.task.id for write in writes]
-        if len(changes) == 1:
-            return parameters | _NOTHING | changes[0]
-    return parameters | {"changes": json.dumps(changes, ensure_ascii=False)}
-
-
-def sql_for(parameters: Mapping[str, Any], vendor: str) -> str:
-    """Compose the statement that takes these parameters."""
-    sql = statement("transition", vendor)
-    if vendor != "postgresql":
-        return sql
-    changes = statement("changes_many" if "changes" in parameters else "changes_one", vendor)
-    return sql.replace("{changes}", changes.rstrip())
+    stored, key = stored_by(using), str if connections[using].vendor == "postgresql" else _hex
+    return [_as_change(write, key, stored) for write in writes]
 
 
 def _hex(key: UUID) -> str:
     return key.hex
 
 
-def _as_change(write: Write, key: Key, stored: Stored) -> dict[str, object]:
-    """Write the change as the statement reads it: values as the database stores them, what stays left out."""
+def _as_change(write: Write, key: Key, stored: Stored) -> Change:
     states = write.states
-    change: dict[str, object] = {
+    change: Change = {
         "id": key(write.task.id),
         "from_state": states[0].value,
         "to_state": states[-1].value,
@@ -149,11 +127,11 @@ def _as_change(write: Write, key: Key, stored: Stored) -> dict[str, object]:
     return change | _seldom(write, stored)
 
 
-def _seldom(write: Write, stored: Stored) -> dict[str, object]:
+def _seldom(write: Write, stored: Stored) -> Change:
     """What few changes have."""
     change = {name: stored(name, value) for name, value in _columns(write) if value is not None}
     if write.lease is not None:
-        change["lease"] = _seconds(write.lease)
+        change["lease"] = seconds(write.lease)
     if detail := _detail(write):
         change["detail"] = json.dumps(detail, ensure_ascii=False)
     return change
@@ -183,7 +161,7 @@ def _detail(write: Write) -> dict[str, Any]:
     return detail
 
 
-def _stored_by(using: str) -> Stored:
+def stored_by(using: str) -> Stored:
     """How this database stores a column's value, as plain JSON."""
     connection = connections[using]
 
@@ -194,7 +172,7 @@ def _stored_by(using: str) -> Stored:
     return stored
 
 
-def _seconds(length: timedelta) -> str:
+def seconds(length: timedelta) -> str:
     return f"{length.total_seconds():+.3f} seconds"
 
 

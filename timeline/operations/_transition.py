@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
 from django.db import connections, transaction
@@ -16,7 +15,8 @@ from timeline.models import ScheduledTask
 from timeline.models.returning import Row, cursor_for_rows, rows_of
 from timeline.models.statements import statement
 from timeline.operations._announcing import announce_times
-from timeline.operations._changes import MAX_ACTOR, MAX_REASON, Write, as_parameters
+from timeline.operations._changes import MAX_ACTOR, MAX_REASON, Write
+from timeline.operations._composing import Statement, as_statement
 
 __all__ = ["MAX_ACTOR", "MAX_REASON", "Write", "apply"]
 
@@ -39,8 +39,7 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str) -> list[Schedul
     """
     if not writes:
         return []
-    parameters = as_parameters(writes, now=now, using=using)
-    changed = _execute(parameters, connections[using])
+    changed = _execute(as_statement(writes, now=now, using=using), connections[using])
     done = [write.task for write in writes if write.task.id in changed]
     for task in done:
         for attname, value in changed[task.id].items():
@@ -49,16 +48,13 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str) -> list[Schedul
     return done
 
 
-def _execute(parameters: dict[str, Any], connection: BaseDatabaseWrapper) -> dict[UUID, Row]:
+def _execute(made: Statement, connection: BaseDatabaseWrapper) -> dict[UUID, Row]:
     """Make the changes; give what became of the rows. PostgreSQL logs in the same statement, SQLite in a second one."""
-    sql = statement("transition", connection.vendor)
+    sql, parameters, columns = made
     if connection.vendor == "postgresql":
-        sql = sql.replace(
-            "{changes}", statement("changes_many" if "changes" in parameters else "changes_one", "postgresql")
-        )
         with cursor_for_rows(connection) as cursor:
             cursor.execute(sql, parameters)
-            return rows_of(cursor, connection)
+            return rows_of(cursor, connection, columns)
     with transaction.atomic(using=connection.alias, savepoint=False), connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         changed = rows_of(cursor, connection)

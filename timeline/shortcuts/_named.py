@@ -13,7 +13,7 @@ from timeline.models import ScheduledTask, ref_of
 from timeline.models.entities import named_by
 from timeline.operations.sets import Batch, check_batch_size, check_whole, in_batches, pages
 
-Tasks = ScheduledTask | UUID | Sequence[ScheduledTask | UUID]
+Tasks = ScheduledTask | UUID | Sequence[ScheduledTask | UUID] | QuerySet[ScheduledTask]
 Entities = Iterable[Model] | QuerySet[Any]
 
 
@@ -25,6 +25,10 @@ def alias_of(entity: Model | None) -> str:
 
 
 def named(tasks: Tasks, using: str | None) -> tuple[list[UUID], str]:
+    if isinstance(tasks, QuerySet):
+        named_by_caller: str | None = tasks._db  # type: ignore[attr-defined]  # As in ``batches_of``.
+        using = using or named_by_caller or router.db_for_write(ScheduledTask)
+        return list(tasks.using(using).values_list("pk", flat=True)), using
     several = [tasks] if isinstance(tasks, ScheduledTask | UUID) else list(tasks)
     ids = [task.pk if isinstance(task, ScheduledTask) else task for task in several]
     rows = [task for task in several if isinstance(task, ScheduledTask)]

@@ -1,0 +1,24 @@
+"""Raw statements: what of them is sent."""
+
+import pytest
+
+from timeline.models.statements import narrowed, statement
+
+
+class TestStatements:
+    @pytest.mark.parametrize("vendor", ["postgresql", "sqlite"])
+    def test_are_sent_without_their_lines_of_comment(self, vendor):
+        text = statement("transition", vendor)
+
+        assert text.lstrip().startswith(("WITH", "UPDATE"))
+        assert not [line for line in text.splitlines() if line.lstrip().startswith("--")]
+
+
+class TestNarrowing:
+    TEXT = "SET a = 1,  -- if a\n    b = 2,  -- if not a\n    c = 3"
+
+    def test_leaves_out_what_is_not_asked_for(self):
+        assert narrowed(self.TEXT, {"c"}) == "    b = 2,\n    c = 3"
+
+    def test_keeps_what_is(self):
+        assert narrowed(self.TEXT, {"a"}) == "SET a = 1,\n    c = 3"
