@@ -34,9 +34,9 @@ class Work(Timeline):
     def nothing(self, user: User) -> None:
         """Do nothing."""
 
-    @task()
+    @task(atomic="shared")
     def count(self, user: User) -> None:
-        """Count the entity up, in the transaction that records the outcome."""
+        """Count the entity up, in the transaction that records the outcome, and those of others."""
         with connections[self.task._state.db or "default"].cursor() as cursor:
             cursor.execute(jobs.COUNT, [user.pk])
 

@@ -261,6 +261,21 @@ class TestACancelMeanwhile:
         assert told() == [first, third]
         assert {row.attempt for row in done} == {1}
 
+    def test_has_it_given_entities_as_they_are_then(self, gather, run_all, later):
+        """Not as the call that was undone left them."""
+
+        def act(job, orders):
+            for order in orders:
+                order.note += "told "
+            Order.objects.bulk_update(orders, ["note"])
+
+        rows = gather(3, act)
+
+        run_all(rows, watch=self.cancelling(rows[1], later))
+
+        notes = dict(Order.objects.values_list("pk", "note"))
+        assert notes == dict(zip(keys(rows), ["told ", "", "told "], strict=True))
+
     def test_leaves_a_plain_one_as_it_was(self, gather, run_all, calls, later):
         rows = gather(3, lambda job, orders: dict.fromkeys(orders, "fine"), atomic=False)
 

@@ -249,6 +249,28 @@ class TestRunReady:
         assert done == (2 if VENDOR == "postgresql" else 1)
 
 
+class TestTasksOfOneEntity:
+    @pytest.mark.parametrize("atomic", [True, "shared", False])
+    def test_are_given_it_as_the_ones_before_left_it(self, crowd, run_all, schedule_at, now, later, patient, atomic):
+        """Saved whole by each, it keeps what another saved; what was undone, none of them sees."""
+
+        def sign(job, order):
+            order.note += f"{job.task.occurrence} "
+            order.save()
+            if job.task.occurrence == "b" and atomic:
+                raise ValueError("undone")
+
+        [row] = crowd(1, sign, atomic=atomic)
+        others = [
+            schedule_at("crowd.work", row.entity_ref, now + timedelta(hours=hour), now, key=name).task
+            for hour, name in enumerate("abc")
+        ]
+
+        run_all(others)
+
+        assert Order.objects.get(pk=row.entity_id).note == ("a c " if atomic else "a b c ")
+
+
 class TestGroupsOfManyKinds:
     def test_run_each_kind_its_own_way(self, now, later, order, schedule_at):
         class Mixed(Timeline):

@@ -14,6 +14,7 @@ from tests.testapp.models import Effect, Order
 from timeline import Timeline, at, task
 from timeline.clocks import story_now
 from timeline.models import ScheduledTask, TimelineRun
+from timeline.models.statements import statement
 from timeline.operations.running import run, run_ready
 from timeline.operations.staging import stage
 from timeline.shortcuts import emit, schedule, start
@@ -38,6 +39,10 @@ class Fleet(Timeline):
 
     @task(at("due_on"))
     def saving(self, order: Order) -> str:
+        return save(self, [order])
+
+    @task(at("due_on"), atomic="shared")
+    def saving_shared(self, order: Order) -> str:
         return save(self, [order])
 
     @task(at("due_on"), bulk=100)
@@ -142,7 +147,7 @@ class TestARowThatSomebodyHolds:
 class TestARequest:
     """It saves its order and emits an exit, in either order, while that order's handler is under way and saves it too."""
 
-    @pytest.mark.parametrize("task_name", ["saving", "saving_all"])
+    @pytest.mark.parametrize("task_name", ["saving", "saving_shared", "saving_all"])
     @pytest.mark.parametrize("emit_first", [True, False])
     @pytest.mark.parametrize("worker_first", [True, False])
     def test_is_neither_deadlocked_nor_the_victim(self, at_once, task_name, emit_first, worker_first):
@@ -181,6 +186,46 @@ class TestARequest:
         assert Order.objects.get(pk=paid).paid
         saved = set(Order.objects.filter(language="de").values_list("pk", flat=True))
         assert saved == {int(key) for key, row in rows.items() if row.state == "completed"}
+
+
+class TestASharedTransaction:
+    def test_gives_way_to_a_request_it_would_be_deadlocked_with(self, at_once):
+        """The request holds the second order and waits for the first, which the worker holds, who wants the second next."""
+        tasks = tasks_of("fleet.saving_shared", 2, due_on=timezone.now().date(), note="worker first")
+        first, second = (Order.objects.filter(pk=task.entity_id) for task in tasks)
+
+        def request():
+            assert entered.wait(20)
+            with transaction.atomic():
+                second.update(paid=True)
+                first.update(paid=True)
+            return "paid"
+
+        def let_the_worker_go():
+            """Once the request waits for it: so it would be the first to look for a deadlock."""
+            wait_for(somebody_waits, "the request's waiting for the first order")
+            go_on.set()
+
+        done, answer, _none = at_once(lambda: run_them(tasks), request, let_the_worker_go)
+
+        assert answer == "paid"
+        assert [(row.state, row.result, row.attempt, row.failures) for row in done] == [
+            ("completed", "saved", 1, 0)
+        ] * 2
+        assert Effect.objects.count() == 2
+        assert set(Order.objects.values_list("paid", "language")) == {(True, "de")}
+
+    def test_waits_for_no_lock_longer_than_the_site_would(self):
+        """Where that is less."""
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL lock_timeout = 7")
+            cursor.execute(statement("lock_timeout", "postgresql"), {"most": "1 second"})
+            cursor.execute("SHOW lock_timeout")
+            assert cursor.fetchone() == ("7ms",)
+            cursor.execute("SET LOCAL lock_timeout = 0")
+            cursor.execute(statement("lock_timeout", "postgresql"), {"most": "1 second"})
+            cursor.execute("SHOW lock_timeout")
+            assert cursor.fetchone() == ("1s",)
 
 
 class TestWorkersWithoutABroker:

@@ -95,9 +95,10 @@ class TestPoison:
         assert set(rows.values_list("state", "failures", "lost")) == {("completed", 0, 0)}
         assert set(rows.values_list("attempt", flat=True)) <= {1, 2}
 
-    def test_costs_atomic_neighbours_nothing(self, due, survive):
+    @pytest.mark.parametrize("task_name", ["fast_atomic", "fast_shared"])
+    def test_costs_atomic_neighbours_nothing(self, due, survive, task_name):
         """No budget, and no effect: each wrote its own exactly once."""
-        poison, neighbours = due("fast_atomic")
+        poison, neighbours = due(task_name)
 
         deaths = survive()
 

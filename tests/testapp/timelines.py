@@ -36,6 +36,12 @@ class CrashCase(Timeline):
         Effect.objects.create(name=str(self.task.pk))
         die_of(order)
 
+    @task(atomic="shared")
+    def fast_shared(self, order: Order) -> None:
+        """Write an effect of its own; of an order that is poison, die."""
+        Effect.objects.create(name=str(self.task.pk))
+        die_of(order)
+
     @task(atomic=False)
     def fast_plain(self, order: Order) -> None:
         """Write a line of its own; of an order that is poison, die."""

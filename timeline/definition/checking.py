@@ -194,6 +194,7 @@ def _predecessor_problems(definition: Definition, declared: Task[Any, ..., Any])
 def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
     options = declared.options
     yield from _guard_problems(definition, options)
+    yield from _atomic_problems(options)
     yield from _bulk_problems(definition, options.bulk)
     if isinstance(options.retry, Retry):
         yield from options.retry.problems()
@@ -206,6 +207,14 @@ def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> I
         yield f"has priority = {options.priority!r}.", "Use a whole number from -32768 to 32767."
     if not isinstance(options.queue, str) or not 0 < len(options.queue) <= MAX_NAME:
         yield f"has queue = {options.queue!r}.", f"Use text of 1 to {MAX_NAME} characters."
+
+
+def _atomic_problems(options: Options) -> Iterator[Problem]:
+    atomic: object = options.atomic
+    if not (isinstance(atomic, bool) or atomic == "shared"):
+        yield f"has atomic = {atomic!r}.", 'Use True, False or "shared".'
+    elif atomic == "shared" and options.bulk is not None:
+        yield "has bulk, and shares its transaction.", "Give atomic=True: a call for many is one transaction as it is."
 
 
 def _bulk_problems(definition: Definition, bulk: object) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from django.db.models import Q
 
@@ -24,6 +24,7 @@ Entity = TypeVar("Entity")
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
 
+Atomic = bool | Literal["shared"]
 Guard = Callable[[Any], object] | Q
 
 
@@ -36,7 +37,7 @@ class Options:
     when: When | None = None
     only_if: Guard | None = None
     unless: Guard | None = None
-    atomic: bool = True
+    atomic: Atomic = True
     bulk: int | None = None
     retry: Retry = field(default_factory=Retry)
     expires: timedelta | None = None
@@ -77,6 +78,11 @@ class Task(Generic[Self_, Params, Result]):
         return self.options.when
 
     @property
+    def shares(self) -> bool:
+        """Whether it shares a transaction with other tasks."""
+        return self.options.atomic == "shared"
+
+    @property
     def at_once(self) -> int | None:
         """How many of it are run together, where that is declared; None: as many as prove fast."""
         return SIDE_BY_SIDE if self.is_async else self.options.bulk
@@ -113,7 +119,7 @@ def task(
     *,
     only_if: Q | None = ...,
     unless: Q | None = ...,
-    atomic: bool = ...,
+    atomic: Atomic = ...,
     bulk: int | None = ...,
     retry: Retry | None = ...,
     expires: timedelta | None = ...,
@@ -126,7 +132,7 @@ def task(
     *,
     only_if: Callable[[Entity], object],
     unless: Callable[[Entity], object] | Q | None = ...,
-    atomic: bool = ...,
+    atomic: Atomic = ...,
     retry: Retry | None = ...,
     expires: timedelta | None = ...,
     priority: int = ...,
@@ -138,7 +144,7 @@ def task(
     *,
     only_if: Q | None = ...,
     unless: Callable[[Entity], object],
-    atomic: bool = ...,
+    atomic: Atomic = ...,
     retry: Retry | None = ...,
     expires: timedelta | None = ...,
     priority: int = ...,
@@ -150,7 +156,7 @@ def task(
     *,
     only_if: Callable[[Entity], object],
     unless: Callable[[Entity], object] | Q | None = ...,
-    atomic: bool = ...,
+    atomic: Atomic = ...,
     bulk: int,
     retry: Retry | None = ...,
     expires: timedelta | None = ...,
@@ -163,7 +169,7 @@ def task(
     *,
     only_if: Q | None = ...,
     unless: Callable[[Entity], object],
-    atomic: bool = ...,
+    atomic: Atomic = ...,
     bulk: int,
     retry: Retry | None = ...,
     expires: timedelta | None = ...,
@@ -175,7 +181,7 @@ def task(
     *,
     only_if: Guard | None = None,
     unless: Guard | None = None,
-    atomic: bool = True,
+    atomic: Atomic = True,
     bulk: int | None = None,
     retry: Retry | None = None,
     expires: timedelta | None = None,
@@ -191,7 +197,9 @@ def task(
             function of the entity, or a ``Q`` of its model. People read the function's name as the reason.
         unless: The same the other way round.
         atomic: Whether handler, follow-ups and outcome share one transaction. False for handlers that call the outside, and
-            for those declared with ``async def``, which run side by side.
+            for those declared with ``async def``, which run side by side. ``"shared"``, for handlers that do nothing but
+            write to this database: other tasks of the kind may be in that transaction too, which is several times as fast;
+            if it is undone, each is entered again in one of its own.
         bulk: Call the handler once for many entities, so many at most (1 to 1,000): it takes a list of them, reads of each
             from ``self.tasks[entity]``, and may return a mapping from entity to result, or to the exception it failed with.
         retry: How it is tried again; left out: ``Retry()``.

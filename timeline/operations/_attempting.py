@@ -36,6 +36,7 @@ class Attempt:
         lost: Whether the attempt before was lost with its worker.
         idempotency_key: The same until one attempt completes.
         entity: As of the last look; None for a system timeline.
+        alone: Whether it is to share no transaction: one that it shared was undone.
         begun: What the row was then.
     """
 
@@ -46,6 +47,7 @@ class Attempt:
     lost: bool
     idempotency_key: UUID
     entity: Model | None = None
+    alone: bool = False
     begun: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -71,7 +71,7 @@ def execute_each(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     ended: list[ScheduledTask] = []
     outcomes: list[Outcome] = []
     since, place = monotonic(), 0
-    while place < len(attempts) and (place == 0 or monotonic() - since < BUDGET.total_seconds()):
+    while place < len(attempts) and not (place and is_time_up(since)):
         if setting.watch.stopping():
             break
         attempt, started = attempts[place], monotonic()
@@ -83,6 +83,11 @@ def execute_each(attempts: Sequence[Attempt], setting: Setting) -> Executed:
         setting.watch.took(attempt.task.task_key, 1, monotonic() - started)
         place += 1
     return Executed(ended + record_outcomes(outcomes, setting), attempts[place:])
+
+
+def is_time_up(since: float) -> bool:
+    """Whether a group that began then, by ``monotonic()``, must write its outcomes before it enters another handler."""
+    return monotonic() - since >= BUDGET.total_seconds()
 
 
 def _execute(attempt: Attempt, setting: Setting) -> ScheduledTask | Write | Exception | None:

@@ -12,14 +12,13 @@ from django.utils.translation import gettext_lazy as _
 from timeline.definition import Context
 from timeline.exceptions import InvalidInput, LeaseLost
 from timeline.lifecycle import State
-from timeline.models import EntityRef, ScheduledTask
+from timeline.models import ScheduledTask
 from timeline.operations._attempting import Attempt
 from timeline.operations._calling import refusal, returned
 from timeline.operations._current import now_running
 from timeline.operations._executing import Executed, Outcome, Setting, as_writes
 from timeline.operations._failing import catching, drop_if_lost, failed
-from timeline.operations._recording import record_all
-from timeline.operations._settling import settle
+from timeline.operations._recording import record_all, record_together
 from timeline.operations._transition import Write
 
 logger = logging.getLogger("timeline")
@@ -30,33 +29,25 @@ def execute_bulk(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     Enter the handler once for many entities, and record how each one's task ended.
 
     An atomic handler shares one transaction with all outcomes. If an attempt was no longer ours by then, everything is undone
-    and the handler is called again without it.
+    and the others are left for another call.
 
     Args:
-        attempts: Of one kind, begun, and passed by the last look; at least one. The second task of the same entity, and what
-            is more than the handler takes, is left for another call.
+        attempts: Of one kind and of different entities, begun, and passed by the last look; at least one. What is more than
+            the handler takes is left for another call.
         setting: Where they run.
     """
-    together = _of_different_entities(attempts)[: attempts[0].declared.options.bulk]
-    held = {attempt.task.id for attempt in together}
-    ended: list[ScheduledTask] = []
-    while together and not setting.watch.stopping():
-        try:
-            ended, together = _execute(together, setting), []
-        except LeaseLost as error:
-            logger.warning("%s", error)
-            ours = _still_ours(together, setting.using)
-            together = (
-                ours if len(ours) < len(together) else []
-            )  # Else it was not a row that said so; the lease runs out.
-    return Executed(ended, [*together, *(attempt for attempt in attempts if attempt.task.id not in held)])
-
-
-def _of_different_entities(attempts: Sequence[Attempt]) -> list[Attempt]:
-    first: dict[EntityRef, Attempt] = {}
-    for attempt in attempts:
-        first.setdefault(attempt.task.entity_ref, attempt)
-    return list(first.values())
+    if setting.watch.stopping():
+        return Executed([], attempts)
+    most = attempts[0].declared.options.bulk
+    together, rest = attempts[:most], attempts[most:] if most else []
+    try:
+        return Executed(_execute(together, setting), rest)
+    except LeaseLost as error:
+        logger.warning("%s", error)
+    ours = _still_ours(together, setting.using)
+    if len(ours) == len(together):
+        ours = []  # It was not a row that said so: their leases run out.
+    return Executed([], [*ours, *rest])
 
 
 def _still_ours(attempts: Sequence[Attempt], using: str) -> list[Attempt]:
@@ -81,7 +72,9 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTas
     with catching(caught):
         if attempts[0].declared.options.atomic:
             with transaction.atomic(using=setting.using, durable=True):
-                return _settle(copy_context().run(_call, attempts), setting)
+                outcomes, now = copy_context().run(_call, attempts), setting.clock()
+                together = [write for _attempt, write in as_writes(outcomes, now)]
+                return record_together(together, now=now, using=setting.using)
         outcomes = copy_context().run(_call, attempts)
     now = setting.clock()
     if not caught:
@@ -91,15 +84,6 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTas
         attempt.restore()
     writes = [(attempt, failed(attempt, caught[0], now, together=len(attempts) > 1)) for attempt in attempts]
     return record_all(writes, now=now, using=setting.using)
-
-
-def _settle(outcomes: Sequence[Outcome], setting: Setting) -> list[ScheduledTask]:
-    now = setting.clock()
-    writes = [write for _attempt, write in as_writes(outcomes, now)]
-    done = settle(writes, now=now, using=setting.using)
-    if lost := {write.task.id for write in writes} - {task.id for task in done}:
-        raise LeaseLost(*next((write.task.id, write.task.attempt) for write in writes if write.task.id in lost))
-    return done
 
 
 def _call(attempts: Sequence[Attempt]) -> list[Outcome]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from timeline.lifecycle import Reason, ReasonCode, Trigger
-from timeline.models import ScheduledTask
+from timeline.models import EntityRef, ScheduledTask
 from timeline.operations._attempting import Attempt
 from timeline.operations._calling import in_place_of_the_site
 from timeline.operations._executing import Executed, Setting, execute_each, record_outcomes
 from timeline.operations._executing_async import execute_async
 from timeline.operations._executing_bulk import execute_bulk
+from timeline.operations._executing_shared import execute_shared
 from timeline.operations._looking import look
 from timeline.operations._settling import settle
 from timeline.operations._transition import Write
@@ -60,10 +61,23 @@ def _passed(attempts: Sequence[Attempt], ended: list[ScheduledTask], setting: Se
 
 
 def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:
-    """Execute those that go the first one's way; the others are left for later."""
+    """
+    Execute those that go the first one's way; the others are left for later.
+
+    So is the second task of an entity: its handler reads what the first one's wrote, or not at all if that was undone.
+    """
     way = _way_of(attempts[0])
-    executed = way[0]([attempt for attempt in attempts if _way_of(attempt) == way], setting)
-    return Executed(executed.ended, [*executed.rest, *(attempt for attempt in attempts if _way_of(attempt) != way)])
+    chosen, left = [], []
+    entities: set[EntityRef] = set()
+    for attempt in attempts:
+        ref = attempt.task.entity_ref
+        if _way_of(attempt) == way and ref not in entities:
+            chosen.append(attempt)
+            entities |= {ref} if ref.label else set()
+        else:
+            left.append(attempt)
+    executed = way[0](chosen, setting)
+    return Executed(executed.ended, [*executed.rest, *left])
 
 
 def _way_of(attempt: Attempt) -> tuple[Execute, str]:
@@ -71,6 +85,8 @@ def _way_of(attempt: Attempt) -> tuple[Execute, str]:
         return execute_async, ""
     if attempt.declared.options.bulk is not None:
         return execute_bulk, attempt.task.task_key
+    if attempt.declared.shares and not attempt.alone:
+        return execute_shared, ""
     return execute_each, ""
 
 

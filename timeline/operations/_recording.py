@@ -23,10 +23,22 @@ def record(write: Write, *, now: datetime, using: str) -> ScheduledTask:
     Raises:
         LeaseLost: if the attempt was no longer ours: cancelled meanwhile, or given up for lost.
     """
-    done = settle([write], now=now, using=using)
-    if not done:
-        raise LeaseLost(write.task.id, write.task.attempt)
-    return done[0]
+    return record_together([write], now=now, using=using)[0]
+
+
+def record_together(writes: Sequence[Write], *, now: datetime, using: str) -> list[ScheduledTask]:
+    """
+    Record outcomes in the transaction that the caller shares among them: all, or it must undo what it did.
+
+    Raises:
+        LeaseLost: if one of the attempts was no longer ours.
+    """
+    done = settle(writes, now=now, using=using)
+    if len(done) < len(writes):
+        settled = {task.id for task in done}
+        lost = next(write.task for write in writes if write.task.id not in settled)
+        raise LeaseLost(lost.id, lost.attempt)
+    return done
 
 
 def record_all(outcomes: Sequence[tuple[Attempt, Write]], *, now: datetime, using: str) -> list[ScheduledTask]:

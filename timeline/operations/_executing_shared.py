@@ -1,0 +1,92 @@
+"""Execute attempts in a transaction that they share: handlers declared with ``atomic="shared"``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from time import monotonic
+from typing import Final
+
+from django.db import connections, transaction
+
+from timeline.exceptions import LeaseLost
+from timeline.models import ScheduledTask
+from timeline.models.statements import statement
+from timeline.operations._attempting import Attempt
+from timeline.operations._calling import call
+from timeline.operations._executing import Executed, Setting, execute_each, is_time_up
+from timeline.operations._failing import catching, drop_if_lost
+from timeline.operations._recording import record_together
+from timeline.operations._transition import Write
+
+logger = logging.getLogger("timeline")
+
+# What the transaction waits for a lock, at most: far less than the second after which PostgreSQL looks for deadlocks, so that
+# nobody else has to give way to it.
+PATIENCE: Final = timedelta(milliseconds=50)
+
+
+def execute_shared(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+    """
+    Enter handlers one after the other in one transaction, for as long as a group may take, and record their outcomes in it.
+
+    If one of them raises or was no longer ours, if a lock is not to be had or the database refuses, everything is undone,
+    and each is left to be run in a transaction of its own.
+
+    Args:
+        attempts: Of different entities, begun, and passed by the last look; at least one.
+        setting: Where they run.
+    """
+    if len(attempts) == 1:
+        return execute_each(attempts, setting)
+    if setting.watch.stopping():
+        return Executed([], attempts)
+    caught: list[Exception] = []
+    since = monotonic()
+    try:
+        with catching(caught):
+            ended = _execute(attempts, setting)
+            _tell_pace(attempts[: len(ended)], monotonic() - since, setting)
+            return Executed(ended, attempts[len(ended) :])
+    except LeaseLost as error:
+        logger.info("A shared transaction is undone: %s", error)
+    for raised in caught:
+        drop_if_lost(raised, setting.using)
+    for attempt in attempts:
+        attempt.restore()
+        attempt.alone = True
+    return Executed([], attempts)
+
+
+def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTask]:
+    """
+    Run as many as there is time for; all of these, or none.
+
+    Raises:
+        LeaseLost: if one of them was no longer ours.
+        Exception: whatever one of the handlers, or the database, raises.
+    """
+    writes: list[Write] = []
+    since = monotonic()
+    with transaction.atomic(using=setting.using, durable=True):
+        _wait_for_no_lock_long(setting.using)
+        for attempt in attempts:
+            if writes and (is_time_up(since) or setting.watch.stopping()):
+                break
+            writes.append(call(attempt))
+        return record_together(writes, now=setting.clock(), using=setting.using)
+
+
+def _wait_for_no_lock_long(using: str) -> None:
+    connection = connections[using]
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(
+                statement("lock_timeout", connection.vendor), {"most": f"{PATIENCE.total_seconds()} seconds"}
+            )
+
+
+def _tell_pace(attempts: Sequence[Attempt], seconds: float, setting: Setting) -> None:
+    for attempt in attempts:
+        setting.watch.took(attempt.task.task_key, 1, seconds / len(attempts))
