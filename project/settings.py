@@ -101,6 +101,7 @@ CELERY_BROKER_URL = os.environ.get("BROKER_URL", "")
 CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TIMEZONE = TIME_ZONE
+CELERY_DB_REUSE_MAX = 1000  # Messages before a worker connects to the database anew.
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1  # A busy worker holds no messages that an idle one could have.
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 

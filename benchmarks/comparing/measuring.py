@@ -16,7 +16,7 @@ from benchmarks.comparing.plan import SLEEPS, Plan
 from benchmarks.comparing.processes import Failed, Processes
 from benchmarks.peers.jobs import TABLES
 
-LOOK: Final = 0.02  # Seconds between two looks at a counter.
+LOOK: Final = 0.1  # Seconds between two looks at a counter, which counts all rows.
 WAVES: Final = 4  # Of sleeping jobs, at least: the first is warm-up.
 WARM_UP: Final = 0.1  # Of the jobs: they are not timed.
 SHORTEST: Final = 0.5  # Seconds that a drain must take to count.

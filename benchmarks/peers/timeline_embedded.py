@@ -9,7 +9,7 @@ from django.core.management import call_command
 from benchmarks.peers.adapter import NotOffered, Setting
 from benchmarks.peers.timeline_site import TimelineAdapter
 
-THREADS = 4
+THREADS = 1
 
 
 class Peer(TimelineAdapter):
@@ -17,7 +17,7 @@ class Peer(TimelineAdapter):
 
     title = "timeline, embedded worker"
     slots = THREADS * TimelineAdapter.slots
-    settings = (Setting("threads", THREADS, "commits wait for the disk: others go on meanwhile"),)
+    settings = (Setting("threads", THREADS, "what waits is async; of threads that compute, one goes on at a time"),)
     ready = "polls every"
     notes = "Exactly once for what an atomic handler writes here; a log row for each step; guards and entity read at each run."
 

@@ -12,7 +12,7 @@ from timeline.clocks import MachineTime
 from timeline.exceptions import BrokerUnavailable
 from timeline.lifecycle import State
 from timeline.models import Identity, LogEntry, ScheduledTask
-from timeline.operations.dispatching import dispatch
+from timeline.operations.dispatching import Dispatched, dispatch
 from timeline.operations.pacing import keep_paces
 from timeline.testing import only_timelines
 
@@ -99,7 +99,7 @@ class TestDispatch:
 
         done = dispatch(sender=post, now=now, using="default")
 
-        assert (done, post.sent) == ((0, 0, 0, 0), [])
+        assert (done, post.sent) == (Dispatched(), [])
 
     def test_puts_few_tasks_in_a_message_and_goes_on_until_all_are_sent(self, post, due, now):
         keep_paces({"job.one": 0.01}, using="default")

@@ -76,6 +76,17 @@ class TestPoller:
 
         assert Poller("default", Post()).step() == timedelta(milliseconds=100)
 
+    def test_does_not_sleep_while_there_is_more_to_send(self, order, settings):
+        """Its time for one poll is up after the first claim; what is left does not wait for another interval."""
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(microseconds=1), "MAX_PENDING": 2}
+        for _ in range(3):
+            schedule("jobs.work", order, at=timezone.now())
+        post = Post()
+        poller = Poller("default", post)
+
+        assert poller.step() == timedelta(0)
+        assert len(post.sent) == 2
+
     def test_goes_on_after_the_broker_was_down(self, order, settings, caplog):
         settings.TIMELINE = {"POLL_INTERVAL": timedelta(milliseconds=50)}
         row = schedule("jobs.work", order, at=timezone.now()).task

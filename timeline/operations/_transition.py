@@ -42,8 +42,7 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str) -> list[Schedul
     changed = _execute(as_statement(writes, now=now, using=using), connections[using])
     done = [write.task for write in writes if write.task.id in changed]
     for task in done:
-        for attname, value in changed[task.id].items():
-            setattr(task, attname, value)
+        task.__dict__.update(changed[task.id])
     announce_times((task.scheduled_at for task in done if task.state in WAITING), now=now, using=using)
     return done
 

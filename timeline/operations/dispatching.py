@@ -40,16 +40,18 @@ class Dispatched(NamedTuple):
         sent: Claimed and sent.
         resent: Sent again with the token they had.
         rescued: Attempts given up for lost.
+        left: Whether its time was up while there was still something to do.
     """
 
     staged: int = 0
     sent: int = 0
     resent: int = 0
     rescued: int = 0
+    left: bool = False
 
 
 def dispatch(
-    *, sender: Sender, limit: int = 200, wait: bool = False, whole: bool = True, now: datetime, using: str
+    *, sender: Sender, limit: int = 500, wait: bool = False, whole: bool = True, now: datetime, using: str
 ) -> Dispatched:
     """
     Send what is due on its way. Safe in any number of copies at once.
@@ -85,8 +87,9 @@ def dispatch(
         claimed = sum(len(batch.task_ids) for batch in batches)
         _send_new(batches, sender, using)
         sent += claimed
-        if monotonic() > give_up or not (claimed or (wait and is_anything_ready(using=using))):
-            return Dispatched(staged, sent, len(lost.resend), len(lost.retried) + len(lost.discarded))
+        busy = claimed or (wait and is_anything_ready(using=using))
+        if not busy or monotonic() > give_up:
+            return Dispatched(staged, sent, len(lost.resend), len(lost.retried) + len(lost.discarded), bool(busy))
         if not claimed:
             sleep(ROOM_AFTER)
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 MESSAGE: Final = 0.1  # Seconds of work in one message.
-LARGEST: Final = 500  # Tasks in one message.
+LARGEST: Final = 250  # Tasks in one message.
 
 
 class Share(NamedTuple):

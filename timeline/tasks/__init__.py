@@ -24,6 +24,7 @@ from timeline.operations.claiming import Batch, hand_back
 from timeline.operations.dispatching import dispatch
 from timeline.operations.identifying import confirm_site
 from timeline.operations.pruning import prune
+from timeline.tasks.connecting import renew
 from timeline.tasks.sending import CelerySender
 from timeline.worker.batch import run_batch
 from timeline.worker.heartbeat import Heartbeat
@@ -59,6 +60,7 @@ def poll(using: str = DEFAULT_DB_ALIAS) -> None:
     Args:
         using: Database alias.
     """
+    renew(using)
     try:
         dispatch(sender=_sender, wait=True, now=story_now(using), using=using)
     except BrokerUnavailable as error:
@@ -77,6 +79,7 @@ def run(task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIAS) -> None:
         token: Of the claim; rows that are not claimed with it any more are left.
         using: Database alias.
     """
+    renew(using)
     try:
         confirm_site(using=using)
     except WrongSite as error:
@@ -101,6 +104,7 @@ def maintain(using: str = DEFAULT_DB_ALIAS) -> None:
     retention = get_settings().RETENTION
     if retention is None:
         return
+    renew(using)
     before = story_now(using) - retention
     for _ in range(MAINTAINED_AT_ONCE):
         if not any(prune(ended_before=before, using=using)):

@@ -24,9 +24,9 @@ class Poller(Loop):
         self._sender = sender
 
     def step(self) -> timedelta:
-        """Dispatch; sleep until the next row is due."""
+        """Dispatch; sleep until the next row is due, unless there is still something to do."""
         now = self._clock()
         whole = self.is_round_due()
         done = dispatch(sender=self._sender, wait=True, whole=whole, now=now, using=self.using)
         self.sent += done.sent + done.resent
-        return self.pause(now)
+        return timedelta(0) if done.left else self.pause(now)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -22,7 +23,6 @@ class Command(BaseCommand):
         """Take the database, the worker's name and its threads."""
         parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
         parser.add_argument("--name", default="", help="Shown on the rows it runs (default: host name and process id).")
-
         parser.add_argument(
             "--threads", type=int, default=1, help="Handlers run at the same time (default: %(default)s)."
         )
@@ -34,5 +34,6 @@ class Command(BaseCommand):
         worker = Worker(database, name, threads=threads)
         said = {"name": worker.name, "seconds": get_settings().POLL_INTERVAL.total_seconds()}
         self.stdout.write(_("Worker %(name)s polls every %(seconds)g s. Ctrl-C stops it.") % said)
+        gc.freeze()  # What is loaded by now stays: it need not be looked through for garbage again and again.
         work_until_stopped(worker)
         self.stdout.write(_("Worker %(name)s stopped; it ran %(count)d tasks.") % {**said, "count": worker.ran})
