@@ -249,7 +249,7 @@ class TestAnAttemptThatIsNoLongerOurs:
     def test_is_left_and_its_neighbours_are_recorded(self, crowd, run_all, caplog):
         async def handler(job, order):
             if job.task.pk == rows[0].pk:
-                await cancelled.wait()
+                await asyncio.wait_for(cancelled.wait(), 20)
             else:
                 await acancel(rows[0], reason="asked for", actor="ada")
                 cancelled.set()

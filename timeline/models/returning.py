@@ -26,7 +26,7 @@ def cursor_for_rows(connection: BaseDatabaseWrapper) -> Iterator[Any]:
     """Open a cursor whose rows are many: it reads times as psycopg does it in C, where Django does it in Python."""
     with connection.cursor() as cursor:
         psycopg: Any = getattr(connection, "Database", None)
-        if hasattr(psycopg, "adapters"):
+        if connection.vendor == "postgresql" and hasattr(psycopg, "adapters"):
             times = psycopg.adapters.types["timestamptz"].oid
             quick = psycopg.adapters.get_loader(times, psycopg.pq.Format.TEXT)
             cursor.cursor.adapters.register_loader(times, quick)

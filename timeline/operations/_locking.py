@@ -13,6 +13,8 @@ from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, lock_entities
+from timeline.models.returning import COLUMNS, Row, as_task, cursor_for_rows, rows_of
+from timeline.models.statements import as_list, statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +115,22 @@ def lock_tasks(task_ids: Sequence[UUID], *, using: str) -> list[ScheduledTask]:
 
 def lock_tasks_with_runs(task_ids: Sequence[UUID], *, using: str) -> tuple[list[ScheduledTask], Locked]:
     """Lock tasks as ``lock_tasks`` does; also give the entities and runs that were locked before them."""
-    tasks = ScheduledTask.objects.using(using).filter(pk__in=task_ids)
-    seen = list(tasks.values_list("run_id", "entity_label", "entity_id"))
-    refs = (EntityRef(label, entity_id) for _run, label, entity_id in seen)
-    locked = lock_runs((run_id for run_id, _label, _id in seen if run_id is not None), refs, using=using)
-    held = {task.pk: task for task in tasks.by_id().locked()}
+    seen = _read("read_tasks", "id, run_id, entity_label, entity_id", task_ids, using).values()
+    refs = (EntityRef(row["entity_label"], row["entity_id"]) for row in seen)
+    locked = lock_runs((row["run_id"] for row in seen if row["run_id"] is not None), refs, using=using)
+    rows = _read("lock_tasks", COLUMNS, task_ids, using)
+    held = {task_id: as_task(row, using) for task_id, row in rows.items()}
     if missing := [str(task_id) for task_id in task_ids if task_id not in held]:
         raise ScheduledTask.DoesNotExist(f"There is no task {', '.join(missing)} in the database {using!r}.")
     runs = {run.pk: run for run in locked.runs}
     for task in held.values():
         task.run = runs[task.run_id] if task.run_id else None
     return [held[task_id] for task_id in dict.fromkeys(task_ids)], locked
+
+
+def _read(verb: str, columns: str, task_ids: Iterable[UUID], using: str) -> dict[UUID, Row]:
+    connection = connections[using]
+    sql = statement(verb, connection.vendor).replace("{columns}", columns)
+    with cursor_for_rows(connection) as cursor:
+        cursor.execute(sql, {"ids": as_list((task_id.hex for task_id in task_ids), connection.vendor)})
+        return rows_of(cursor, connection)

@@ -12,6 +12,8 @@ def renew(using: str) -> None:
     Celery closes it after each task, unless ``CELERY_DB_REUSE_MAX`` says otherwise; then nobody looks at it but us.
     """
     connection = connections[using]
+    if connection.in_atomic_block:
+        return  # Called by hand, in somebody's transaction.
     connection.close_if_unusable_or_obsolete()
-    if connection.connection is not None and not connection.in_atomic_block and not connection.is_usable():
+    if connection.connection is not None and not connection.is_usable():
         connection.close()
