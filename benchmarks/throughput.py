@@ -1,5 +1,6 @@
 """
 How fast Celery gets through due tasks that do nothing: on PostgreSQL, over Redis, with a poller as a process of its own.
+With tasks that wait, how much of its time a worker spends in them.
 
 Uses a database and queues of its own, and takes them away at the end. Figures of one machine at one moment.
 """
@@ -22,11 +23,18 @@ from time import perf_counter, sleep
 from typing import Any
 
 from benchmarks.databases import server_version, site
+from benchmarks.peers.jobs import BRIEF, LONG
 
 ROOT = Path(__file__).resolve().parent.parent
 PREFIX = f"timeline-benchmark-{os.getpid()}"
 QUEUES = (f"{PREFIX}.default", f"{PREFIX}-poll")
 PATIENCE = 600  # Seconds.
+TASKS = {
+    "nothing.plain": 0.0,
+    "nothing.in_transaction": 0.0,
+    "nothing.brief": BRIEF,
+    "nothing.long": LONG,
+}  # Seconds each.
 
 
 class Nowhere:
@@ -97,8 +105,8 @@ def inspect_workers(names: list[str]) -> dict[str, Any]:
     return current_app.control.inspect(names, timeout=1).stats() or {}
 
 
-def work_off(folder: str, workers: int, processes: int, tasks: int) -> None:
-    """Start workers, then the poller, wait until nothing is open, and print how fast that went."""
+def work_off(folder: str, workers: int, processes: int, tasks: int, each: float) -> None:
+    """Start workers, then the poller, wait until nothing is open, and print how fast that went; tasks take ``each`` seconds."""
     from timeline.models import ScheduledTask
 
     names = [f"worker{number}@{PREFIX}" for number in range(1, workers + 1)]
@@ -119,6 +127,9 @@ def work_off(folder: str, workers: int, processes: int, tasks: int) -> None:
     done = completed.filter(attempt=1).count()
     print(f"{done:,} of {tasks:,} tasks completed at the first attempt, {messages:,} messages")
     print(f"{seconds:.1f} s from the first outcome to the last: {(done - early) / seconds:,.0f} tasks/s")
+    if each:
+        share = (done - early) * each / (seconds * workers * processes)
+        print(f"Tasks of {each * 1000:g} ms: {share:.0%} of the workers' time was spent in them")
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -153,7 +164,7 @@ def main(arguments: argparse.Namespace) -> None:
     print(f"{arguments.tasks:,} × {arguments.task} scheduled, {arguments.tasks / seconds:,.0f} a second")
     try:
         with tempfile.TemporaryDirectory(prefix="timeline-benchmark-") as folder:
-            work_off(folder, arguments.workers, arguments.processes, arguments.tasks)
+            work_off(folder, arguments.workers, arguments.processes, arguments.tasks, TASKS[arguments.task])
     finally:
         remove_queues()
     print(f"Empty poll, {arguments.tasks:,} tasks completed: {empty_poll()}")
@@ -162,7 +173,7 @@ def main(arguments: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("--tasks", type=int, default=10_000)
-    parser.add_argument("--task", choices=["nothing.plain", "nothing.in_transaction"], default="nothing.plain")
+    parser.add_argument("--task", choices=TASKS, default="nothing.plain")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--processes", type=int, default=1, help="of each worker, Celery's -c (default: %(default)s)")
     parser.add_argument("--broker", default=os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0"))

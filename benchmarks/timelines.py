@@ -12,7 +12,7 @@ from timeline import Timeline, after, task
 
 
 class Nothing(Timeline):
-    """Does nothing, so that what is measured is what we do around it."""
+    """Does nothing, or nothing but wait, so that what is measured is what we do around it."""
 
     entity = "accounts.User"
 
@@ -23,6 +23,16 @@ class Nothing(Timeline):
     @task()
     def in_transaction(self, user: User) -> None:
         """Share a transaction with the outcome."""
+
+    @task(atomic=False)
+    def brief(self, user: User) -> None:
+        """Wait for something near, and let nothing else run meanwhile."""
+        jobs.brief(user.pk)
+
+    @task(atomic=False)
+    def long(self, user: User) -> None:
+        """Wait for something far, and let nothing else run meanwhile."""
+        jobs.long(user.pk)
 
 
 class Work(Timeline):

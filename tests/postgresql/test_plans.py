@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 import pytest
 from django.db import connection
@@ -202,8 +203,8 @@ class TestPlans:
 
         tasks = list(ScheduledTask.objects.filter(state=State.AVAILABLE)[:100])
         writes = [Write(task=task, triggers=(Trigger.START,)) for task in tasks]
-        for some in (writes, writes[:1]):
-            made = as_statement(some, now=NOW, using="default")
+        for some, wait in product((writes, writes[:1]), (True, False)):
+            made = as_statement(some, now=NOW, using="default", wait=wait)
             plan = plan_of(made.sql, made.parameters)
 
             assert "timeline_scheduledtask_pkey" in plan, plan

@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from django.utils import timezone
 
-from tests.testapp.models import Effect
+from tests.testapp.models import Effect, Order
 from timeline import Timeline, task
 from timeline.models import ScheduledTask
 from timeline.operations.claiming import claim
@@ -58,14 +58,14 @@ def _jobs(monkeypatch):
 
 
 @pytest.fixture
-def claimed(order):
-    """Claim so many tasks of a kind in one message."""
+def claimed(db):
+    """Claim so many tasks of a kind in one message, each of an order of its own, or of the one given."""
 
-    def claim_them(task_key, count, order=order):
+    def claim_them(task_key, count, order=None):
         keep_paces({task_key: 0}, using="default")
         now = timezone.now()
         for number in range(count):
-            schedule(task_key, order, at=now - timedelta(seconds=60 - number))
+            schedule(task_key, order or Order.objects.create(), at=now - timedelta(seconds=60 - number))
         stage(now=now, using="default")
         return claim(now=now, using="default")
 

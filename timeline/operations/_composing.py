@@ -71,9 +71,15 @@ class Statement(NamedTuple):
     columns: tuple[str, ...]
 
 
-def as_statement(writes: Sequence[Write], *, now: datetime, using: str) -> Statement:
+def as_statement(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = True) -> Statement:
     """
     Write the changes as one statement, which returns the rows changed.
+
+    Args:
+        writes: At least one.
+        now: Story time.
+        using: Database alias.
+        wait: For rows that somebody else has locked; False: pass them over.
 
     Raises:
         TransitionNotAllowed: if the lifecycle has no such move.
@@ -82,7 +88,8 @@ def as_statement(writes: Sequence[Write], *, now: datetime, using: str) -> State
     parameters = {"at": stored_by(using)("finished_at", now), "usual_lease": seconds(get_settings().LEASE)}
     if connections[using].vendor != "postgresql":
         return Statement(statement("transition", "sqlite"), parameters | {"changes": _as_json(changes)}, ())
-    sql, columns = _composed(_touched(changes), len(changes) == 1)
+    touched = _touched(changes) if wait else _touched(changes) | {"pass_over"}
+    sql, columns = _composed(touched, len(changes) == 1)
     given = _NOTHING | changes[0] if len(changes) == 1 else {"changes": _as_json(changes)}
     return Statement(sql, {**parameters, "ids": [write.task.id for write in writes], **given}, columns)
 

@@ -94,12 +94,6 @@ def lock_runs(run_ids: Iterable[UUID], refs: Iterable[EntityRef], *, using: str,
     return Locked(entities, list(found) if wanted else [])
 
 
-def free_of(task_ids: Sequence[UUID], *, using: str) -> set[UUID]:
-    """Lock those of the tasks that nobody else has locked; wait for none."""
-    tasks = ScheduledTask.objects.using(using).filter(pk__in=task_ids)
-    return set(tasks.locked(skip_locked=True).values_list("pk", flat=True))
-
-
 def lock_tasks(task_ids: Sequence[UUID], *, using: str) -> list[ScheduledTask]:
     """
     Lock tasks, with their entities and runs before them.

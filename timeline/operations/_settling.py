@@ -9,7 +9,7 @@ from django.db import transaction
 
 from timeline.lifecycle import FINAL
 from timeline.models import ScheduledTask
-from timeline.operations._locking import Locked, free_of, lock_runs
+from timeline.operations._locking import Locked, lock_runs
 from timeline.operations._transition import Write, apply
 from timeline.operations.reconciling import reconcile_locked
 
@@ -36,8 +36,8 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
         refs = [task.entity_ref for task in ending]
         locked = lock_runs((task.run_id for task in ending if task.run_id), refs, using=using, wait=wait)
         if not wait:
-            writes = _free(writes, locked, using)
-        done = apply(writes, now=now, using=using)
+            writes = _held(writes, locked)
+        done = apply(writes, now=now, using=using, wait=wait)
         settled = {task.run_id for task in done}
         runs = [run for run in locked.runs if run.pk in settled]
         reconcile_locked(runs, locked.entities, now=now, using=using, lenient=True)
@@ -49,13 +49,11 @@ def _ends(write: Write) -> bool:
     return write.task.run_id is not None and write.states[-1] in FINAL
 
 
-def _free(writes: Sequence[Write], locked: Locked, using: str) -> list[Write]:
-    """Those that we hold all the locks for."""
+def _held(writes: Sequence[Write], locked: Locked) -> list[Write]:
+    """Those whose entities and runs are locked, where they need be."""
     runs = {run.pk for run in locked.runs}
-    held = [
+    return [
         write
         for write in writes
         if not _ends(write) or (write.task.run_id in runs and write.task.entity_ref in locked.entities)
     ]
-    free = free_of([write.task.id for write in held], using=using)
-    return [write for write in held if write.task.id in free]

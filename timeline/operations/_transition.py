@@ -21,7 +21,7 @@ from timeline.operations._composing import Statement, as_statement
 __all__ = ["MAX_ACTOR", "MAX_REASON", "Write", "apply"]
 
 
-def apply(writes: Sequence[Write], *, now: datetime, using: str) -> list[ScheduledTask]:
+def apply(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = True) -> list[ScheduledTask]:
     """
     Write the changes and their log entries. What waits afterwards and is due now or soon is announced.
 
@@ -29,17 +29,18 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str) -> list[Schedul
         writes: Any number, one a task.
         now: Story time, for the log and for started and finished.
         using: Database alias.
+        wait: For rows that somebody else has locked; False: pass them over.
 
     Returns:
         The given task objects whose guard held, brought up to date, in the order given. One that is missing was changed
-        by somebody else since it was read; nothing was written for it.
+        by somebody else since it was read, or not waited for; nothing was written for it.
 
     Raises:
         TransitionNotAllowed: if the lifecycle has no such move; nothing is written then.
     """
     if not writes:
         return []
-    changed = _execute(as_statement(writes, now=now, using=using), connections[using])
+    changed = _execute(as_statement(writes, now=now, using=using, wait=wait), connections[using])
     done = [write.task for write in writes if write.task.id in changed]
     for task in done:
         task.__dict__.update(changed[task.id])

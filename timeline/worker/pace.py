@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from math import ceil
 from time import monotonic
 from typing import Final
 
@@ -39,8 +40,8 @@ class Pace:
         average = self._seconds.get(task_key)
         if average is None:
             return 1
-        fitting = BUDGET.total_seconds() / max(average, 1e-6)
-        return int(max(1, min(self._counts[task_key], fitting, LARGEST)))
+        fitting = ceil(BUDGET.total_seconds() / max(average, 1e-6))  # The last one is entered before the time is up.
+        return max(1, min(self._counts[task_key], fitting, LARGEST))
 
     def keep(self, *, using: str) -> None:
         """Write the averages down for those who make up messages: those that changed by half, once a second at most."""
