@@ -10,7 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from benchmarks.peers.adapter import Setting
-from benchmarks.peers.timeline_site import Nowhere, TimelineAdapter
+from benchmarks.peers.timeline_site import SHARED, Nowhere, TimelineAdapter
 from benchmarks.settings import QUEUE_PREFIX
 
 LET_GO = """
@@ -26,11 +26,12 @@ class Peer(TimelineAdapter):
     title = "timeline, Celery workers"
     ready = "ready."
     settings = (
+        SHARED,
         Setting(
             "worker", "-c 1 --without-gossip --without-mingle", "one process for handlers, as the embedded worker has"
         ),
         Setting("poller", "timeline_poll", "sends what is due, woken by NOTIFY"),
-        Setting("CONN_MAX_AGE", "None", "Celery's workers would connect anew for each message"),
+        Setting("CONN_MAX_AGE", "None", "with CELERY_DB_REUSE_MAX 1000: workers would connect anew for each message"),
     )
     helpers = {"poller": "polls every"}
     notes = "As with the embedded worker; tasks go through Redis, which may lose them: the rows are the truth."

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management import call_command
 
 from benchmarks.peers.adapter import NotOffered, Setting
-from benchmarks.peers.timeline_site import TimelineAdapter
+from benchmarks.peers.timeline_site import SHARED, TimelineAdapter
 
 THREADS = 1
 
@@ -17,7 +17,10 @@ class Peer(TimelineAdapter):
 
     title = "timeline, embedded worker"
     slots = THREADS * TimelineAdapter.slots
-    settings = (Setting("threads", THREADS, "what waits is async; of threads that compute, one goes on at a time"),)
+    settings = (
+        SHARED,
+        Setting("threads", THREADS, "what waits is async; of threads that compute, one goes on at a time"),
+    )
     ready = "polls every"
     notes = "Exactly once for what an atomic handler writes here; a log row for each step; guards and entity read at each run."
 

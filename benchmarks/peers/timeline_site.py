@@ -14,11 +14,12 @@ from django.core.management import call_command
 from django.db import connection, connections, transaction
 from django.utils import timezone
 
-from benchmarks.peers.adapter import LATER, Adapter, chunks
+from benchmarks.peers.adapter import LATER, Adapter, Setting, chunks
 from benchmarks.peers.jobs import entity_of
 from timeline.definition.handlers import SIDE_BY_SIDE
 from timeline.ids import uuid7
 
+SHARED = Setting("atomic", '"shared"', "an UPDATE is all the handler does: tasks may share a transaction")
 USERS = 20_000
 NOW = timedelta(0)
 

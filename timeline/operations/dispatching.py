@@ -18,7 +18,8 @@ from timeline.operations.identifying import sign_of_poller
 from timeline.operations.rescuing import Rescued, rescue
 from timeline.operations.staging import stage
 
-ROOM_AFTER: Final = 0.02  # Seconds until workers have made room, perhaps.
+ROOM_AFTER: Final = 0.02  # Seconds until workers have made room, perhaps; if not, twice as long, and so on.
+MAX_PATIENCE: Final = 0.2  # Seconds.
 
 
 class Sender(Protocol):
@@ -81,6 +82,7 @@ def dispatch(
     for batch in _same_again(lost.resend):
         sender.send(batch, using=using)
     staged = sent = 0
+    patience = ROOM_AFTER
     while True:
         staged += stage(limit=2 * limit, now=now, using=using)
         batches = claim(limit=limit, kept_until=kept, now=now, using=using)
@@ -90,8 +92,11 @@ def dispatch(
         busy = claimed or (wait and is_anything_ready(using=using))
         if not busy or monotonic() > give_up:
             return Dispatched(staged, sent, len(lost.resend), len(lost.retried) + len(lost.discarded), bool(busy))
-        if not claimed:
-            sleep(ROOM_AFTER)
+        if claimed:
+            patience = ROOM_AFTER
+        else:
+            sleep(patience)
+            patience = min(2 * patience, MAX_PATIENCE)
 
 
 def _send_new(batches: Sequence[Batch], sender: Sender, using: str) -> None:
