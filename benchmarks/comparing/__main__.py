@@ -87,13 +87,19 @@ def main(plan: Plan) -> bool:
             say(f"!!! {name} IS LEFT OUT: {error}")
             continue
         show(peers[name])
+        keep(plan, {"machine": found, "peers": peers, "left_out": left_out})
     print(f"{perf_counter() - started:.0f} s in all")
+    keep(plan, {"machine": found, "peers": peers, "left_out": left_out})
+    return not failed
+
+
+def keep(plan: Plan, measured: dict[str, Any]) -> None:
+    """Write down what is known by now: it should not be lost if this is stopped."""
     if plan.output is not None:
         asked = {key: value for key, value in dataclasses.asdict(plan).items() if key not in ("output", "broker")}
-        write({"machine": found, "plan": asked, "peers": peers, "left_out": left_out}, plan.output)
+        write({"plan": asked, **measured}, plan.output)
         if plan.output == OUTPUT:
             report()
-    return not failed
 
 
 def show(peer: dict[str, Any]) -> None:
