@@ -38,8 +38,8 @@ def execute_bulk(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     """
     if setting.watch.stopping():
         return Executed([], attempts)
-    most = attempts[0].declared.options.bulk
-    together, rest = attempts[:most], attempts[most:] if most else []
+    together = attempts[: attempts[0].declared.options.bulk]
+    rest = attempts[len(together) :]
     try:
         return Executed(_execute(together, setting), rest)
     except LeaseLost as error:
