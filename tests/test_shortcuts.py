@@ -155,6 +155,13 @@ class TestCancelMoveRunNowAndRedrive:
     def test_take_a_queryset(self, ship):
         assert len(shortcuts.cancel(ScheduledTask.objects.open(), reason="no")) == 1
 
+    def test_cancel_all_that_is_open_of_an_entity(self, ship, order, now):
+        [cancelled] = shortcuts.cancel_all(order, reason="closed the account", actor="ada")
+
+        assert (cancelled, cancelled.state, cancelled.finished_at) == (ship, State.CANCELLED, now)
+        assert (cancelled.reason_code, cancelled.reason, cancelled.actor) == ("operator", "closed the account", "ada")
+        assert shortcuts.cancel_all(None, reason="nothing is") == []
+
     @pytest.mark.parametrize("verb", [shortcuts.cancel, shortcuts.run_now, shortcuts.redrive])
     def test_do_nothing_for_none(self, db, verb):
         assert verb([], reason="nothing") == []

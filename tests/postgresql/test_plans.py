@@ -201,6 +201,10 @@ class TestPlans:
         parameters = {"runs": [uuid7().hex, uuid7().hex], "spared": []}
         assert "Index Cond: (run_id = ANY" in plan_of(statement("lock_open_tasks", "postgresql"), parameters)
 
+        of_one = {"label": "testapp.order", "entity": "17", "spared": []}
+        plan = plan_of(statement("lock_tasks_of_entity", "postgresql").replace("{columns}", "*"), of_one)
+        assert "timeline_task_entity" in plan, plan
+
         tasks = list(ScheduledTask.objects.filter(state=State.AVAILABLE)[:100])
         writes = [Write(task=task, triggers=(Trigger.START,)) for task in tasks]
         for some, wait in product((writes, writes[:1]), (True, False)):

@@ -112,19 +112,48 @@ def lock_tasks_with_runs(task_ids: Sequence[UUID], *, using: str) -> tuple[list[
     seen = _read("read_tasks", "id, run_id, entity_label, entity_id", task_ids, using).values()
     refs = (EntityRef(row["entity_label"], row["entity_id"]) for row in seen)
     locked = lock_runs((row["run_id"] for row in seen if row["run_id"] is not None), refs, using=using)
-    rows = _read("lock_tasks", COLUMNS, task_ids, using)
-    held = {task_id: as_task(row, using) for task_id, row in rows.items()}
+    held = _with_runs(_read("lock_tasks", COLUMNS, task_ids, using), locked, using)
     if missing := [str(task_id) for task_id in task_ids if task_id not in held]:
         raise ScheduledTask.DoesNotExist(f"There is no task {', '.join(missing)} in the database {using!r}.")
-    runs = {run.pk: run for run in locked.runs}
-    for task in held.values():
-        task.run = runs[task.run_id] if task.run_id else None
     return [held[task_id] for task_id in dict.fromkeys(task_ids)], locked
 
 
+def lock_tasks_of(ref: EntityRef, *, spared: Iterable[UUID], using: str) -> tuple[list[ScheduledTask], Locked]:
+    """
+    Lock an entity, if it is there, its open runs and what is open of its tasks.
+
+    Args:
+        ref: The entity.
+        spared: Tasks to leave out.
+        using: Database alias.
+
+    Returns:
+        The tasks in order of their ids, each with its run; and what was locked before them.
+    """
+    entities = lock_entities([ref], using=using)
+    vendor, named = connections[using].vendor, {"label": ref.label, "entity": ref.id}
+    runs = TimelineRun.objects.using(using).raw(statement("lock_open_runs", vendor), named)
+    locked = Locked(entities, list(runs))
+    left = as_list((task_id.hex for task_id in spared), vendor)
+    rows = _select("lock_tasks_of_entity", COLUMNS, using, spared=left, **named)
+    return list(_with_runs(rows, locked, using).values()), locked
+
+
+def _with_runs(rows: dict[UUID, Row], locked: Locked, using: str) -> dict[UUID, ScheduledTask]:
+    runs = {run.pk: run for run in locked.runs}
+    tasks = {task_id: as_task(row, using) for task_id, row in rows.items()}
+    for task in tasks.values():
+        task.run = runs[task.run_id] if task.run_id else None
+    return tasks
+
+
 def _read(verb: str, columns: str, task_ids: Iterable[UUID], using: str) -> dict[UUID, Row]:
+    return _select(verb, columns, using, ids=as_list((task_id.hex for task_id in task_ids), connections[using].vendor))
+
+
+def _select(verb: str, columns: str, using: str, **parameters: object) -> dict[UUID, Row]:
     connection = connections[using]
     sql = statement(verb, connection.vendor).replace("{columns}", columns)
     with cursor_for_rows(connection) as cursor:
-        cursor.execute(sql, {"ids": as_list((task_id.hex for task_id in task_ids), connection.vendor)})
+        cursor.execute(sql, parameters)
         return rows_of(cursor, connection)

@@ -9,9 +9,9 @@ from uuid import UUID
 from django.db import transaction
 
 from timeline.lifecycle import Reason, State, Trigger, target
-from timeline.models import ScheduledTask
-from timeline.operations._current import refuse_own
-from timeline.operations._locking import in_transaction, lock_tasks_with_runs
+from timeline.models import EntityRef, ScheduledTask
+from timeline.operations._current import refuse_own, running
+from timeline.operations._locking import Locked, in_transaction, lock_tasks_of, lock_tasks_with_runs
 from timeline.operations._transition import Write, apply
 from timeline.operations.reconciling import reconcile_locked
 
@@ -39,8 +39,36 @@ def cancel(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: st
         refuse_own(tasks, "cancel")
         for task in tasks:
             target(State(task.state), Trigger.CANCEL, task=task.pk)
-        writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks]
-        with transaction.atomic(using=using, savepoint=False):
-            done = apply(writes, now=now, using=using)
-            reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True)
+        return _cancel(tasks, locked, reason=reason, now=now, using=using)
+
+
+def cancel_all(*, ref: EntityRef, reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
+    """
+    Call off whatever is open of an entity, in runs and without. The task being run right now is spared: it records its own
+    outcome.
+
+    A run with nothing left is finished; its timeline may be started again. To end runs by name, there is ``leave``.
+
+    Args:
+        ref: The entity, which need not be there any more; ``NO_ENTITY``: what is about none.
+        reason: Code from the closed set, text shown to people, and who decided.
+        now: Story time of the decision.
+        using: Database alias the tasks live in.
+
+    Returns:
+        The tasks, in state ``cancelled``, the oldest first; none if nothing was open.
+    """
+    with transaction.atomic(using=using, savepoint=False):
+        tasks, locked = lock_tasks_of(ref, spared=running(), using=using)
+        return _cancel(tasks, locked, reason=reason, now=now, using=using)
+
+
+def _cancel(
+    tasks: Sequence[ScheduledTask], locked: Locked, *, reason: Reason, now: datetime, using: str
+) -> list[ScheduledTask]:
+    """Write it, and let the runs know."""
+    writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks]
+    with transaction.atomic(using=using, savepoint=False):
+        done = apply(writes, now=now, using=using)
+        reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True)
     return done

@@ -10,10 +10,11 @@ from asgiref.sync import sync_to_async
 
 from timeline.shortcuts.asking import explain, foreseen, preview
 from timeline.shortcuts.beginning import emit, emit_many, enroll, leave, start, start_many
-from timeline.shortcuts.changing import cancel, move, reconcile, redrive, relabel, run_now, schedule
+from timeline.shortcuts.changing import cancel, cancel_all, move, reconcile, redrive, relabel, run_now, schedule
 
 __all__ = [
     "acancel",
+    "acancel_all",
     "aemit",
     "aemit_many",
     "aenroll",
@@ -29,6 +30,7 @@ __all__ = [
     "astart",
     "astart_many",
     "cancel",
+    "cancel_all",
     "emit",
     "emit_many",
     "enroll",
@@ -57,6 +59,7 @@ aenroll = sync_to_async(enroll, thread_sensitive=True)
 aleave = sync_to_async(leave, thread_sensitive=True)
 aschedule = sync_to_async(schedule, thread_sensitive=True)
 acancel = sync_to_async(cancel, thread_sensitive=True)
+acancel_all = sync_to_async(cancel_all, thread_sensitive=True)
 amove = sync_to_async(move, thread_sensitive=True)
 arun_now = sync_to_async(run_now, thread_sensitive=True)
 aredrive = sync_to_async(redrive, thread_sensitive=True)

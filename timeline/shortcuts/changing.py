@@ -9,7 +9,7 @@ from django.db import router
 
 from timeline.clocks import story_now
 from timeline.lifecycle import Reason
-from timeline.models import Event, ScheduledTask
+from timeline.models import Event, ScheduledTask, ref_of
 from timeline.operations import cancelling, hastening, moving, reconciling, redriving, relabelling, scheduling
 from timeline.operations.relabelling import Relabelled
 from timeline.operations.scheduling import Scheduled
@@ -47,6 +47,13 @@ def cancel(tasks: Tasks, *, reason: str, actor: str = "", using: str | None = No
     """Call tasks off. See ``timeline.operations.cancelling.cancel`` for errors."""
     ids, using = named(tasks, using)
     return cancelling.cancel(task_ids=ids, reason=Reason.operator(reason, actor), now=story_now(using), using=using)
+
+
+def cancel_all(entity: Model | None, *, reason: str, actor: str = "", using: str | None = None) -> list[ScheduledTask]:
+    """Call off whatever is open of an entity; None: of none. See ``timeline.operations.cancelling.cancel_all``."""
+    using = using or alias_of(entity)
+    why = Reason.operator(reason, actor)
+    return cancelling.cancel_all(ref=ref_of(entity), reason=why, now=story_now(using), using=using)
 
 
 def move(tasks: Tasks, *, at: datetime, reason: str, actor: str = "", using: str | None = None) -> list[ScheduledTask]:
