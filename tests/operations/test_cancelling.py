@@ -206,9 +206,7 @@ class TestCancelAll:
             for _ in range(count):
                 make_task(entity_label="testapp.order", entity_id=str(order.pk))
             ref = ref_of(order)
-            asked.append(
-                statements_of(lambda ref=ref: cancel_all(ref=ref, reason=REASON, now=now, using="default"))
-            )
+            asked.append(statements_of(lambda ref=ref: cancel_all(ref=ref, reason=REASON, now=now, using="default")))
 
         assert asked[0] == asked[1]
 

@@ -9,9 +9,10 @@ from django.test.utils import CaptureQueriesContext
 from tests.databases import VENDOR
 from tests.testapp.models import Effect, Order
 from timeline import Retry, Timeline, at, task
-from timeline.lifecycle import State
+from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask
 from timeline.operations._attempting import begin
+from timeline.operations.cancelling import cancel
 from timeline.operations.running import Watch, run, run_ready
 from timeline.operations.staging import stage
 from timeline.testing import only_timelines
@@ -157,6 +158,21 @@ class TestAGroupPastItsTime:
         row.run.tasks.model.cause.field.related_model.objects.create(
             name="order.closed", entity_label=label, entity_id=key, key="k", payload={}, occurred_at=at, recorded_at=at
         )
+
+    @pytest.mark.parametrize("atomic", [True, False])
+    def test_leaves_what_a_person_has_called_off(self, crowd, run_all, later, hasty, atomic):
+        """Nothing it rests on changed; that its row has ended is all there is to see."""
+        first, second, third = rows = crowd(
+            3,
+            self.deed(lambda: cancel(task_ids=[rows[1].pk], reason=Reason.operator("no"), now=later, using="default")),
+            atomic=atomic,
+        )
+
+        run_all(rows)
+
+        assert told() == [int(first.entity_id), int(third.entity_id)]
+        second.refresh_from_db()
+        assert (second.state, second.reason) == ("cancelled", "no")
 
     @pytest.mark.parametrize("atomic", [True, False])
     def test_leaves_what_a_moved_anchor_has_made_another_time(self, crowd, run_all, now, hasty, atomic):

@@ -155,6 +155,13 @@ def not_started(task_ids: Sequence[UUID], *, token: UUID | None, now: datetime, 
     return [key for key in task_ids if key in tasks and _triggers(tasks[key], token, now)]
 
 
+def still_ours(attempts: Sequence[Attempt], *, using: str) -> list[Attempt]:
+    """Those that nobody has cancelled or given up for lost since they began."""
+    rows = ScheduledTask.objects.using(using).filter(pk__in=[attempt.task.id for attempt in attempts])
+    active = dict(rows.filter(state=State.ACTIVE).values_list("pk", "attempt"))
+    return [attempt for attempt in attempts if active.get(attempt.task.id) == attempt.task.attempt]
+
+
 def _start(
     tasks: Sequence[ScheduledTask], token: UUID | None, worker: str, *, now: datetime, using: str
 ) -> list[ScheduledTask]:

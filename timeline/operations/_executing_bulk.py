@@ -11,9 +11,8 @@ from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Context
 from timeline.exceptions import InvalidInput, LeaseLost
-from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.operations._attempting import Attempt
+from timeline.operations._attempting import Attempt, still_ours
 from timeline.operations._calling import refusal, returned
 from timeline.operations._current import now_running
 from timeline.operations._executing import Executed, Outcome, Setting, as_writes
@@ -44,20 +43,12 @@ def execute_bulk(attempts: Sequence[Attempt], setting: Setting) -> Executed:
         return Executed(_execute(together, setting), rest)
     except LeaseLost as error:
         logger.warning("%s", error)
-    ours = _still_ours(together, setting.using)
+    for attempt in together:
+        attempt.restore()
+    ours = still_ours(together, using=setting.using)
     if len(ours) == len(together):
         ours = []  # It was not a row that said so: their leases run out.
     return Executed([], [*ours, *rest])
-
-
-def _still_ours(attempts: Sequence[Attempt], using: str) -> list[Attempt]:
-    rows = ScheduledTask.objects.using(using).filter(
-        pk__in=[attempt.task.id for attempt in attempts], state=State.ACTIVE
-    )
-    active = dict(rows.values_list("pk", "attempt"))
-    for attempt in attempts:
-        attempt.restore()
-    return [attempt for attempt in attempts if active.get(attempt.task.id) == attempt.task.attempt]
 
 
 def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTask]:

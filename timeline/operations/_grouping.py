@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import EntityRef, ScheduledTask
-from timeline.operations._attempting import Attempt
+from timeline.operations._attempting import Attempt, still_ours
 from timeline.operations._calling import in_place_of_the_site
 from timeline.operations._executing import Executed, Setting, execute_each, record_outcomes
 from timeline.operations._executing_async import execute_async
@@ -37,6 +37,8 @@ def run_group(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTa
     try:
         rest: Sequence[Attempt] = attempts
         while rest and not setting.watch.stopping():
+            if rest is not attempts:  # Somebody may have called off what has waited for the others.
+                rest = still_ours(rest, using=setting.using)
             rest = _passed(rest, ended, setting)
             with in_place_of_the_site():
                 executed = _execute(rest, setting) if rest else Executed([], [])
