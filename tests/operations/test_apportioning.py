@@ -69,7 +69,7 @@ class TestApportion:
         assert taken() == {task_key: 1000}
 
     def test_says_how_many_go_into_a_message(self, rows):
-        keep_paces({"job.one": 0.01}, using="default")
+        keep_paces({"job.one": 0.02}, using="default")
         for task_key in ("job.one", "job.two", "job.many"):
             rows(task_key)
 

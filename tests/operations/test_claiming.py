@@ -186,8 +186,8 @@ class TestSizesOfMessages:
 
         assert self.sizes(now) == [1, 1, 1]
 
-    def test_are_what_takes_a_tenth_of_a_second(self, ready, now):
-        keep_paces({"job.one": 0.025}, using="default")
+    def test_are_what_takes_a_fifth_of_a_second(self, ready, now):
+        keep_paces({"job.one": 0.05}, using="default")
         for _ in range(10):
             ready()
 

@@ -102,7 +102,7 @@ class TestDispatch:
         assert (done, post.sent) == (Dispatched(), [])
 
     def test_puts_few_tasks_in_a_message_and_goes_on_until_all_are_sent(self, post, due, now):
-        keep_paces({"job.one": 0.01}, using="default")
+        keep_paces({"job.one": 0.02}, using="default")
         rows = {due().pk for _ in range(45)}
 
         done = dispatch(sender=post, limit=20, now=now, using="default")
@@ -160,7 +160,7 @@ class TestBetweenTwoPolls:
 
 class TestLostMessages:
     def test_are_sent_again_with_the_same_token(self, post, due, now):
-        keep_paces({"job.one": 0.01}, using="default")
+        keep_paces({"job.one": 0.02}, using="default")
         rows = [due(), due()]
         dispatch(sender=post, now=now, using="default")
         run_out()
@@ -197,7 +197,7 @@ class TestBrokerThatIsDown:
 
     def test_in_the_middle_leaves_the_unsent_to_the_next_poll(self, post, due, now):
         """What was sent keeps its lease; what was not is sent at once when the broker is back, with no move between."""
-        keep_paces({"job.one": 0.01}, using="default")
+        keep_paces({"job.one": 0.02}, using="default")
         for _ in range(25):
             due()
         post.room = 1
@@ -277,7 +277,7 @@ class TestDeadWorkers:
 
 class TestStatements:
     def test_are_the_same_for_ten_as_for_a_hundred(self, post, due, now, statements_of):
-        keep_paces({"job.one": 0.01}, using="default")
+        keep_paces({"job.one": 0.02}, using="default")
         made = []
         for number in (10, 100):
             for _ in range(number):

@@ -13,7 +13,7 @@ from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask
 from timeline.operations._attempting import begin
 from timeline.operations.cancelling import cancel
-from timeline.operations.running import Watch, run, run_ready
+from timeline.operations.running import Watch, begin_ready, run, run_begun
 from timeline.operations.staging import stage
 from timeline.testing import only_timelines
 
@@ -40,6 +40,11 @@ def tell(job, order):
 
 def told():
     return [int(name) for name in Effect.objects.order_by("pk").values_list("name", flat=True)]
+
+
+def run_ready(later, **which):
+    attempts = begin_ready(clock=lambda: later, using="default", **which)
+    return run_begun(attempts, clock=lambda: later, using="default") if attempts else []
 
 
 def ends(rows):
@@ -228,9 +233,7 @@ class TestSecondAttempts:
         stage(now=later, using="default")
         groups = []
 
-        while done := run_ready(
-            task_key="crowd.work", priority=0, most=10, clock=lambda: later, using="default", watch=Watch()
-        ):
+        while done := run_ready(later, task_key="crowd.work", priority=0, most=10):
             groups.append([row.pk for row in done])
 
         ids = [row.pk for row in rows]
@@ -251,16 +254,16 @@ class TestRunReady:
         ScheduledTask.objects.filter(pk=rows[0].pk).update(priority=3)
         stage(now=later, using="default")
 
-        done = run_ready(task_key="crowd.work", priority=3, most=10, clock=lambda: later, using="default")
+        done = run_ready(later, task_key="crowd.work", priority=3, most=10)
 
         assert [row.pk for row in done] == [rows[0].pk]
-        assert run_ready(task_key="crowd.follow", priority=0, most=9, clock=lambda: later, using="default") is None
+        assert run_ready(later, task_key="crowd.follow", priority=0, most=9) == []
 
     def test_starts_no_more_than_asked_for(self, crowd, later):
         crowd(5)
         stage(now=later, using="default")
 
-        run_ready(task_key="crowd.work", priority=0, most=2, clock=lambda: later, using="default")
+        run_ready(later, task_key="crowd.work", priority=0, most=2)
 
         done = ScheduledTask.objects.filter(task_key="crowd.work", state="completed").count()
         assert done == (2 if VENDOR == "postgresql" else 1)

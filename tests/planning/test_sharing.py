@@ -53,9 +53,9 @@ class TestShares:
 
 class TestBatchSize:
     @pytest.mark.parametrize(
-        ("seconds", "size"), [(None, 1), (60, 1), (0.1, 1), (0.05, 2), (0.001, 100), (0, LARGEST), (1e-9, LARGEST)]
+        ("seconds", "size"), [(None, 1), (60, 1), (0.2, 1), (0.05, 4), (0.001, 200), (0, LARGEST), (1e-9, LARGEST)]
     )
-    def test_is_a_tenth_of_a_second_of_work(self, seconds, size):
+    def test_is_a_fifth_of_a_second_of_work(self, seconds, size):
         assert batch_size(None, seconds) == size
 
     @pytest.mark.parametrize("seconds", [None, 0, 60])

@@ -15,7 +15,7 @@ from timeline import Timeline, at, task
 from timeline.clocks import story_now
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.statements import statement
-from timeline.operations.running import run, run_ready
+from timeline.operations.running import begin_ready, run, run_begun
 from timeline.operations.staging import stage
 from timeline.shortcuts import emit, schedule, start
 from timeline.testing import only_timelines
@@ -238,8 +238,8 @@ class TestWorkersWithoutABroker:
 
         def work():
             ran = []
-            while done := run_ready(task_key="fleet.plain", priority=0, most=7, clock=now, using="default"):
-                ran += done
+            while begun := begin_ready(task_key="fleet.plain", priority=0, most=7, clock=now, using="default"):
+                ran += run_begun(begun, clock=now, using="default")
             return [row.pk for row in ran]
 
         shares = at_once(work, work, work, work)

@@ -138,7 +138,10 @@ STEPS = {
         {"task_keys": ["trial.expire", "trial.remind"], "priorities": [0, 0], "sizes": [250, 250], "since": [NOW, NOW]},
         "timeline_task_ready",
     ),
-    "group": ({"task_key": "trial.remind", "priority": 0, "most": 100, "since": NOW}, "timeline_task_ready"),
+    "group": (
+        {"task_key": "trial.remind", "priority": 0, "most": 100, "since": NOW, "retried": True},
+        "timeline_task_ready",
+    ),
     "given": (
         {"ids": [uuid7() for _ in range(100)], "task_keys": ["trial.expire", "trial.remind"], "attempts": 0},
         "timeline_scheduledtask_pkey",

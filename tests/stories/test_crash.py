@@ -105,9 +105,10 @@ class TestPoison:
         self.assert_it_alone_paid(poison, neighbours, deaths)
         assert sorted(Effect.objects.values_list("name", flat=True)) == sorted(neighbours)
 
-    def test_has_plain_neighbours_of_its_group_repeated_at_most(self, due, survive, tmp_path):
+    @pytest.mark.parametrize("task_name", ["fast_plain", "brief_plain"])
+    def test_has_plain_neighbours_of_its_group_repeated_at_most(self, task_name, due, survive, tmp_path):
         """Those whose outcomes were not written yet when it struck; each of them once more."""
-        poison, neighbours = due("fast_plain")
+        poison, neighbours = due(task_name)
 
         deaths = survive()
 

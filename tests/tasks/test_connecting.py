@@ -2,9 +2,9 @@
 
 import psycopg
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, transaction
 
-from timeline.tasks.connecting import renew
+from timeline.tasks.connecting import beside, renew
 
 pytestmark = [pytest.mark.only_postgresql, pytest.mark.django_db(transaction=True)]
 
@@ -14,6 +14,11 @@ def backend():
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         return cursor.fetchone()[0]
+
+
+def close():
+    """End the connection of the thread that calls this."""
+    connection.close()
 
 
 @pytest.fixture
@@ -60,3 +65,37 @@ class TestAConnection:
         renew("default")
 
         assert connection.connection is None
+
+
+class TestTheThreadBeside:
+    def test_stays_for_the_next_message(self):
+        with beside("default") as first, beside("default") as second:
+            assert first is second
+            pids = {aside.ask(backend).result() for aside in (first, second)}
+
+        assert len(pids) == 1
+        assert backend() not in pids
+
+    def test_has_its_connection_closed_where_the_sites_are_closed_after_each_request(self, monkeypatch):
+        monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
+        with beside("default") as aside:
+            aside.ask(close).result()
+            aside.ask(backend).result()
+
+        assert aside.ask(lambda: connection.connection).result() is None
+
+    def test_has_a_connection_that_is_gone_replaced(self, end, monkeypatch):
+        monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", None)
+        with beside("default") as aside:
+            aside.ask(close).result()
+            before = aside.ask(backend).result()
+        end(before)
+
+        with beside("default") as aside:
+            assert aside.ask(backend).result() != before
+            aside.ask(close).result()
+
+    def test_is_not_there_inside_a_transaction(self):
+        """It would not see what the transaction has written."""
+        with transaction.atomic(), beside("default") as aside:
+            assert aside is None

@@ -49,6 +49,14 @@ class CrashCase(Timeline):
             notes.write(f"{self.task.pk}\n")
         die_of(order)
 
+    @task(atomic=False)
+    def brief_plain(self, order: Order) -> None:
+        """Write a line of its own, and take a while; of an order that is poison, die."""
+        with (Path(os.environ["TEST_FOLDER"]) / "notes").open("a") as notes:
+            notes.write(f"{self.task.pk}\n")
+        die_of(order)
+        time.sleep(0.002)
+
     def write_and_wait(self) -> dict[str, bool]:
         folder = Path(os.environ["TEST_FOLDER"])
         Effect.objects.create(name=self.task.task_key)

@@ -13,10 +13,12 @@ from timeline import Timeline, task
 from timeline.models import ScheduledTask
 from timeline.operations.claiming import claim
 from timeline.operations.pacing import keep_paces
+from timeline.operations.running import BUDGET
 from timeline.operations.staging import stage
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
-from timeline.worker.batch import group_size, run_batch
+from timeline.worker.ahead import group_size
+from timeline.worker.batch import run_batch
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.pace import Pace
 
@@ -45,7 +47,7 @@ class OneMore(Pace):
 
     groups = 0
 
-    def most(self, task_key: str) -> int:
+    def most(self, task_key: str, budget: timedelta = BUDGET) -> int:
         self.groups += 1
         return self.groups
 
@@ -120,3 +122,14 @@ class TestGroupSize:
     )
     def test_is_what_is_declared_or_the_pace_allows(self, task_key, size):
         assert group_size(task_key, Pace()) == size
+
+    @pytest.mark.parametrize(
+        ("task_key", "seconds", "size"),
+        [("jobs.plain", 0.002, 18), ("jobs.plain", 0.0001, 500), ("jobs.many", 0.002, 4), ("jobs.side", 0.002, 100)],
+    )
+    def test_leaves_time_for_outcomes_that_are_recorded_aside(self, task_key, seconds, size):
+        """Of handlers that take long enough for anything to be done meanwhile."""
+        pace = Pace()
+        pace.took(task_key, 1000, 1000 * seconds)
+
+        assert group_size(task_key, pace, aside=True) == size

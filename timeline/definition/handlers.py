@@ -83,6 +83,11 @@ class Task(Generic[Self_, Params, Result]):
         return self.options.atomic == "shared"
 
     @property
+    def is_plain(self) -> bool:
+        """Whether its handler is entered once a task, and holds no transaction."""
+        return not (self.options.atomic or self.is_async or self.options.bulk)
+
+    @property
     def at_once(self) -> int | None:
         """How many of it are run together, where that is declared; None: as many as prove fast."""
         return SIDE_BY_SIDE if self.is_async else self.options.bulk

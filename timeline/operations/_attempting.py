@@ -70,7 +70,9 @@ class Attempt:
         }
 
 
-def begin(task_ids: Sequence[UUID], *, token: UUID | None, worker: str, now: datetime, using: str) -> list[Attempt]:
+def begin(
+    task_ids: Sequence[UUID], *, token: UUID | None, worker: str, retried: bool = True, now: datetime, using: str
+) -> list[Attempt]:
     """
     Start what may be started; leave the rest.
 
@@ -80,6 +82,7 @@ def begin(task_ids: Sequence[UUID], *, token: UUID | None, worker: str, now: dat
         task_ids: In the order they should run.
         token: Of the claim, for tasks that came through a broker; None: only tasks that nobody has claimed.
         worker: Who takes them, as shown on the row.
+        retried: Whether a single one may be started that was tried before.
         now: Story time.
         using: Database alias.
 
@@ -88,7 +91,7 @@ def begin(task_ids: Sequence[UUID], *, token: UUID | None, worker: str, now: dat
         somebody else, ended, or of a key this process does not know.
     """
     asked = list(dict.fromkeys(task_ids))
-    attempts = ANY_ATTEMPT if len(asked) == 1 else 0
+    attempts = ANY_ATTEMPT if len(asked) == 1 and retried else 0
     with transaction.atomic(using=using, durable=True):
         if works_in_sets(using):
             rows = advance(
@@ -114,7 +117,15 @@ def begin(task_ids: Sequence[UUID], *, token: UUID | None, worker: str, now: dat
 
 
 def begin_group(
-    task_key: str, *, priority: int, most: int, since: datetime | None, worker: str, now: datetime, using: str
+    task_key: str,
+    *,
+    priority: int,
+    most: int,
+    since: datetime | None,
+    worker: str,
+    retried: bool = True,
+    now: datetime,
+    using: str,
 ) -> list[Attempt]:
     """
     Start available tasks of one kind and priority, the longest due first: several at their first attempt, or else one.
@@ -125,6 +136,7 @@ def begin_group(
         most: No more than so many; on SQLite just one.
         since: Where to begin looking: when the longest due one was due; None: from the beginning.
         worker: Who takes them, as shown on the row.
+        retried: Whether one may be started that was tried before; otherwise there is none if it is its turn.
         now: Story time.
         using: Database alias.
     """
@@ -139,13 +151,16 @@ def begin_group(
                 priority=priority,
                 most=most,
                 since=since or EARLIEST,
+                retried=retried,
                 now=now,
                 using=using,
             )
             started = [as_task(row, using) for row in rows]
         else:
             ready = ScheduledTask.objects.using(using).ready().filter(task_key=task_key, priority=priority)[:1]
-            started = _start(list(ready), None, worker, now=now, using=using)
+            started = _start(
+                [task for task in ready if retried or not task.attempt], None, worker, now=now, using=using
+            )
     return _attempts(started, now=now, using=using)
 
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from time import monotonic
 from typing import Final, NamedTuple
 
@@ -24,6 +25,7 @@ logger = logging.getLogger("timeline")
 
 # What a group takes before its outcomes are written: all that a crash repeats.
 BUDGET: Final = timedelta(milliseconds=50)
+NONE: Final = timedelta(0)
 
 Outcome = tuple[Attempt, Write | Exception]
 
@@ -71,10 +73,12 @@ def execute_each(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     ended: list[ScheduledTask] = []
     outcomes: list[Outcome] = []
     since, place = monotonic(), 0
-    while place < len(attempts) and not (place and is_time_up(since)):
+    while place < len(attempts) and not (place and is_time_up(since, setting.watch.lag)):
         if setting.watch.stopping():
             break
         attempt, started = attempts[place], monotonic()
+        if place and started - since >= setting.watch.lag.total_seconds():
+            setting.watch.catch_up()
         outcome = _execute(attempt, setting)
         if isinstance(outcome, ScheduledTask):
             ended.append(outcome)
@@ -82,12 +86,21 @@ def execute_each(attempts: Sequence[Attempt], setting: Setting) -> Executed:
             outcomes.append((attempt, outcome))
         setting.watch.took(attempt.task.task_key, 1, monotonic() - started)
         place += 1
-    return Executed(ended + record_outcomes(outcomes, setting), attempts[place:])
+    if outcomes:
+        tasks = [attempt.task for attempt, _end in outcomes]
+        ended += setting.watch.settle(tasks, partial(record_outcomes, outcomes, setting))
+    return Executed(ended, attempts[place:])
 
 
-def is_time_up(since: float) -> bool:
-    """Whether a group that began then, by ``monotonic()``, must write its outcomes before it enters another handler."""
-    return monotonic() - since >= BUDGET.total_seconds()
+def is_time_up(since: float, lag: timedelta = NONE) -> bool:
+    """
+    Whether a group that began then, by ``monotonic()``, must write its outcomes before it enters another handler.
+
+    Args:
+        since: When it began.
+        lag: How far the outcomes of the group before may lag behind: so much less time it has.
+    """
+    return monotonic() - since >= (BUDGET - lag).total_seconds()
 
 
 def _execute(attempt: Attempt, setting: Setting) -> ScheduledTask | Write | Exception | None:

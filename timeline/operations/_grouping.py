@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import EntityRef, ScheduledTask
@@ -12,20 +13,29 @@ from timeline.operations._executing import Executed, Setting, execute_each, reco
 from timeline.operations._executing_async import execute_async
 from timeline.operations._executing_bulk import execute_bulk
 from timeline.operations._executing_shared import execute_shared
-from timeline.operations._looking import look
+from timeline.operations._looking import look as last_look
 from timeline.operations._settling import settle
 from timeline.operations._transition import Write
 
 Execute = Callable[[Sequence[Attempt], Setting], Executed]
 
 
-def run_group(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTask]:
+class Look(Enum):
+    """What is left of the last look when a group is run."""
+
+    DONE = "they have passed it just now"
+    DUE = "they were begun just now"
+    DUE_LATE = "they have waited since they were begun: somebody may have called them off"
+
+
+def run_group(attempts: Sequence[Attempt], setting: Setting, *, look: Look = Look.DUE) -> list[ScheduledTask]:
     """
     Run what was started together.
 
     Args:
         attempts: Begun, in the order they should run.
         setting: Where they run.
+        look: What is left of the last look.
 
     Returns:
         The tasks with their outcomes. Left out: those whose attempt was not ours any more at its end, and those given back
@@ -37,9 +47,12 @@ def run_group(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTa
     try:
         rest: Sequence[Attempt] = attempts
         while rest and not setting.watch.stopping():
-            if rest is not attempts:  # Somebody may have called off what has waited for the others.
+            if look is Look.DUE_LATE:
                 rest = still_ours(rest, using=setting.using)
-            rest = _passed(rest, ended, setting)
+            if look is not Look.DONE:
+                rest, refused = pass_look(rest, setting)
+                ended += refused
+            look = Look.DUE_LATE
             with in_place_of_the_site():
                 executed = _execute(rest, setting) if rest else Executed([], [])
             ended += executed.ended
@@ -51,15 +64,15 @@ def run_group(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTa
     return ended
 
 
-def _passed(attempts: Sequence[Attempt], ended: list[ScheduledTask], setting: Setting) -> list[Attempt]:
-    """Take the last look; what must not run has ended then."""
-    refused = look(attempts, now=setting.clock(), using=setting.using)
+def pass_look(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[Attempt], list[ScheduledTask]]:
+    """Take the last look; give the attempts that may go on, and the tasks that have ended because they must not run."""
+    refused = last_look(attempts, now=setting.clock(), using=setting.using)
     cancelled = [attempt for attempt in attempts if attempt.task.id in refused]
     writes = [
         Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=refused[attempt.task.id]) for attempt in cancelled
     ]
-    ended += record_outcomes(list(zip(cancelled, writes, strict=True)), setting)
-    return [attempt for attempt in attempts if attempt.task.id not in refused]
+    ended = record_outcomes(list(zip(cancelled, writes, strict=True)), setting)
+    return [attempt for attempt in attempts if attempt.task.id not in refused], ended
 
 
 def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:

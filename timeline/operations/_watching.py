@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
 from timeline.models import ScheduledTask
 
 
 class Watch:
-    """Lets a run know whether to stop, and learns what is being run and how long it took. This one does neither."""
+    """
+    Lets a run know whether to stop, and learns what is being run and how long it took. This one does neither.
+
+    ``lag`` is how far the outcomes of a group may lag behind, recorded while the next one runs: so much less time has each.
+    """
+
+    lag = timedelta(0)
 
     def stopping(self) -> bool:
         """Whether to enter no further handler."""
@@ -20,3 +29,15 @@ class Watch:
 
     def took(self, task_key: str, count: int, seconds: float) -> None:
         """So many handlers of a kind took so long, together."""
+
+    def catch_up(self) -> None:
+        """Wait for outcomes that lag behind: ``lag`` is over."""
+
+    def settle(self, tasks: Sequence[ScheduledTask], record: Callable[[], list[ScheduledTask]]) -> list[ScheduledTask]:  # noqa: ARG002
+        """
+        Have the outcomes of these tasks recorded, now or soon.
+
+        Returns:
+            Tasks whose outcomes are recorded, these or earlier ones; each is given once.
+        """
+        return record()

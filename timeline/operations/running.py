@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from uuid import UUID
 
 from timeline.models import ScheduledTask
-from timeline.operations._attempting import begin, begin_group, not_started
+from timeline.operations._attempting import Attempt, begin, begin_group, not_started
 from timeline.operations._executing import BUDGET, Setting
-from timeline.operations._grouping import run_group
+from timeline.operations._grouping import Look, pass_look, run_group
 from timeline.operations._watching import Watch
 
-__all__ = ["BUDGET", "Watch", "run", "run_ready"]
+__all__ = [
+    "BUDGET",
+    "Attempt",
+    "Look",
+    "Watch",
+    "begin_given",
+    "begin_ready",
+    "look_ahead",
+    "run",
+    "run_begun",
+]
 
 MAX_WORKER = 100
 
@@ -44,24 +54,55 @@ def run(
         The tasks run, with their outcomes, in order. Left out: those whose attempt was not ours any more at its end, and
         those released because of ``watch``.
     """
-    setting = Setting(clock, using, watch or Watch())
+    watch = watch or Watch()
     place = {task_id: number for number, task_id in enumerate(dict.fromkeys(task_ids))}
-
-    def start(asked: Sequence[UUID]) -> list[UUID]:
-        attempts = begin(asked, token=token, worker=worker[:MAX_WORKER], now=clock(), using=using)
-        ended.extend(run_group(attempts, setting))
-        return [attempt.task.id for attempt in attempts]
-
     ended: list[ScheduledTask] = []
-    started = set(start(task_ids))
-    left = [task_id for task_id in place if task_id not in started] if len(place) > 1 else []
-    for task_id in not_started(left, token=token, now=clock(), using=using) if left else []:
-        if not setting.watch.stopping():
-            start([task_id])
+    for attempts in begin_given(task_ids=task_ids, clock=clock, using=using, token=token, worker=worker):
+        ended += run_begun(attempts, clock=clock, using=using, watch=watch)
+        if watch.stopping():
+            break
     return sorted(ended, key=lambda task: place[task.id])
 
 
-def run_ready(
+def begin_given(
+    *,
+    task_ids: Sequence[UUID],
+    clock: Callable[[], datetime],
+    using: str,
+    token: UUID | None = None,
+    worker: str = "",
+    ahead: Callable[[], bool] = bool,
+) -> Iterator[list[Attempt]]:
+    """
+    Start tasks that are due, to be run at once: one group, then those that were tried before, each when it is asked for.
+
+    Args:
+        task_ids, clock, using, token, worker: As for ``run``.
+        ahead: Asked before each start: whether others still run. One that was tried before is not started then, lest it pay
+            for them: it counts as lost if it was begun.
+
+    Yields:
+        Attempts; none if there is more, to be asked for when nothing else runs.
+    """
+    place = {task_id: number for number, task_id in enumerate(dict.fromkeys(task_ids))}
+
+    def start(asked: Sequence[UUID], *, retried: bool) -> list[Attempt]:
+        return begin(asked, token=token, worker=worker[:MAX_WORKER], retried=retried, now=clock(), using=using)
+
+    others_run = ahead()
+    attempts = start(task_ids, retried=not others_run)
+    if attempts:
+        yield attempts
+    started = {attempt.task.id for attempt in attempts}
+    left = [task_id for task_id in place if task_id not in started] if len(place) > 1 or others_run else []
+    for task_id in not_started(left, token=token, now=clock(), using=using) if left else []:
+        if ahead():
+            yield []
+        if alone := start([task_id], retried=True):
+            yield alone
+
+
+def begin_ready(
     *,
     task_key: str,
     priority: int,
@@ -70,23 +111,68 @@ def run_ready(
     clock: Callable[[], datetime],
     using: str,
     worker: str = "",
-    watch: Watch | None = None,
-) -> list[ScheduledTask] | None:
+    retried: bool = True,
+) -> list[Attempt]:
     """
-    Run available tasks of one kind and priority, the longest due first. Safe in any number of copies at once.
+    Start available tasks of one kind and priority, the longest due first, to be run at once. Safe in any number of copies.
 
     Args:
         task_key: Of a known kind.
         priority: Of all of them.
-        most: Start no more than so many; one that was tried before is run alone.
+        most: Start no more than so many; one that was tried before is started alone.
         since: When the longest due one was due, where that is known: what is before it in the index need not be read.
-        clock, using, worker, watch: As for ``run``.
+        clock, using, worker: As for ``run``.
+        retried: Whether one may be started that was tried before; otherwise there is none if it is its turn.
 
     Returns:
-        The tasks run, with their outcomes; None if there was none to start.
+        Attempts; none if there was none to start.
     """
-    setting = Setting(clock, using, watch or Watch())
-    attempts = begin_group(
-        task_key, priority=priority, most=most, since=since, worker=worker[:MAX_WORKER], now=clock(), using=using
+    return begin_group(
+        task_key,
+        priority=priority,
+        most=most,
+        since=since,
+        worker=worker[:MAX_WORKER],
+        retried=retried,
+        now=clock(),
+        using=using,
     )
-    return run_group(attempts, setting) if attempts else None
+
+
+def run_begun(
+    attempts: Sequence[Attempt],
+    *,
+    clock: Callable[[], datetime],
+    using: str,
+    watch: Watch | None = None,
+    look: Look = Look.DUE,
+) -> list[ScheduledTask]:
+    """
+    Run what was started together.
+
+    Args:
+        attempts: In the order they should run.
+        clock, using, watch: As for ``run``.
+        look: What is left of the last look.
+
+    Returns:
+        The tasks with their outcomes; as for ``run``, but for the order. Where ``watch`` has outcomes recorded later, it gives
+        those of earlier groups.
+    """
+    return run_group(attempts, Setting(clock, using, watch or Watch()), look=look)
+
+
+def look_ahead(
+    attempts: Sequence[Attempt], *, clock: Callable[[], datetime], using: str
+) -> tuple[list[Attempt], list[ScheduledTask]]:
+    """
+    Take the last look at what is going to run in a moment.
+
+    Args:
+        attempts: As they were begun.
+        clock, using: As for ``run``.
+
+    Returns:
+        Those that may run, each with its entity; and the tasks that have ended because they must not.
+    """
+    return pass_look(attempts, Setting(clock, using, Watch()))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, NamedTuple
 
-MESSAGE: Final = 0.1  # Seconds of work in one message.
+MESSAGE: Final = 0.2  # Seconds of work in one message.
 LARGEST: Final = 250  # Tasks in one message.
 
 
@@ -54,7 +54,7 @@ def shares(ready: Mapping[str, int], queues: Mapping[str, str], room: Mapping[st
 
 def batch_size(declared: int | None, seconds: float | None) -> int:
     """
-    Say how many tasks of a kind one message carries: about 0.1 s of work, so that none of it waits long behind the others.
+    Say how many tasks of a kind one message carries: about 0.2 s of work, so that none of it waits long behind the others.
 
     Args:
         declared: How many of it are run together, where that is declared.

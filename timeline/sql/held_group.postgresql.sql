@@ -1,4 +1,5 @@
--- Available tasks of one kind and priority that may run in one group: those at their first attempt together, any other alone.
+-- Available tasks of one kind and priority that may run in one group: those at their first attempt together, any other alone,
+-- if it may be retried now.
 -- From the first one on, as in held_due.
     SELECT id, state
     FROM (
@@ -16,4 +17,4 @@
         ) AS ready
         WINDOW longest_due AS (ORDER BY scheduled_at, id)
     ) AS ranked
-    WHERE CASE WHEN first_attempt > 0 THEN place = 1 ELSE attempt = 0 END
+    WHERE CASE WHEN first_attempt > 0 THEN %(retried)s AND place = 1 ELSE attempt = 0 END

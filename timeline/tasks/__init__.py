@@ -24,7 +24,7 @@ from timeline.operations.claiming import Batch, hand_back
 from timeline.operations.dispatching import dispatch
 from timeline.operations.identifying import confirm_site
 from timeline.operations.pruning import prune
-from timeline.tasks.connecting import renew
+from timeline.tasks.connecting import beside, renew
 from timeline.tasks.sending import CelerySender
 from timeline.worker.batch import run_batch
 from timeline.worker.heartbeat import Heartbeat
@@ -86,8 +86,8 @@ def run(task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIAS) -> None:
         logger.error("%s", error.in_english())
         return
     batch = Batch("", "", UUID(token), [UUID(task_id) for task_id in task_ids])
-    with Heartbeat(using, stopping=lambda: _stopping.value, pace=_pace) as watch:
-        run_batch(batch.task_ids, token=batch.token, watch=watch, using=using, worker=worker_name())
+    with Heartbeat(using, stopping=lambda: _stopping.value, pace=_pace) as watch, beside(using) as aside:
+        run_batch(batch.task_ids, token=batch.token, watch=watch, using=using, worker=worker_name(), aside=aside)
     _pace.keep(using=using)
     if _stopping.value:
         hand_back([batch], using=using)

@@ -1,8 +1,25 @@
-"""The connection to the database that a process of Celery's keeps from one message to the next."""
+"""The connections to the database that a process of Celery's keeps from one message to the next."""
 
 from __future__ import annotations
 
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from django.db import connections
+
+from timeline.worker.aside import Aside, can_work_aside
+
+
+class _Kept(threading.local):
+    """What stands beside a thread that runs messages, by process and database."""
+
+    def __init__(self) -> None:
+        self.asides: dict[tuple[int, str], Aside] = {}
+
+
+_kept = _Kept()
 
 
 def renew(using: str) -> None:
@@ -17,3 +34,29 @@ def renew(using: str) -> None:
     connection.close_if_unusable_or_obsolete()
     if connection.connection is not None and not connection.is_usable():
         connection.close()
+
+
+@contextmanager
+def beside(using: str) -> Iterator[Aside | None]:
+    """
+    Lend the thread that stands beside this one, with its connection; None where it could not see what this one does.
+
+    The thread stays for the messages to come. Its connection is treated as Celery treats that of a task: it is renewed
+    before, and closed afterwards if it is older than ``CONN_MAX_AGE``.
+    """
+    if not can_work_aside(using) or connections[using].in_atomic_block:
+        yield None
+        return
+    key = os.getpid(), using
+    if key not in _kept.asides:
+        _kept.asides[key] = Aside(using)
+    aside = _kept.asides[key]
+    aside.ask(renew, using)
+    try:
+        yield aside
+    finally:
+        aside.ask(_let_go, using).result()
+
+
+def _let_go(using: str) -> None:
+    connections[using].close_if_unusable_or_obsolete()

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from uuid import UUID
 
 from timeline.clocks import SteadyClock
-from timeline.exceptions import UnknownTask
 from timeline.models import ScheduledTask
-from timeline.operations.running import run
-from timeline.registry import registry
+from timeline.operations.running import Attempt, begin_given
+from timeline.worker.ahead import Asking, group_size, work_off
+from timeline.worker.aside import Aside
 from timeline.worker.heartbeat import Heartbeat
-from timeline.worker.pace import Pace
 
 clock_of = cache(SteadyClock)  # One for all batches of this process.
 
 
-def group_size(task_key: str, pace: Pace) -> int:
-    """How many tasks of a kind to start together: what its declaration says, or what its pace allows."""
-    try:
-        declared = registry.task(task_key)[1]
-    except UnknownTask:
-        return 1
-    return declared.at_once or pace.most(task_key)
-
-
-def run_batch(task_ids: Sequence[UUID], *, watch: Heartbeat, using: str, worker: str, token: UUID) -> int:
+def run_batch(
+    task_ids: Sequence[UUID], *, watch: Heartbeat, using: str, worker: str, token: UUID, aside: Aside | None = None
+) -> int:
     """
     Run claimed tasks of one kind, group by group, until the watch says stop.
 
@@ -36,18 +28,27 @@ def run_batch(task_ids: Sequence[UUID], *, watch: Heartbeat, using: str, worker:
         using: Database alias.
         worker: Who runs them, as shown on the rows.
         token: Of the claim.
+        aside: Where outcomes are recorded and groups begun while handlers run; left out: nowhere.
 
     Returns:
         How many were run.
     """
     clock = clock_of(using)
     task_key = _kind_of(task_ids[0], using) if len(task_ids) > 1 else ""
-    ran = place = 0
-    while place < len(task_ids) and not watch.stopping():
-        group = task_ids[place : place + group_size(task_key, watch.pace)]
-        ran += len(run(task_ids=group, token=token, clock=clock, using=using, worker=worker, watch=watch))
-        place += len(group)
-    return ran
+    asking = Asking()
+
+    def groups() -> Iterator[list[Attempt]]:
+        place = 0
+        while place < len(task_ids) and not watch.stopping():
+            group = task_ids[place : place + group_size(task_key, watch.pace, aside=aside is not None)]
+            place += len(group)
+            begun = begin_given(
+                task_ids=group, clock=clock, using=using, token=token, worker=worker, ahead=lambda: asking.ahead
+            )
+            while not watch.stopping() and (attempts := next(begun, None)) is not None:
+                yield attempts
+
+    return work_off(groups(), asking, clock=clock, using=using, watch=watch, aside=aside).ended
 
 
 def _kind_of(task_id: UUID, using: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import timedelta
+from functools import partial
 from time import monotonic
 from typing import Final
 
@@ -13,12 +15,13 @@ from timeline.definition.checking import MAX_BULK
 from timeline.models.kinds import ready_kinds
 from timeline.operations.identifying import sign_of_poller
 from timeline.operations.rescuing import rescue
-from timeline.operations.running import run_ready
+from timeline.operations.running import Attempt, begin_ready
 from timeline.operations.staging import stage
-from timeline.planning import Share, shares
+from timeline.planning import shares
 from timeline.registry import registry
 from timeline.timing import EARLIEST
-from timeline.worker.batch import group_size
+from timeline.worker.ahead import Asking, group_size, work_off
+from timeline.worker.aside import Aside, can_work_aside
 from timeline.worker.hands import Hands
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.loop import Loop
@@ -43,6 +46,7 @@ class Worker(Loop):
         self.ran = 0
         self._counting = threading.Lock()
         self._heartbeat = Heartbeat(using, self._stop.is_set)
+        self._aside: Aside | None = None
         self._hands: Hands | None = None
         if threads > 1:
             self._hands = Hands(threads, self._run_ready, using=using, stopping=self._stop.is_set, stop=self.stop)
@@ -50,8 +54,13 @@ class Worker(Loop):
         self._staged_at = EARLIEST  # Story time up to which all that is due has been seen to.
 
     def work(self) -> None:
-        """Keep up the leases of what is run, meanwhile."""
-        with self._heartbeat, self._hands or nullcontext():
+        """Keep up the leases of what is run, meanwhile; with one thread that runs, have another one beside it."""
+        with ExitStack() as stack:
+            stack.enter_context(self._heartbeat)
+            if self._hands is not None:
+                stack.enter_context(self._hands)
+            elif can_work_aside(self.using):
+                self._aside = stack.enter_context(Aside(self.using))
             super().work()
 
     def step(self) -> timedelta:
@@ -72,43 +81,77 @@ class Worker(Loop):
             rescue(now=self._clock(), using=self.using)
             self._next_rescue = monotonic() + RESCUE_EVERY.total_seconds()
         self._next_stage = 0.0
-        taken = 0
-        while (last := self._round()) and monotonic() < give_up:
-            taken += last
+        taken = self._run_until(give_up) if self._hands is None else self._call(self._hands, give_up)
         self._heartbeat.pace.keep(using=self.using)
-        return taken + last
+        return taken
 
-    def _round(self) -> int:
-        """Stage what is due, and run one group of each of the most urgent kinds, or let the hands run them."""
+    def _call(self, hands: Hands, give_up: float) -> int:
+        """Stage what is due, and let the hands run it."""
         staged = 0
-        if monotonic() >= self._next_stage:
-            self._staged_at = self._clock()
-            staged = stage(limit=STAGED, now=self._staged_at, using=self.using)
-            self._next_stage = monotonic() + (0 if staged == STAGED else STAGE_EVERY.total_seconds())
-        if self._hands is None:
-            return self._run_ready()
-        self._hands.call()
-        return staged
+        while True:
+            last = self._stage()
+            staged += last
+            hands.call()
+            if not last or monotonic() >= give_up:
+                return staged
 
     def _run_ready(self) -> int:
+        """Run one group of each of the most urgent kinds."""
+        asking = Asking()
+        return self._work_off(self._ready(asking), asking)
+
+    def _run_until(self, give_up: float) -> int:
+        """Run what is due."""
+        asking = Asking()
+        return self._work_off(self._groups(asking, give_up), asking)
+
+    def _work_off(self, groups: Iterator[list[Attempt]], asking: Asking) -> int:
+        worked = work_off(groups, asking, clock=self._clock, using=self.using, watch=self._heartbeat, aside=self._aside)
+        with self._counting:
+            self.ran += worked.ended
+        return worked.begun
+
+    def _groups(self, asking: Asking, give_up: float) -> Iterator[list[Attempt]]:
+        """Begin groups of what is due, until it is time for another poll or nothing is left."""
+        while True:
+            self._stage()
+            some = False
+            for attempts in self._ready(asking):
+                some = True
+                yield attempts
+            if not some or monotonic() >= give_up:
+                return
+
+    def _stage(self) -> int:
+        """Make what is due available, if it is time for it."""
+        if monotonic() < self._next_stage:
+            return 0
+        self._staged_at = self._clock()
+        staged = stage(limit=STAGED, now=self._staged_at, using=self.using)
+        self._next_stage = monotonic() + (0 if staged == STAGED else STAGE_EVERY.total_seconds())
+        return staged
+
+    def _ready(self, asking: Asking) -> Iterator[list[Attempt]]:
+        """Begin one group of each of the most urgent kinds; what was tried before, only when nothing else runs."""
         ready = ready_kinds(registry.task_keys(), using=self.using)
         urgency = {task_key: first.priority for task_key, first in ready.items()}
-        taken = shares(urgency, dict.fromkeys(ready, ""), {}, most=MAX_BULK)
-        return sum(self._run(share._replace(since=ready[share.task_key].due_at)) for share in taken)
-
-    def _run(self, share: Share) -> int:
-        if self._stop.is_set():
-            return 0
-        done = run_ready(
-            task_key=share.task_key,
-            priority=share.priority,
-            since=share.since,
-            most=min(share.size, group_size(share.task_key, self._heartbeat.pace)),
-            clock=self._clock,
-            using=self.using,
-            worker=self.name,
-            watch=self._heartbeat,
-        )
-        with self._counting:
-            self.ran += len(done or ())
-        return 0 if done is None else max(len(done), 1)
+        for share in shares(urgency, dict.fromkeys(ready, ""), {}, most=MAX_BULK):
+            if self._stop.is_set():
+                return
+            size = group_size(share.task_key, self._heartbeat.pace, aside=self._aside is not None)
+            begin = partial(
+                begin_ready,
+                task_key=share.task_key,
+                priority=share.priority,
+                since=ready[share.task_key].due_at,
+                most=min(share.size, size),
+                clock=self._clock,
+                using=self.using,
+                worker=self.name,
+            )
+            attempts = begin(retried=not asking.ahead)
+            if asking.ahead and not attempts:
+                yield []
+                attempts = begin()
+            if attempts:
+                yield attempts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from math import ceil
 from time import monotonic
 from typing import Final
@@ -35,12 +36,16 @@ class Pace:
         self._seconds[task_key] = average + WEIGHT * (each - average)
         self._counts[task_key] = self._counts.get(task_key, 0) + count
 
-    def most(self, task_key: str) -> int:
-        """How many to start together: one at first, then as many as have been run, as long as they fit."""
+    def seconds(self, task_key: str) -> float:
+        """What one task of the kind takes, on average; 0 as long as none was run."""
+        return self._seconds.get(task_key, 0.0)
+
+    def most(self, task_key: str, budget: timedelta = BUDGET) -> int:
+        """How many to start together: one at first, then as many as have been run, as long as they fit into this time."""
         average = self._seconds.get(task_key)
         if average is None:
             return 1
-        fitting = ceil(BUDGET.total_seconds() / max(average, 1e-6))  # The last one is entered before the time is up.
+        fitting = ceil(budget.total_seconds() / max(average, 1e-6))  # The last one is entered before the time is up.
         return max(1, min(self._counts[task_key], fitting, LARGEST))
 
     def keep(self, *, using: str) -> None:

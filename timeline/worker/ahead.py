@@ -1,0 +1,287 @@
+"""Work off groups one after the other; while fast handlers run, the group before is recorded and the next one is begun."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from timeline.exceptions import UnknownTask
+from timeline.models import EntityRef, ScheduledTask
+from timeline.models.entities import NO_ENTITY
+from timeline.operations.running import BUDGET, Attempt, Look, Watch, look_ahead, run_begun
+from timeline.registry import registry
+from timeline.worker.aside import Aside
+from timeline.worker.heartbeat import Heartbeat
+from timeline.worker.pace import Pace
+
+logger = logging.getLogger("timeline")
+
+# How long the outcomes of a group may lag behind while the next one runs, and how old its last look may be when it begins to:
+# so much less time than BUDGET has the group itself.
+LAG: Final = timedelta(milliseconds=14)
+LEAD: Final = timedelta(milliseconds=18)  # Before a group is expected to be over, the next one is begun and looked at.
+SLOW: Final = timedelta(milliseconds=0.5)  # Handlers that are faster leave no time to do anything meanwhile.
+
+
+@dataclass(slots=True)
+class Asking:
+    """
+    How the next group is asked for.
+
+    Args:
+        ahead: Whether others still run. What was tried before is not begun then: it counts as lost if they end this process.
+    """
+
+    ahead: bool = False
+
+
+class Worked(NamedTuple):
+    """
+    What was worked off.
+
+    Args:
+        begun: Attempts.
+        ended: Tasks whose outcomes are recorded.
+    """
+
+    begun: int
+    ended: int
+
+
+class Ahead(Watch):
+    """
+    Has outcomes recorded aside while the next handlers run; their leases are kept up until then.
+
+    Args:
+        watch: The worker's.
+        aside: Where they are recorded.
+    """
+
+    lag = LAG
+
+    def __init__(self, watch: Watch, aside: Aside) -> None:
+        self._watch = watch
+        self._aside = aside
+        self._recording: Future[list[ScheduledTask]] | None = None
+        self._kept: set[UUID] = set()
+        self.over = threading.Event()  # The handlers of a group have been run.
+        self._lock = threading.Lock()
+
+    def stopping(self) -> bool:
+        """Whether to enter no further handler."""
+        return self._watch.stopping()
+
+    def entered(self, task: ScheduledTask) -> None:
+        """Keep up the lease of this attempt."""
+        self._watch.entered(task)
+
+    def left(self, task: ScheduledTask) -> None:
+        """Let it go, unless its outcome is still being recorded."""
+        with self._lock:
+            if task.pk not in self._kept:
+                self._watch.left(task)
+
+    def took(self, task_key: str, count: int, seconds: float) -> None:
+        """Learn the pace."""
+        self._watch.took(task_key, count, seconds)
+
+    def catch_up(self) -> None:
+        """Wait for what is being recorded; ``settle`` tells how it went."""
+        if self._recording is not None:
+            wait([self._recording])
+
+    def settle(self, tasks: Sequence[ScheduledTask], record: Callable[[], list[ScheduledTask]]) -> list[ScheduledTask]:
+        """Have these recorded aside; wait for those before them, and give these."""
+        self.over.set()
+        with self._lock:
+            self._kept |= {task.pk for task in tasks}
+        before, self._recording = self._recording, self._aside.ask(self._record, tasks, record)
+        return before.result() if before is not None else []
+
+    def settled(self) -> list[ScheduledTask]:
+        """Wait for what is being recorded, and give it."""
+        last, self._recording = self._recording, None
+        return last.result() if last is not None else []
+
+    def _record(self, tasks: Sequence[ScheduledTask], record: Callable[[], list[ScheduledTask]]) -> list[ScheduledTask]:
+        try:
+            return record()
+        finally:
+            with self._lock:
+                self._kept -= {task.pk for task in tasks}
+                for task in tasks:
+                    self._watch.left(task)
+
+
+class _Stopping(Watch):
+    """Has everything given back."""
+
+    def stopping(self) -> bool:
+        return True
+
+
+def group_size(task_key: str, pace: Pace, *, aside: bool = False) -> int:
+    """
+    Say how many tasks of a kind to start together: what its declaration says, or what its pace allows.
+
+    Args:
+        task_key: The kind.
+        pace: Of this process.
+        aside: Whether outcomes are recorded aside, and lag behind.
+    """
+    try:
+        declared = registry.task(task_key)[1]
+    except UnknownTask:
+        return 1
+    return declared.at_once or pace.most(task_key, BUDGET - LAG if aside and _leaves_time(task_key, pace) else BUDGET)
+
+
+def _leaves_time(task_key: str, pace: Pace) -> bool:
+    """Whether handlers of this kind leave time for other things: they hold no transaction, and take a while."""
+    return registry.task(task_key)[1].is_plain and pace.seconds(task_key) >= SLOW.total_seconds()
+
+
+@dataclass(slots=True)
+class _Group:
+    """
+    What is going to run.
+
+    Args:
+        attempts: Begun; maybe none.
+        begun_at: When, by ``monotonic()``.
+        is_last: Whether there is nothing more.
+        ended: Tasks of it that have ended at the last look.
+        looked: Whether the attempts have passed the last look.
+    """
+
+    attempts: list[Attempt]
+    begun_at: float
+    is_last: bool
+    ended: list[ScheduledTask] = field(default_factory=list)
+    looked: bool = False
+
+    @property
+    def task_key(self) -> str:
+        """Kind of all of them."""
+        return self.attempts[0].task.task_key
+
+    @property
+    def entities(self) -> set[EntityRef]:
+        """What it is about."""
+        return {attempt.task.entity_ref for attempt in self.attempts} - {NO_ENTITY}
+
+    @property
+    def look(self) -> Look:
+        """What is left of the last look."""
+        if monotonic() - self.begun_at >= LAG.total_seconds():
+            return Look.DUE_LATE
+        return Look.DONE if self.looked else Look.DUE
+
+
+def work_off(
+    groups: Iterator[list[Attempt]],
+    asking: Asking,
+    *,
+    clock: Callable[[], datetime],
+    using: str,
+    watch: Heartbeat,
+    aside: Aside | None,
+) -> Worked:
+    """
+    Run groups one after the other.
+
+    Args:
+        groups: Begins each as it is asked for, on whatever thread asks; one of none: to be asked again when nothing else runs.
+        asking: Where ``groups`` looks how it is asked.
+        clock: Tells story time.
+        using: Database alias.
+        watch: The worker's.
+        aside: Where the next one is begun and looked at, and outcomes are recorded, while handlers run that leave time for
+            it; None: nowhere, one thing after the other.
+    """
+    return _WorkingOff(groups, asking, clock, using, watch, aside).run()
+
+
+class _WorkingOff:
+    """One call of ``work_off``."""
+
+    def __init__(
+        self,
+        groups: Iterator[list[Attempt]],
+        asking: Asking,
+        clock: Callable[[], datetime],
+        using: str,
+        watch: Heartbeat,
+        aside: Aside | None,
+    ) -> None:
+        self._groups = groups
+        self._asking = asking
+        self._clock = clock
+        self._using = using
+        self._watch = watch
+        self._aside = aside
+        self._ahead = Ahead(watch, aside) if aside is not None else None
+
+    def run(self) -> Worked:
+        """Run all."""
+        begun, ended = 0, 0
+        group = self._begin()
+        while not group.is_last:
+            begun += len(group.attempts) + len(group.ended)
+            done, following = self._run_and_begin(group)
+            ended += len(group.ended) + done
+            group = following
+        return Worked(begun, ended + len(self._ahead.settled() if self._ahead is not None else []))
+
+    def _run_and_begin(self, group: _Group) -> tuple[int, _Group]:
+        """Run a group, and begin the next one meanwhile or afterwards; say how many outcomes are recorded."""
+        if self._aside is None or self._ahead is None or not self._leaves_time(group):
+            if self._ahead is not None:
+                self._ahead.catch_up()
+            return self._run(group, self._watch), self._begin()
+        over = self._ahead.over = threading.Event()
+        expected = len(group.attempts) * self._watch.pace.seconds(group.task_key)
+        following = self._aside.ask(self._begin_ahead, group, over, expected)
+        try:
+            done = self._run(group, self._ahead)
+        except BaseException:
+            over.set()
+            self._give_back(following)
+            raise
+        over.set()
+        return done, following.result()
+
+    def _leaves_time(self, group: _Group) -> bool:
+        """A group of one does not: it may take however long, and what was begun would wait."""
+        return len(group.attempts) > 1 and _leaves_time(group.task_key, self._watch.pace)
+
+    def _run(self, group: _Group, watch: Watch) -> int:
+        return len(run_begun(group.attempts, clock=self._clock, using=self._using, watch=watch, look=group.look))
+
+    def _begin(self, *, ahead: bool = False) -> _Group:
+        self._asking.ahead = ahead
+        attempts = next(self._groups, None)
+        return _Group(attempts or [], monotonic(), attempts is None)
+
+    def _begin_ahead(self, running: _Group, over: threading.Event, expected: float) -> _Group:
+        """Begin the next one shortly before this one is over; look only at what its handlers do not change."""
+        over.wait(expected - LEAD.total_seconds())
+        group = self._begin(ahead=True)
+        if self._leaves_time(group) and not group.entities & running.entities:
+            group.attempts, group.ended = look_ahead(group.attempts, clock=self._clock, using=self._using)
+            group.looked = True
+        return group
+
+    def _give_back(self, following: Future[_Group]) -> None:
+        """Give back what was begun and is not going to run; where that fails, its leases run out."""
+        try:
+            self._run(following.result(), _Stopping())
+        except Exception as error:  # noqa: BLE001 (what brought us here is raised, and tells more)
+            logger.warning("What was begun ahead is not given back; its leases run out: %s", error)

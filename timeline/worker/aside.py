@@ -1,0 +1,54 @@
+"""Aside: a thread beside the one that handlers run on, for what the database is to be asked meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from types import TracebackType
+from typing import Any, TypeVar
+
+from django.db import DatabaseError, InterfaceError, connections
+
+Answer = TypeVar("Answer")
+
+
+def can_work_aside(using: str) -> bool:
+    """Whether a second connection can write meanwhile: SQLite has one writer."""
+    return connections[using].vendor == "postgresql"
+
+
+class Aside:
+    """
+    A thread that does one thing after the other, on a connection of its own.
+
+    Args:
+        using: Database alias.
+    """
+
+    def __init__(self, using: str) -> None:
+        self.using = using
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="timeline-aside")
+
+    def __enter__(self) -> Aside:
+        """Be there until the end of the block."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Do what was asked for, and let go of the connection."""
+        self.ask(self._close)
+        self._executor.shutdown()
+
+    def ask(self, act: Callable[..., Answer], *given: Any) -> Future[Answer]:
+        """Have something done, in the language and time zone of now."""
+        return self._executor.submit(copy_context().run, self._do, act, *given)
+
+    def _do(self, act: Callable[..., Answer], *given: Any) -> Answer:
+        try:
+            return act(*given)
+        except (DatabaseError, InterfaceError):
+            self._close()  # Whatever is wrong with it, the next thing asked for gets a new one.
+            raise
+
+    def _close(self) -> None:
+        connections[self.using].close()
