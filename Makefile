@@ -35,11 +35,15 @@ checks: install
 	$(BIN)/python manage.py makemigrations --check --dry-run --settings tests.settings
 	$(BIN)/python manage.py check --fail-level WARNING --settings tests.settings
 
-# The whole suite on SQLite and on PostgreSQL: the server DATABASE_URL names, or one that comes with a pip package.
+# The whole suite on SQLite and, at the same time, on PostgreSQL: the server DATABASE_URL names, or one that comes with a pip
+# package.
 tests: install
 	$(BIN)/coverage erase
-	TEST_DB=sqlite $(BIN)/coverage run -m pytest $(ARGS)
-	TEST_DB=postgresql $(BIN)/coverage run -m pytest $(ARGS)
+	@log=$$(mktemp); trap 'rm -f $$log' EXIT; \
+	TEST_DB=sqlite $(BIN)/coverage run -m pytest $(ARGS) > $$log 2>&1 & on_sqlite=$$!; \
+	echo "On PostgreSQL; what it said on SQLite meanwhile follows."; \
+	failed=0; TEST_DB=postgresql $(BIN)/coverage run -m pytest $(ARGS) || failed=1; \
+	wait $$on_sqlite || failed=1; cat $$log; exit $$failed
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under 95 --include 'timeline/*'
 	$(BIN)/coverage report --fail-under 95 --include 'tests/*' --omit tests/typing_cases.py

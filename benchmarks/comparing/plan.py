@@ -82,7 +82,7 @@ def parse(arguments: Sequence[str]) -> Plan:
     parser.add_argument("--workers", type=_numbers, metavar="N,…", help="numbers of worker processes")
     parser.add_argument("--window", type=float, help="seconds after which a drain is counted as far as it came")
     parser.add_argument("--sizes", type=_numbers, metavar="ROWS,…", help="rows due much later; 5000000 is not too many")
-    parser.add_argument("--seconds", type=_positive, help="of feeding twenty jobs a second")
+    parser.add_argument("--seconds", type=_seconds, help="of feeding twenty jobs a second; the first is warm-up")
     parser.add_argument("--broker", default=os.environ.get("REDIS_URL", Plan.broker), help="Redis (%(default)s)")
     parser.add_argument("--output", type=Path, help="file for the figures; left out, some peers are printed only")
     given = vars(parser.parse_args(arguments))
@@ -96,6 +96,13 @@ def _positive(text: str) -> int:
     number = int(text.replace("_", ""))
     if number < 1:
         raise argparse.ArgumentTypeError(f"{number} is not positive")
+    return number
+
+
+def _seconds(text: str) -> int:
+    number = _positive(text)
+    if number < 2:
+        raise argparse.ArgumentTypeError(f"{number} is all warm-up; give 2 or more")
     return number
 
 

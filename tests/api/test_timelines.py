@@ -94,6 +94,8 @@ class TestMine:
             ({"part": "now"}, "part"),
             ({"cursor": "x"}, "cursor"),
             ({"cursor": "x", "part": "past"}, "cursor"),
+            ({"limit": "0"}, "limit"),
+            ({"limit": "many", "part": "foreseen"}, "limit"),
             ({"state": "scheduled"}, "state"),
         ],
     )

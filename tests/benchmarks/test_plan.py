@@ -46,7 +46,14 @@ class TestParse:
 
     @pytest.mark.parametrize(
         "arguments",
-        [["--only", "nobody"], ["--runs", "0"], ["--sizes", "many"], ["--jobs", "sing=3"], ["--jobs", "long"]],
+        [
+            ["--only", "nobody"],
+            ["--runs", "0"],
+            ["--sizes", "many"],
+            ["--seconds", "1"],
+            ["--jobs", "sing=3"],
+            ["--jobs", "long"],
+        ],
         ids=" ".join,
     )
     def test_refuses_what_it_does_not_know(self, arguments, capsys):

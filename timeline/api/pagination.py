@@ -75,7 +75,7 @@ def page_of(
     Raises:
         ValidationError: for a cursor or a limit that is none.
     """
-    limit = _limit(request)
+    limit = limit_of(request)
     latest = ordering != ORDERINGS[0]
     following = _after(tasks, _place(request), latest)
     found = [] if tasks.query.is_empty() else list(following.first_of(states, limit + 1, latest=latest))
@@ -139,7 +139,13 @@ def _after(tasks: ScheduledTaskQuerySet, place: Place | None, latest: bool) -> S
     return tasks.filter(Q(scheduled_at__gt=place.at) | Q(pk__gt=place.pk), scheduled_at__gte=place.at)
 
 
-def _limit(request: Request) -> int:
+def limit_of(request: Request) -> int:
+    """
+    Read how many rows a request wants on a page.
+
+    Raises:
+        ValidationError: for what is no such number.
+    """
     text: str = request.query_params.get("limit", str(USUAL))
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(LONGEST)) and 1 <= int(text) <= LONGEST):
         raise ValidationError({"limit": _("Give a number from 1 to %(most)s.") % {"most": LONGEST}})

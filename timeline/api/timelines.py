@@ -15,7 +15,7 @@ from rest_framework.response import Response
 
 from timeline.api.base import TimelineAPI
 from timeline.api.finding import find_entity
-from timeline.api.pagination import DESCRIBED, ORDERINGS, page_of
+from timeline.api.pagination import DESCRIBED, ORDERINGS, limit_of, page_of
 from timeline.api.schema import answers, described
 from timeline.api.serializers import ForeseenSerializer, PartsSerializer, TaskSerializer
 from timeline.lifecycle import FINAL, OPEN
@@ -55,6 +55,7 @@ class PartsView(TimelineAPI):
             NotFound: if there is nothing to see, and the user may not know whether there could be.
         """
         part = self._part()
+        limit_of(self.request)  # What is foreseen is not cut, but a limit that is none is refused all the same.
         found: dict[str, dict[str, Any]] = {}
         for name in PARTS if part is None else [part]:
             found[name] = self._foreseen(runs) if name == "foreseen" else self._page(name, tasks)
