@@ -25,7 +25,6 @@ logger = logging.getLogger("timeline")
 
 # What a group takes before its outcomes are written: all that a crash repeats.
 BUDGET: Final = timedelta(milliseconds=50)
-NONE: Final = timedelta(0)
 
 Outcome = tuple[Attempt, Write | Exception]
 
@@ -92,7 +91,7 @@ def execute_each(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     return Executed(ended, attempts[place:])
 
 
-def is_time_up(since: float, lag: timedelta = NONE) -> bool:
+def is_time_up(since: float, lag: timedelta = timedelta(0)) -> bool:
     """
     Whether a group that began then, by ``monotonic()``, must write its outcomes before it enters another handler.
 

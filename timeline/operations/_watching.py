@@ -33,7 +33,11 @@ class Watch:
     def catch_up(self) -> None:
         """Wait for outcomes that lag behind: ``lag`` is over."""
 
-    def settle(self, tasks: Sequence[ScheduledTask], record: Callable[[], list[ScheduledTask]]) -> list[ScheduledTask]:  # noqa: ARG002
+    def settle(
+        self,
+        tasks: Sequence[ScheduledTask],  # noqa: ARG002 (who records at once need not know whose they are)
+        record: Callable[[], list[ScheduledTask]],
+    ) -> list[ScheduledTask]:
         """
         Have the outcomes of these tasks recorded, now or soon.
 

@@ -185,17 +185,10 @@ class _Group:
         return Look.DONE if self.looked else Look.DUE
 
 
-def work_off(
-    groups: Iterator[list[Attempt]],
-    asking: Asking,
-    *,
-    clock: Callable[[], datetime],
-    using: str,
-    watch: Heartbeat,
-    aside: Aside | None,
-) -> Worked:
+@dataclass(kw_only=True)
+class WorkingOff:
     """
-    Run groups one after the other.
+    Runs groups one after the other.
 
     Args:
         groups: Begins each as it is asked for, on whatever thread asks; one of none: to be asked again when nothing else runs.
@@ -206,28 +199,16 @@ def work_off(
         aside: Where the next one is begun and looked at, and outcomes are recorded, while handlers run that leave time for
             it; None: nowhere, one thing after the other.
     """
-    return _WorkingOff(groups, asking, clock, using, watch, aside).run()
 
+    groups: Iterator[list[Attempt]]
+    asking: Asking
+    clock: Callable[[], datetime]
+    using: str
+    watch: Heartbeat
+    aside: Aside | None
 
-class _WorkingOff:
-    """One call of ``work_off``."""
-
-    def __init__(
-        self,
-        groups: Iterator[list[Attempt]],
-        asking: Asking,
-        clock: Callable[[], datetime],
-        using: str,
-        watch: Heartbeat,
-        aside: Aside | None,
-    ) -> None:
-        self._groups = groups
-        self._asking = asking
-        self._clock = clock
-        self._using = using
-        self._watch = watch
-        self._aside = aside
-        self._ahead = Ahead(watch, aside) if aside is not None else None
+    def __post_init__(self) -> None:
+        self._ahead = Ahead(self.watch, self.aside) if self.aside is not None else None
 
     def run(self) -> Worked:
         """Run all."""
@@ -242,13 +223,13 @@ class _WorkingOff:
 
     def _run_and_begin(self, group: _Group) -> tuple[int, _Group]:
         """Run a group, and begin the next one meanwhile or afterwards; say how many outcomes are recorded."""
-        if self._aside is None or self._ahead is None or not self._leaves_time(group):
+        if self.aside is None or self._ahead is None or not self._leaves_time(group):
             if self._ahead is not None:
                 self._ahead.catch_up()
-            return self._run(group, self._watch), self._begin()
+            return self._run(group, self.watch), self._begin()
         over = self._ahead.over = threading.Event()
-        expected = len(group.attempts) * self._watch.pace.seconds(group.task_key)
-        following = self._aside.ask(self._begin_ahead, group, over, expected)
+        expected = len(group.attempts) * self.watch.pace.seconds(group.task_key)
+        following = self.aside.ask(self._begin_ahead, group, over, expected)
         try:
             done = self._run(group, self._ahead)
         except BaseException:
@@ -260,14 +241,14 @@ class _WorkingOff:
 
     def _leaves_time(self, group: _Group) -> bool:
         """A group of one does not: it may take however long, and what was begun would wait."""
-        return len(group.attempts) > 1 and _leaves_time(group.task_key, self._watch.pace)
+        return len(group.attempts) > 1 and _leaves_time(group.task_key, self.watch.pace)
 
     def _run(self, group: _Group, watch: Watch) -> int:
-        return len(run_begun(group.attempts, clock=self._clock, using=self._using, watch=watch, look=group.look))
+        return len(run_begun(group.attempts, clock=self.clock, using=self.using, watch=watch, look=group.look))
 
     def _begin(self, *, ahead: bool = False) -> _Group:
-        self._asking.ahead = ahead
-        attempts = next(self._groups, None)
+        self.asking.ahead = ahead
+        attempts = next(self.groups, None)
         return _Group(attempts or [], monotonic(), attempts is None)
 
     def _begin_ahead(self, running: _Group, over: threading.Event, expected: float) -> _Group:
@@ -275,7 +256,7 @@ class _WorkingOff:
         over.wait(expected - LEAD.total_seconds())
         group = self._begin(ahead=True)
         if self._leaves_time(group) and not group.entities & running.entities:
-            group.attempts, group.ended = look_ahead(group.attempts, clock=self._clock, using=self._using)
+            group.attempts, group.ended = look_ahead(group.attempts, clock=self.clock, using=self.using)
             group.looked = True
         return group
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from timeline.clocks import SteadyClock
 from timeline.models import ScheduledTask
 from timeline.operations.running import Attempt, begin_given
-from timeline.worker.ahead import Asking, group_size, work_off
+from timeline.worker.ahead import Asking, WorkingOff, group_size
 from timeline.worker.aside import Aside
 from timeline.worker.heartbeat import Heartbeat
 
@@ -48,7 +48,8 @@ def run_batch(
             while not watch.stopping() and (attempts := next(begun, None)) is not None:
                 yield attempts
 
-    return work_off(groups(), asking, clock=clock, using=using, watch=watch, aside=aside).ended
+    work = WorkingOff(groups=groups(), asking=asking, clock=clock, using=using, watch=watch, aside=aside)
+    return work.run().ended
 
 
 def _kind_of(task_id: UUID, using: str) -> str:

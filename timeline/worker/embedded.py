@@ -20,7 +20,7 @@ from timeline.operations.staging import stage
 from timeline.planning import shares
 from timeline.registry import registry
 from timeline.timing import EARLIEST
-from timeline.worker.ahead import Asking, group_size, work_off
+from timeline.worker.ahead import Asking, WorkingOff, group_size
 from timeline.worker.aside import Aside, can_work_aside
 from timeline.worker.hands import Hands
 from timeline.worker.heartbeat import Heartbeat
@@ -106,7 +106,15 @@ class Worker(Loop):
         return self._work_off(self._groups(asking, give_up), asking)
 
     def _work_off(self, groups: Iterator[list[Attempt]], asking: Asking) -> int:
-        worked = work_off(groups, asking, clock=self._clock, using=self.using, watch=self._heartbeat, aside=self._aside)
+        work = WorkingOff(
+            groups=groups,
+            asking=asking,
+            clock=self._clock,
+            using=self.using,
+            watch=self._heartbeat,
+            aside=self._aside,
+        )
+        worked = work.run()
         with self._counting:
             self.ran += worked.ended
         return worked.begun
