@@ -101,9 +101,14 @@ class Registry:
         definition = self._definitions.get(task_key.partition(".")[0])
         return definition is not None and definition.shadow
 
-    def task_keys(self) -> list[str]:
-        """All known task keys, sorted."""
-        return sorted(definition.task_key(name) for definition in self for name in definition.tasks)
+    def task_keys(self, queue: str | None = None) -> list[str]:
+        """All known task keys, sorted; with a queue, those declared to go there."""
+        return sorted(
+            definition.task_key(name)
+            for definition in self
+            for name, task in definition.tasks.items()
+            if queue is None or task.options.queue == queue
+        )
 
     def knows(self, label: str) -> bool:
         """Whether any timeline is about this kind of entity."""

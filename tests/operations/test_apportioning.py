@@ -1,10 +1,14 @@
 """Apportion: how much room there is, and for whom."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from timeline import Timeline, task
 from timeline.lifecycle import State
-from timeline.operations._apportioning import FIRST, apportion
+from timeline.models import ScheduledTask
+from timeline.operations._apportioning import FEW, MANY, apportion
 from timeline.operations.pacing import keep_paces
 from timeline.testing import only_timelines
 
@@ -42,6 +46,17 @@ def rows(make_task):
     return make
 
 
+@pytest.fixture
+def stuck(rows):
+    """Have so many rows of a kind whose message has waited for long."""
+
+    def make(task_key, count):
+        rows(task_key, count, State.PENDING)
+        ScheduledTask.objects.on_their_way().update(lease_expires_at=timezone.now() + timedelta(seconds=50))
+
+    return make
+
+
 def taken(most=1000):
     shares, _sizes = apportion(most=most, using="default")
     return {share.task_key: share.size for share in shares}
@@ -53,13 +68,43 @@ class TestApportion:
 
         assert apportion(most=100, using="default") == ([], {})
 
-    def test_leaves_of_a_new_kind_all_but_so_many(self, rows):
-        """Until somebody knows how long they take: they may be slow, and are sent one by one."""
+    def test_sends_many_messages_as_long_as_none_waits(self, rows):
+        """Of a new kind one task each: until somebody knows how long they take, they may be slow."""
         rows("job.one")
 
-        assert taken() == {"job.one": FIRST}
-        rows("job.one", 30, State.PENDING)
-        assert taken() == {"job.one": FIRST - 30}
+        assert taken() == {"job.one": MANY}
+
+    @pytest.mark.parametrize(
+        ("pending", "messages"), [(1, FEW - 1), (20, FEW - 1), (21, FEW - 2), (20 * FEW, 0), (99, 0)]
+    )
+    def test_sends_few_while_some_wait(self, rows, pending, messages):
+        """A worker that has something to do goes on by itself; only those that have nothing wait for a message."""
+        keep_paces({"job.one": 0.01}, using="default")
+        rows("job.one")
+        rows("job.one", pending, State.PENDING)
+
+        assert taken() == ({"job.one": 20 * messages} if messages else {})
+
+    def test_does_not_count_what_has_waited_for_long(self, rows, stuck):
+        """Its message may be with a worker that is busy for hours: others are still to be woken."""
+        rows("job.one")
+        stuck("job.two", 50)
+
+        assert taken() == {"job.one": FEW}
+
+    def test_divides_messages_among_kinds(self, rows):
+        rows("job.one")
+        rows("job.two")
+        rows("job.mail")
+
+        assert taken() == {"job.one": MANY / 2, "job.two": MANY / 2, "job.mail": MANY}
+
+    def test_gives_each_kind_its_message_where_there_are_more_kinds(self, rows):
+        rows("job.two", FEW - 1, State.PENDING)
+        rows("job.one")
+        rows("job.two")
+
+        assert taken() == {"job.one": 1, "job.two": 1}
 
     @pytest.mark.parametrize("task_key", ["job.one", "job.many"])
     def test_gives_a_known_kind_all_there_is(self, rows, task_key):
@@ -76,9 +121,9 @@ class TestApportion:
         assert apportion(most=100, using="default")[1] == {"job.one": 10, "job.two": 1, "job.many": 500}
 
     @pytest.mark.parametrize(("pending", "room"), [(0, 8), (5, 3), (6, 2), (7, 0), (8, 0), (12, 0)])
-    def test_gives_none_where_less_than_a_quarter_is_free(self, rows, settings, pending, room):
+    def test_gives_none_where_less_than_a_quarter_is_free(self, rows, stuck, settings, pending, room):
         settings.TIMELINE = {"MAX_PENDING": 8}
-        rows("job.two", pending, State.PENDING)
+        stuck("job.two", pending)
         rows("job.one")
         rows("job.mail")
 

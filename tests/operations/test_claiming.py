@@ -7,9 +7,10 @@ from uuid import uuid4
 import pytest
 
 from timeline import Timeline, task
+from timeline.clocks import MachineTime
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.operations.claiming import claim, hand_back
+from timeline.operations.claiming import Batch, claim, hand_back, overlooked
 from timeline.operations.pacing import keep_paces
 from timeline.operations.rescuing import rescue
 from timeline.testing import only_timelines
@@ -142,7 +143,6 @@ class TestShares:
             ready("job.two")
 
         assert self.taken(limit=10, now=now) == {"job.one": 5, "job.two": 5}
-        assert self.taken(limit=10, now=now) == {"job.one": 10}
 
     def test_are_taken_in_turns_where_there_is_room_for_one(self, ready, now, settings):
         """With slow handlers there is room for one at a time; which kind has it is left to chance, not to its name."""
@@ -233,3 +233,49 @@ class TestHandBack:
 
         assert hand_back([batch._replace(token=uuid4())], using="default") == 0
         assert not ScheduledTask.objects.given_up().exists()
+
+
+class TestOverlooked:
+    """Claimed tasks whose message has waited for a worker for long."""
+
+    @pytest.fixture
+    def waiting(self, make_task):
+        """Have a task on its way whose lease has so many of sixty seconds left."""
+
+        def make(seconds, task_key="job.one", token=None):
+            row = make_task(task_key=task_key, state=State.PENDING, claim_token=token or uuid4())
+            ScheduledTask.objects.filter(pk=row.pk).update(lease_expires_at=MachineTime(timedelta(seconds=seconds)))
+            return row
+
+        return make
+
+    @pytest.mark.parametrize(("left", "found"), [(59.5, False), (57.5, True), (31, True), (29, False), (-1, False)])
+    def test_are_those_of_two_polls_ago(self, waiting, left, found):
+        """What was sent just now will be started; what is long gone is sent again by the next poll."""
+        row = waiting(left)
+
+        batch = overlooked(["job.one"], using="default")
+
+        assert batch == (Batch("job.one", row.queue, row.claim_token, [row.pk]) if found else None)
+
+    def test_are_of_kinds_that_are_asked_for(self, waiting):
+        waiting(50)
+
+        assert overlooked(["job.two"], using="default") is None
+
+    def test_are_of_one_message(self, waiting):
+        """So that they can be started with its token."""
+        token = uuid4()
+        several = {waiting(50, token=token).pk for _ in range(3)}
+        alone = {waiting(40).pk}
+
+        found = [set(overlooked(["job.one"], using="default").task_ids) for _ in range(20)]
+
+        assert all(task_ids in (several, alone) for task_ids in found)
+        assert len({frozenset(task_ids) for task_ids in found}) == 2  # But for once in half a million times.
+
+    def test_were_not_started_meanwhile(self, waiting):
+        row = waiting(50)
+        ScheduledTask.objects.filter(pk=row.pk).update(state=State.ACTIVE, attempt=1)
+
+        assert overlooked(["job.one"], using="default") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -12,7 +13,8 @@ from timeline.clocks import MachineTime
 from timeline.exceptions import BrokerUnavailable
 from timeline.lifecycle import State
 from timeline.models import Identity, LogEntry, ScheduledTask
-from timeline.operations.dispatching import Dispatched, dispatch
+from timeline.operations.claiming import Batch
+from timeline.operations.dispatching import AT_FIRST, Dispatched, dispatch
 from timeline.operations.pacing import keep_paces
 from timeline.testing import only_timelines
 
@@ -103,17 +105,36 @@ class TestDispatch:
 
     def test_puts_few_tasks_in_a_message_and_goes_on_until_all_are_sent(self, post, due, now):
         keep_paces({"job.one": 0.02}, using="default")
-        rows = {due().pk for _ in range(45)}
+        rows = {due().pk for _ in range(35)}
 
         done = dispatch(sender=post, limit=20, now=now, using="default")
 
-        assert done.sent == 45
-        assert [len(batch.task_ids) for batch, _using in post.sent] == [10, 10, 10, 10, 5]
-        assert len({batch.token for batch, _using in post.sent}) == 3  # One a claim.
+        assert done.sent == 35
+        assert [len(batch.task_ids) for batch, _using in post.sent] == [10, 10, 10, 5]
+        assert len({batch.token for batch, _using in post.sent}) == 2  # One a claim.
         assert set(post.task_ids) == rows
+
+    def test_claims_as_many_at_a_time_as_take_little_time(self, post, now, monkeypatch):
+        """Others wait for the rows that a claim locks, and for the processor."""
+        clock, asked = [0.0], []
+        claims = iter([(100, 0.1), (20, 0.01), (40, 0.001), (0, 0.0)])
+
+        def claim(*, limit, **_given):
+            asked.append(limit)
+            count, seconds = next(claims)
+            clock[0] += seconds
+            return [Batch("job.one", "default", uuid4(), [uuid4()] * count)] if count else []
+
+        monkeypatch.setattr("timeline.operations.dispatching.monotonic", lambda: clock[0])
+        monkeypatch.setattr("timeline.operations.dispatching.claim", claim)
+
+        dispatch(sender=post, limit=500, now=now, using="default")
+
+        assert asked == [AT_FIRST, 20, 40, 500]
 
     def test_leaves_the_rest_available_when_enough_is_on_its_way(self, post, due, now, settings):
         settings.TIMELINE = {"MAX_PENDING": 5}
+        keep_paces({"job.one": 0.02}, using="default")
         for _ in range(8):
             due()
 
@@ -277,7 +298,7 @@ class TestDeadWorkers:
 
 class TestStatements:
     def test_are_the_same_for_ten_as_for_a_hundred(self, post, due, now, statements_of):
-        keep_paces({"job.one": 0.02}, using="default")
+        keep_paces({"job.one": 0.001}, using="default")
         made = []
         for number in (10, 100):
             for _ in range(number):

@@ -91,8 +91,8 @@ class TestTwoOfEverything:
 
         assert entered(tmp_path) == dict.fromkeys(due, 1)
         assert set(ScheduledTask.objects.values_list("state", "attempt", "lost")) == {("completed", 1, 0)}
-        claims = LogEntry.objects.filter(to_state="pending", from_state="available").count()
-        assert claims == TASKS
+        claimed = Counter(LogEntry.objects.filter(to_state="pending").values_list("task", flat=True))
+        assert set(claimed.values()) == {1}
 
     def test_loses_nothing_when_workers_are_killed_and_the_broker_is_wiped(self, due, broker, celery, start, tmp_path):
         """What was in the dead workers' hands is run again and told so; what was in the broker is sent again."""
@@ -143,4 +143,4 @@ class TestStoppedCeleryWorker:
         assert set(ScheduledTask.objects.values_list("failures", "lost")) == {(0, 0)}
         again = LogEntry.objects.filter(from_state="active").exclude(to_state="completed")
         assert set(again.values_list("reason_code", flat=True)) <= {"released"}
-        assert again.count() <= 2  # One for each process of its pool.
+        assert again.values("at").distinct().count() <= 2  # A group of each process of its pool.

@@ -110,7 +110,7 @@ def work(aside, pace):
 
     def run_it(made, stopping=bool):
         with Heartbeat("default", stopping, pace) as watch:
-            return run_batch(made.task_ids, watch=watch, using="default", worker="w", token=made.token, aside=aside)
+            return run_batch(made, watch=watch, using="default", worker="w", aside=aside)
 
     return run_it
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, task
-from timeline.models import ScheduledTask
+from timeline.models import LogEntry, ScheduledTask
 from timeline.operations.claiming import claim
 from timeline.operations.pacing import keep_paces
 from timeline.operations.running import BUDGET
@@ -40,6 +40,9 @@ class Jobs(Timeline):
 
     @task(atomic=False)
     async def side(self, order) -> None: ...
+
+    @task(atomic=False, queue="mail")
+    def post(self, order) -> None: ...
 
 
 class OneMore(Pace):
@@ -83,7 +86,7 @@ class TestRunBatch:
         [batch] = claimed("jobs.plain", 7)
 
         with Heartbeat("default", bool, OneMore()) as watch:
-            ran = run_batch(batch.task_ids, watch=watch, using="default", worker="w", token=batch.token)
+            ran = run_batch(batch, watch=watch, using="default", worker="w")
 
         assert ran == 7
         assert effects() == [1, 2, 2, 3, 3, 3, 1]
@@ -93,7 +96,7 @@ class TestRunBatch:
         [batch], pace = claimed("jobs.plain", 3), Pace()
 
         with Heartbeat("default", bool, pace) as watch:
-            run_batch(batch.task_ids, watch=watch, using="default", worker="w", token=batch.token)
+            run_batch(batch, watch=watch, using="default", worker="w")
         pace.keep(using="default")
 
         assert pace.most("jobs.plain") <= 3
@@ -102,7 +105,7 @@ class TestRunBatch:
         [batch] = claimed("jobs.plain", 2)
 
         with Heartbeat("default", bool) as watch:
-            ran = run_batch(batch.task_ids, watch=watch, using="default", worker="w", token=uuid4())
+            ran = run_batch(batch._replace(token=uuid4()), watch=watch, using="default", worker="w")
 
         assert (ran, effects()) == (0, [])
 
@@ -110,10 +113,99 @@ class TestRunBatch:
         [batch] = claimed("jobs.plain", 5)
 
         with Heartbeat("default", lambda: Effect.objects.count() >= 1) as watch:
-            ran = run_batch(batch.task_ids, watch=watch, using="default", worker="w", token=batch.token)
+            ran = run_batch(batch, watch=watch, using="default", worker="w")
 
         assert ran == 1
         assert ScheduledTask.objects.filter(state="pending", attempt=0).count() == 4
+
+
+class TestWhatElseIsReady:
+    """A worker that has ended its batch goes on by itself."""
+
+    @pytest.fixture
+    def ready(self, db):
+        """Have a task available that no poll has claimed."""
+
+        def make(task_key):
+            now = timezone.now()
+            row = schedule(task_key, Order.objects.create(), at=now - timedelta(seconds=1))
+            stage(now=now, using="default")
+            return row
+
+        return make
+
+    @pytest.fixture
+    def work(self):
+        def work_off(batch, stopping=bool):
+            with Heartbeat("default", stopping) as watch:
+                return run_batch(batch, watch=watch, using="default", worker="w")
+
+        return work_off
+
+    def states(self):
+        rows = ScheduledTask.objects.order_by("task_key").values_list("task_key", "state")
+        return [(task_key.removeprefix("jobs."), state) for task_key, state in rows]
+
+    def test_is_run_too_if_it_is_of_the_same_queue(self, claimed, ready, work):
+        [batch] = claimed("jobs.plain", 1)
+        ready("jobs.side")
+        ready("jobs.post")
+
+        assert work(batch) == 2
+
+        assert self.states() == [("plain", "completed"), ("post", "available"), ("side", "completed")]
+        assert not LogEntry.objects.filter(task__task_key="jobs.side", to_state="pending").exists()
+
+    def test_is_left_by_who_could_start_nothing(self, claimed, ready, work):
+        """A second copy of a message does nothing at all."""
+        [batch] = claimed("jobs.plain", 1)
+        ready("jobs.side")
+
+        assert work(batch._replace(token=uuid4())) == 0
+
+        assert self.states() == [("plain", "pending"), ("side", "available")]
+
+    def test_is_left_by_who_is_told_to_stop(self, claimed, ready, work):
+        [batch] = claimed("jobs.plain", 1)
+        ready("jobs.side")
+
+        assert work(batch, stopping=Effect.objects.exists) == 1
+
+        assert self.states() == [("plain", "completed"), ("side", "available")]
+
+    def test_is_left_when_other_messages_should_have_their_turn(self, claimed, ready, work, settings):
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(microseconds=1)}
+        [batch] = claimed("jobs.plain", 1)
+        ready("jobs.side")
+
+        assert work(batch) == 1
+
+        assert self.states() == [("plain", "completed"), ("side", "available")]
+
+    def test_goes_on_until_nothing_is_left(self, claimed, ready, work):
+        """What becomes available meanwhile is found, one group after the other."""
+        [batch] = claimed("jobs.plain", 1)
+        for _ in range(9):
+            ready("jobs.plain")
+
+        assert work(batch) == 10
+
+    def test_begins_with_what_has_waited_for_a_worker_for_long(self, claimed, ready, work):
+        """Its message may be with a worker that is busy for hours. When it comes, it does nothing."""
+        [stuck] = claimed("jobs.plain", 2)
+        ScheduledTask.objects.on_their_way().update(lease_expires_at=timezone.now() + timedelta(seconds=55))
+        [batch] = claimed("jobs.plain", 1)
+
+        assert work(batch) == 3
+
+        assert set(ScheduledTask.objects.values_list("state", "attempt")) == {("completed", 1)}
+        assert work(stuck) == 0
+
+    def test_are_not_those_whose_message_was_sent_just_now(self, claimed, work):
+        claimed("jobs.plain", 2)
+        [batch] = claimed("jobs.plain", 1)
+
+        assert work(batch) == 1
 
 
 class TestGroupSize:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from math import ceil
 from random import sample
-from typing import Final
+from typing import Final, NamedTuple
 
-from django.db.models import Count
+from django.db.models import Count, Q
 
+from timeline.clocks import MachineTime
 from timeline.conf import get_settings
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
@@ -18,7 +20,18 @@ from timeline.operations.pacing import paces
 from timeline.planning import Share, batch_size, shares
 from timeline.registry import registry
 
-FIRST: Final = 100  # Tasks of a new kind on their way at a time, until somebody knows how long they take.
+FEW: Final = 4  # Messages of a queue that wait for a worker at a time: whoever is at work goes on by itself.
+MANY: Final = 16  # While none waits: then workers have nothing to do, as far as anybody can see.
+
+
+class _OnTheWay(NamedTuple):
+    """Claimed tasks of a kind that have not been started: all, and those for less than two polls."""
+
+    tasks: int
+    lately: int
+
+
+_NONE: Final = _OnTheWay(0, 0)
 
 
 def apportion(*, most: int, kept_until: datetime | None = None, using: str) -> tuple[list[Share], dict[str, int]]:
@@ -38,32 +51,53 @@ def apportion(*, most: int, kept_until: datetime | None = None, using: str) -> t
         return [], {}
     # In any order, so that where there is room for a few kinds, it is not always the same ones.
     ready = {task_key: first[task_key].priority for task_key in sample(list(first), len(first))}
-    declared = {task_key: registry.task(task_key)[1] for task_key in ready}
-    known, pending = paces(using=using), _pending(kept_until, using)
-    queues = {task_key: task.options.queue for task_key, task in declared.items()}
-    new = {task_key for task_key, task in declared.items() if task.at_once is None and task_key not in known}
-    taken = [
-        share._replace(size=min(share.size, FIRST - pending[share.task_key])) if share.task_key in new else share
-        for share in shares(ready, queues, _room(queues, pending), most=most)
-    ]
-    sizes = {task_key: batch_size(task.at_once, known.get(task_key)) for task_key, task in declared.items()}
-    return [share._replace(since=first[share.task_key].due_at) for share in taken if share.size > 0], sizes
+    on_the_way = _on_the_way(kept_until, using)
+    sizes = _sizes({*ready, *on_the_way}, using)
+    queues = {task_key: registry.task(task_key)[1].options.queue for task_key in sizes}
+    messages = {queue: _messages(queue, queues, on_the_way, sizes) for queue in set(queues.values())}
+    taken = shares(ready, queues, {queue: _room(queue, queues, on_the_way) for queue in messages}, most=most)
+    kinds = Counter(queues[share.task_key] for share in taken)
+    claimed = []
+    for share in taken:
+        queue = queues[share.task_key]
+        each = ceil(messages[queue] / kinds[queue]) * sizes[share.task_key]
+        if size := min(share.size, each):
+            claimed.append(share._replace(size=size, since=first[share.task_key].due_at))
+    return claimed, sizes
 
 
-def _pending(kept_until: datetime | None, using: str) -> dict[str, int]:
-    """Task key → how many of it are on their way."""
+def _on_the_way(kept_until: datetime | None, using: str) -> dict[str, _OnTheWay]:
+    """Count what is claimed, kind by kind."""
+    settings = get_settings()
     pending = ScheduledTask.objects.using(using).filter(state=State.PENDING)
     if kept_until is not None:  # Then all leases end later, and the part of the index before it has none that counts.
         pending = pending.filter(lease_expires_at__gte=kept_until)
-    return defaultdict(int, pending.values_list("task_key").annotate(Count("pk")))
+    lately = Q(lease_expires_at__gte=MachineTime(settings.LEASE - settings.overdue_after))
+    counts = pending.values_list("task_key").annotate(tasks=Count("pk"), lately=Count("pk", filter=lately))
+    return {task_key: _OnTheWay(*several) for task_key, *several in counts}
 
 
-def _room(queues: Mapping[str, str], pending: Mapping[str, int]) -> dict[str, int]:
-    """Queue → how many more may be on their way. Below a quarter there is none: messages would be too small to be worth it."""
+def _sizes(task_keys: Iterable[str], using: str) -> dict[str, int]:
+    """How many tasks one message carries, of those kinds that we know."""
+    known, seconds = set(registry.task_keys()), paces(using=using)
+    return {
+        task_key: batch_size(registry.task(task_key)[1].at_once, seconds.get(task_key))
+        for task_key in task_keys
+        if task_key in known
+    }
+
+
+def _messages(
+    queue: str, queues: Mapping[str, str], on_the_way: Mapping[str, _OnTheWay], sizes: Mapping[str, int]
+) -> int:
+    """How many messages more there may be in this queue. What has waited for long is not counted: it may be stuck."""
+    kinds = [task_key for task_key in on_the_way if queues.get(task_key) == queue]
+    waiting = sum(ceil(on_the_way[task_key].lately / sizes[task_key]) for task_key in kinds)
+    return max(FEW - waiting, 0) if kinds else MANY
+
+
+def _room(queue: str, queues: Mapping[str, str], on_the_way: Mapping[str, _OnTheWay]) -> int:
+    """How many tasks more there may be in this queue. Below a quarter there is none: messages would be too small."""
     most = get_settings().MAX_PENDING
-    room = dict.fromkeys(queues.values(), most)
-    for known in registry:
-        for name, task in known.tasks.items():
-            if task.options.queue in room:
-                room[task.options.queue] -= pending.get(known.task_key(name), 0)
-    return {queue: free if free >= most / 4 else 0 for queue, free in room.items()}
+    free = most - sum(on_the_way[task_key].tasks for task_key in on_the_way if queues.get(task_key) == queue)
+    return free if free >= most / 4 else 0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from random import sample
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from timeline.clocks import MachineTime
+from timeline.conf import get_settings
 from timeline.lifecycle import State, Trigger
 from timeline.models import ScheduledTask
 from timeline.models.kinds import ready_kinds
@@ -18,6 +20,7 @@ from timeline.operations._apportioning import apportion
 from timeline.operations._polling import polling
 from timeline.operations._transition import Write, apply
 from timeline.planning import Share
+from timeline.planning.sharing import LARGEST
 from timeline.registry import registry
 
 
@@ -106,6 +109,43 @@ def hand_back(batches: Sequence[Batch], *, using: str) -> int:
         )
     )
     return pending.update(lease_expires_at=MachineTime(timedelta(milliseconds=-1))) if batches else 0
+
+
+def overlooked(task_keys: Sequence[str], *, using: str) -> Batch | None:
+    """
+    Find claimed tasks that nobody has started for two polls: their message waits for a worker that is busy, or got lost.
+
+    Of several messages it is any, so that not all who look find the same one. What is older than half of a lease is left for
+    the next poll to send again.
+
+    Args:
+        task_keys: Kinds to look for.
+        using: Database alias.
+
+    Returns:
+        What the message carried, as far as it is still to be started; None: there is none.
+    """
+    settings = get_settings()
+    waiting = (
+        ScheduledTask.objects.using(using)
+        .on_their_way()
+        .with_handler(task_keys)
+        .filter(
+            lease_expires_at__gt=MachineTime(settings.LEASE / 2),
+            lease_expires_at__lt=MachineTime(settings.LEASE - settings.overdue_after),
+        )
+    )
+    messages = messages_of(waiting[:LARGEST])
+    return sample(messages, 1)[0] if messages else None
+
+
+def messages_of(tasks: Iterable[ScheduledTask]) -> list[Batch]:
+    """The messages that carry these claimed tasks: each with what is given of it, in that order."""
+    carried: dict[tuple[str, str, UUID], list[UUID]] = defaultdict(list)
+    for task in tasks:
+        if task.claim_token is not None:
+            carried[task.task_key, task.queue, task.claim_token].append(task.pk)
+    return [Batch(*kind, task_ids) for kind, task_ids in carried.items()]
 
 
 def _batches(rows: Sequence[Row], token: UUID, sizes: Mapping[str, int]) -> Iterator[Batch]:

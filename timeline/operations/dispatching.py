@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from time import monotonic, sleep
 from typing import Final, NamedTuple, Protocol
-from uuid import UUID
 
 from timeline.conf import get_settings
 from timeline.exceptions import BrokerUnavailable
-from timeline.models import ScheduledTask
 from timeline.models.probing import kept_until
-from timeline.operations.claiming import Batch, claim, hand_back, is_anything_ready
+from timeline.operations.claiming import Batch, claim, hand_back, is_anything_ready, messages_of
 from timeline.operations.identifying import sign_of_poller
 from timeline.operations.rescuing import Rescued, rescue
 from timeline.operations.staging import stage
 
 ROOM_AFTER: Final = 0.02  # Seconds until workers have made room, perhaps; if not, twice as long, and so on.
 MAX_PATIENCE: Final = 0.2  # Seconds.
+CLAIM: Final = (
+    0.02  # Seconds that one claim should take: others wait for the rows that it locks, and for the processor.
+)
+AT_FIRST: Final = 100  # Tasks claimed at a time, until we know how long that takes.
 
 
 class Sender(Protocol):
@@ -79,14 +80,18 @@ def dispatch(
     sender.connect()
     kept = kept_until(using=using)
     lost = rescue(now=now, using=using) if whole and kept is None else Rescued([], [], [])
-    for batch in _same_again(lost.resend):
+    for batch in messages_of(lost.resend):
         sender.send(batch, using=using)
     staged = sent = 0
-    patience = ROOM_AFTER
+    patience, most = ROOM_AFTER, min(AT_FIRST, limit)
     while True:
-        staged += stage(limit=2 * limit, now=now, using=using)
-        batches = claim(limit=limit, kept_until=kept, now=now, using=using)
+        last_staged = stage(limit=2 * limit, now=now, using=using)
+        staged += last_staged
+        begun = monotonic()
+        batches = claim(limit=most, kept_until=kept, now=now, using=using)
         claimed = sum(len(batch.task_ids) for batch in batches)
+        if claimed:
+            most = _paced(claimed, monotonic() - begun, limit)
         _send_new(batches, sender, using)
         sent += claimed
         busy = claimed or (wait and is_anything_ready(using=using))
@@ -94,9 +99,14 @@ def dispatch(
             return Dispatched(staged, sent, len(lost.resend), len(lost.retried) + len(lost.discarded), bool(busy))
         if claimed:
             patience = ROOM_AFTER
-        else:
+        elif last_staged < 2 * limit:
             sleep(patience)
             patience = min(2 * patience, MAX_PATIENCE)
+
+
+def _paced(claimed: int, seconds: float, limit: int) -> int:
+    """How many to claim next."""
+    return max(1, min(limit, int(claimed * CLAIM / max(seconds, 1e-6))))
 
 
 def _send_new(batches: Sequence[Batch], sender: Sender, using: str) -> None:
@@ -106,12 +116,3 @@ def _send_new(batches: Sequence[Batch], sender: Sender, using: str) -> None:
         except BrokerUnavailable:
             hand_back(batches[position:], using=using)
             raise
-
-
-def _same_again(tasks: Iterable[ScheduledTask]) -> list[Batch]:
-    """The messages of tasks whose first ones got lost, with the token of then."""
-    again: dict[tuple[str, str, UUID], list[UUID]] = defaultdict(list)
-    for task in tasks:
-        if task.claim_token is not None:
-            again[task.task_key, task.queue, task.claim_token].append(task.pk)
-    return [Batch(*kind, task_ids) for kind, task_ids in again.items()]

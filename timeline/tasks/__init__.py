@@ -87,7 +87,7 @@ def run(task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIAS) -> None:
         return
     batch = Batch("", "", UUID(token), [UUID(task_id) for task_id in task_ids])
     with Heartbeat(using, stopping=lambda: _stopping.value, pace=_pace) as watch, beside(using) as aside:
-        run_batch(batch.task_ids, token=batch.token, watch=watch, using=using, worker=worker_name(), aside=aside)
+        run_batch(batch, watch=watch, using=using, worker=worker_name(), aside=aside)
     _pace.keep(using=using)
     if _stopping.value:
         hand_back([batch], using=using)

@@ -1,56 +1,102 @@
-"""Work off a batch of one kind, in groups as large as its handlers are fast."""
+"""A message's turn: a worker works its batch off, and then goes on with what else is ready in the same queue."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
+from time import monotonic
 from uuid import UUID
 
 from timeline.clocks import SteadyClock
+from timeline.conf import get_settings
 from timeline.models import ScheduledTask
+from timeline.operations.claiming import Batch, overlooked
 from timeline.operations.running import Attempt, begin_given
+from timeline.registry import registry
 from timeline.worker.ahead import Asking, WorkingOff, group_size
 from timeline.worker.aside import Aside
 from timeline.worker.heartbeat import Heartbeat
+from timeline.worker.ready import Ready
 
 clock_of = cache(SteadyClock)  # One for all batches of this process.
 
 
-def run_batch(
-    task_ids: Sequence[UUID], *, watch: Heartbeat, using: str, worker: str, token: UUID, aside: Aside | None = None
-) -> int:
+def run_batch(batch: Batch, *, watch: Heartbeat, using: str, worker: str, aside: Aside | None = None) -> int:
     """
-    Run claimed tasks of one kind, group by group, until the watch says stop.
+    Run claimed tasks of one kind, group by group, and then what else is ready in their queue.
+
+    What the worker finds by itself is spared the way through the broker. After two polls it begins nothing more, so that other
+    messages have their turn, and so has what else this worker does.
 
     Args:
-        task_ids: In the order they should run; all of one kind, as one message carries them.
+        batch: What the message carried. If none of it can be started, that is all.
         watch: Keeps up the leases, learns the pace, and says when to stop.
         using: Database alias.
         worker: Who runs them, as shown on the rows.
-        token: Of the claim.
         aside: Where outcomes are recorded and groups begun while handlers run; left out: nowhere.
 
     Returns:
         How many were run.
     """
-    clock = clock_of(using)
-    task_key = _kind_of(task_ids[0], using) if len(task_ids) > 1 else ""
-    asking = Asking()
+    asking, clock = Asking(), clock_of(using)
+    ready = Ready(asking=asking, clock=clock, using=using, watch=watch, worker=worker, aside=aside is not None)
+    groups = _Turn(ready).groups(batch)
+    return WorkingOff(groups=groups, asking=asking, clock=clock, using=using, watch=watch, aside=aside).run().ended
 
-    def groups() -> Iterator[list[Attempt]]:
-        place = 0
-        while place < len(task_ids) and not watch.stopping():
-            group = task_ids[place : place + group_size(task_key, watch.pace, aside=aside is not None)]
-            place += len(group)
-            begun = begin_given(
-                task_ids=group, clock=clock, using=using, token=token, worker=worker, ahead=lambda: asking.ahead
-            )
-            while not watch.stopping() and (attempts := next(begun, None)) is not None:
+
+@dataclass(frozen=True)
+class _Turn:
+    """
+    Begins one group after the other.
+
+    Args:
+        ready: Begins what is available; knows all that is needed to begin what was claimed.
+    """
+
+    ready: Ready
+
+    def groups(self, batch: Batch) -> Iterator[list[Attempt]]:
+        """Begin the tasks of the batch, what else has waited for long on its way to this queue, and what is ready there."""
+        give_up = monotonic() + get_settings().overdue_after.total_seconds()
+        queue = None
+        for attempts in self._given(batch):
+            queue = attempts[0].task.queue if attempts else queue
+            yield attempts
+        if queue is None:
+            return
+        if late := overlooked(registry.task_keys(queue), using=self.ready.using):
+            yield from self._given(late)
+        some = True
+        while some and monotonic() < give_up:
+            some = False
+            for attempts in self.ready.groups(queue):
+                some = True
                 yield attempts
 
-    work = WorkingOff(groups=groups(), asking=asking, clock=clock, using=using, watch=watch, aside=aside)
-    return work.run().ended
+    def _given(self, batch: Batch) -> Iterator[list[Attempt]]:
+        """Begin tasks that were claimed, in groups as large as their handlers are fast."""
+        ready = self.ready
+        task_key = batch.task_key or _kind_of(batch.task_ids, ready.using)
+        place = 0
+        while place < len(batch.task_ids) and not ready.watch.stopping():
+            group = batch.task_ids[place : place + group_size(task_key, ready.watch.pace, aside=ready.aside)]
+            place += len(group)
+            begun = begin_given(
+                task_ids=group,
+                clock=ready.clock,
+                using=ready.using,
+                token=batch.token,
+                worker=ready.worker,
+                ahead=lambda: ready.asking.ahead,
+            )
+            while not ready.watch.stopping() and (attempts := next(begun, None)) is not None:
+                yield attempts
 
 
-def _kind_of(task_id: UUID, using: str) -> str:
-    return ScheduledTask.objects.using(using).filter(pk=task_id).values_list("task_key", flat=True).first() or ""
+def _kind_of(task_ids: list[UUID], using: str) -> str:
+    """The kind of tasks that came together; of a single one it makes no difference."""
+    if len(task_ids) == 1:
+        return ""
+    rows = ScheduledTask.objects.using(using).filter(pk=task_ids[0])
+    return rows.values_list("task_key", flat=True).first() or ""

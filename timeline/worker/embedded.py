@@ -6,25 +6,21 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import timedelta
-from functools import partial
 from time import monotonic
 from typing import Final
 
 from timeline.conf import get_settings
-from timeline.definition.checking import MAX_BULK
-from timeline.models.kinds import ready_kinds
 from timeline.operations.identifying import sign_of_poller
 from timeline.operations.rescuing import rescue
-from timeline.operations.running import Attempt, begin_ready
+from timeline.operations.running import Attempt
 from timeline.operations.staging import stage
-from timeline.planning import shares
-from timeline.registry import registry
 from timeline.timing import EARLIEST
-from timeline.worker.ahead import Asking, WorkingOff, group_size
+from timeline.worker.ahead import Asking, WorkingOff
 from timeline.worker.aside import Aside, can_work_aside
 from timeline.worker.hands import Hands
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.loop import Loop
+from timeline.worker.ready import Ready
 
 RESCUE_EVERY: Final = timedelta(seconds=10)
 STAGE_EVERY: Final = timedelta(milliseconds=100)  # While there is work; more often if there is more than fits.
@@ -98,7 +94,7 @@ class Worker(Loop):
     def _run_ready(self) -> int:
         """Run one group of each of the most urgent kinds."""
         asking = Asking()
-        return self._work_off(self._ready(asking), asking)
+        return self._work_off(self._ready(asking).groups(), asking)
 
     def _run_until(self, give_up: float) -> int:
         """Run what is due."""
@@ -119,12 +115,22 @@ class Worker(Loop):
             self.ran += worked.ended
         return worked.begun
 
+    def _ready(self, asking: Asking) -> Ready:
+        return Ready(
+            asking=asking,
+            clock=self._clock,
+            using=self.using,
+            watch=self._heartbeat,
+            worker=self.name,
+            aside=self._aside is not None,
+        )
+
     def _groups(self, asking: Asking, give_up: float) -> Iterator[list[Attempt]]:
         """Begin groups of what is due, until it is time for another poll or nothing is left."""
         while True:
             self._stage()
             some = False
-            for attempts in self._ready(asking):
+            for attempts in self._ready(asking).groups():
                 some = True
                 yield attempts
             if not some or monotonic() >= give_up:
@@ -138,28 +144,3 @@ class Worker(Loop):
         staged = stage(limit=STAGED, now=self._staged_at, using=self.using)
         self._next_stage = monotonic() + (0 if staged == STAGED else STAGE_EVERY.total_seconds())
         return staged
-
-    def _ready(self, asking: Asking) -> Iterator[list[Attempt]]:
-        """Begin one group of each of the most urgent kinds; what was tried before, only when nothing else runs."""
-        ready = ready_kinds(registry.task_keys(), using=self.using)
-        urgency = {task_key: first.priority for task_key, first in ready.items()}
-        for share in shares(urgency, dict.fromkeys(ready, ""), {}, most=MAX_BULK):
-            if self._stop.is_set():
-                return
-            size = group_size(share.task_key, self._heartbeat.pace, aside=self._aside is not None)
-            begin = partial(
-                begin_ready,
-                task_key=share.task_key,
-                priority=share.priority,
-                since=ready[share.task_key].due_at,
-                most=min(share.size, size),
-                clock=self._clock,
-                using=self.using,
-                worker=self.name,
-            )
-            attempts = begin(retried=not asking.ahead)
-            if asking.ahead and not attempts:
-                yield []
-                attempts = begin()
-            if attempts:
-                yield attempts

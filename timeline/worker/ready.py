@@ -1,0 +1,68 @@
+"""What is ready: begun in groups, the most urgent kinds first and in equal parts among them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from timeline.definition.checking import MAX_BULK
+from timeline.models.kinds import ready_kinds
+from timeline.operations.running import Attempt, begin_ready
+from timeline.planning import shares
+from timeline.registry import registry
+from timeline.worker.ahead import Asking, group_size
+from timeline.worker.heartbeat import Heartbeat
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ready:
+    """
+    Begins what is available, where no broker stands between.
+
+    Args:
+        asking: How groups are asked for.
+        clock: Tells story time.
+        using: Database alias.
+        watch: The worker's.
+        worker: Who runs them, as shown on the rows.
+        aside: Whether outcomes are recorded aside.
+    """
+
+    asking: Asking
+    clock: Callable[[], datetime]
+    using: str
+    watch: Heartbeat
+    worker: str
+    aside: bool
+
+    def groups(self, queue: str | None = None) -> Iterator[list[Attempt]]:
+        """
+        Begin one group of each of the most urgent kinds; what was tried before, only when nothing else runs.
+
+        Args:
+            queue: Of the kinds, as declared; None: whatever it is.
+        """
+        ready = ready_kinds(registry.task_keys(queue), using=self.using)
+        urgency = {task_key: first.priority for task_key, first in ready.items()}
+        for share in shares(urgency, dict.fromkeys(ready, ""), {}, most=MAX_BULK):
+            if self.watch.stopping():
+                return
+            size = group_size(share.task_key, self.watch.pace, aside=self.aside)
+            begin = partial(
+                begin_ready,
+                task_key=share.task_key,
+                priority=share.priority,
+                since=ready[share.task_key].due_at,
+                most=min(share.size, size),
+                clock=self.clock,
+                using=self.using,
+                worker=self.worker,
+            )
+            attempts = begin(retried=not self.asking.ahead)
+            if self.asking.ahead and not attempts:
+                yield []
+                attempts = begin()
+            if attempts:
+                yield attempts
