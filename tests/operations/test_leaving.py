@@ -9,6 +9,7 @@ from timeline import Timeline, after, task
 from timeline.exceptions import InvalidInput, NoOpenRun, WrongEntity
 from timeline.lifecycle import Reason, ReasonCode, State
 from timeline.models import ScheduledTask, TimelineRun
+from timeline.models.returning import FIELDS
 from timeline.operations.leaving import end_runs, leave
 from timeline.operations.staging import stage
 from timeline.testing import only_timelines
@@ -112,6 +113,13 @@ class TestEndRuns:
 
         assert {row.state for row in cancelled} == {State.CANCELLED}
         assert len(cancelled) == 2
+
+    def test_gives_them_as_they_are_now(self, start_at, order, now, later):
+        run = start_at("delivery", order, now).run
+
+        for row in end_runs([run], reason=Reason(ReasonCode.EXIT, "sold", "ada"), now=later, using="default"):
+            there = ScheduledTask.objects.get(pk=row.pk)
+            assert {name: getattr(row, name) for name in FIELDS} == {name: getattr(there, name) for name in FIELDS}
 
     def test_takes_the_code_for_a_reason_where_no_text_is_given(self, start_at, order, now):
         run = start_at("delivery", order, now).run

@@ -148,6 +148,12 @@ STEPS = {
     ),
 }
 
+CANCELLED = {"to_state": "cancelled", "at": NOW, "reason_code": "operator", "reason": "", "actor": "", "spared": []}
+ENDS = {
+    "entity": ({"label": "testapp.order", "entity": "17"}, "timeline_task_entity"),
+    "runs": ({"runs": [uuid7().hex, uuid7().hex]}, "Index Cond: (run_id = ANY"),
+}
+
 
 def plans_made_by(call):
     """The plan of each statement about tasks that a call makes, as it is when it makes it."""
@@ -201,12 +207,12 @@ class TestPlans:
 
         assert "Index Only Scan using timeline_task_ready" in plan, plan
 
-        parameters = {"runs": [uuid7().hex, uuid7().hex], "spared": []}
-        assert "Index Cond: (run_id = ANY" in plan_of(statement("lock_open_tasks", "postgresql"), parameters)
+        for name, (asked, index) in ENDS.items():
+            plan = plan_of(step(name, ends=True), CANCELLED | asked)
 
-        of_one = {"label": "testapp.order", "entity": "17", "spared": []}
-        plan = plan_of(statement("lock_tasks_of_entity", "postgresql").replace("{columns}", "*"), of_one)
-        assert "timeline_task_entity" in plan, plan
+            assert index in plan, f"{name}: {plan}"
+            assert "timeline_scheduledtask_pkey" in plan, f"{name}: {plan}"
+            assert "Seq Scan on timeline_scheduledtask" not in plan, f"{name}: {plan}"
 
         tasks = list(ScheduledTask.objects.filter(state=State.AVAILABLE)[:100])
         writes = [Write(task=task, triggers=(Trigger.START,)) for task in tasks]

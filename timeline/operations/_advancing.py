@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
 from django.db import connections
 
 from timeline.conf import get_settings
-from timeline.lifecycle import State
+from timeline.lifecycle import FINAL, Reason, State
 from timeline.models.returning import Row, cursor_for_rows, rows_of
-from timeline.models.statements import statement
+from timeline.models.statements import narrowed, statement
+from timeline.operations._changes import as_stored
 
 _KEYS: Final = "id, task_key, queue"
 
@@ -30,6 +32,7 @@ def advance(
     columns: str = _KEYS,
     token: UUID | None = None,
     worker: str | None = None,
+    reason: Reason | None = None,
     wait: bool = False,
     **asked: object,
 ) -> list[Row]:
@@ -38,12 +41,13 @@ def advance(
 
     Args:
         held: Which rows: name of the statement that finds and locks them, ``held_<held>.postgresql.sql``.
-        to: Where they go: ``available``, ``pending`` or ``active``.
-        now: Story time, for the log and for started.
+        to: Where they go: ``available``, ``pending``, ``active`` or ``cancelled``.
+        now: Story time, for the log and for started and finished.
         using: Database alias.
         columns: What to read of the rows.
         token: Of the claim, where they become pending.
         worker: Who takes them, where they become active.
+        reason: Why they are cancelled.
         wait: For rows that somebody else has locked, where ``held`` does not always pass them over.
         asked: What else ``held`` asks for.
 
@@ -56,15 +60,18 @@ def advance(
         "lease": get_settings().LEASE,
         "token": token,
         "worker": worker,
+        **(as_stored(reason) if reason is not None else {}),
         **asked,
     }
     connection = connections[using]
     with cursor_for_rows(connection) as cursor:
-        cursor.execute(step(held, columns, wait=wait), parameters)
+        cursor.execute(step(held, columns, wait=wait, ends=to in FINAL), parameters)
         return list(rows_of(cursor, connection).values())
 
 
-def step(held: str, columns: str = _KEYS, *, wait: bool = False) -> str:
+@cache
+def step(held: str, columns: str = _KEYS, *, wait: bool = False, ends: bool = False) -> str:
     """The statement that makes a step."""
-    sql = statement("advance", "postgresql").replace("{held}", statement(f"held_{held}", "postgresql").rstrip())
+    sql = narrowed(statement("advance", "postgresql"), {"ends"} if ends else ())
+    sql = sql.replace("{held}", statement(f"held_{held}", "postgresql").rstrip())
     return sql.replace("{columns}", columns).replace("{skip}", "" if wait else "SKIP LOCKED")

@@ -120,11 +120,18 @@ def _as_change(write: Write, key: Key, stored: Stored) -> Change:
     for name in ("failures", "lost", "worker", "result"):
         if value := getattr(write, name):
             change[name] = value
-    if reason := write.reason:
-        change["reason_code"] = reason.code.value
-        change["reason"] = _clip(reason.text, MAX_REASON)
-        change["actor"] = _clip(reason.actor, MAX_ACTOR)
+    if write.reason is not None:
+        change |= as_stored(write.reason)
     return change | _seldom(write, stored)
+
+
+def as_stored(reason: Reason) -> Change:
+    """A reason as its columns hold it."""
+    return {
+        "reason_code": reason.code.value,
+        "reason": _clip(reason.text, MAX_REASON),
+        "actor": _clip(reason.actor, MAX_ACTOR),
+    }
 
 
 def _seldom(write: Write, stored: Stored) -> Change:

@@ -118,27 +118,6 @@ def lock_tasks_with_runs(task_ids: Sequence[UUID], *, using: str) -> tuple[list[
     return [held[task_id] for task_id in dict.fromkeys(task_ids)], locked
 
 
-def lock_tasks_of(ref: EntityRef, *, spared: Iterable[UUID], using: str) -> tuple[list[ScheduledTask], Locked]:
-    """
-    Lock an entity, if it is there, its open runs and what is open of its tasks.
-
-    Args:
-        ref: The entity.
-        spared: Tasks to leave out.
-        using: Database alias.
-
-    Returns:
-        The tasks in order of their ids, each with its run; and what was locked before them.
-    """
-    entities = lock_entities([ref], using=using)
-    vendor, named = connections[using].vendor, {"label": ref.label, "entity": ref.id}
-    runs = TimelineRun.objects.using(using).raw(statement("lock_open_runs", vendor), named)
-    locked = Locked(entities, list(runs))
-    left = as_list((task_id.hex for task_id in spared), vendor)
-    rows = _select("lock_tasks_of_entity", COLUMNS, using, spared=left, **named)
-    return list(_with_runs(rows, locked, using).values()), locked
-
-
 def _with_runs(rows: dict[UUID, Row], locked: Locked, using: str) -> dict[UUID, ScheduledTask]:
     runs = {run.pk: run for run in locked.runs}
     tasks = {task_id: as_task(row, using) for task_id, row in rows.items()}
@@ -148,12 +127,9 @@ def _with_runs(rows: dict[UUID, Row], locked: Locked, using: str) -> dict[UUID, 
 
 
 def _read(verb: str, columns: str, task_ids: Iterable[UUID], using: str) -> dict[UUID, Row]:
-    return _select(verb, columns, using, ids=as_list((task_id.hex for task_id in task_ids), connections[using].vendor))
-
-
-def _select(verb: str, columns: str, using: str, **parameters: object) -> dict[UUID, Row]:
     connection = connections[using]
     sql = statement(verb, connection.vendor).replace("{columns}", columns)
+    ids = as_list((task_id.hex for task_id in task_ids), connection.vendor)
     with cursor_for_rows(connection) as cursor:
-        cursor.execute(sql, parameters)
+        cursor.execute(sql, {"ids": ids})
         return rows_of(cursor, connection)

@@ -9,9 +9,11 @@ from uuid import UUID
 from django.db import transaction
 
 from timeline.lifecycle import Reason, State, Trigger, target
-from timeline.models import EntityRef, ScheduledTask
-from timeline.operations._current import refuse_own, running
-from timeline.operations._locking import Locked, in_transaction, lock_tasks_of, lock_tasks_with_runs
+from timeline.models import EntityRef, ScheduledTask, TimelineRun, lock_entities
+from timeline.models.returning import COLUMNS
+from timeline.operations._calling_off import call_off
+from timeline.operations._current import refuse_own
+from timeline.operations._locking import in_transaction, lock_tasks_with_runs
 from timeline.operations._transition import Write, apply
 from timeline.operations.reconciling import reconcile_locked
 
@@ -39,7 +41,11 @@ def cancel(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: st
         refuse_own(tasks, "cancel")
         for task in tasks:
             target(State(task.state), Trigger.CANCEL, task=task.pk)
-        return _cancel(tasks, locked, reason=reason, now=now, using=using)
+        writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks]
+        with transaction.atomic(using=using, savepoint=False):
+            done = apply(writes, now=now, using=using)
+            reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True)
+    return done
 
 
 def cancel_all(*, ref: EntityRef, reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
@@ -59,16 +65,12 @@ def cancel_all(*, ref: EntityRef, reason: Reason, now: datetime, using: str) -> 
         The tasks, in state ``cancelled``, the oldest first; none if nothing was open.
     """
     with transaction.atomic(using=using, savepoint=False):
-        tasks, locked = lock_tasks_of(ref, spared=running(), using=using)
-        return _cancel(tasks, locked, reason=reason, now=now, using=using)
-
-
-def _cancel(
-    tasks: Sequence[ScheduledTask], locked: Locked, *, reason: Reason, now: datetime, using: str
-) -> list[ScheduledTask]:
-    """Write it, and let the runs know."""
-    writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks]
-    with transaction.atomic(using=using, savepoint=False):
-        done = apply(writes, now=now, using=using)
-        reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True)
-    return done
+        entities = lock_entities([ref], using=using)
+        named = {"label": ref.label, "entity": ref.id}
+        tasks = call_off("entity", named, columns=COLUMNS, reason=reason, now=now, using=using)
+        run_ids = {task.run_id for task in tasks if task.run_id is not None}
+        runs = TimelineRun.objects.using(using).filter(pk__in=run_ids).locked().in_bulk() if run_ids else {}
+        for task in tasks:
+            task.run = runs[task.run_id] if task.run_id else None
+        reconcile_locked(list(runs.values()), entities, now=now, using=using, lenient=True)
+    return tasks

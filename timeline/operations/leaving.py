@@ -17,9 +17,8 @@ from timeline.exceptions import InvalidInput, NoOpenRun
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import by_label
-from timeline.models.returning import rows_of
 from timeline.models.statements import as_list, statement
-from timeline.operations._current import running
+from timeline.operations._calling_off import call_off
 from timeline.operations._locking import in_transaction, lock_entity
 from timeline.operations._transition import MAX_REASON, Write, apply
 from timeline.payloads import check_text
@@ -170,17 +169,8 @@ def cancel_each(tasks: Iterable[ScheduledTask], *, reason: Reason, now: datetime
 def _cancel_those_of(runs: Sequence[TimelineRun], *, reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
     if not runs:
         return []
-    connection = connections[using]
-    parameters = {
-        "runs": as_list((run.pk.hex for run in runs), connection.vendor),
-        "spared": as_list((task_id.hex for task_id in running()), connection.vendor),
-    }
-    with connection.cursor() as cursor:
-        cursor.execute(statement("lock_open_tasks", connection.vendor), parameters)
-        rows = rows_of(cursor, connection)
-    # The columns that guard a write; ``apply`` adds what it wrote.
-    tasks = [ScheduledTask.from_db(using, list(row), list(row.values())) for row in rows.values()]
-    return cancel_each(tasks, reason=reason, now=now, using=using)
+    ids = as_list((run.pk.hex for run in runs), connections[using].vendor)
+    return call_off("runs", {"runs": ids}, reason=reason, now=now, using=using)
 
 
 def _end_reason(reason: Reason) -> str:

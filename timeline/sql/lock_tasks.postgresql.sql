@@ -1,4 +1,4 @@
--- Locks tasks and reads them, in the lock order: sorted once found, as in lock_open_tasks.
+-- Locks tasks and reads them, in the lock order: sorted once found, as in held_entity.
 SELECT {columns}
 FROM timeline_scheduledtask
 WHERE id = ANY(%(ids)s::uuid[])

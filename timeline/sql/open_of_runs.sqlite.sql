@@ -1,5 +1,5 @@
 -- Reads what is open of some runs.
-SELECT id, state, attempt
+SELECT {columns}
 FROM timeline_scheduledtask
 WHERE run_id IN (SELECT value FROM json_each(%(runs)s))
     AND state NOT IN ({final})

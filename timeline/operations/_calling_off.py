@@ -1,0 +1,68 @@
+"""Call off: cancel whatever is open of an entity or of runs. On PostgreSQL one statement finds, locks, cancels and logs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from operator import attrgetter
+from typing import Any, Final
+
+from django.db import connections
+
+from timeline.lifecycle import Reason, State, Trigger
+from timeline.models import ScheduledTask
+from timeline.models.returning import FIELDS, Row, rows_of
+from timeline.models.statements import as_list, statement
+from timeline.operations._advancing import advance, works_in_sets
+from timeline.operations._current import running
+from timeline.operations._transition import Write, apply
+
+_BRIEFLY: Final = {  # What a transition tells of a task, and whose it is.
+    "id",
+    "run_id",
+    "state",
+    "seq",
+    "attempt",
+    "scheduled_at",
+    "claim_token",
+    "lease_expires_at",
+    "reason_code",
+    "reason",
+    "actor",
+    "finished_at",
+}
+BRIEFLY: Final = ", ".join(name for name in FIELDS if name in _BRIEFLY)  # In the model's order.
+
+
+def call_off(
+    whose: str, named: dict[str, Any], *, columns: str = BRIEFLY, reason: Reason, now: datetime, using: str
+) -> list[ScheduledTask]:
+    """
+    Cancel what is open. The task being run right now is spared: it records its own outcome.
+
+    Args:
+        whose: ``entity``, named by its ``label`` and ``entity``; its open runs are locked before the tasks. Or ``runs``,
+            named by a list of their ids, ``runs``; the caller has locked them.
+        named: Which. The caller has locked the entities.
+        columns: What to read of the tasks, in the model's order; the rest is read when it is asked for.
+        reason: Kept on the rows and in the log.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        The tasks, in state ``cancelled``, the oldest first.
+    """
+    connection = connections[using]
+    asked = {**named, "spared": as_list((task_id.hex for task_id in running()), connection.vendor)}
+    if works_in_sets(using):
+        rows = advance(whose, State.CANCELLED, columns=columns, reason=reason, now=now, using=using, **asked)
+        return sorted(_as_tasks(rows, using), key=attrgetter("pk"))
+    with connection.cursor() as cursor:
+        cursor.execute(statement(f"open_of_{whose}", connection.vendor).replace("{columns}", columns), asked)
+        tasks = _as_tasks(rows_of(cursor, connection).values(), using)
+    writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks]
+    return apply(writes, now=now, using=using)
+
+
+def _as_tasks(rows: Iterable[Row], using: str) -> list[ScheduledTask]:
+    return [ScheduledTask.from_db(using, list(row), list(row.values())) for row in rows]

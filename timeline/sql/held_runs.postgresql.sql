@@ -1,0 +1,8 @@
+-- What is open of some runs, in the lock order: sorted once found, as in held_entity.
+    SELECT id, state
+    FROM timeline_scheduledtask
+    WHERE run_id = ANY(%(runs)s::uuid[])
+        AND state NOT IN ({final})
+        AND id <> ALL(%(spared)s::uuid[])
+    ORDER BY id::text
+    FOR NO KEY UPDATE
