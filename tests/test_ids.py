@@ -3,11 +3,12 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
+from itertools import islice
 from operator import and_, or_
 from uuid import RFC_4122
 
 from timeline import ids
-from timeline.ids import uuid7
+from timeline.ids import fresh_ids, uuid7, uuid7s
 
 
 def milliseconds(key):
@@ -65,3 +66,21 @@ class TestUuid7:
         assert len(set(tails)) == 200
         assert reduce(or_, tails) == (1 << 62) - 1
         assert reduce(and_, tails) == 0
+
+
+class TestManyAtOnce:
+    def test_are_as_if_made_one_by_one(self):
+        keys = [uuid7(), *uuid7s(1000), uuid7(), *islice(fresh_ids(), 250), uuid7()]
+
+        assert keys == sorted(set(keys))
+        assert {(key.version, key.variant) for key in keys} == {(7, RFC_4122)}
+
+    def test_differ_in_62_random_bits(self):
+        tails = [key.int & (1 << 62) - 1 for key in uuid7s(200)]
+
+        assert len(set(tails)) == 200
+        assert reduce(or_, tails) == (1 << 62) - 1
+        assert reduce(and_, tails) == 0
+
+    def test_may_be_none(self):
+        assert uuid7s(0) == []

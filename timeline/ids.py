@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import struct
 import threading
 import time
+from collections.abc import Iterator
+from typing import Final
 from uuid import UUID
+
+_AT_A_TIME: Final = 100
 
 _lock = threading.Lock()
 _last = 0
@@ -18,12 +23,25 @@ def uuid7() -> UUID:
     Layout of RFC 9562, section 5.7: 48 bits of Unix milliseconds, then 12 bits of sub-millisecond time (its method 3),
     then 62 random bits. The 60 bits of time step by at least one each call, whatever the system's clock does.
     """
+    return uuid7s(1)[0]
+
+
+def uuid7s(count: int) -> list[UUID]:
+    """Make so many ids, as ``uuid7`` makes each: in a fraction of the time."""
     global _last
     milliseconds, rest = divmod(time.time_ns(), 1_000_000)
-    stamp = milliseconds << 12 | rest * 4096 // 1_000_000
+    now = milliseconds << 12 | rest * 4096 // 1_000_000
     with _lock:
-        if stamp <= _last:
-            stamp = _last + 1
-        _last = stamp
-    random = int.from_bytes(os.urandom(8), "big") & 0x3FFF_FFFF_FFFF_FFFF
-    return UUID(int=(stamp >> 12) << 80 | 0x7 << 76 | (stamp & 0xFFF) << 64 | 0b10 << 62 | random)
+        first = max(now, _last + 1)
+        _last = first + count - 1
+    tails = struct.unpack(f">{count}Q", os.urandom(8 * count))
+    return [
+        UUID(int=(stamp >> 12) << 80 | 0x7 << 76 | (stamp & 0xFFF) << 64 | 0b10 << 62 | tail >> 2)
+        for stamp, tail in enumerate(tails, first)
+    ]
+
+
+def fresh_ids() -> Iterator[UUID]:
+    """Make ids for as long as they are asked for, some at a time."""
+    while True:
+        yield from uuid7s(_AT_A_TIME)

@@ -1,6 +1,6 @@
 """The rows, what guards them, and the questions asked of them."""
 
-from timeline.models.entities import EntityRef, family_of, lock_entities, model_of, ref_as, ref_of
+from timeline.models.entities import EntityRef, family_of, lock_entities, lock_rows, model_of, ref_as, ref_of
 from timeline.models.event import Event
 from timeline.models.identity import Identity
 from timeline.models.log import LogEntry
@@ -18,6 +18,7 @@ __all__ = [
     "TimelineRun",
     "family_of",
     "lock_entities",
+    "lock_rows",
     "model_of",
     "ref_as",
     "ref_of",

@@ -167,16 +167,36 @@ def lock_entities(refs: Iterable[EntityRef], *, using: str, wait: bool = True) -
     stands for both. Who does not want to wait gets those that nobody else has locked, and no lock of a system timeline's.
     """
     refs = list(refs)
-    if wait and NO_ENTITY in refs and connections[using].vendor == "postgresql":
+    if wait:
+        _lock_system(refs, using)
+    return _by_model(refs, lambda model, keys: _locked(model, keys, using=using, wait=wait))
+
+
+def lock_rows(refs: Iterable[EntityRef], *, using: str) -> set[EntityRef]:
+    """Lock the rows of entities as ``lock_entities`` does, and tell which are there; what they hold is not read."""
+    refs = list(refs)
+    _lock_system(refs, using)
+    found = set()
+    for model, keys in _models_of(refs):
+        rows = _locked(model, keys, using=using)
+        if not any(_links(model)):  # What locks parents, too, has to read them.
+            rows = rows.only("pk")
+        found |= {EntityRef(model._meta.label_lower, str(entity.pk)) for entity in rows}
+    return found
+
+
+def _lock_system(refs: Iterable[EntityRef], using: str) -> None:
+    if NO_ENTITY in refs and connections[using].vendor == "postgresql":
         with connections[using].cursor() as cursor:
             cursor.execute(statement("lock_system", "postgresql"))
 
-    def locked(model: type[models.Model], keys: list[Any]) -> models.QuerySet[models.Model]:
-        rows = model._base_manager.using(using).filter(pk__in=keys).order_by("pk")
-        links = tuple(_links(model))
-        return rows.select_for_update(no_key=True, of=(*links, "self") if links else (), skip_locked=not wait)
 
-    return _by_model(refs, locked)
+def _locked(
+    model: type[models.Model], keys: list[Any], *, using: str, wait: bool = True
+) -> models.QuerySet[models.Model]:
+    rows = model._base_manager.using(using).filter(pk__in=keys).order_by("pk")
+    links = tuple(_links(model))
+    return rows.select_for_update(no_key=True, of=(*links, "self") if links else (), skip_locked=not wait)
 
 
 def _links(model: type[models.Model], prefix: str = "") -> Iterator[str]:
@@ -199,13 +219,19 @@ def keys_of(model: type[models.Model], refs: Iterable[EntityRef]) -> list[Any]:
 def _by_model(
     refs: Iterable[EntityRef], query: Callable[[type[models.Model], list[Any]], models.QuerySet[models.Model]]
 ) -> dict[EntityRef, models.Model]:
+    return {
+        EntityRef(model._meta.label_lower, str(entity.pk)): entity
+        for model, keys in _models_of(refs)
+        for entity in query(model, keys)
+    }
+
+
+def _models_of(refs: Iterable[EntityRef]) -> Iterator[tuple[type[models.Model], list[Any]]]:
+    """Models that are installed, in order of their labels, each with the keys of its entities."""
     grouped = by_label(refs)
-    found = {}
     for label in sorted(grouped):
         if label and (model := model_of(label)) is not None:
-            for entity in query(model, keys_of(model, sorted(set(grouped[label])))):
-                found[EntityRef(label, str(entity.pk))] = entity
-    return found
+            yield model, keys_of(model, sorted(set(grouped[label])))
 
 
 def by_label(refs: Iterable[EntityRef]) -> dict[str, list[EntityRef]]:

@@ -13,7 +13,7 @@ from django.db.models import Model
 from timeline.definition import Definition
 from timeline.definition.checking import FINISHED
 from timeline.exceptions import InvalidInput
-from timeline.ids import uuid7
+from timeline.ids import fresh_ids
 from timeline.lifecycle import State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.facts import plan_since, zone_of
@@ -72,14 +72,14 @@ def foresee(
         now: Story time.
     """
     common = {"key": key, "params": params or {}, "started_at": now}
-    plans = _Plans(now)
+    plans, ids = _Plans(now), fresh_ids()
     found = []
     for ref, entity in entities.items():
         event_id = causes[ref] if causes else None
         naming = {"entity_label": ref.label, "entity_id": ref.id}
         for definition in definitions[ref.label]:
             run: dict[str, Any] = {
-                "id": uuid7(),
+                "id": next(ids),
                 "timeline": definition.name,
                 "started_by_id": event_id,
                 **naming,
@@ -93,7 +93,7 @@ def foresee(
                 beginning.problem = problem
             else:
                 own = {"run_id": run["id"], "cause_id": event_id, **naming}
-                beginning.tasks = [{"id": uuid7(), **own, **columns} for columns in planned]
+                beginning.tasks = [{"id": next(ids), **own, **columns} for columns in planned]
             found.append(beginning)
     return found
 

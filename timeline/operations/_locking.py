@@ -12,7 +12,7 @@ from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import WrongEntity
-from timeline.models import EntityRef, ScheduledTask, TimelineRun, lock_entities
+from timeline.models import EntityRef, ScheduledTask, TimelineRun, lock_entities, lock_rows
 from timeline.models.returning import COLUMNS, Row, as_task, cursor_for_rows, rows_of
 from timeline.models.statements import as_list, statement
 
@@ -45,32 +45,37 @@ def in_transaction(using: str) -> Iterator[None]:
             yield
 
 
-def lock_entity(ref: EntityRef, *, using: str) -> dict[EntityRef, Model | None]:
+def lock_entity(ref: EntityRef, *, read: bool = True, using: str) -> dict[EntityRef, Model | None]:
     """
     Lock one entity, which must be there.
 
     Raises:
         WrongEntity: if it is not in this database.
     """
-    return lock_batch([ref], using=using)
+    return lock_batch([ref], read=read, using=using)
 
 
-def lock_batch(refs: Sequence[EntityRef], *, gone: bool = False, using: str) -> dict[EntityRef, Model | None]:
+def lock_batch(
+    refs: Sequence[EntityRef], *, gone: bool = False, read: bool = True, using: str
+) -> dict[EntityRef, Model | None]:
     """
     Lock any number of entities.
 
     Args:
         refs: None of them twice.
         gone: Leave out those that are not there, rather than raise.
+        read: Whether anybody wants to know what they hold.
         using: Database alias.
 
     Returns:
-        Those that are there, in the order given; the system, too, as None.
+        Those that are there, in the order given; as None what is not read, and the system.
 
     Raises:
         WrongEntity: naming the first that is not in this database.
     """
-    found = lock_entities(refs, using=using)
+    found: dict[EntityRef, Model | None] = (
+        dict(lock_entities(refs, using=using)) if read else dict.fromkeys(lock_rows(refs, using=using))
+    )
     for ref in refs:
         if ref.label and ref not in found and not gone:
             problem = _("%(entity)s is not in the database %(using)r.")

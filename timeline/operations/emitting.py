@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from timeline.conf import get_settings
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput, KeyConflict
-from timeline.ids import uuid7
+from timeline.ids import uuid7s
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
 from timeline.models.entities import by_label
 from timeline.models.inserting import as_stored, insert_columns
@@ -114,7 +114,7 @@ def emit(
     ref = ref_of(entity)
     said = Said(name, key, payload, actor, occurred_at=happened, recorded_at=now)
     with in_transaction(using):
-        done = record(said, lock_entity(ref, using=using), using=using)
+        done = record(said, lock_entity(ref, read=_reads(name, [ref]), using=using), using=using)
     if ref in done.known:
         return Emission(event=done.known[ref], recorded=False)
     event = as_stored(Event(**done.new[ref]), using=using)
@@ -156,7 +156,7 @@ def emit_many(
         said = Said(name, key, payload, actor, occurred_at=happened or now, recorded_at=now)
         with transaction.atomic(using=batch.using):
             for part in rounds(batch.refs):
-                entities = lock_batch(part, gone=batch.gone, using=batch.using)
+                entities = lock_batch(part, gone=batch.gone, read=_reads(name, part), using=batch.using)
                 tally += record(said, entities, using=batch.using).tally
     return tally
 
@@ -171,7 +171,10 @@ def record(said: Said, entities: Mapping[EntityRef, Model | None], *, using: str
     """
     now = said.recorded_at
     words = said._asdict()
-    events = {ref: {"id": uuid7(), "entity_label": ref.label, "entity_id": ref.id, **words} for ref in entities}
+    events = {
+        ref: {"id": event_id, "entity_label": ref.label, "entity_id": ref.id, **words}
+        for ref, event_id in zip(entities, uuid7s(len(entities)), strict=True)
+    }
     beginnings = foresee(
         _started(said.name, entities),
         entities,
@@ -191,6 +194,11 @@ def _started(event: str, refs: Iterable[EntityRef]) -> dict[str, list[Definition
     """Label → timelines that the event starts for entities of that kind."""
     autostart = get_settings().AUTOSTART
     return {label: registry.started_by(event, label) if autostart else [] for label in by_label(refs)}
+
+
+def _reads(event: str, refs: Iterable[EntityRef]) -> bool:
+    """Whether a timeline that the event starts reads anything of its entity."""
+    return any(definition.followed_fields for several in _started(event, refs).values() for definition in several)
 
 
 def _known(said: Said, refs: Sequence[EntityRef], using: str) -> dict[EntityRef, Event]:

@@ -100,6 +100,7 @@ def start_many(
     definition = registry.timeline(timeline)
     _check_run(key, params)
     begins = _begins(definition, started_at)
+    read = bool(definition.followed_fields) or isinstance(started_at, str)
     tally = Tally()
     for batch in batches:
         for ref in batch.refs:
@@ -107,7 +108,7 @@ def start_many(
         now = clock(batch.using)
         with transaction.atomic(using=batch.using):
             for part in rounds(batch.refs):
-                entities = lock_batch(part, gone=batch.gone, using=batch.using)
+                entities = lock_batch(part, gone=batch.gone, read=read, using=batch.using)
                 begun = start_locked(
                     [definition],
                     entities,
