@@ -40,9 +40,9 @@ class Plan:
     runs: int = 3
     rows: int = 2_000
     jobs: tuple[tuple[str, int], ...] = (
-        ("nothing", 6_000),
-        ("count", 4_000),
-        ("many", 4_000),
+        ("nothing", 20_000),
+        ("count", 8_000),
+        ("many", 8_000),
         ("brief", 1_000),
         ("long", 100),
     )

@@ -54,7 +54,10 @@ class Peer(TimelineAdapter):
         self._dispatch()
 
     def make_due(self, many: int) -> None:
-        """No more than a hundred of a kind that nobody has run yet are on their way: let those of the last claim go."""
+        """Few messages wait at a time, of a kind that nobody has run yet with a task each: let those of the last claim go."""
+        from timeline.operations.pacing import keep_paces
+
+        keep_paces({"work.nothing": 0.001}, using="default")
         with connection.cursor() as cursor:
             cursor.execute(LET_GO)
         super().make_due(many)
