@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 from uuid import UUID
 
-_AT_A_TIME: Final = 100
+FEW: Final = 4
+MANY: Final = 256
 
 _lock = threading.Lock()
 _last = 0
@@ -42,6 +43,8 @@ def uuid7s(count: int) -> list[UUID]:
 
 
 def fresh_ids() -> Iterator[UUID]:
-    """Make ids for as long as they are asked for, some at a time."""
+    """Make ids for as long as they are asked for: few at a time at first, then more."""
+    count = FEW
     while True:
-        yield from uuid7s(_AT_A_TIME)
+        yield from uuid7s(count)
+        count = min(2 * count, MANY)

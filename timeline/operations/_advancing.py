@@ -13,7 +13,7 @@ from timeline.conf import get_settings
 from timeline.lifecycle import FINAL, Reason, State
 from timeline.models.returning import Row, cursor_for_rows, rows_of
 from timeline.models.statements import narrowed, statement
-from timeline.operations._changes import as_stored
+from timeline.operations._changes import columns_of
 
 _KEYS: Final = "id, task_key, queue"
 
@@ -60,7 +60,7 @@ def advance(
         "lease": get_settings().LEASE,
         "token": token,
         "worker": worker,
-        **(as_stored(reason) if reason is not None else {}),
+        **(columns_of(reason) if reason is not None else {}),
         **asked,
     }
     connection = connections[using]

@@ -25,13 +25,28 @@ MANY: Final = 16  # While none waits: then workers have nothing to do, as far as
 
 
 class _OnTheWay(NamedTuple):
-    """Claimed tasks of a kind that have not been started: all, and those for less than two polls."""
+    """
+    What of a queue is claimed and has not been started.
 
-    tasks: int
-    lately: int
+    Args:
+        tasks: All.
+        messages: Those that were sent within two polls. What has waited longer may be stuck with a worker that is busy.
+    """
 
+    tasks: int = 0
+    messages: int = 0
 
-_NONE: Final = _OnTheWay(0, 0)
+    @property
+    def room(self) -> int:
+        """How many tasks more there may be in this queue. Below a quarter there is none: messages would be too small."""
+        most = get_settings().MAX_PENDING
+        free = most - self.tasks
+        return free if free >= most / 4 else 0
+
+    @property
+    def wanted(self) -> int:
+        """How many messages more there may be in this queue."""
+        return max(FEW - self.messages, 0) if self.tasks else MANY
 
 
 def apportion(*, most: int, kept_until: datetime | None = None, using: str) -> tuple[list[Share], dict[str, int]]:
@@ -51,30 +66,42 @@ def apportion(*, most: int, kept_until: datetime | None = None, using: str) -> t
         return [], {}
     # In any order, so that where there is room for a few kinds, it is not always the same ones.
     ready = {task_key: first[task_key].priority for task_key in sample(list(first), len(first))}
-    on_the_way = _on_the_way(kept_until, using)
-    sizes = _sizes({*ready, *on_the_way}, using)
+    pending = _pending(kept_until, using)
+    sizes = _sizes({*ready, *pending}, using)
     queues = {task_key: registry.task(task_key)[1].options.queue for task_key in sizes}
-    messages = {queue: _messages(queue, queues, on_the_way, sizes) for queue in set(queues.values())}
-    taken = shares(ready, queues, {queue: _room(queue, queues, on_the_way) for queue in messages}, most=most)
+    there = _by_queue(pending, queues, sizes)
+    taken = shares(ready, queues, {queue: found.room for queue, found in there.items()}, most=most)
     kinds = Counter(queues[share.task_key] for share in taken)
     claimed = []
     for share in taken:
         queue = queues[share.task_key]
-        each = ceil(messages[queue] / kinds[queue]) * sizes[share.task_key]
-        if size := min(share.size, each):
+        fitting = ceil(there[queue].wanted / kinds[queue]) * sizes[share.task_key]
+        if size := min(share.size, fitting):
             claimed.append(share._replace(size=size, since=first[share.task_key].due_at))
     return claimed, sizes
 
 
-def _on_the_way(kept_until: datetime | None, using: str) -> dict[str, _OnTheWay]:
-    """Count what is claimed, kind by kind."""
+def _pending(kept_until: datetime | None, using: str) -> dict[str, tuple[int, int]]:
+    """Task key → how many of it are on their way, and how many of these were claimed within two polls."""
     settings = get_settings()
     pending = ScheduledTask.objects.using(using).filter(state=State.PENDING)
     if kept_until is not None:  # Then all leases end later, and the part of the index before it has none that counts.
         pending = pending.filter(lease_expires_at__gte=kept_until)
     lately = Q(lease_expires_at__gte=MachineTime(settings.LEASE - settings.overdue_after))
     counts = pending.values_list("task_key").annotate(tasks=Count("pk"), lately=Count("pk", filter=lately))
-    return {task_key: _OnTheWay(*several) for task_key, *several in counts}
+    return {task_key: (tasks, recent) for task_key, tasks, recent in counts}
+
+
+def _by_queue(
+    pending: Mapping[str, tuple[int, int]], queues: Mapping[str, str], sizes: Mapping[str, int]
+) -> dict[str, _OnTheWay]:
+    """Count by queue; what we have no handler for is in none."""
+    found = dict.fromkeys(queues.values(), _OnTheWay())
+    for task_key in pending.keys() & queues.keys():
+        tasks, lately = pending[task_key]
+        queue = found[queues[task_key]]
+        found[queues[task_key]] = _OnTheWay(queue.tasks + tasks, queue.messages + ceil(lately / sizes[task_key]))
+    return found
 
 
 def _sizes(task_keys: Iterable[str], using: str) -> dict[str, int]:
@@ -85,19 +112,3 @@ def _sizes(task_keys: Iterable[str], using: str) -> dict[str, int]:
         for task_key in task_keys
         if task_key in known
     }
-
-
-def _messages(
-    queue: str, queues: Mapping[str, str], on_the_way: Mapping[str, _OnTheWay], sizes: Mapping[str, int]
-) -> int:
-    """How many messages more there may be in this queue. What has waited for long is not counted: it may be stuck."""
-    kinds = [task_key for task_key in on_the_way if queues.get(task_key) == queue]
-    waiting = sum(ceil(on_the_way[task_key].lately / sizes[task_key]) for task_key in kinds)
-    return max(FEW - waiting, 0) if kinds else MANY
-
-
-def _room(queue: str, queues: Mapping[str, str], on_the_way: Mapping[str, _OnTheWay]) -> int:
-    """How many tasks more there may be in this queue. Below a quarter there is none: messages would be too small."""
-    most = get_settings().MAX_PENDING
-    free = most - sum(on_the_way[task_key].tasks for task_key in on_the_way if queues.get(task_key) == queue)
-    return free if free >= most / 4 else 0

@@ -121,11 +121,11 @@ def _as_change(write: Write, key: Key, stored: Stored) -> Change:
         if value := getattr(write, name):
             change[name] = value
     if write.reason is not None:
-        change |= as_stored(write.reason)
+        change |= columns_of(write.reason)
     return change | _seldom(write, stored)
 
 
-def as_stored(reason: Reason) -> Change:
+def columns_of(reason: Reason) -> Change:
     """A reason as its columns hold it."""
     return {
         "reason_code": reason.code.value,

@@ -9,11 +9,11 @@ from uuid import UUID
 from django.db import transaction
 
 from timeline.lifecycle import Reason, State, Trigger, target
-from timeline.models import EntityRef, ScheduledTask, TimelineRun, lock_entities
+from timeline.models import EntityRef, ScheduledTask, lock_rows
 from timeline.models.returning import COLUMNS
 from timeline.operations._calling_off import call_off
 from timeline.operations._current import refuse_own
-from timeline.operations._locking import in_transaction, lock_tasks_with_runs
+from timeline.operations._locking import in_transaction, lock_runs, lock_tasks_with_runs
 from timeline.operations._transition import Write, apply
 from timeline.operations.reconciling import reconcile_locked
 
@@ -65,12 +65,14 @@ def cancel_all(*, ref: EntityRef, reason: Reason, now: datetime, using: str) -> 
         The tasks, in state ``cancelled``, the oldest first; none if nothing was open.
     """
     with transaction.atomic(using=using, savepoint=False):
-        entities = lock_entities([ref], using=using)
+        lock_rows([ref], using=using)
         named = {"label": ref.label, "entity": ref.id}
         tasks = call_off("entity", named, columns=COLUMNS, reason=reason, now=now, using=using)
         run_ids = {task.run_id for task in tasks if task.run_id is not None}
-        runs = TimelineRun.objects.using(using).filter(pk__in=run_ids).locked().in_bulk() if run_ids else {}
-        for task in tasks:
-            task.run = runs[task.run_id] if task.run_id else None
-        reconcile_locked(list(runs.values()), entities, now=now, using=using, lenient=True)
+        if run_ids:
+            locked = lock_runs(run_ids, [ref], using=using)
+            runs = {run.pk: run for run in locked.runs}
+            for task in tasks:
+                task.run = runs[task.run_id] if task.run_id else None
+            reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True)
     return tasks

@@ -55,7 +55,7 @@ def leave(
         raise InvalidInput("reason", problem, _("Give another reason."), word=FINISHED)
     ref = ref_of(entity, registry.timeline(timeline).label)
     with in_transaction(using):
-        lock_entity(ref, using=using)
+        lock_entity(ref, read=False, using=using)
         why = Reason(ReasonCode.EXIT, reason, actor)
         ended = end_open_runs([timeline], [ref], key=key, reason=why, now=now, using=using)
     if not ended.runs:

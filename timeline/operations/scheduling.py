@@ -66,7 +66,7 @@ def schedule(
         raise InvalidInput("payload", _("is a %(kind)s."), _("Give a dict."), kind=type(payload).__name__)
     check_json("payload", payload)
     with transaction.atomic(using=using):
-        lock_entity(ref, using=using)
+        lock_entity(ref, read=False, using=using)
         task = ScheduledTask(
             task_key=task_key,
             entity_label=ref.label,

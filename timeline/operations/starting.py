@@ -64,7 +64,7 @@ def start(
     _check_run(key, params)
     begins = constantly(now if started_at is None else check_time("started_at", started_at))
     with in_transaction(using):
-        entities = lock_entity(ref, using=using)
+        entities = lock_entity(ref, read=bool(definition.followed_fields), using=using)
         begun = start_locked([definition], entities, key=key, params=params, begins=begins, now=now, using=using)
         if begun:
             return Started(begun[0].run(using=using), True)
