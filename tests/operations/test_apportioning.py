@@ -113,6 +113,18 @@ class TestApportion:
 
         assert taken() == {task_key: 1000}
 
+    @pytest.mark.parametrize(("most", "size"), [(10, 500), (500, 500), (999, 500), (1000, 1000)])
+    def test_takes_whole_messages_of_what_is_declared_to_run_together(self, rows, most, size):
+        rows("job.many")
+
+        assert taken(most) == {"job.many": size}
+
+    def test_takes_a_part_where_there_is_room_for_no_more(self, rows, settings):
+        settings.TIMELINE = {"MAX_PENDING": 300}
+        rows("job.many")
+
+        assert taken() == {"job.many": 300}
+
     def test_says_how_many_go_into_a_message(self, rows):
         keep_paces({"job.one": 0.02}, using="default")
         for task_key in ("job.one", "job.two", "job.many"):

@@ -54,7 +54,7 @@ def apportion(*, most: int, kept_until: datetime | None = None, using: str) -> t
     Share the room there is among the kinds that have ready tasks.
 
     Args:
-        most: At most so many tasks of each queue.
+        most: At most so many tasks of each queue; but a whole message of those that are declared to run together.
         kept_until: Machine time at which no lease had run out, if that is known.
         using: Database alias.
 
@@ -75,8 +75,12 @@ def apportion(*, most: int, kept_until: datetime | None = None, using: str) -> t
     claimed = []
     for share in taken:
         queue = queues[share.task_key]
-        fitting = ceil(there[queue].wanted / kinds[queue]) * sizes[share.task_key]
-        if size := min(share.size, fitting):
+        message = sizes[share.task_key]
+        # What is declared to run together goes together: a message of less takes no less time.
+        whole = registry.task(share.task_key)[1].at_once is not None
+        asked = max(share.size // message, 1) * message if whole else share.size
+        fitting = ceil(there[queue].wanted / kinds[queue]) * message
+        if size := min(asked, fitting, there[queue].room):
             claimed.append(share._replace(size=size, since=first[share.task_key].due_at))
     return claimed, sizes
 

@@ -62,7 +62,7 @@ def dispatch(
 
     Args:
         sender: Takes the messages.
-        limit: At most so many tasks of a queue are claimed at a time.
+        limit: At most so many tasks of a queue are claimed at a time; but as many as are declared to run together.
         wait: For room, while enough is on its way and more is ready: for a process that does nothing else.
         whole: False between two polls, for what is new only: the database was looked at within a poll interval, and what got
             lost waits for the next whole one.
