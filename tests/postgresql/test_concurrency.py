@@ -20,6 +20,7 @@ from timeline.models.inserting import insert_missing
 from timeline.operations.cancelling import cancel
 from timeline.operations.claiming import claim
 from timeline.operations.extending import extend_leases
+from timeline.operations.pacing import keep_paces
 from timeline.operations.rescuing import rescue
 from timeline.operations.running import run
 from timeline.operations.staging import stage
@@ -159,6 +160,7 @@ class TestSets:
 
 class TestPolls:
     def test_claim_each_task_once(self, order, at_once):
+        keep_paces({"race.quick": 0.001}, using="default")  # So that a message holds many.
         for number in range(60):
             schedule("race.quick", order, at=just_now(), key=str(number))
 
