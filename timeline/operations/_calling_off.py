@@ -14,24 +14,12 @@ from timeline.models import ScheduledTask
 from timeline.models.returning import FIELDS, Row, rows_of
 from timeline.models.statements import as_list, statement
 from timeline.operations._advancing import advance, works_in_sets
+from timeline.operations._composing import ALWAYS
 from timeline.operations._current import running
 from timeline.operations._transition import Write, apply
 
-_BRIEFLY: Final = {  # What a transition tells of a task, and whose it is.
-    "id",
-    "run_id",
-    "state",
-    "seq",
-    "attempt",
-    "scheduled_at",
-    "claim_token",
-    "lease_expires_at",
-    "reason_code",
-    "reason",
-    "actor",
-    "finished_at",
-}
-BRIEFLY: Final = ", ".join(name for name in FIELDS if name in _BRIEFLY)  # In the model's order.
+# What a transition tells of a task, and whose it is; in the model's order.
+BRIEFLY: Final = ", ".join(name for name in FIELDS if name in {*ALWAYS, "run_id", "attempt"})
 
 
 def call_off(

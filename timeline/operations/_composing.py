@@ -16,7 +16,7 @@ from timeline.models.statements import narrowed, statement
 from timeline.operations._changes import Change, Write, as_changes, seconds, stored_by
 
 # What the statement returns: always, and where a change touches what stands beside it.
-_ALWAYS: Final = (
+ALWAYS: Final = (
     "id",
     "state",
     "seq",
@@ -105,7 +105,7 @@ def _touched(changes: Iterable[Change]) -> frozenset[str]:
 def _composed(touched: frozenset[str], alone: bool) -> tuple[str, tuple[str, ...]]:
     """Compose PostgreSQL's statement for changes that touch no more than this; give the columns it returns, too."""
     changes = statement("changes_one" if alone else "changes_many", "postgresql").rstrip()
-    columns = (*_ALWAYS, *(name for name, cause in _SOMETIMES.items() if cause in touched))
+    columns = (*ALWAYS, *(name for name, cause in _SOMETIMES.items() if cause in touched))
     sql = narrowed(statement("transition", "postgresql").replace("{changes}", changes), touched)
     sql = sql.replace("{task_columns}", ", ".join(f"task.{name}" for name in columns))
     return sql.replace("{columns}", ", ".join(columns)), columns
