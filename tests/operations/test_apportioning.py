@@ -125,6 +125,14 @@ class TestApportion:
 
         assert taken() == {"job.many": 300}
 
+    def test_takes_no_more_than_there_is_room_for_of_all_kinds_together(self, rows, settings):
+        settings.TIMELINE = {"MAX_PENDING": 600}
+        keep_paces({"job.one": 0.0001, "job.two": 0.0001}, using="default")
+        for task_key in ("job.many", "job.one", "job.two"):
+            rows(task_key)
+
+        assert sum(taken().values()) == 600
+
     def test_says_how_many_go_into_a_message(self, rows):
         keep_paces({"job.one": 0.02}, using="default")
         for task_key in ("job.one", "job.two", "job.many"):

@@ -70,7 +70,8 @@ def apportion(*, most: int, kept_until: datetime | None = None, using: str) -> t
     sizes = _sizes({*ready, *pending}, using)
     queues = {task_key: registry.task(task_key)[1].options.queue for task_key in sizes}
     there = _by_queue(pending, queues, sizes)
-    taken = shares(ready, queues, {queue: found.room for queue, found in there.items()}, most=most)
+    left = {queue: found.room for queue, found in there.items()}
+    taken = shares(ready, queues, left, most=most)
     kinds = Counter(queues[share.task_key] for share in taken)
     claimed = []
     for share in taken:
@@ -80,7 +81,8 @@ def apportion(*, most: int, kept_until: datetime | None = None, using: str) -> t
         whole = registry.task(share.task_key)[1].at_once is not None
         asked = max(share.size // message, 1) * message if whole else share.size
         fitting = ceil(there[queue].wanted / kinds[queue]) * message
-        if size := min(asked, fitting, there[queue].room):
+        if size := min(asked, fitting, left[queue]):
+            left[queue] -= size
             claimed.append(share._replace(size=size, since=first[share.task_key].due_at))
     return claimed, sizes
 
