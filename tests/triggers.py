@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from django.db import connection
 
 from timeline.models import ScheduledTask
-from timeline.models.triggers import TRIGGERS
+from timeline.models.triggers import triggers_of
 
 
 def drop_trigger(name: str) -> None:
     """Take one of the guards off its table."""
-    of_table = f" ON {TRIGGERS[name]}" if connection.vendor == "postgresql" else ""
+    of_table = f" ON {triggers_of(connection.vendor)[name]}" if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
         cursor.execute(f"DROP TRIGGER timeline_{name}{of_table}")
 

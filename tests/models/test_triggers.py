@@ -11,7 +11,7 @@ from tests.triggers import drop_trigger
 from timeline.checks import check_triggers
 from timeline.lifecycle import ALLOWED_PAIRS, FINAL, LEASED, OPEN, State
 from timeline.models import LogEntry, ScheduledTask
-from timeline.models.triggers import TRIGGERS, install_triggers, missing_triggers
+from timeline.models.triggers import KEEPERS, TRIGGERS, install_triggers, missing_triggers, triggers_of
 
 TASK = ScheduledTask._meta.db_table
 LOG = LogEntry._meta.db_table
@@ -174,7 +174,7 @@ class TestInstallTriggers:
 
         put = install_triggers("default")
 
-        assert put == list(TRIGGERS)
+        assert put == list(triggers_of(connection.vendor))
         assert missing_triggers("default") == []
 
     def test_may_be_said_again(self, make_task):
@@ -195,6 +195,13 @@ class TestMissingTriggers:
 
         assert missing_triggers("default") == [name]
         assert [found.id for found in check_triggers(None, databases=["default"])] == ["timeline.E004"]
+
+    @pytest.mark.only_postgresql  # SQLite has keys.
+    @pytest.mark.parametrize("name", KEEPERS)
+    def test_names_one_that_keeps_what_is_named(self, db, name):
+        drop_trigger(name)
+
+        assert missing_triggers("default") == [name]
 
 
 @pytest.mark.django_db(transaction=True)

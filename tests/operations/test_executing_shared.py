@@ -145,7 +145,7 @@ class TestOneThatRaises:
 
         def act(job, order):
             if order.pk == middle:
-                ScheduledTask.objects.filter(pk=job.task.pk).update(cause="00000000-0000-7000-8000-000000000000")
+                ScheduledTask.objects.filter(pk=job.task.pk).update(previous="00000000-0000-7000-8000-000000000000")
             return "fine"
 
         rows = gather(3, act)

@@ -1,0 +1,4 @@
+CREATE OR REPLACE TRIGGER timeline_keep_event_of_task
+AFTER DELETE ON timeline_event
+FOR EACH ROW
+EXECUTE FUNCTION timeline_keep('timeline_scheduledtask', 'cause_id')

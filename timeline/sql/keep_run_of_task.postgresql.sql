@@ -1,0 +1,4 @@
+CREATE OR REPLACE TRIGGER timeline_keep_run_of_task
+AFTER DELETE ON timeline_timelinerun
+FOR EACH ROW
+EXECUTE FUNCTION timeline_keep('timeline_scheduledtask', 'run_id')
