@@ -67,6 +67,13 @@ class TestInsertMissing:
         with pytest.raises(IntegrityError), transaction.atomic():
             insert(wrong)
 
+    def test_refuses_a_taken_place_where_there_can_be_none(self, seen):
+        insert(seen("k"))
+        columns = {field.attname: getattr(seen("k"), field.attname) for field in Event._meta.concrete_fields}
+
+        with pytest.raises(IntegrityError), transaction.atomic():
+            insert_columns(Event, [columns], taken=False, using="default")
+
     @pytest.mark.only_postgresql  # SQLite bounds no text.
     def test_refuses_text_that_is_too_long_rather_than_cut_it(self, seen):
         with pytest.raises(DataError), transaction.atomic():

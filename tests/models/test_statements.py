@@ -2,7 +2,7 @@
 
 import pytest
 
-from timeline.models.statements import narrowed, statement
+from timeline.models.statements import as_array, narrowed, statement
 
 
 class TestStatements:
@@ -22,3 +22,21 @@ class TestNarrowing:
 
     def test_keeps_what_is(self):
         assert narrowed(self.TEXT, {"a"}) == "SET a = 1,\n    c = 3"
+
+
+class TestAsArray:
+    @pytest.mark.parametrize(
+        ("texts", "written"),
+        [
+            ([], "{}"),
+            ([""], '{""}'),
+            (["NULL", None], '{"NULL",NULL}'),
+            (["a,b", "{c}"], '{"a,b","{c}"}'),
+            (['a"b', "c\\d"], '{"a\\"b","c\\\\d"}'),
+            (['a"b', None], '{"a\\"b",NULL}'),
+            (['","'], '{"\\",\\""}'),
+        ],
+        ids=repr,
+    )
+    def test_quotes_each_text(self, texts, written):
+        assert as_array(texts) == written

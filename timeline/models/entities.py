@@ -15,6 +15,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import WrongEntity
+from timeline.models.among import Among
 from timeline.models.statements import statement
 from timeline.registry import registry
 
@@ -155,7 +156,7 @@ def model_of(label: str) -> type[models.Model] | None:
 
 def load_entities(refs: Iterable[EntityRef], *, using: str) -> dict[EntityRef, models.Model]:
     """Read entities: one query per model. What is not there is not in the answer."""
-    return _by_model(refs, lambda model, keys: model._base_manager.using(using).filter(pk__in=keys))
+    return _by_model(refs, lambda model, keys: model._base_manager.using(using).filter(Among(keys)))
 
 
 def lock_entities(refs: Iterable[EntityRef], *, using: str, wait: bool = True) -> dict[EntityRef, models.Model]:
@@ -178,10 +179,11 @@ def lock_rows(refs: Iterable[EntityRef], *, using: str) -> set[EntityRef]:
     _lock_system(refs, using)
     found = set()
     for model, keys in _models_of(refs):
-        rows = _locked(model, keys, using=using)
-        if not any(_links(model)):  # What locks parents, too, has to read them.
-            rows = rows.only("pk")
-        found |= {EntityRef(model._meta.label_lower, str(entity.pk)) for entity in rows}
+        rows, label = _locked(model, keys, using=using), model._meta.label_lower
+        if any(_links(model)):  # What locks parents, too, has to read them.
+            found |= {EntityRef(label, str(entity.pk)) for entity in rows}
+        else:
+            found |= {EntityRef(label, str(key)) for key in rows.values_list("pk", flat=True)}
     return found
 
 
@@ -194,7 +196,7 @@ def _lock_system(refs: Iterable[EntityRef], using: str) -> None:
 def _locked(
     model: type[models.Model], keys: list[Any], *, using: str, wait: bool = True
 ) -> models.QuerySet[models.Model]:
-    rows = model._base_manager.using(using).filter(pk__in=keys).order_by("pk")
+    rows = model._base_manager.using(using).filter(Among(keys)).order_by("pk")
     links = tuple(_links(model))
     return rows.select_for_update(no_key=True, of=(*links, "self") if links else (), skip_locked=not wait)
 

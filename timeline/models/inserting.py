@@ -14,6 +14,8 @@ from uuid import UUID
 from django.db import connections
 from django.db.models import DateTimeField, Field, JSONField, Model, UUIDField
 
+from timeline.models.statements import as_array, element_type
+
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
@@ -48,7 +50,9 @@ def as_stored(row: Row, *, using: str) -> Row:
     return row
 
 
-def insert_columns(model: type[Model], rows: Sequence[Mapping[str, Any]], *, using: str) -> set[UUID]:
+def insert_columns(
+    model: type[Model], rows: Sequence[Mapping[str, Any]], *, taken: bool = True, using: str
+) -> set[UUID]:
     """
     Insert rows that are not worth an instance each, as ``insert_missing`` does.
 
@@ -58,6 +62,7 @@ def insert_columns(model: type[Model], rows: Sequence[Mapping[str, Any]], *, usi
     Args:
         model: One whose key is a UUID.
         rows: Name of a column (``attname``) → value, the same names in each. What is left out has its default.
+        taken: Whether a place may be taken. To look for that is a fifth of the work; where it cannot be, it is an error.
         using: Database alias.
 
     Returns:
@@ -73,12 +78,12 @@ def insert_columns(model: type[Model], rows: Sequence[Mapping[str, Any]], *, usi
     parameters = [_written([value], _writer(model, name, connection))[0] for name, value in common.items()]
     arrays = [_written(columns[name], _writer(model, name, connection)) for name in apart]
     if connection.vendor == "postgresql":
-        parameters += [_as_array(array) for array in arrays]
+        parameters += [as_array(array) for array in arrays]
     elif arrays:
         parameters.append(json.dumps(list(zip(*arrays, strict=True))))
     with connection.cursor() as cursor:
-        cursor.execute(_statement(model, tuple(common), apart, using), parameters)
-        if cursor.rowcount == len(rows):  # SQLite counts only what has been fetched.
+        cursor.execute(_statement(model, tuple(common), apart, taken, using), parameters)
+        if not taken or cursor.rowcount == len(rows):  # SQLite counts only what has been fetched.
             return set(columns[model._meta.pk.attname])
         return {model._meta.pk.to_python(key) for [key] in cursor.fetchall()}
 
@@ -96,12 +101,12 @@ def _fields(model: type[Model]) -> dict[str, Field[Any, Any]]:
 
 
 @lru_cache(maxsize=256)
-def _statement(model: type[Model], common: tuple[str, ...], apart: tuple[str, ...], using: str) -> str:
+def _statement(model: type[Model], common: tuple[str, ...], apart: tuple[str, ...], taken: bool, using: str) -> str:
     """Write the statement: values reach it as parameters only, names come from the model."""
     meta, vendor = model._meta, connections[using].vendor
     columns = ", ".join(f'"{_fields(model)[name].column}"' for name in (*common, *apart))
     if vendor == "postgresql":
-        types = {name: _type(_fields(model)[name], using) for name in (*common, *apart)}
+        types = {name: element_type(_fields(model)[name], connections[using]) for name in (*common, *apart)}
         values = [f"%s::{types[name]}" for name in common] + [f'new."{name}"' for name in apart]
         arrays = ", ".join(f"%s::{types[name]}[]" for name in apart)
         names = ", ".join(f'"{name}"' for name in apart)
@@ -110,15 +115,8 @@ def _statement(model: type[Model], common: tuple[str, ...], apart: tuple[str, ..
         values = ["%s" for _name in common]
         values += [f"json_extract(new.value, '$[{position}]')" for position in range(len(apart))]
         source = "FROM json_each(%s) AS new" if apart else ""
-    return (
-        f'INSERT INTO "{meta.db_table}" ({columns}) SELECT {", ".join(values)} {source} WHERE true '
-        f'ON CONFLICT DO NOTHING RETURNING "{meta.pk.column}"'
-    )
-
-
-def _type(field: Field[Any, Any], using: str) -> str:
-    """Its type without a length: a cast to ``varchar(9)`` would cut what is too long, where the column refuses it."""
-    return str(field.db_type(connections[using])).partition("(")[0]
+    insert = f'INSERT INTO "{meta.db_table}" ({columns}) SELECT {", ".join(values)} {source} WHERE true'
+    return f'{insert} ON CONFLICT DO NOTHING RETURNING "{meta.pk.column}"' if taken else insert
 
 
 def _writer(model: type[Model], name: str, connection: BaseDatabaseWrapper) -> Callable[[Any], str | None]:
@@ -129,22 +127,12 @@ def _writer(model: type[Model], name: str, connection: BaseDatabaseWrapper) -> C
     if isinstance(field, JSONField):
         return partial(json.dumps, cls=field.encoder)
     if isinstance(field, DateTimeField):
-        return datetime.isoformat if connection.vendor == "postgresql" else connection.ops.adapt_datetimefield_value
+        # Many rows have the same times.
+        return cache(
+            datetime.isoformat if connection.vendor == "postgresql" else connection.ops.adapt_datetimefield_value
+        )
     return str
 
 
 def _written(values: Sequence[Any], write: Callable[[Any], str | None]) -> list[str | None]:
     return [None if value is None else write(value) for value in values]
-
-
-def _as_array(texts: Sequence[str | None]) -> str:
-    """Write an array as PostgreSQL reads it."""
-    plain = '","'.join(text for text in texts if text is not None)
-    if None not in texts and "\\" not in plain and plain.count('"') == 2 * (len(texts) - 1):
-        return f'{{"{plain}"}}'
-    quoted = ",".join("NULL" if text is None else f'"{_escaped(text)}"' for text in texts)
-    return f"{{{quoted}}}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')

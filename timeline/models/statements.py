@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING, Any, cast
 
 from django.core.exceptions import ImproperlyConfigured
 
 from timeline.lifecycle import ALLOWED_PAIRS, FINAL, LEASED, WAITING
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+    from django.db.models import Field
 
 _WHOLE_LINE_COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
 _CONDITION = re.compile(r"(?P<text>.*?)(?:  -- if (?P<no>not )?(?P<name>\w+))?")
@@ -54,6 +59,26 @@ def narrowed(text: str, names: Collection[str]) -> str:
 def as_list(values: Iterable[str], vendor: str) -> str | list[str]:
     """Write texts as the one parameter that a statement reads a list from."""
     return list(values) if vendor == "postgresql" else json.dumps(list(values))
+
+
+def as_array(texts: Sequence[str | None]) -> str:
+    """Write an array as PostgreSQL reads it from one text; as fast as it goes, since there may be thousands."""
+    if not texts or None in texts:
+        return "{" + ",".join("NULL" if text is None else f'"{_escaped(text)}"' for text in texts) + "}"
+    whole = cast("Sequence[str]", texts)
+    plain = '","'.join(whole)
+    if "\\" in plain or plain.count('"') != 2 * (len(whole) - 1):
+        plain = '","'.join(map(_escaped, whole))
+    return f'{{"{plain}"}}'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def element_type(field: Field[Any, Any], connection: BaseDatabaseWrapper) -> str:
+    """Name its type without a length: a cast to ``varchar(9)`` would cut what is too long, where the column refuses it."""
+    return str(field.rel_db_type(connection)).partition("(")[0]
 
 
 def _quoted(words: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ from django.db.models import F, Model
 from timeline.definition import Definition, Task
 from timeline.lifecycle import COMPOSED, WAITING, ReasonCode, State, Trigger
 from timeline.models import Event, LogEntry, ScheduledTask
+from timeline.models.among import Among
 from timeline.models.returning import COLUMNS, as_task
 from timeline.operations._advancing import advance, works_in_sets
 from timeline.operations._transition import Write, apply
@@ -172,7 +173,7 @@ def not_started(task_ids: Sequence[UUID], *, token: UUID | None, now: datetime, 
 
 def still_ours(attempts: Sequence[Attempt], *, using: str) -> list[Attempt]:
     """Those that nobody has cancelled or given up for lost since they began."""
-    rows = ScheduledTask.objects.using(using).filter(pk__in=[attempt.task.id for attempt in attempts])
+    rows = ScheduledTask.objects.using(using).filter(Among(attempt.task.id for attempt in attempts))
     active = dict(rows.filter(state=State.ACTIVE).values_list("pk", "attempt"))
     return [attempt for attempt in attempts if active.get(attempt.task.id) == attempt.task.attempt]
 
@@ -199,7 +200,7 @@ def _attempts(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> l
     """Read what handlers are told of their tasks. A fixed number of statements, none for what there is nothing of."""
     lost, keys = _lost_before(tasks, using), _idempotency_keys(tasks, using)
     caused = {task.cause_id for task in tasks if task.cause_id is not None}
-    causes = {event.pk: event for event in Event.objects.using(using).filter(pk__in=caused)} if caused else {}
+    causes = {event.pk: event for event in Event.objects.using(using).filter(Among(caused))} if caused else {}
     attempts = []
     for task in tasks:
         definition, declared = registry.task(task.task_key)

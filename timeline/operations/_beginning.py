@@ -149,7 +149,7 @@ def begin(beginnings: Sequence[Beginning], *, now: datetime, using: str) -> list
         if beginning.problem is not None:
             raise beginning.problem
     tasks = [task for beginning in begun for task in beginning.tasks]
-    insert_columns(ScheduledTask, tasks, using=using)
+    insert_columns(ScheduledTask, tasks, taken=False, using=using)  # Rows of a run that is new have their places.
     if any(task["state"] == State.AVAILABLE for task in tasks):
         announce(using=using)
     _finish([beginning for beginning in begun if not beginning.open], now=now, using=using)

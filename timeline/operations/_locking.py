@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, lock_entities, lock_rows
+from timeline.models.among import Among
 from timeline.models.returning import COLUMNS, Row, as_task, cursor_for_rows, rows_of
 from timeline.models.statements import as_list, statement
 
@@ -95,7 +96,7 @@ def lock_runs(run_ids: Iterable[UUID], refs: Iterable[EntityRef], *, using: str,
     """
     entities = lock_entities(refs, using=using, wait=wait)
     wanted = sorted(set(run_ids))
-    found = TimelineRun.objects.using(using).filter(pk__in=wanted).locked(skip_locked=not wait)
+    found = TimelineRun.objects.using(using).filter(Among(wanted)).locked(skip_locked=not wait)
     return Locked(entities, list(found) if wanted else [])
 
 

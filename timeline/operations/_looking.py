@@ -13,6 +13,7 @@ from django.db.models import Model, Q
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import Reason, ReasonCode
 from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun, model_of
+from timeline.models.among import Among
 from timeline.models.entities import keys_of, load_entities
 from timeline.models.facts import anchors_of, zone_of
 from timeline.operations._attempting import Attempt
@@ -46,7 +47,7 @@ def _read_runs(tasks: Iterable[ScheduledTask], using: str) -> None:
     """Give each task its run as it is now."""
     tasks = [task for task in tasks if task.run_id is not None]
     if tasks:
-        rows = TimelineRun.objects.using(using).filter(pk__in={task.run_id for task in tasks})
+        rows = TimelineRun.objects.using(using).filter(Among({task.run_id for task in tasks}))
         runs = {run.pk: run for run in rows}
         for task in tasks:
             task.run = runs[task.run_id]  # type: ignore[index]
@@ -144,5 +145,5 @@ def _matching(attempts: Sequence[Attempt], guard: Q, using: str) -> set[EntityRe
     if model is None:
         return set()
     keys: list[Any] = keys_of(model, (attempt.task.entity_ref for attempt in attempts))
-    matching = model._base_manager.using(using).filter(pk__in=keys).filter(guard)
+    matching = model._base_manager.using(using).filter(Among(keys)).filter(guard)
     return {EntityRef(label, str(key)) for key in matching.values_list("pk", flat=True)}

@@ -183,7 +183,7 @@ def record(said: Said, entities: Mapping[EntityRef, Model | None], *, using: str
         now=now,
     )
     with transaction.atomic(using=using, savepoint=needs_savepoint(beginnings)):
-        inserted = insert_columns(Event, list(events.values()), using=using)
+        inserted = insert_columns(Event, list(events.values()), taken=bool(said.key), using=using)
         new = {ref: event for ref, event in events.items() if event["id"] in inserted}
         ended = exit_runs(said.name, new, actor=said.actor, now=now, using=using)
         begun = begin([known for known in beginnings if known.ref in new], now=now, using=using)

@@ -1,0 +1,38 @@
+"""``Among``: rows by many keys, given as one parameter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.exceptions import EmptyResultSet
+from django.db.models import F, Field
+from django.db.models.lookups import In
+
+from timeline.models.statements import as_array, element_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from django.db.backends.base.base import BaseDatabaseWrapper
+    from django.db.models.sql.compiler import SQLCompiler
+
+
+class Among(In):
+    """
+    ``pk__in`` for hundreds of keys: on PostgreSQL ``= ANY(array)``.
+
+    An ``IN`` has a parameter for each, which Django, psycopg and PostgreSQL read one by one: a hundred take half a millisecond.
+    """
+
+    def __init__(self, keys: Iterable[Any]) -> None:
+        super().__init__(F("pk"), list(keys))
+
+    def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
+        """Write it for PostgreSQL."""
+        keys = list(dict.fromkeys(self.rhs))
+        if not keys:
+            raise EmptyResultSet
+        left, parameters = self.process_lhs(compiler, connection)
+        field: Field[Any, Any] = getattr(self.lhs.output_field, "target_field", self.lhs.output_field)
+        texts = [str(field.get_db_prep_value(key, connection)) for key in keys]
+        return f"{left} = ANY(%s::{element_type(field, connection)}[])", (*parameters, as_array(texts))
