@@ -1,10 +1,15 @@
 """Which kinds of tasks there are."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+
+import pytest
 
 from tests.databases import VENDOR
+from timeline.clocks import MachineTime
 from timeline.lifecycle import State
-from timeline.models.kinds import ready_kinds, task_keys_there
+from timeline.models import ScheduledTask
+from timeline.models.kinds import Kind, look_at_kinds, ready_kinds, task_keys_there
+from timeline.operations.pacing import keep_paces
 
 
 class TestTaskKeysThere:
@@ -48,3 +53,46 @@ class TestReadyKinds:
 
         with django_assert_num_queries(1):
             ready_kinds([f"a.{number}" for number in range(300)], using="default")
+
+
+class TestLookAtKinds:
+    KINDS = ("a.one", "b.two", "c.three", "d.four")
+
+    def look(self, lately=50, kept_until=None):
+        return look_at_kinds(self.KINDS, lately=timedelta(seconds=lately), kept_until=kept_until, using="default")
+
+    @pytest.fixture
+    def on_its_way(self, make_task):
+        """Make a claimed task whose lease ends in so many seconds."""
+
+        def claimed(task_key, seconds):
+            task = make_task(task_key=task_key, state=State.PENDING)
+            ends = MachineTime(timedelta(seconds=seconds))
+            ScheduledTask.objects.filter(pk=task.pk).update(lease_expires_at=ends)
+
+        return claimed
+
+    def test_tells_how_many_are_on_their_way_and_how_fast_they_are(self, make_task, on_its_way):
+        make_task(task_key="a.one", state=State.AVAILABLE)
+        for task_key, seconds in (("a.one", 55), ("a.one", 40), ("b.two", 40), ("e.unasked", 55)):
+            on_its_way(task_key, seconds)
+        keep_paces({"a.one": 0.5, "c.three": 1}, using="default")
+
+        found = self.look()
+
+        nothing = Kind(0, 0, None)
+        assert found == {"a.one": (2, 1, 0.5), "b.two": (1, 0, None), "c.three": (0, 0, 1), "d.four": nothing}
+
+    @pytest.mark.only_postgresql
+    def test_counts_only_what_is_held_for_longer_than_is_known(self, on_its_way):
+        on_its_way("a.one", -5)
+        on_its_way("a.one", 5)
+
+        assert self.look(kept_until=datetime.now(UTC))["a.one"].tasks == 1
+
+    def test_is_one_statement(self, on_its_way, django_assert_num_queries):
+        for task_key in self.KINDS:
+            on_its_way(task_key, 55)
+
+        with django_assert_num_queries(1):
+            assert len(self.look()) == 4

@@ -13,11 +13,11 @@ from django.utils import timezone
 
 import timeline
 from tests.brokers import free_port
-from timeline import Timeline, task, tasks
+from timeline import Timeline, models, task, tasks
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.operations.claiming import claim
-from timeline.operations.pacing import keep_paces, paces
+from timeline.operations.pacing import keep_paces
 from timeline.operations.staging import stage
 from timeline.shortcuts import cancel, schedule
 from timeline.testing import only_timelines
@@ -124,7 +124,7 @@ class TestRun:
 
         tasks.run(task_ids=task_ids, token=token)
 
-        assert 0 < paces(using="default")["jobs.work"] < 10
+        assert 0 < models.Pace.objects.get(task_key="jobs.work").seconds < 10
 
 
 class TestPoll:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from datetime import datetime
-from typing import NamedTuple
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from django.db import connections
 
-from timeline.models.statements import statement
+from timeline.models.statements import as_list, statement
 
 
 class First(NamedTuple):
@@ -23,6 +22,21 @@ class First(NamedTuple):
 
     priority: int
     due_at: datetime | None
+
+
+class Kind(NamedTuple):
+    """
+    How things are with a kind.
+
+    Args:
+        tasks: How many are on their way, claimed and not started.
+        lately: How many of these were claimed lately.
+        seconds: How long its handler takes for one, as workers saw it; None: nobody has run it.
+    """
+
+    tasks: int
+    lately: int
+    seconds: float | None
 
 
 def task_keys_there(using: str) -> list[str]:
@@ -46,7 +60,31 @@ def ready_kinds(task_keys: Sequence[str], *, using: str) -> dict[str, First]:
         Task key → the first of its available tasks.
     """
     connection = connections[using]
-    keys = list(task_keys) if connection.vendor == "postgresql" else json.dumps(list(task_keys))
     with connection.cursor() as cursor:
-        cursor.execute(statement("ready_kinds", connection.vendor), {"task_keys": keys})
+        asked = {"task_keys": as_list(task_keys, connection.vendor)}
+        cursor.execute(statement("ready_kinds", connection.vendor), asked)
         return {task_key: First(priority, due_at) for task_key, priority, due_at in cursor.fetchall()}
+
+
+def look_at_kinds(
+    task_keys: Sequence[str], *, lately: timedelta, kept_until: datetime | None = None, using: str
+) -> dict[str, Kind]:
+    """
+    Tell how things are with these kinds, in one statement.
+
+    Args:
+        task_keys: Of the kinds.
+        lately: Leases that last for so long, or longer, are of what was claimed lately.
+        kept_until: Machine time at which no lease had run out, if that is known: then all end later, and the part of the
+            index before it is not read.
+        using: Database alias.
+    """
+    connection = connections[using]
+    parameters: dict[str, Any] = {
+        "task_keys": as_list(task_keys, connection.vendor),
+        "lately": lately if connection.vendor == "postgresql" else f"{lately.total_seconds():+.3f} seconds",
+        "kept_until": kept_until,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(statement("kinds", connection.vendor), parameters)
+        return {task_key: Kind(*found) for task_key, *found in cursor.fetchall()}

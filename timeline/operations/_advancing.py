@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connections
+from django.db import connections, transaction
 
 from timeline.conf import get_settings
 from timeline.lifecycle import FINAL, Reason, State
 from timeline.models.returning import Row, cursor_for_rows, rows_of
 from timeline.models.statements import narrowed, statement
 from timeline.operations._changes import columns_of
+from timeline.operations._polling import execute_bounded
 
 _KEYS: Final = "id, task_key, queue"
 
@@ -34,10 +37,11 @@ def advance(
     worker: str | None = None,
     reason: Reason | None = None,
     wait: bool = False,
+    bounded: bool = False,
     **asked: object,
 ) -> list[Row]:
     """
-    Make one step.
+    Make one step. Outside a transaction it is one of its own, committed with the statement.
 
     Args:
         held: Which rows: name of the statement that finds and locks them, ``held_<held>.postgresql.sql``.
@@ -49,6 +53,7 @@ def advance(
         worker: Who takes them, where they become active.
         reason: Why they are cancelled.
         wait: For rows that somebody else has locked, where ``held`` does not always pass them over.
+        bounded: Whether the database ends it if it takes long, as what a poll does.
         asked: What else ``held`` asks for.
 
     Returns:
@@ -64,9 +69,28 @@ def advance(
         **asked,
     }
     connection = connections[using]
+    sql = step(held, columns, wait=wait, ends=to in FINAL)
     with cursor_for_rows(connection) as cursor:
-        cursor.execute(step(held, columns, wait=wait, ends=to in FINAL), parameters)
+        if bounded:
+            execute_bounded(cursor, sql, parameters, using=using)
+        else:
+            cursor.execute(sql, parameters)
         return list(rows_of(cursor, connection).values())
+
+
+@contextmanager
+def committed(using: str) -> Iterator[None]:
+    """
+    What is written within is committed when the block ends. Where one statement writes it, there is no BEGIN and no COMMIT.
+
+    Raises:
+        RuntimeError: within a transaction.
+    """
+    if works_in_sets(using) and not connections[using].in_atomic_block:
+        yield
+    else:
+        with transaction.atomic(using=using, durable=True):
+            yield
 
 
 @cache

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from math import ceil
 from random import sample
 from typing import Final, NamedTuple
 
-from django.db.models import Count, Q
-
-from timeline.clocks import MachineTime
 from timeline.conf import get_settings
-from timeline.lifecycle import State
-from timeline.models import ScheduledTask
-from timeline.models.kinds import ready_kinds
-from timeline.operations.pacing import paces
+from timeline.models.kinds import Kind, look_at_kinds, ready_kinds
 from timeline.planning import Share, batch_size, shares
 from timeline.registry import registry
 
@@ -64,57 +58,37 @@ def apportion(*, most: int, kept_until: datetime | None = None, using: str) -> t
     first = ready_kinds(registry.task_keys(), using=using)
     if not first:
         return [], {}
+    settings = get_settings()
+    lately = settings.LEASE - settings.overdue_after
+    kinds = look_at_kinds(registry.task_keys(), lately=lately, kept_until=kept_until, using=using)
+    declared = {task_key: registry.task(task_key)[1] for task_key in kinds}
+    sizes = {task_key: batch_size(declared[task_key].at_once, kind.seconds) for task_key, kind in kinds.items()}
+    queues = {task_key: task.options.queue for task_key, task in declared.items()}
     # In any order, so that where there is room for a few kinds, it is not always the same ones.
     ready = {task_key: first[task_key].priority for task_key in sample(list(first), len(first))}
-    pending = _pending(kept_until, using)
-    sizes = _sizes({*ready, *pending}, using)
-    queues = {task_key: registry.task(task_key)[1].options.queue for task_key in sizes}
-    there = _by_queue(pending, queues, sizes)
+    there = _by_queue(kinds, queues, sizes)
     left = {queue: found.room for queue, found in there.items()}
     taken = shares(ready, queues, left, most=most)
-    kinds = Counter(queues[share.task_key] for share in taken)
+    several = Counter(queues[share.task_key] for share in taken)
     claimed = []
     for share in taken:
         queue = queues[share.task_key]
         message = sizes[share.task_key]
         # What is declared to run together goes together: a message of less takes no less time.
-        whole = registry.task(share.task_key)[1].at_once is not None
+        whole = declared[share.task_key].at_once is not None
         asked = max(share.size // message, 1) * message if whole else share.size
-        fitting = ceil(there[queue].wanted / kinds[queue]) * message
+        fitting = ceil(there[queue].wanted / several[queue]) * message
         if size := min(asked, fitting, left[queue]):
             left[queue] -= size
             claimed.append(share._replace(size=size, since=first[share.task_key].due_at))
     return claimed, sizes
 
 
-def _pending(kept_until: datetime | None, using: str) -> dict[str, tuple[int, int]]:
-    """Task key → how many of it are on their way, and how many of these were claimed within two polls."""
-    settings = get_settings()
-    pending = ScheduledTask.objects.using(using).filter(state=State.PENDING)
-    if kept_until is not None:  # Then all leases end later, and the part of the index before it has none that counts.
-        pending = pending.filter(lease_expires_at__gte=kept_until)
-    lately = Q(lease_expires_at__gte=MachineTime(settings.LEASE - settings.overdue_after))
-    counts = pending.values_list("task_key").annotate(tasks=Count("pk"), lately=Count("pk", filter=lately))
-    return {task_key: (tasks, recent) for task_key, tasks, recent in counts}
-
-
-def _by_queue(
-    pending: Mapping[str, tuple[int, int]], queues: Mapping[str, str], sizes: Mapping[str, int]
-) -> dict[str, _OnTheWay]:
-    """Count by queue; what we have no handler for is in none."""
+def _by_queue(kinds: Mapping[str, Kind], queues: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, _OnTheWay]:
+    """Count by queue."""
     found = dict.fromkeys(queues.values(), _OnTheWay())
-    for task_key in pending.keys() & queues.keys():
-        tasks, lately = pending[task_key]
+    for task_key, kind in kinds.items():
         queue = found[queues[task_key]]
-        found[queues[task_key]] = _OnTheWay(queue.tasks + tasks, queue.messages + ceil(lately / sizes[task_key]))
+        messages = ceil(kind.lately / sizes[task_key])
+        found[queues[task_key]] = _OnTheWay(queue.tasks + kind.tasks, queue.messages + messages)
     return found
-
-
-def _sizes(task_keys: Iterable[str], using: str) -> dict[str, int]:
-    """How many tasks one message carries, of those kinds that we know."""
-    known, seconds = set(registry.task_keys()), paces(using=using)
-    return {
-        task_key: batch_size(registry.task(task_key)[1].at_once, seconds.get(task_key))
-        for task_key in task_keys
-        if task_key in known
-    }

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import F, Model
 
 from timeline.definition import Definition, Task
@@ -16,7 +15,7 @@ from timeline.lifecycle import COMPOSED, WAITING, ReasonCode, State, Trigger
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.models.among import Among
 from timeline.models.returning import COLUMNS, as_task
-from timeline.operations._advancing import advance, works_in_sets
+from timeline.operations._advancing import advance, committed, works_in_sets
 from timeline.operations._transition import Write, apply
 from timeline.registry import registry
 from timeline.timing import EARLIEST
@@ -93,7 +92,7 @@ def begin(
     """
     asked = list(dict.fromkeys(task_ids))
     attempts = ANY_ATTEMPT if len(asked) == 1 and retried else 0
-    with transaction.atomic(using=using, durable=True):
+    with committed(using):
         if works_in_sets(using):
             rows = advance(
                 "given",
@@ -141,7 +140,7 @@ def begin_group(
         now: Story time.
         using: Database alias.
     """
-    with transaction.atomic(using=using, durable=True):
+    with committed(using):
         if works_in_sets(using):
             rows = advance(
                 "group",

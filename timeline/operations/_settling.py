@@ -30,8 +30,8 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
         The tasks whose guard held, in the order given; the others were changed by somebody else, or were not waited for.
     """
     ending = [write.task for write in writes if _ends(write)]
-    if wait and not ending:
-        return apply(writes, now=now, using=using)
+    if not ending:
+        return apply(writes, now=now, using=using, wait=wait)
     with transaction.atomic(using=using, savepoint=False):
         refs = [task.entity_ref for task in ending]
         locked = lock_runs((task.run_id for task in ending if task.run_id), refs, using=using, wait=wait)

@@ -62,21 +62,22 @@ def claim(*, limit: int = 100, kept_until: datetime | None = None, now: datetime
     taken, sizes = apportion(most=limit, kept_until=kept_until, using=using)
     if not taken:
         return []
-    with polling(using):
-        token = uuid4()
-        if works_in_sets(using):
-            rows = advance(
-                "shares",
-                State.PENDING,
-                token=token,
-                task_keys=[share.task_key for share in taken],
-                priorities=[share.priority for share in taken],
-                sizes=[share.size for share in taken],
-                since=[share.since for share in taken],
-                now=now,
-                using=using,
-            )
-        else:
+    token = uuid4()
+    if works_in_sets(using):
+        rows = advance(
+            "shares",
+            State.PENDING,
+            token=token,
+            bounded=True,
+            task_keys=[share.task_key for share in taken],
+            priorities=[share.priority for share in taken],
+            sizes=[share.size for share in taken],
+            since=[share.since for share in taken],
+            now=now,
+            using=using,
+        )
+    else:
+        with polling(using):
             tasks = [task for share in taken for task in _of(share, using)]
             writes = [Write(task=task, triggers=(Trigger.CLAIM,), claim_token=token) for task in tasks]
             rows = [task.__dict__ for task in apply(writes, now=now, using=using)]

@@ -23,8 +23,3 @@ def keep_paces(seconds: Mapping[str, float], *, using: str) -> None:
     Pace.objects.using(using).bulk_create(
         rows, update_conflicts=True, unique_fields=["task_key"], update_fields=["seconds", "measured_at"]
     )
-
-
-def paces(*, using: str) -> dict[str, float]:
-    """Read them: task key → seconds a task."""
-    return dict(Pace.objects.using(using).values_list("task_key", "seconds"))

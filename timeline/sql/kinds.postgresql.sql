@@ -1,0 +1,13 @@
+-- Of each kind: how many tasks are on their way, how many of these were claimed lately, and how long one takes.
+SELECT kind.task_key, coalesce(pending.tasks, 0), coalesce(pending.lately, 0), pace.seconds
+FROM unnest(%(task_keys)s::text[]) AS kind(task_key)
+LEFT JOIN (
+    SELECT
+        task_key,
+        count(*) AS tasks,
+        count(*) FILTER (WHERE lease_expires_at >= clock_timestamp() + %(lately)s::interval) AS lately
+    FROM timeline_scheduledtask
+    WHERE state = 'pending' AND lease_expires_at >= coalesce(%(kept_until)s::timestamptz, '-infinity')
+    GROUP BY task_key
+) AS pending USING (task_key)
+LEFT JOIN timeline_pace AS pace USING (task_key)

@@ -1,0 +1,13 @@
+-- Of each kind: how many tasks are on their way, how many of these were claimed lately, and how long one takes.
+SELECT kind.value, coalesce(pending.tasks, 0), coalesce(pending.lately, 0), pace.seconds
+FROM json_each(%(task_keys)s) AS kind
+LEFT JOIN (
+    SELECT
+        task_key,
+        count(*) AS tasks,
+        sum(lease_expires_at >= strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', %(lately)s)) AS lately
+    FROM timeline_scheduledtask
+    WHERE state = 'pending'
+    GROUP BY task_key
+) AS pending ON pending.task_key = kind.value
+LEFT JOIN timeline_pace AS pace ON pace.task_key = kind.value
