@@ -1,6 +1,10 @@
 """Rows by many keys, given at once."""
 
+from datetime import date
+
 import pytest
+from django.db import models
+from django.test.utils import isolate_apps
 
 from tests.testapp.models import Country, Customer, Order, Parcel
 from timeline.models.among import Among
@@ -40,3 +44,20 @@ class TestAmong:
         _sql, parameters = type(rows[0]).objects.filter(Among(keys)).query.sql_with_params()
 
         assert len(parameters) == 1
+
+    @pytest.mark.only_postgresql
+    @isolate_apps("tests.testapp")
+    def test_leaves_keys_of_other_kinds_to_django(self):
+        class Day(models.Model):
+            day = models.DateField(primary_key=True)
+
+            class Meta:
+                app_label = "testapp"
+
+            def __str__(self):
+                return str(self.day)
+
+        sql, parameters = Day.objects.filter(Among([date(2026, 3, 1), date(2026, 3, 2)])).query.sql_with_params()
+
+        assert " IN (" in sql
+        assert len(parameters) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import EmptyResultSet
-from django.db.models import F, Field
+from django.db.models import CharField, F, Field, IntegerField, UUIDField
 from django.db.models.lookups import In
 
 from timeline.models.statements import as_array, element_type
@@ -28,11 +28,13 @@ class Among(In):
         super().__init__(F("pk"), list(keys))
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
-        """Write it for PostgreSQL."""
+        """Write it for PostgreSQL. Keys of a kind whose text may not be what the database reads stay an ``IN``."""
+        field: Field[Any, Any] = getattr(self.lhs.output_field, "target_field", self.lhs.output_field)
+        if not isinstance(field, IntegerField | UUIDField | CharField):
+            return super().as_sql(compiler, connection)
         keys = list(dict.fromkeys(self.rhs))
         if not keys:
             raise EmptyResultSet
         left, parameters = self.process_lhs(compiler, connection)
-        field: Field[Any, Any] = getattr(self.lhs.output_field, "target_field", self.lhs.output_field)
         texts = [str(field.get_db_prep_value(key, connection)) for key in keys]
         return f"{left} = ANY(%s::{element_type(field, connection)}[])", (*parameters, as_array(texts))
