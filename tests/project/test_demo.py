@@ -76,7 +76,7 @@ class TestLived:
 
     def see_it_live(self, tmp_path, *arguments, **given):
         port = free_port()
-        process = demo(tmp_path, "--port", str(port), "--seconds-per-day", "0.1", "--users", "8", *arguments, **given)
+        process = demo(tmp_path, "--port", str(port), "--seconds-per-day", "0.2", "--users", "8", *arguments, **given)
         try:
             shown = self.wait_for_links(tmp_path, process)
             link = re.search(r"(http://127\.0\.0\.1:\d+/my/\d+:\S+)  ada", shown).group(1)

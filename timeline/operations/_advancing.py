@@ -75,7 +75,7 @@ def advance(
             execute_bounded(cursor, sql, parameters, using=using)
         else:
             cursor.execute(sql, parameters)
-        return list(rows_of(cursor, connection).values())
+        return list(rows_of(cursor, connection, tuple(columns.split(", "))).values())
 
 
 @contextmanager
