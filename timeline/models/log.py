@@ -16,7 +16,7 @@ class LogEntry(models.Model):
     (``class``, ``message``, ``traceback``). Replaying a task's log in order of ``seq``, which has no gaps, gives the row.
     """
 
-    # Its unique key with ``seq`` finds the entries of a task.
+    # Its unique key with ``seq`` finds the entries of a task. No foreign key of PostgreSQL's: see KEEPERS in triggers.py.
     task = models.ForeignKey(ScheduledTask, db_index=False, on_delete=models.PROTECT, related_name="log")
     seq = models.PositiveIntegerField()
     at = models.DateTimeField()

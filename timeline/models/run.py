@@ -36,6 +36,7 @@ class TimelineRun(EntityColumns):
     key = models.CharField(max_length=100, blank=True, default="")
     params = models.JSONField(default=dict, blank=True)
     started_at = models.DateTimeField()
+    # No foreign key of PostgreSQL's: see KEEPERS in triggers.py.
     started_by = models.ForeignKey(Event, null=True, blank=True, on_delete=models.PROTECT, related_name="runs_started")
     ended_at = models.DateTimeField(null=True, blank=True)
     end_reason = models.CharField(max_length=200, blank=True, default="")

@@ -143,6 +143,7 @@ class ScheduledTask(EntityColumns):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     # Most rows are written five times, to every index each time, so there is none that another one stands for: rows of a run
     # are found by its unique key, and of causes and predecessors only those are indexed that there are.
+    # On PostgreSQL neither run nor cause is a foreign key of the database's: see KEEPERS in triggers.py.
     run = models.ForeignKey(
         TimelineRun, null=True, blank=True, db_index=False, on_delete=models.PROTECT, related_name="tasks"
     )
