@@ -116,7 +116,10 @@ QUESTIONS = {
         lambda: ScheduledTask.objects.open().filter(run__in=[uuid7()]).by_id().locked(),
         "timeline_task_",
     ),
-    "what an event caused": (lambda: ScheduledTask.objects.filter(cause=uuid7()), "timeline_task_caused"),
+    "what an event caused": (
+        lambda: ScheduledTask.objects.filter(cause=uuid7(), run__isnull=True),
+        "timeline_task_caused",
+    ),
     "next revisions": (lambda: ScheduledTask.objects.filter(previous__in=[uuid7()]), "timeline_task_previous"),
     "a log": (lambda: LogEntry.objects.filter(task__in=[uuid7(), uuid7()]).order_by("seq"), "timeline_log_seq"),
     "list of two states": (  # Each state's first, merged.

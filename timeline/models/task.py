@@ -142,7 +142,8 @@ class ScheduledTask(EntityColumns):
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     # Most rows are written five times, to every index each time, so there is none that another one stands for: rows of a run
-    # are found by its unique key, and of causes and predecessors only those are indexed that there are.
+    # are found by its unique key, and of causes and predecessors only those are indexed that there are; of causes only those
+    # of ad hoc rows, since what caused a run's is what started the run.
     # On PostgreSQL neither run nor cause is a foreign key of the database's: see KEEPERS in triggers.py.
     run = models.ForeignKey(
         TimelineRun, null=True, blank=True, db_index=False, on_delete=models.PROTECT, related_name="tasks"
@@ -266,7 +267,9 @@ class ScheduledTask(EntityColumns):
             models.Index(
                 fields=["state", "scheduled_at", "id"], condition=Q(state__in=_FINAL), name="timeline_task_ended"
             ),
-            models.Index(fields=["cause"], condition=Q(cause__isnull=False), name="timeline_task_caused"),
+            models.Index(
+                fields=["cause"], condition=Q(cause__isnull=False, run__isnull=True), name="timeline_task_caused"
+            ),
             models.Index(fields=["previous"], condition=Q(previous__isnull=False), name="timeline_task_previous"),
         ]
 

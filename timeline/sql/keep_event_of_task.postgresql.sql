@@ -1,4 +1,5 @@
+-- The rows of a run name the event that started it, which is kept by the run.
 CREATE OR REPLACE TRIGGER timeline_keep_event_of_task
 AFTER DELETE ON timeline_event
 FOR EACH ROW
-EXECUTE FUNCTION timeline_keep('timeline_scheduledtask', 'cause_id')
+EXECUTE FUNCTION timeline_keep('timeline_scheduledtask', 'cause_id', 'run_id IS NULL')

@@ -1,9 +1,10 @@
--- Refuses to delete a row that one of the table given names in the column given.
+-- Refuses to delete a row that one of the table given names in the column given; a third word says of which rows.
 CREATE OR REPLACE FUNCTION timeline_keep() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     named boolean;
 BEGIN
-    EXECUTE format('SELECT EXISTS (SELECT FROM %I WHERE %I = $1)', TG_ARGV[0], TG_ARGV[1]) INTO named USING OLD.id;
+    EXECUTE format('SELECT EXISTS (SELECT FROM %I WHERE %I = $1 AND %s)', TG_ARGV[0], TG_ARGV[1], coalesce(TG_ARGV[2], 'true'))
+        INTO named USING OLD.id;
     IF named THEN
         RAISE EXCEPTION USING
             MESSAGE = format('timeline: a row of %s still names this one of %s', TG_ARGV[0], TG_TABLE_NAME),
