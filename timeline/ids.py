@@ -29,6 +29,15 @@ def uuid7() -> UUID:
 
 def uuid7s(count: int) -> list[UUID]:
     """Make so many ids, as ``uuid7`` makes each: in a fraction of the time."""
+    return [UUID(int=number) for number in _numbers(count)]
+
+
+def uuid7_texts(count: int) -> list[str]:
+    """Make so many ids as text, for rows that are written and not looked at: 32 hexadecimal digits each."""
+    return [f"{number:032x}" for number in _numbers(count)]
+
+
+def _numbers(count: int) -> list[int]:
     global _last
     milliseconds, rest = divmod(time.time_ns(), 1_000_000)
     now = milliseconds << 12 | rest * 4096 // 1_000_000
@@ -37,7 +46,7 @@ def uuid7s(count: int) -> list[UUID]:
         _last = first + count - 1
     tails = struct.unpack(f">{count}Q", os.urandom(8 * count))
     return [
-        UUID(int=(stamp >> 12) << 80 | 0x7 << 76 | (stamp & 0xFFF) << 64 | 0b10 << 62 | tail >> 2)
+        (stamp >> 12) << 80 | 0x7 << 76 | (stamp & 0xFFF) << 64 | 0b10 << 62 | tail >> 2
         for stamp, tail in enumerate(tails, first)
     ]
 

@@ -7,7 +7,7 @@ from django.db import DataError, IntegrityError, transaction
 
 from timeline.ids import uuid7
 from timeline.models import Event, ScheduledTask
-from timeline.models.inserting import insert_columns, insert_missing
+from timeline.models.inserting import Insertion, columns_of, insert_missing
 
 pytestmark = pytest.mark.django_db
 
@@ -20,6 +20,10 @@ def seen(now):
 
 def insert(*rows):
     return insert_missing(rows, using="default")
+
+
+def insert_columns(model, rows, **given):
+    return Insertion(model, columns_of(rows), using="default", **given).send().inserted()
 
 
 class TestInsertMissing:
@@ -72,7 +76,7 @@ class TestInsertMissing:
         columns = {field.attname: getattr(seen("k"), field.attname) for field in Event._meta.concrete_fields}
 
         with pytest.raises(IntegrityError), transaction.atomic():
-            insert_columns(Event, [columns], taken=False, using="default")
+            insert_columns(Event, [columns], taken=False)
 
     @pytest.mark.only_postgresql  # SQLite bounds no text.
     def test_refuses_text_that_is_too_long_rather_than_cut_it(self, seen):
@@ -117,12 +121,12 @@ class TestInsertMissing:
         assert list(ScheduledTask.objects.filter(pk__in=[full.pk, bare.pk]).order_by("pk").values()) == before
 
 
-class TestInsertColumns:
+class TestInsertion:
     def test_gives_what_is_left_out_its_default(self, now):
         moments = {"nominal_at": now, "scheduled_at": now, "created_at": now}
         row = {"id": uuid7(), "task_key": "trial.remind", "state": "scheduled", "max_attempts": 5, **moments}
 
-        assert insert_columns(ScheduledTask, [row], using="default") == {row["id"]}
+        assert insert_columns(ScheduledTask, [row]) == {row["id"]}
 
         stored = ScheduledTask.objects.get()
         fresh = ScheduledTask(**row)
@@ -133,8 +137,8 @@ class TestInsertColumns:
     def test_says_which_were_left_out(self, now):
         rows = [{"id": uuid7(), "name": "n", "key": "k", "occurred_at": now, "recorded_at": now} for _ in range(3)]
 
-        assert insert_columns(Event, rows, using="default") == {rows[0]["id"]}
+        assert insert_columns(Event, rows) == {rows[0]["id"]}
 
     def test_inserts_nothing_of_nothing(self, django_assert_num_queries):
         with django_assert_num_queries(0):
-            assert insert_columns(Event, [], using="default") == set()
+            assert insert_columns(Event, []) == set()

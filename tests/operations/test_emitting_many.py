@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from project.accounts.models import User
 from tests.operations.many import TIMELINES, Delivery
@@ -21,7 +21,7 @@ from timeline.lifecycle import State
 from timeline.models import Event, ScheduledTask, TimelineRun
 from timeline.models.entities import EntityRef
 from timeline.operations.sets import Tally
-from timeline.shortcuts import emit, emit_many, start
+from timeline.shortcuts import emit, emit_many, start, start_many
 from timeline.signals import work_due
 from timeline.testing import only_timelines
 from timeline.timing import LATEST
@@ -193,15 +193,16 @@ class TestCalledAgain:
 
 
 class TestQueries:
+    @pytest.mark.parametrize(("many_orders", "few_orders"), [(100, 10), (1000, 800)], ids=["at once", "in portions"])
     @pytest.mark.parametrize("name", ["order.placed", "order.closed", "order.reopened"])
-    def test_are_as_many_for_a_thousand_as_for_ten(self, now, statements_of, name):
+    def test_are_as_many_for_many_as_for_few(self, now, statements_of, name, many_orders, few_orders):
         def many(count):
             orders = Order.objects.bulk_create([Order(ships_at=now) for _ in range(count)])
             start_all = emit_many("order.placed", orders[: count // 2])
             assert start_all.started == 3 * (count // 2)
             return statements_of(lambda: emit_many(name, orders, key="k"))
 
-        assert many(1000) == many(10)
+        assert many(many_orders) == many(few_orders)
 
     def test_are_few(self, orders, django_assert_max_num_queries):
         """A savepoint, as within a test's transaction; the lock, the events, the runs, the tasks."""
@@ -213,6 +214,62 @@ class TestQueries:
             emit("order.placed", orders[3], key="k")
 
         assert ScheduledTask.objects.filter(state=State.SCHEDULED).exists()
+
+
+class TestPortions:
+    """A large batch of runs that begin, on PostgreSQL: the database writes some while others are prepared."""
+
+    @pytest.fixture
+    def orders(self, now):
+        return Order.objects.bulk_create([Order(ships_at=now + timedelta(days=5)) for _ in range(450)])
+
+    @pytest.fixture
+    def ahead(self):
+        """The tables that are written to by statements sent ahead."""
+        found = set()
+
+        def look(execute, sql, *rest):
+            if connection.vendor == "postgresql" and connection.connection.pgconn.pipeline_status and "INSERT" in sql:
+                found.add(sql.split('"')[1])
+            return execute(sql, *rest)
+
+        with connection.execute_wrapper(look):
+            yield found
+
+    def test_write_what_one_would(self, orders, ahead):
+        assert emit_many("order.placed", orders, key="k") == Tally(recorded=450, started=1350, tasks=1350)
+        assert emit_many("order.placed", orders[:200], key="k") == Tally(again=200)
+
+        tables = {"timeline_event", "timeline_timelinerun", "timeline_scheduledtask"}
+        assert ahead == (tables if connection.vendor == "postgresql" else set())
+        for task in ScheduledTask.objects.select_related("run"):
+            assert (task.entity_ref, task.cause_id) == (task.run.entity_ref, task.run.started_by_id)
+
+    def test_are_for_what_ends_no_runs_only(self, orders, ahead):
+        """Runs and tasks are locked in order of their ids, all of the batch."""
+        start_many(Delivery, orders[:50])
+
+        assert emit_many("order.reopened", orders).ended == 50
+        assert emit_many("order.closed", orders).ended == 450
+        assert not ahead
+
+    def test_keep_nothing_when_one_is_refused(self, orders):
+        emit("order.placed", orders[440], key="k", payload={"other": True})
+
+        with pytest.raises(KeyConflict):
+            emit_many("order.placed", orders, key="k")
+
+        assert Event.objects.count() == 1
+        assert TimelineRun.objects.count() == 3
+
+    def test_begin_runs_of_those_that_have_none(self, orders):
+        start_many(Delivery, orders[100:300])
+
+        tally = emit_many("order.placed", orders, key="k")
+
+        assert (tally.recorded, tally.started) == (450, 1350 - 200)
+        assert ScheduledTask.objects.filter(task_key="delivery.remind").count() == 450
+        assert not TimelineRun.objects.exclude(timeline="on_demand").filter(tasks=None).exists()
 
 
 class TestEntityRefs:

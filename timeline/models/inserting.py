@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache, partial
 from itertools import repeat
-from operator import attrgetter, is_
-from typing import TYPE_CHECKING, Any, TypeVar
+from operator import is_
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from uuid import UUID
 
 from django.db import connections
@@ -39,8 +39,8 @@ def insert_missing(rows: Sequence[Row], *, using: str) -> list[Row]:
     if not rows:
         return []
     names = [field.attname for field in rows[0]._meta.concrete_fields]
-    columns = [{name: getattr(row, name) for name in names} for row in rows]
-    inserted = insert_columns(type(rows[0]), columns, using=using)
+    columns = {name: [getattr(row, name) for row in rows] for name in names}
+    inserted = Insertion(type(rows[0]), columns, using=using).send().inserted()
     return [as_stored(row, using=using) for row in rows if row.pk in inserted]
 
 
@@ -50,42 +50,64 @@ def as_stored(row: Row, *, using: str) -> Row:
     return row
 
 
-def insert_columns(
-    model: type[Model], rows: Sequence[Mapping[str, Any]], *, taken: bool = True, using: str
-) -> set[UUID]:
+class Insertion:
     """
-    Insert rows that are not worth an instance each, as ``insert_missing`` does.
+    Rows that are not worth an instance each, inserted as by ``insert_missing``: in steps, so that Python can prepare what
+    comes next while the database does what was sent (``pipelining``).
 
     What all rows have in common is a parameter of its own, the rest an array a column. So the text of the statement does
     not grow with the rows, and a database reads it many times faster than the VALUES of each row.
 
     Args:
         model: One whose key is a UUID.
-        rows: Name of a column (``attname``) → value, the same names in each. What is left out has its default.
+        columns: Name of a column (``attname``) → value of each row; none: there are no rows. UUIDs may be text. What is left
+            out has its default.
         taken: Whether a place may be taken. To look for that is a fifth of the work; where it cannot be, it is an error.
         using: Database alias.
-
-    Returns:
-        Keys of those inserted.
     """
-    if not rows:
-        return set()
-    connection = connections[using]
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    common = {name: values[0] for name, values in columns.items() if all(map(is_, values, repeat(values[0])))}
-    apart = tuple(name for name in columns if name not in common)
-    common |= _defaults(model, tuple(columns))
-    parameters = [_written([value], _writer(model, name, connection))[0] for name, value in common.items()]
-    arrays = [_written(columns[name], _writer(model, name, connection)) for name in apart]
-    if connection.vendor == "postgresql":
-        parameters += [as_array(array) for array in arrays]
-    elif arrays:
-        parameters.append(json.dumps(list(zip(*arrays, strict=True))))
-    with connection.cursor() as cursor:
-        cursor.execute(_statement(model, tuple(common), apart, taken, using), parameters)
-        if not taken or cursor.rowcount == len(rows):  # SQLite counts only what has been fetched.
-            return set(columns[model._meta.pk.attname])
-        return {model._meta.pk.to_python(key) for [key] in cursor.fetchall()}
+
+    def __init__(
+        self, model: type[Model], columns: Mapping[str, Sequence[Any]], *, taken: bool = True, using: str
+    ) -> None:
+        self._model, self._taken, self._using = model, taken, using
+        self._keys: Sequence[UUID] = columns.get(model._meta.pk.attname, ())
+        if not self._keys:
+            return
+        connection = connections[using]
+        common = {name: values[0] for name, values in columns.items() if all(map(is_, values, repeat(values[0])))}
+        apart = tuple(name for name in columns if name not in common)
+        common |= _defaults(model, tuple(columns))
+        self._sql = _statement(model, tuple(common), apart, taken, using)
+        parameters = [_written([value], _writer(model, name, connection))[0] for name, value in common.items()]
+        arrays = [_written(columns[name], _writer(model, name, connection)) for name in apart]
+        if connection.vendor == "postgresql":
+            parameters += [as_array(array) for array in arrays]
+        elif arrays:
+            parameters.append(json.dumps(list(zip(*arrays, strict=True))))
+        self._parameters = parameters
+
+    def send(self) -> Self:
+        """Execute the statement, or send it on its way."""
+        if self._keys:
+            self._cursor = connections[self._using].cursor()
+            self._cursor.execute(self._sql, self._parameters)
+        return self
+
+    def inserted(self) -> set[UUID]:
+        """Keys of those inserted."""
+        if not self._keys or not self._taken:
+            return set(self._keys)
+        with self._cursor as cursor:
+            first = cursor.fetchone()
+            if cursor.rowcount == len(self._keys):  # SQLite counts only what has been fetched.
+                return set(self._keys)
+            found = [first, *cursor.fetchall()] if first else []
+        return {self._model._meta.pk.to_python(key) for [key] in found}
+
+
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Turn rows, which have the same names each, into columns."""
+    return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
 
 @lru_cache(maxsize=256)
@@ -123,7 +145,7 @@ def _writer(model: type[Model], name: str, connection: BaseDatabaseWrapper) -> C
     """How to write a value of a column as the text that the database reads it from."""
     field = getattr(_fields(model)[name], "target_field", _fields(model)[name])
     if isinstance(field, UUIDField):
-        return attrgetter("hex")
+        return _digits
     if isinstance(field, JSONField):
         return partial(json.dumps, cls=field.encoder)
     if isinstance(field, DateTimeField):
@@ -132,6 +154,10 @@ def _writer(model: type[Model], name: str, connection: BaseDatabaseWrapper) -> C
             datetime.isoformat if connection.vendor == "postgresql" else connection.ops.adapt_datetimefield_value
         )
     return str
+
+
+def _digits(key: UUID | str) -> str:
+    return key if isinstance(key, str) else key.hex
 
 
 def _written(values: Sequence[Any], write: Callable[[Any], str | None]) -> list[str | None]:

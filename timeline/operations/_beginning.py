@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 from uuid import UUID
@@ -13,11 +13,11 @@ from django.db.models import Model
 from timeline.definition import Definition
 from timeline.definition.checking import FINISHED
 from timeline.exceptions import InvalidInput
-from timeline.ids import fresh_ids
+from timeline.ids import fresh_ids, uuid7_texts
 from timeline.lifecycle import State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.facts import plan_since, zone_of
-from timeline.models.inserting import as_stored, insert_columns
+from timeline.models.inserting import Insertion, as_stored, columns_of
 from timeline.operations._announcing import announce
 from timeline.operations._creating import declared_columns, planned_columns
 from timeline.planning import Create
@@ -34,14 +34,14 @@ class Beginning:
     Args:
         ref: Its entity.
         columns: Of the run's row.
-        tasks: Columns of the rows it has from the start.
+        planned: What is planned of the rows it has from the start: columns of each, shared with runs planned alike.
         open: Whether anything is left of it then.
         problem: Why it cannot begin. No error yet: where a run is open already, none begins.
     """
 
     ref: EntityRef
     columns: dict[str, Any]
-    tasks: list[dict[str, Any]] = field(default_factory=list)
+    planned: Sequence[dict[str, Any]] = ()
     open: bool = True
     problem: InvalidInput | None = None
 
@@ -76,24 +76,21 @@ def foresee(
     found = []
     for ref, entity in entities.items():
         event_id = causes[ref] if causes else None
-        naming = {"entity_label": ref.label, "entity_id": ref.id}
         for definition in definitions[ref.label]:
             run: dict[str, Any] = {
                 "id": next(ids),
                 "timeline": definition.name,
                 "started_by_id": event_id,
-                **naming,
+                "entity_label": ref.label,
+                "entity_id": ref.id,
                 **common,
             }
             beginning = Beginning(ref=ref, columns=run)
             try:
                 run["started_at"] = begins(definition, entity)
-                planned, beginning.open = plans.of(definition, entity, run["started_at"])
+                beginning.planned, beginning.open = plans.of(definition, entity, run["started_at"])
             except InvalidInput as problem:
                 beginning.problem = problem
-            else:
-                own = {"run_id": run["id"], "cause_id": event_id, **naming}
-                beginning.tasks = [{"id": next(ids), **own, **columns} for columns in planned]
             found.append(beginning)
     return found
 
@@ -143,17 +140,41 @@ def begin(beginnings: Sequence[Beginning], *, now: datetime, using: str) -> list
     Raises:
         NaiveDatetime, DateOutOfRange: if one of these has a problem.
     """
-    new = insert_columns(TimelineRun, [beginning.columns for beginning in beginnings], using=using)
+    runs = Insertion(TimelineRun, columns_of([beginning.columns for beginning in beginnings]), using=using).send()
+    tasks = _tasks_of(beginnings)
+    insertion = _inserting(tasks, using)  # Prepared for all, while the database inserts the runs.
+    new = runs.inserted()
     begun = [beginning for beginning in beginnings if beginning.columns["id"] in new]
     for beginning in begun:
         if beginning.problem is not None:
             raise beginning.problem
-    tasks = [task for beginning in begun for task in beginning.tasks]
-    insert_columns(ScheduledTask, tasks, taken=False, using=using)  # Rows of a run that is new have their places.
-    if any(task["state"] == State.AVAILABLE for task in tasks):
+    if len(begun) < len(beginnings):
+        tasks = _tasks_of(begun)
+        insertion = _inserting(tasks, using)
+    insertion.send()
+    if State.AVAILABLE in tasks.get("state", ()):
         announce(using=using)
     _finish([beginning for beginning in begun if not beginning.open], now=now, using=using)
     return begun
+
+
+def _tasks_of(beginnings: Sequence[Beginning]) -> dict[str, list[Any]]:
+    """Columns of the rows that runs have from the start."""
+    rows = [(beginning.columns, planned) for beginning in beginnings for planned in beginning.planned]
+    if not rows:
+        return {}
+    return {
+        "id": uuid7_texts(len(rows)),
+        "run_id": [run["id"] for run, _planned in rows],
+        "cause_id": [run["started_by_id"] for run, _planned in rows],
+        "entity_label": [run["entity_label"] for run, _planned in rows],
+        "entity_id": [run["entity_id"] for run, _planned in rows],
+        **{name: [planned[name] for _run, planned in rows] for name in rows[0][1]},
+    }
+
+
+def _inserting(tasks: Mapping[str, Sequence[Any]], using: str) -> Insertion:
+    return Insertion(ScheduledTask, tasks, taken=False, using=using)  # Rows of a run that is new have their places.
 
 
 def _finish(beginnings: Sequence[Beginning], *, now: datetime, using: str) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from django.db import connections, transaction
@@ -19,12 +20,12 @@ from timeline.exceptions import InvalidInput, KeyConflict
 from timeline.ids import uuid7s
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
 from timeline.models.entities import by_label
-from timeline.models.inserting import as_stored, insert_columns
+from timeline.models.inserting import Insertion, as_stored, columns_of
 from timeline.models.statements import as_list, statement
 from timeline.operations._beginning import Beginning, begin, constantly, foresee, needs_savepoint
 from timeline.operations._locking import in_transaction, lock_batch, lock_entity
 from timeline.operations.leaving import Ended, exit_runs
-from timeline.operations.sets import Batch, Tally, rounds
+from timeline.operations.sets import Batch, Tally, in_portions, rounds
 from timeline.payloads import check_json, check_text
 from timeline.registry import registry
 from timeline.timing import check_time
@@ -61,10 +62,10 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What became of the events of some entities: new, or known before; runs begun and ended."""
+    """What became of the events of some entities: new, or recorded before; runs begun and ended."""
 
     new: dict[EntityRef, dict[str, Any]]
-    known: dict[EntityRef, Event]
+    again: list[EntityRef]
     begun: list[Beginning]
     ended: Ended
 
@@ -73,10 +74,10 @@ class Recorded:
         """In numbers."""
         return Tally(
             recorded=len(self.new),
-            again=len(self.known),
+            again=len(self.again),
             started=len(self.begun),
             ended=len(self.ended.runs),
-            tasks=sum(len(beginning.tasks) for beginning in self.begun),
+            tasks=sum(len(beginning.planned) for beginning in self.begun),
             cancelled=len(self.ended.tasks),
         )
 
@@ -115,8 +116,8 @@ def emit(
     said = Said(name, key, payload, actor, occurred_at=happened, recorded_at=now)
     with in_transaction(using):
         done = record(said, lock_entity(ref, read=_reads(name, [ref]), using=using), using=using)
-    if ref in done.known:
-        return Emission(event=done.known[ref], recorded=False)
+        if done.again:
+            return Emission(event=_known(said, done.again, using)[ref], recorded=False)
     event = as_stored(Event(**done.new[ref]), using=using)
     started = [beginning.run(using=using) for beginning in done.begun]
     for run in started:
@@ -157,7 +158,10 @@ def emit_many(
         with transaction.atomic(using=batch.using):
             for part in rounds(batch.refs):
                 entities = lock_batch(part, gone=batch.gone, read=_reads(name, part), using=batch.using)
-                tally += record(said, entities, using=batch.using).tally
+                again: list[EntityRef] = []
+                work = partial(_record_some, said, again, batch.using)
+                tally += in_portions(work, entities, whole=_ends_runs(name, part), using=batch.using)
+                _known(said, again, batch.using)
     return tally
 
 
@@ -165,8 +169,9 @@ def record(said: Said, entities: Mapping[EntityRef, Model | None], *, using: str
     """
     Record an event for each of some entities that the caller has locked, end the runs it exits, start those it starts.
 
+    Where it was recorded before, see by ``_known`` that it said the same.
+
     Raises:
-        KeyConflict: if its key was used with another payload; events of other entities are written then.
         NaiveDatetime, DateOutOfRange: if a run that starts has no proper time; nothing is written then.
     """
     now = said.recorded_at
@@ -175,6 +180,7 @@ def record(said: Said, entities: Mapping[EntityRef, Model | None], *, using: str
         ref: {"id": event_id, "entity_label": ref.label, "entity_id": ref.id, **words}
         for ref, event_id in zip(entities, uuid7s(len(entities)), strict=True)
     }
+    insertion = Insertion(Event, columns_of(list(events.values())), taken=bool(said.key), using=using)
     beginnings = foresee(
         _started(said.name, entities),
         entities,
@@ -183,11 +189,17 @@ def record(said: Said, entities: Mapping[EntityRef, Model | None], *, using: str
         now=now,
     )
     with transaction.atomic(using=using, savepoint=needs_savepoint(beginnings)):
-        inserted = insert_columns(Event, list(events.values()), taken=bool(said.key), using=using)
+        inserted = insertion.send().inserted()
         new = {ref: event for ref, event in events.items() if event["id"] in inserted}
         ended = exit_runs(said.name, new, actor=said.actor, now=now, using=using)
         begun = begin([known for known in beginnings if known.ref in new], now=now, using=using)
-    return Recorded(new, _known(said, [ref for ref in events if ref not in new], using), begun, ended)
+    return Recorded(new, [ref for ref in events if ref not in new], begun, ended)
+
+
+def _record_some(said: Said, again: list[EntityRef], using: str, entities: Mapping[EntityRef, Model | None]) -> Tally:
+    recorded = record(said, entities, using=using)
+    again += recorded.again
+    return recorded.tally
 
 
 def _started(event: str, refs: Iterable[EntityRef]) -> dict[str, list[Definition]]:
@@ -201,8 +213,18 @@ def _reads(event: str, refs: Iterable[EntityRef]) -> bool:
     return any(definition.followed_fields for several in _started(event, refs).values() for definition in several)
 
 
+def _ends_runs(event: str, refs: Iterable[EntityRef]) -> bool:
+    """Whether the event ends runs: in portions, runs and tasks would not be locked in one order."""
+    return any(registry.ended_by(event, label) for label in by_label(refs))
+
+
 def _known(said: Said, refs: Sequence[EntityRef], using: str) -> dict[EntityRef, Event]:
-    """Find the events recorded before with the same key."""
+    """
+    Find the events recorded before with the same key.
+
+    Raises:
+        KeyConflict: if one has another payload.
+    """
     found: dict[EntityRef, Event] = {}
     vendor = connections[using].vendor
     for label, several in by_label(refs).items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple
 
@@ -13,9 +13,12 @@ from django.utils.translation import gettext_lazy as _
 from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef
 from timeline.models.entities import path_to, ref_with
+from timeline.models.pipelining import can_pipeline, pipelining
 
 BATCH: Final = 1000
 MAX_BATCH: Final = 10_000
+PORTIONS: Final = 4  # Of a batch: while the database writes one, the next is prepared.
+PORTION: Final = 100  # Entities at least.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,3 +124,29 @@ def rounds(refs: Iterable[EntityRef]) -> list[list[EntityRef]]:
         parts[seen[ref]].append(ref)
         seen[ref] += 1
     return parts
+
+
+def in_portions(
+    work: Callable[[Mapping[EntityRef, Model | None]], Tally],
+    entities: Mapping[EntityRef, Model | None],
+    *,
+    whole: bool = False,
+    using: str,
+) -> Tally:
+    """
+    Do some work for entities that the caller has locked: in a few portions, where the database takes statements ahead.
+
+    Args:
+        work: Is given entities; says what it did.
+        entities: Of one transaction.
+        whole: In one portion all the same.
+        using: Database alias.
+    """
+    size = max(PORTION, -(-len(entities) // PORTIONS))
+    if whole or size >= len(entities) or not can_pipeline(using):
+        return work(entities)
+    tally, several = Tally(), list(entities.items())
+    with pipelining(using):
+        for start in range(0, len(several), size):
+            tally += work(dict(several[start : start + size]))
+    return tally

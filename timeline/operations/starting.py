@@ -17,7 +17,7 @@ from timeline.models import EntityRef, TimelineRun, model_of, ref_of
 from timeline.models.facts import moment_in
 from timeline.operations._beginning import Beginning, Begins, begin, constantly, foresee, needs_savepoint
 from timeline.operations._locking import in_transaction, lock_batch, lock_entity
-from timeline.operations.sets import Batch, Tally, rounds
+from timeline.operations.sets import Batch, Tally, in_portions, rounds
 from timeline.payloads import check_json, check_text
 from timeline.registry import registry
 from timeline.timing import check_time
@@ -101,6 +101,13 @@ def start_many(
     _check_run(key, params)
     begins = _begins(definition, started_at)
     read = bool(definition.followed_fields) or isinstance(started_at, str)
+
+    def start_some(entities: Mapping[EntityRef, Model | None], *, now: datetime, using: str) -> Tally:
+        since = begins or constantly(now)
+        begun = start_locked([definition], entities, key=key, params=params, begins=since, now=now, using=using)
+        tasks = sum(len(known.planned) for known in begun)
+        return Tally(again=len(entities) - len(begun), started=len(begun), tasks=tasks)
+
     tally = Tally()
     for batch in batches:
         for ref in batch.refs:
@@ -109,17 +116,7 @@ def start_many(
         with transaction.atomic(using=batch.using):
             for part in rounds(batch.refs):
                 entities = lock_batch(part, gone=batch.gone, read=read, using=batch.using)
-                begun = start_locked(
-                    [definition],
-                    entities,
-                    key=key,
-                    params=params,
-                    begins=begins or constantly(now),
-                    now=now,
-                    using=batch.using,
-                )
-                again = len(entities) - len(begun)
-                tally += Tally(again=again, started=len(begun), tasks=sum(len(known.tasks) for known in begun))
+                tally += in_portions(partial(start_some, now=now, using=batch.using), entities, using=batch.using)
     return tally
 
 
