@@ -17,7 +17,7 @@ from tests.testapp.models import (
 )
 from timeline import Timeline, task
 from timeline.exceptions import WrongEntity
-from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun, lock_entities, lock_rows, model_of, ref_of
+from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun, lock_entities, model_of, ref_of
 from timeline.models.entities import MAX_ID, NO_ENTITY, family_of, keys_of, load_entities, naming
 from timeline.testing import only_timelines
 
@@ -155,22 +155,6 @@ class TestLoadAndLockEntities:
             found = read(map(ref_of, entities * 2), using="default")
 
         assert set(found.values()) == set(entities)
-
-
-class TestLockRows:
-    def test_tells_which_are_there(self, entity):
-        there = ref_of(entity)
-        gone = [EntityRef(there.label, "no key"), EntityRef("testapp.gone", "1"), NO_ENTITY]
-
-        assert lock_rows([there, *gone], using="default") == {there}
-
-    def test_reads_nothing_but_keys(self, order, django_assert_num_queries):
-        with django_assert_num_queries(1) as asked:
-            lock_rows([ref_of(order)], using="default")
-
-        sql = asked.captured_queries[0]["sql"]
-        assert '"testapp_order"."id"' in sql
-        assert "ships_at" not in sql
 
 
 class TestKeysOf:

@@ -49,6 +49,28 @@ class Country(models.Model):
         return self.code
 
 
+class Seen(models.Manager["Seller"]):
+    """Hides some rows, whoever asks."""
+
+    def get_queryset(self) -> models.QuerySet[Seller]:
+        """Those that are not hidden."""
+        return super().get_queryset().filter(hidden=False)
+
+
+class Seller(models.Model):
+    """Read through a manager of its own everywhere."""
+
+    hidden = models.BooleanField(default=False)
+
+    objects = Seen()
+
+    class Meta:
+        base_manager_name = "objects"
+
+    def __str__(self) -> str:
+        return f"seller {self.pk}"
+
+
 class Account(models.Model):
     """A parent of multi-table inheritance."""
 

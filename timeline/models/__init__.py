@@ -1,8 +1,9 @@
 """The rows, what guards them, and the questions asked of them."""
 
-from timeline.models.entities import EntityRef, family_of, lock_entities, lock_rows, model_of, ref_as, ref_of
+from timeline.models.entities import EntityRef, family_of, model_of, ref_as, ref_of
 from timeline.models.event import Event
 from timeline.models.identity import Identity
+from timeline.models.locking import lock_entities, lock_rows
 from timeline.models.log import LogEntry
 from timeline.models.pace import Pace
 from timeline.models.run import TimelineRun

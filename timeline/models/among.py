@@ -29,12 +29,27 @@ class Among(In):
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
         """Write it for PostgreSQL. Keys of a kind whose text may not be what the database reads stay an ``IN``."""
-        field: Field[Any, Any] = getattr(self.lhs.output_field, "target_field", self.lhs.output_field)
-        if not isinstance(field, IntegerField | UUIDField | CharField):
+        field = target_of(self.lhs.output_field)
+        if not fits_in_array(field):
             return super().as_sql(compiler, connection)
         keys = list(dict.fromkeys(self.rhs))
         if not keys:
             raise EmptyResultSet
         left, parameters = self.process_lhs(compiler, connection)
-        texts = [str(field.get_db_prep_value(key, connection)) for key in keys]
-        return f"{left} = ANY(%s::{element_type(field, connection)}[])", (*parameters, as_array(texts))
+        array = array_of(field, keys, connection)
+        return f"{left} = ANY(%s::{element_type(field, connection)}[])", (*parameters, array)
+
+
+def target_of(field: Field[Any, Any]) -> Field[Any, Any]:
+    """The field itself, or the one of another model that it refers to."""
+    return getattr(field, "target_field", field)
+
+
+def fits_in_array(field: Field[Any, Any]) -> bool:
+    """Whether the text of its values is what PostgreSQL reads."""
+    return isinstance(field, IntegerField | UUIDField | CharField)
+
+
+def array_of(field: Field[Any, Any], keys: Iterable[Any], connection: BaseDatabaseWrapper) -> str:
+    """Write keys as one parameter."""
+    return as_array([str(field.get_db_prep_value(key, connection)) for key in keys])

@@ -1,4 +1,4 @@
-"""Entities: any model instance, told apart by model label and key as text; how rows name them, load them and lock them."""
+"""Entities: any model instance, told apart by model label and key as text; how rows name them and load them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.apps import apps
 from django.core.exceptions import ValidationError
-from django.db import connections, models
+from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import WrongEntity
 from timeline.models.among import Among
-from timeline.models.statements import statement
 from timeline.registry import registry
 
 if TYPE_CHECKING:
@@ -156,57 +155,7 @@ def model_of(label: str) -> type[models.Model] | None:
 
 def load_entities(refs: Iterable[EntityRef], *, using: str) -> dict[EntityRef, models.Model]:
     """Read entities: one query per model. What is not there is not in the answer."""
-    return _by_model(refs, lambda model, keys: model._base_manager.using(using).filter(Among(keys)))
-
-
-def lock_entities(refs: Iterable[EntityRef], *, using: str, wait: bool = True) -> dict[EntityRef, models.Model]:
-    """
-    Lock the rows of entities, and read them: one statement per model, ordered by key. First in the lock order.
-
-    The lock lets others refer to the row but not change it. Rows of parents are locked too, first, as ``save()`` writes
-    them. What a system timeline is about has no row; a lock of its own stands for it. SQLite has neither; its one writer
-    stands for both. Who does not want to wait gets those that nobody else has locked, and no lock of a system timeline's.
-    """
-    refs = list(refs)
-    if wait:
-        _lock_system(refs, using)
-    return _by_model(refs, lambda model, keys: _locked(model, keys, using=using, wait=wait))
-
-
-def lock_rows(refs: Iterable[EntityRef], *, using: str) -> set[EntityRef]:
-    """Lock the rows of entities as ``lock_entities`` does, and tell which are there; what they hold is not read."""
-    refs = list(refs)
-    _lock_system(refs, using)
-    found = set()
-    for model, keys in _models_of(refs):
-        rows, label = _locked(model, keys, using=using), model._meta.label_lower
-        if any(_links(model)):  # What locks parents, too, has to read them.
-            found |= {EntityRef(label, str(entity.pk)) for entity in rows}
-        else:
-            found |= {EntityRef(label, str(key)) for key in rows.values_list("pk", flat=True)}
-    return found
-
-
-def _lock_system(refs: Iterable[EntityRef], using: str) -> None:
-    if NO_ENTITY in refs and connections[using].vendor == "postgresql":
-        with connections[using].cursor() as cursor:
-            cursor.execute(statement("lock_system", "postgresql"))
-
-
-def _locked(
-    model: type[models.Model], keys: list[Any], *, using: str, wait: bool = True
-) -> models.QuerySet[models.Model]:
-    rows = model._base_manager.using(using).filter(Among(keys)).order_by("pk")
-    links = tuple(_links(model))
-    return rows.select_for_update(no_key=True, of=(*links, "self") if links else (), skip_locked=not wait)
-
-
-def _links(model: type[models.Model], prefix: str = "") -> Iterator[str]:
-    """Lookups of the rows of a model's parents, in the order in which ``save()`` writes them."""
-    for parent, link in model._meta.parents.items():
-        if link is not None:
-            yield from _links(parent, f"{prefix}{link.name}__")
-            yield f"{prefix}{link.name}"
+    return by_model(refs, lambda model, keys: model._base_manager.using(using).filter(Among(keys)))
 
 
 def keys_of(model: type[models.Model], refs: Iterable[EntityRef]) -> list[Any]:
@@ -218,17 +167,18 @@ def keys_of(model: type[models.Model], refs: Iterable[EntityRef]) -> list[Any]:
     return keys
 
 
-def _by_model(
+def by_model(
     refs: Iterable[EntityRef], query: Callable[[type[models.Model], list[Any]], models.QuerySet[models.Model]]
 ) -> dict[EntityRef, models.Model]:
+    """Read entities by a query for each model that is installed."""
     return {
         EntityRef(model._meta.label_lower, str(entity.pk)): entity
-        for model, keys in _models_of(refs)
+        for model, keys in models_of(refs)
         for entity in query(model, keys)
     }
 
 
-def _models_of(refs: Iterable[EntityRef]) -> Iterator[tuple[type[models.Model], list[Any]]]:
+def models_of(refs: Iterable[EntityRef]) -> Iterator[tuple[type[models.Model], list[Any]]]:
     """Models that are installed, in order of their labels, each with the keys of its entities."""
     grouped = by_label(refs)
     for label in sorted(grouped):

@@ -1,0 +1,89 @@
+"""Locking entities: first in the lock order, each model's rows in order of their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Any
+
+from django.db import connections, models
+
+from timeline.models.among import Among, array_of, fits_in_array, target_of
+from timeline.models.entities import NO_ENTITY, EntityRef, by_model, models_of
+from timeline.models.statements import element_type, statement
+
+
+def lock_entities(refs: Iterable[EntityRef], *, using: str, wait: bool = True) -> dict[EntityRef, models.Model]:
+    """
+    Lock the rows of entities, and read them: one statement per model, ordered by key. First in the lock order.
+
+    The lock lets others refer to the row but not change it. Rows of parents are locked too, first, as ``save()`` writes
+    them. What a system timeline is about has no row; a lock of its own stands for it. SQLite has neither; its one writer
+    stands for both. Who does not want to wait gets those that nobody else has locked, and no lock of a system timeline's.
+    """
+    refs = list(refs)
+    if wait:
+        _lock_system(refs, using)
+    return by_model(refs, lambda model, keys: _locked(model, keys, using=using, wait=wait))
+
+
+def lock_rows(refs: Iterable[EntityRef], *, using: str) -> set[EntityRef]:
+    """Lock the rows of entities as ``lock_entities`` does, and tell which are there; what they hold is not read."""
+    refs = list(refs)
+    _lock_system(refs, using)
+    return {
+        EntityRef(model._meta.label_lower, str(key))
+        for model, keys in models_of(refs)
+        for key in _lock_keys(model, keys, using)
+    }
+
+
+def _lock_keys(model: type[models.Model], keys: list[Any], using: str) -> Iterable[Any]:
+    if sql := _statement(model, using):
+        with connections[using].cursor() as cursor:
+            cursor.execute(sql, {"keys": array_of(target_of(model._meta.pk), keys, connections[using])})
+            return [key for [key] in cursor.fetchall()]
+    rows = _locked(model, keys, using=using)
+    if any(_links(model)):  # What locks parents, too, has to read them.
+        return [entity.pk for entity in rows]
+    return rows.values_list("pk", flat=True)
+
+
+@lru_cache(maxsize=256)
+def _statement(model: type[models.Model], using: str) -> str:
+    """
+    Write what ``_locked`` asks, once: Django writes it anew each time, which takes as long as the database does.
+
+    Empty where there is more to it: parents, a host's own manager, a key that is read in a way of its own, or SQLite.
+    """
+    connection, key = connections[using], target_of(model._meta.pk)
+    if connection.vendor != "postgresql" or any(_links(model)) or type(model._base_manager) is not models.Manager:
+        return ""
+    if not fits_in_array(key) or hasattr(key, "from_db_value"):
+        return ""
+    sql = statement("lock_rows", "postgresql").replace("{type}", element_type(key, connection))
+    for word, name in {"table": model._meta.db_table, "key": str(model._meta.pk.column)}.items():
+        sql = sql.replace(f"{{{word}}}", connection.ops.quote_name(name).replace("%", "%%"))
+    return sql
+
+
+def _lock_system(refs: Iterable[EntityRef], using: str) -> None:
+    if NO_ENTITY in refs and connections[using].vendor == "postgresql":
+        with connections[using].cursor() as cursor:
+            cursor.execute(statement("lock_system", "postgresql"))
+
+
+def _locked(
+    model: type[models.Model], keys: list[Any], *, using: str, wait: bool = True
+) -> models.QuerySet[models.Model]:
+    rows = model._base_manager.using(using).filter(Among(keys)).order_by("pk")
+    links = tuple(_links(model))
+    return rows.select_for_update(no_key=True, of=(*links, "self") if links else (), skip_locked=not wait)
+
+
+def _links(model: type[models.Model], prefix: str = "") -> Iterator[str]:
+    """Lookups of the rows of a model's parents, in the order in which ``save()`` writes them."""
+    for parent, link in model._meta.parents.items():
+        if link is not None:
+            yield from _links(parent, f"{prefix}{link.name}__")
+            yield f"{prefix}{link.name}"

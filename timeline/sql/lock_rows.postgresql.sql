@@ -1,0 +1,6 @@
+-- The rows of one model's entities, in the lock order; nothing of them is read but the key.
+SELECT {key}
+FROM {table}
+WHERE {key} = ANY(%(keys)s::{type}[])
+ORDER BY {key}
+FOR NO KEY UPDATE
