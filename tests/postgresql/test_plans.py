@@ -17,6 +17,7 @@ from timeline.operations._advancing import step
 from timeline.operations._changes import Write
 from timeline.operations._composing import as_statement
 from timeline.operations.dispatching import dispatch
+from timeline.operations.running import begin_ready
 
 pytestmark = pytest.mark.django_db
 
@@ -168,8 +169,12 @@ def plans_made_by(call):
         return execute(sql, parameters, many, context)
 
     def plan_of(sql, parameters):
-        with connection.connection.cursor() as cursor:
-            cursor.execute(f"EXPLAIN {sql}", parameters)
+        told, _semicolon, asked = sql.rpartition(";\n")
+        with connection.connection.transaction(force_rollback=True), connection.connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_sort = on; SET LOCAL enable_incremental_sort = on")  # As before the test.
+            if told:
+                cursor.execute(told)
+            cursor.execute(f"EXPLAIN {asked}", parameters)
             return "\n".join(line for [line] in cursor.fetchall())
 
     with connection.execute_wrapper(explain):
@@ -257,3 +262,42 @@ class TestPolls:
         plans = plans_made_by(lambda: dispatch(sender=Post(), now=NOW - timedelta(days=1), using="default"))
 
         assert [plan.count("Index") > 0 and "Sort" not in plan for plan in plans] == [True] * 3, plans
+
+
+HERD = """
+INSERT INTO timeline_scheduledtask (
+    id, task_key, occurrence, revision, state, seq, priority, queue, nominal_at, scheduled_at, anchor, definition_hash, payload,
+    attempt, failures, lost, max_attempts, worker, error, reason_code, reason, actor, created_at, entity_label, entity_id
+)
+SELECT gen_random_uuid(), 'trial.remind', number::text, 1, %(state)s, 0, 0, 'default', %(at)s, %(at)s, '', '', '{}',
+    0, 0, 0, 5, '', '', '', '', '', %(at)s, '', ''
+FROM generate_series(1, %(rows)s) AS number
+"""
+
+
+class TestHerd:
+    """Thousands that fall due in the same second, in a table of which PostgreSQL knows nothing yet."""
+
+    def ready(self, state):
+        with connection.cursor() as cursor:
+            cursor.execute("TRUNCATE timeline_scheduledtask CASCADE")
+            cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'timeline_scheduledtask'::regclass")
+            cursor.execute(HERD, {"state": state, "at": NOW, "rows": 40_000})
+
+    @pytest.mark.parametrize("state", [State.AVAILABLE, State.SCHEDULED])
+    def test_is_not_sorted_for_the_first_of_it(self, state):
+        """Every hot question has an index that has it in order; only the rows a statement gives are sorted."""
+        self.ready(state)
+
+        plans = plans_made_by(lambda: dispatch(sender=Post(), limit=100, now=NOW, using="default"))
+        plans += plans_made_by(
+            lambda: begin_ready(
+                task_key="trial.remind", priority=0, most=100, since=NOW, clock=lambda: NOW, using="default", worker="w"
+            )
+        )
+
+        assert any("timeline_task_ready" in plan and "LockRows" in plan for plan in plans)
+        for plan in (plan for plan in plans if "Limit" in plan):
+            _above, locked, below = plan.partition("LockRows")
+            first = below.partition("CTE moved")[0] if locked else plan
+            assert "Sort" not in first, plan

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db import connections
 
+from timeline.models.guiding import IN_ORDER, execute_guided
 from timeline.models.statements import as_list, statement
 
 
@@ -62,7 +63,8 @@ def ready_kinds(task_keys: Sequence[str], *, using: str) -> dict[str, First]:
     connection = connections[using]
     with connection.cursor() as cursor:
         asked = {"task_keys": as_list(task_keys, connection.vendor)}
-        cursor.execute(statement("ready_kinds", connection.vendor), asked)
+        sql = statement("ready_kinds", connection.vendor)
+        execute_guided(cursor, sql, asked, settings=IN_ORDER, using=using)
         return {task_key: First(priority, due_at) for task_key, priority, due_at in cursor.fetchall()}
 
 

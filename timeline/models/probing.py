@@ -7,12 +7,13 @@ from typing import Any
 
 from django.db import connections
 
+from timeline.models.guiding import IN_ORDER, execute_guided
 from timeline.models.statements import statement
 
 
 def first_due(*, now: datetime, using: str) -> datetime | None:
     """When the waiting task that has been due for longest became due; None: nothing is due. PostgreSQL only."""
-    row = _probe("first_due", {"at": now}, using)
+    row = _probe("first_due", {"at": now}, using, IN_ORDER)
     return row[0] if row else None
 
 
@@ -20,7 +21,7 @@ def kept_until(*, using: str) -> datetime | None:
     """The database's real clock, if no lease has run out by then; None: one has, or it is not known (SQLite)."""
     if connections[using].vendor != "postgresql":
         return None
-    machine_time, given_up = _probe("first_given_up", {}, using) or (None, None)
+    machine_time, given_up = _probe("first_given_up", {}, using, IN_ORDER) or (None, None)
     return machine_time if given_up is None else None
 
 
@@ -31,9 +32,11 @@ def sign(interval: timedelta, *, using: str) -> tuple[str, bool]:
     return site, bool(is_due)
 
 
-def _probe(verb: str, parameters: dict[str, Any], using: str) -> tuple[Any, ...] | None:
+def _probe(
+    verb: str, parameters: dict[str, Any], using: str, settings: dict[str, str] | None = None
+) -> tuple[Any, ...] | None:
     connection = connections[using]
     with connection.cursor() as cursor:
-        cursor.execute(statement(verb, connection.vendor), parameters)
+        execute_guided(cursor, statement(verb, connection.vendor), parameters, settings=settings or {}, using=using)
         row: tuple[Any, ...] | None = cursor.fetchone()
         return row

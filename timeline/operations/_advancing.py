@@ -13,12 +13,20 @@ from django.db import connections, transaction
 
 from timeline.conf import get_settings
 from timeline.lifecycle import FINAL, Reason, State
+from timeline.models.guiding import IN_ORDER, execute_guided
 from timeline.models.returning import Row, cursor_for_rows, rows_of
 from timeline.models.statements import narrowed, statement
 from timeline.operations._changes import columns_of
-from timeline.operations._polling import execute_bounded
+from timeline.operations._polling import BOUNDS
 
 _KEYS: Final = "id, task_key, queue"
+
+# What a statement needs to be told: those of a poll are ended by the database if they take long.
+_GUIDED: Final[dict[str, dict[str, str]]] = {
+    "due": BOUNDS | IN_ORDER,
+    "shares": BOUNDS | IN_ORDER,
+    "group": IN_ORDER,
+}
 
 
 def works_in_sets(using: str) -> bool:
@@ -37,7 +45,6 @@ def advance(
     worker: str | None = None,
     reason: Reason | None = None,
     wait: bool = False,
-    bounded: bool = False,
     **asked: object,
 ) -> list[Row]:
     """
@@ -53,7 +60,6 @@ def advance(
         worker: Who takes them, where they become active.
         reason: Why they are cancelled.
         wait: For rows that somebody else has locked, where ``held`` does not always pass them over.
-        bounded: Whether the database ends it if it takes long, as what a poll does.
         asked: What else ``held`` asks for.
 
     Returns:
@@ -71,10 +77,7 @@ def advance(
     connection = connections[using]
     sql = step(held, columns, wait=wait, ends=to in FINAL)
     with cursor_for_rows(connection) as cursor:
-        if bounded:
-            execute_bounded(cursor, sql, parameters, using=using)
-        else:
-            cursor.execute(sql, parameters)
+        execute_guided(cursor, sql, parameters, settings=_GUIDED.get(held, {}), using=using)
         return list(rows_of(cursor, connection, tuple(columns.split(", "))).values())
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Final
 
 from django.db import connections, transaction
 
+from timeline.models.guiding import as_select
+
 # Rows that others hold are skipped: the first is for locks on whole tables.
-BOUNDS: Final = "SELECT set_config('lock_timeout', '5s', true), set_config('statement_timeout', '30s', true)"
+BOUNDS: Final = {"lock_timeout": "5s", "statement_timeout": "30s"}
 
 
 @contextmanager
@@ -24,21 +26,5 @@ def polling(using: str) -> Iterator[None]:
     with transaction.atomic(using=using):
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
-                cursor.execute(BOUNDS)
+                cursor.execute(as_select(BOUNDS))
         yield
-
-
-def execute_bounded(cursor: Any, sql: str, parameters: Mapping[str, Any], *, using: str) -> None:
-    """
-    Execute one statement so bounded, which is the whole transaction. PostgreSQL only.
-
-    Where psycopg 3 binds parameters, as Django has it unless told otherwise, bounds, statement and commit are one trip to the
-    database, where they would be four; each takes its turn for the processor.
-    """
-    connection: Any = connections[using]
-    if hasattr(connection.Database, "adapters") and not connection.features.uses_server_side_binding:
-        cursor.execute(f"{BOUNDS};\n{sql}", parameters)
-        cursor.nextset()
-        return
-    with polling(using):
-        cursor.execute(sql, parameters)

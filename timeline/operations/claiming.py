@@ -68,7 +68,6 @@ def claim(*, limit: int = 100, kept_until: datetime | None = None, now: datetime
             "shares",
             State.PENDING,
             token=token,
-            bounded=True,
             task_keys=[share.task_key for share in taken],
             priorities=[share.priority for share in taken],
             sizes=[share.size for share in taken],
