@@ -48,7 +48,7 @@ class Plan:
     )
     workers: tuple[int, ...] = (1, 2)
     window: float = 4.0
-    sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000)
+    sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000, 5_000_000)
     seconds: int = 8
     broker: str = "redis://127.0.0.1:6379/0"
     output: Path | None = OUTPUT
@@ -81,7 +81,7 @@ def parse(arguments: Sequence[str]) -> Plan:
     parser.add_argument("--jobs", type=_jobs, metavar="NAME=COUNT,…", help=f"drained: of {', '.join(JOBS)}")
     parser.add_argument("--workers", type=_numbers, metavar="N,…", help="numbers of worker processes")
     parser.add_argument("--window", type=float, help="seconds after which a drain is counted as far as it came")
-    parser.add_argument("--sizes", type=_numbers, metavar="ROWS,…", help="rows due much later; 5000000 is not too many")
+    parser.add_argument("--sizes", type=_numbers, metavar="ROWS,…", help="rows due much later, growing")
     parser.add_argument("--seconds", type=_seconds, help="of feeding twenty jobs a second; the first is warm-up")
     parser.add_argument("--broker", default=os.environ.get("REDIS_URL", Plan.broker), help="Redis (%(default)s)")
     parser.add_argument("--output", type=Path, help="file for the figures; left out, some peers are printed only")
