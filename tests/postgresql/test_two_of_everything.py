@@ -143,4 +143,5 @@ class TestStoppedCeleryWorker:
         assert set(ScheduledTask.objects.values_list("failures", "lost")) == {(0, 0)}
         again = LogEntry.objects.filter(from_state="active").exclude(to_state="completed")
         assert set(again.values_list("reason_code", flat=True)) <= {"released"}
-        assert again.values("at").distinct().count() <= 2  # A group of each process of its pool.
+        # Of each of the two processes of its pool the group at hand, and the one begun ahead.
+        assert again.values("at").distinct().count() <= 4
