@@ -14,7 +14,7 @@ from timeline.exceptions import BrokerUnavailable
 from timeline.lifecycle import State
 from timeline.models import Identity, LogEntry, ScheduledTask
 from timeline.operations.claiming import Batch
-from timeline.operations.dispatching import AT_FIRST, Dispatched, dispatch
+from timeline.operations.dispatching import AT_FIRST, LEAST, Dispatched, dispatch
 from timeline.operations.pacing import keep_paces
 from timeline.testing import only_timelines
 
@@ -117,7 +117,7 @@ class TestDispatch:
     def test_claims_as_many_at_a_time_as_take_little_time(self, post, now, monkeypatch):
         """Others wait for the rows that a claim locks, and for the processor."""
         clock, asked = [0.0], []
-        claims = iter([(100, 0.1), (100, 0.01), (200, 0.001), (0, 0.0)])
+        claims = iter([(100, 1 / 32), (64, 1 / 8), (25, 1 / 256), (128, 1 / 1024), (0, 0.0)])
 
         def claim(*, limit, **_given):
             asked.append(limit)
@@ -130,7 +130,7 @@ class TestDispatch:
 
         dispatch(sender=post, limit=500, now=now, using="default")
 
-        assert asked == [AT_FIRST, AT_FIRST, 200, 500]
+        assert asked == [AT_FIRST, 64, LEAST, 128, 500]
 
     def test_leaves_the_rest_available_when_enough_is_on_its_way(self, post, due, now, settings):
         settings.TIMELINE = {"MAX_PENDING": 5}

@@ -20,7 +20,8 @@ MAX_PATIENCE: Final = 0.2  # Seconds.
 CLAIM: Final = (
     0.02  # Seconds that one claim should take: others wait for the rows that it locks, and for the processor.
 )
-AT_FIRST: Final = 100  # Tasks claimed at a time, until we know how long that takes; fewer would hardly take less.
+AT_FIRST: Final = 100  # Tasks claimed at a time, until we know how long that takes.
+LEAST: Final = 25  # Fewer would hardly take less.
 
 
 class Sender(Protocol):
@@ -106,7 +107,7 @@ def dispatch(
 
 def _paced(claimed: int, seconds: float, limit: int) -> int:
     """How many to claim next."""
-    return min(limit, max(AT_FIRST, int(claimed * CLAIM / max(seconds, 1e-6))))
+    return min(limit, max(LEAST, int(claimed * CLAIM / max(seconds, 1e-6))))
 
 
 def _send_new(batches: Sequence[Batch], sender: Sender, using: str) -> None:
