@@ -58,6 +58,11 @@ def story_now(using: str) -> datetime:
     return value.astimezone(UTC) if isinstance(value, datetime) else datetime.fromisoformat(value).replace(tzinfo=UTC)
 
 
+def is_told() -> bool:
+    """Whether a test, a demo or the settings tell story time: it is not the database's clock then."""
+    return _override is not None or get_settings().CLOCK is not None
+
+
 class SteadyClock:
     """
     Story time for a worker, which reads it several times a task: the database is asked once a second, and what has passed
@@ -73,7 +78,7 @@ class SteadyClock:
 
     def __call__(self) -> datetime:
         """Read it: aware, in UTC."""
-        if _override is not None or get_settings().CLOCK is not None:
+        if is_told():
             return story_now(self._using)
         at, read = monotonic(), self._read
         if read is None or at - read[1] > 1:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from django.db import DataError, IntegrityError, transaction
 
+from tests.databases import VENDOR
 from timeline.ids import uuid7
-from timeline.models import Event, ScheduledTask
-from timeline.models.inserting import Insertion, columns_of, insert_missing
+from timeline.models import Event, ScheduledTask, TimelineRun
+from timeline.models.inserting import Insertion, columns_of, insert_in_turn, insert_missing
 
 pytestmark = pytest.mark.django_db
 
@@ -142,3 +143,73 @@ class TestInsertion:
     def test_inserts_nothing_of_nothing(self, django_assert_num_queries):
         with django_assert_num_queries(0):
             assert insert_columns(Event, []) == set()
+
+
+class TestInsertInTurn:
+    """Events, a run under each and two tasks under each run; an event's place is its key, a run's its entity."""
+
+    @pytest.fixture
+    def insertions(self, now):
+        def made(*places):
+            events, runs, tasks = [], [], []
+            for key, entity_id in places:
+                events.append({"id": uuid7(), "name": "seen", "key": key, "occurred_at": now, "recorded_at": now})
+                entity = {"entity_label": "testapp.order", "entity_id": entity_id}
+                run = {
+                    "id": uuid7(),
+                    "timeline": "trial",
+                    "started_by_id": events[-1]["id"],
+                    "started_at": now,
+                    **entity,
+                }
+                runs.append(run)
+                for name in ("remind", "expire"):
+                    task = {
+                        "id": uuid7(),
+                        "run_id": run["id"],
+                        "task_key": f"trial.{name}",
+                        "state": "scheduled",
+                        **entity,
+                    }
+                    tasks.append(
+                        task | dict.fromkeys(("nominal_at", "scheduled_at", "created_at"), now) | {"max_attempts": 5}
+                    )
+            return [
+                Insertion(Event, columns_of(events), using="default"),
+                Insertion(TimelineRun, columns_of(runs), under="started_by_id", using="default"),
+                Insertion(ScheduledTask, columns_of(tasks), under="run_id", taken=False, using="default"),
+            ]
+
+        return made
+
+    def test_inserts_all(self, insertions, django_assert_num_queries):
+        events, runs, tasks = insertions(("a", "1"), ("b", "2"))
+
+        with django_assert_num_queries(1 if VENDOR == "postgresql" else 3):
+            insert_in_turn([events, runs, tasks], using="default")
+
+        assert events.inserted() == set(events.keys)
+        assert runs.inserted() == set(runs.keys)
+        assert set(ScheduledTask.objects.values_list("pk", flat=True)) == set(tasks.keys)
+
+    def test_leaves_out_what_is_under_a_row_that_was_left_out(self, insertions):
+        """The second event was recorded, of another entity even; the third entity has a run."""
+        insert_in_turn(insertions(("taken", "0"), ("x", "3")), using="default")
+        events, runs, tasks = insertions(("a", "1"), ("taken", "2"), ("b", "3"))
+
+        insert_in_turn([events, runs, tasks], using="default")
+
+        assert events.inserted() == {events.keys[0], events.keys[2]}
+        assert runs.inserted() == {runs.keys[0]}
+        assert set(ScheduledTask.objects.filter(pk__in=tasks.keys).values_list("pk", flat=True)) == set(tasks.keys[:2])
+        assert (Event.objects.count(), TimelineRun.objects.count(), ScheduledTask.objects.count()) == (4, 3, 6)
+
+    def test_passes_over_tables_without_rows(self, insertions, django_assert_num_queries):
+        events = insertions(("a", "1"))[0]
+
+        with django_assert_num_queries(1):
+            insert_in_turn([events, *insertions()[1:]], using="default")
+        with django_assert_num_queries(0):
+            insert_in_turn(insertions(), using="default")
+
+        assert events.inserted() == set(events.keys)

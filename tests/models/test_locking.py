@@ -28,7 +28,7 @@ class TestLockRows:
             NO_ENTITY,
         ]
 
-        assert lock_rows([there, *gone], using="default") == {there}
+        assert lock_rows([there, *gone], using="default").refs == {there}
 
     def test_reads_nothing_but_keys(self, django_assert_num_queries):
         order = Order.objects.create()
@@ -43,7 +43,7 @@ class TestLockRows:
     def test_asks_the_hosts_manager(self):
         there, hidden = Seller.objects.create(), Seller.objects.create(hidden=True)
 
-        assert lock_rows([ref_of(there), ref_of(hidden)], using="default") == {ref_of(there)}
+        assert lock_rows([ref_of(there), ref_of(hidden)], using="default").refs == {ref_of(there)}
 
     @pytest.mark.only_postgresql
     def test_asks_what_django_would(self, entity):
@@ -71,4 +71,4 @@ class TestLockRows:
         lock_rows([EntityRef(model._meta.label_lower, "1")], using="default")
         monkeypatch.setattr(models.Manager, "using", None)
 
-        assert lock_rows([EntityRef(model._meta.label_lower, "1")], using="default") == set()
+        assert lock_rows([EntityRef(model._meta.label_lower, "1")], using="default").refs == set()

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache, partial
-from itertools import repeat
+from itertools import chain, repeat
 from operator import is_
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 from uuid import UUID
 
 from django.db import connections
 from django.db.models import DateTimeField, Field, JSONField, Model, UUIDField
 
+from timeline.models.among import target_of
 from timeline.models.statements import as_array, element_type
-
-if TYPE_CHECKING:
-    from django.db.backends.base.base import BaseDatabaseWrapper
 
 Row = TypeVar("Row", bound=Model)
 
@@ -62,47 +60,82 @@ class Insertion:
         model: One whose key is a UUID.
         columns: Name of a column (``attname``) → value of each row; none: there are no rows. UUIDs may be text. What is left
             out has its default.
+        under: A column that refers to a row of another table: where that one is not there, the row is left out.
         taken: Whether a place may be taken. To look for that is a fifth of the work; where it cannot be, it is an error.
         using: Database alias.
     """
 
     def __init__(
-        self, model: type[Model], columns: Mapping[str, Sequence[Any]], *, taken: bool = True, using: str
+        self,
+        model: type[Model],
+        columns: Mapping[str, Sequence[Any]],
+        *,
+        under: str = "",
+        taken: bool = True,
+        using: str,
     ) -> None:
-        self._model, self._taken, self._using = model, taken, using
-        self._keys: Sequence[UUID] = columns.get(model._meta.pk.attname, ())
-        if not self._keys:
+        self.table, self.key = model._meta.db_table, model._meta.pk
+        self.taken, self._using = taken, using
+        self.found: set[UUID] | None = None
+        self.keys: Sequence[UUID] = columns.get(self.key.attname, ())
+        if not self.keys:
             return
         connection = connections[using]
-        common = {name: values[0] for name, values in columns.items() if all(map(is_, values, repeat(values[0])))}
+        common = {
+            name: values[0]
+            for name, values in columns.items()
+            if name != under and all(map(is_, values, repeat(values[0])))
+        }
         apart = tuple(name for name in columns if name not in common)
         common |= _defaults(model, tuple(columns))
-        self._sql = _statement(model, tuple(common), apart, taken, using)
-        parameters = [_written([value], _writer(model, name, connection))[0] for name, value in common.items()]
-        arrays = [_written(columns[name], _writer(model, name, connection)) for name in apart]
+        self.sql = _statement(model, tuple(common), apart, under, taken, using)
+        write = _writers(model, using)
+        parameters = [None if value is None else write[name](value) for name, value in common.items()]
+        arrays = [[None if value is None else write[name](value) for value in columns[name]] for name in apart]
         if connection.vendor == "postgresql":
             parameters += [as_array(array) for array in arrays]
         elif arrays:
             parameters.append(json.dumps(list(zip(*arrays, strict=True))))
-        self._parameters = parameters
+        self.parameters: list[str | None] = parameters
 
     def send(self) -> Self:
         """Execute the statement, or send it on its way."""
-        if self._keys:
+        if self.keys:
             self._cursor = connections[self._using].cursor()
-            self._cursor.execute(self._sql, self._parameters)
+            self._cursor.execute(self.sql, self.parameters)
         return self
 
     def inserted(self) -> set[UUID]:
         """Keys of those inserted."""
-        if not self._keys or not self._taken:
-            return set(self._keys)
+        if self.found is None:
+            self.found = self._fetched() if self.keys and self.taken else set(self.keys)
+        return self.found
+
+    def _fetched(self) -> set[UUID]:
         with self._cursor as cursor:
             first = cursor.fetchone()
-            if cursor.rowcount == len(self._keys):  # SQLite counts only what has been fetched.
-                return set(self._keys)
+            if cursor.rowcount == len(self.keys):  # SQLite counts only what has been fetched.
+                return set(self.keys)
             found = [first, *cursor.fetchall()] if first else []
-        return {self._model._meta.pk.to_python(key) for [key] in found}
+        return {self.key.to_python(key) for [key] in found}
+
+
+def insert_in_turn(insertions: Iterable[Insertion], *, using: str) -> None:
+    """Insert rows of several tables, those that others are ``under`` first: on PostgreSQL in one statement, so in one trip."""
+    several = [insertion for insertion in insertions if insertion.keys]
+    if len(several) < 2 or connections[using].vendor != "postgresql":
+        for insertion in several:
+            insertion.send().inserted()
+        return
+    # In this statement a table's name stands for its new rows: the table itself does not show them before the end.
+    written = ", ".join(f'"{insertion.table}" AS ({insertion.sql})' for insertion in several)
+    told = [insertion for insertion in several if insertion.taken]
+    keys = " UNION ALL ".join(f'TABLE "{insertion.table}"' for insertion in told)
+    with connections[using].cursor() as cursor:
+        cursor.execute(f"WITH {written} {keys or 'SELECT WHERE false'}", [*chain(*(one.parameters for one in several))])
+        found = {key for [key] in cursor.fetchall()}
+    for insertion in told:
+        insertion.found = found.intersection(insertion.keys)
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -123,7 +156,9 @@ def _fields(model: type[Model]) -> dict[str, Field[Any, Any]]:
 
 
 @lru_cache(maxsize=256)
-def _statement(model: type[Model], common: tuple[str, ...], apart: tuple[str, ...], taken: bool, using: str) -> str:
+def _statement(
+    model: type[Model], common: tuple[str, ...], apart: tuple[str, ...], under: str, taken: bool, using: str
+) -> str:
     """Write the statement: values reach it as parameters only, names come from the model."""
     meta, vendor = model._meta, connections[using].vendor
     columns = ", ".join(f'"{_fields(model)[name].column}"' for name in (*common, *apart))
@@ -138,27 +173,33 @@ def _statement(model: type[Model], common: tuple[str, ...], apart: tuple[str, ..
         values += [f"json_extract(new.value, '$[{position}]')" for position in range(len(apart))]
         source = "FROM json_each(%s) AS new" if apart else ""
     insert = f'INSERT INTO "{meta.db_table}" ({columns}) SELECT {", ".join(values)} {source} WHERE true'
+    if under:
+        target = target_of(_fields(model)[under])
+        keys = f'"{target.column}" FROM "{target.model._meta.db_table}"'
+        insert += f" AND {values[len(common) + apart.index(under)]} IN (SELECT {keys})"
     return f'{insert} ON CONFLICT DO NOTHING RETURNING "{meta.pk.column}"' if taken else insert
 
 
-def _writer(model: type[Model], name: str, connection: BaseDatabaseWrapper) -> Callable[[Any], str | None]:
-    """How to write a value of a column as the text that the database reads it from."""
-    field = getattr(_fields(model)[name], "target_field", _fields(model)[name])
+@cache
+def _writers(model: type[Model], using: str) -> dict[str, Callable[[Any], str]]:
+    """Name of a column → how to write a value as the text that the database reads it from."""
+    return {name: _writer(target_of(field), using) for name, field in _fields(model).items()}
+
+
+def _writer(field: Field[Any, Any], using: str) -> Callable[[Any], str]:
     if isinstance(field, UUIDField):
         return _digits
     if isinstance(field, JSONField):
         return partial(json.dumps, cls=field.encoder)
     if isinstance(field, DateTimeField):
-        # Many rows have the same times.
-        return cache(
-            datetime.isoformat if connection.vendor == "postgresql" else connection.ops.adapt_datetimefield_value
-        )
+        # Many rows have the same times. All are in UTC: elsewhere, two an hour apart count as equal when clocks go back.
+        return lru_cache(datetime.isoformat if connections[using].vendor == "postgresql" else partial(_adapted, using))
     return str
+
+
+def _adapted(using: str, value: datetime) -> str:
+    return str(connections[using].ops.adapt_datetimefield_value(value))
 
 
 def _digits(key: UUID | str) -> str:
     return key if isinstance(key, str) else key.hex
-
-
-def _written(values: Sequence[Any], write: Callable[[Any], str | None]) -> list[str | None]:
-    return [None if value is None else write(value) for value in values]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connections, models
 
@@ -27,26 +28,41 @@ def lock_entities(refs: Iterable[EntityRef], *, using: str, wait: bool = True) -
     return by_model(refs, lambda model, keys: _locked(model, keys, using=using, wait=wait))
 
 
-def lock_rows(refs: Iterable[EntityRef], *, using: str) -> set[EntityRef]:
-    """Lock the rows of entities as ``lock_entities`` does, and tell which are there; what they hold is not read."""
+class Held(NamedTuple):
+    """
+    Rows that are locked, and have not been read.
+
+    Args:
+        refs: Those that are there.
+        at: When, by the database's own clock; None if it was not asked.
+    """
+
+    refs: set[EntityRef]
+    at: datetime | None
+
+
+def lock_rows(refs: Iterable[EntityRef], *, using: str) -> Held:
+    """Lock the rows of entities as ``lock_entities`` does; what they hold is not read."""
     refs = list(refs)
     _lock_system(refs, using)
-    return {
-        EntityRef(model._meta.label_lower, str(key))
+    found = [
+        (EntityRef(model._meta.label_lower, str(key)), at)
         for model, keys in models_of(refs)
-        for key in _lock_keys(model, keys, using)
-    }
+        for key, at in _lock_keys(model, keys, using)
+    ]
+    return Held({ref for ref, _at in found}, found[-1][1] if found else None)
 
 
-def _lock_keys(model: type[models.Model], keys: list[Any], using: str) -> Iterable[Any]:
+def _lock_keys(model: type[models.Model], keys: list[Any], using: str) -> Iterable[tuple[Any, datetime | None]]:
     if sql := _statement(model, using):
         with connections[using].cursor() as cursor:
             cursor.execute(sql, {"keys": array_of(target_of(model._meta.pk), keys, connections[using])})
-            return [key for [key] in cursor.fetchall()]
+            found: list[tuple[Any, datetime]] = cursor.fetchall()
+            return found
     rows = _locked(model, keys, using=using)
     if any(_links(model)):  # What locks parents, too, has to read them.
-        return [entity.pk for entity in rows]
-    return rows.values_list("pk", flat=True)
+        return [(entity.pk, None) for entity in rows]
+    return [(key, None) for key in rows.values_list("pk", flat=True)]
 
 
 @lru_cache(maxsize=256)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import Model
@@ -17,13 +17,14 @@ from timeline.ids import fresh_ids, uuid7_texts
 from timeline.lifecycle import State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.facts import plan_since, zone_of
-from timeline.models.inserting import Insertion, as_stored, columns_of
+from timeline.models.inserting import Insertion, as_stored, columns_of, insert_in_turn
 from timeline.operations._announcing import announce
 from timeline.operations._creating import declared_columns, planned_columns
 from timeline.planning import Create
 
 _Planned = tuple[list[dict[str, Any]], bool]  # Columns of the rows of a run, and whether anything is left of it.
 Begins = Callable[[Definition, Model | None], datetime]  # What the times of a run count from.
+FEW: Final = 100  # Runs whose tables go together: one trip saves more than to prepare one while another is written.
 
 
 @dataclass(slots=True, kw_only=True)
@@ -130,9 +131,17 @@ def needs_savepoint(beginnings: Iterable[Beginning]) -> bool:
     return any(beginning.problem is not None for beginning in beginnings)
 
 
-def begin(beginnings: Sequence[Beginning], *, now: datetime, using: str) -> list[Beginning]:
+def begin(
+    beginnings: Sequence[Beginning], *, first: Insertion | None = None, now: datetime, using: str
+) -> list[Beginning]:
     """
     Begin those runs of which none is open yet, each with its rows, for entities that the caller has locked.
+
+    Args:
+        beginnings: The runs. None of them begins if what starts it was not inserted.
+        first: Of what starts them, to be sent with them, if it was not sent.
+        now: Story time.
+        using: Database alias.
 
     Returns:
         Those begun, in the order given.
@@ -140,22 +149,44 @@ def begin(beginnings: Sequence[Beginning], *, now: datetime, using: str) -> list
     Raises:
         NaiveDatetime, DateOutOfRange: if one of these has a problem.
     """
-    runs = Insertion(TimelineRun, columns_of([beginning.columns for beginning in beginnings]), using=using).send()
-    tasks = _tasks_of(beginnings)
-    insertion = _inserting(tasks, using)  # Prepared for all, while the database inserts the runs.
-    new = runs.inserted()
+    many = first is None and len(beginnings) > FEW
+    new = _begin_many(beginnings, using) if many else _begin_few(beginnings, first, using)
     begun = [beginning for beginning in beginnings if beginning.columns["id"] in new]
     for beginning in begun:
         if beginning.problem is not None:
             raise beginning.problem
-    if len(begun) < len(beginnings):
-        tasks = _tasks_of(begun)
-        insertion = _inserting(tasks, using)
-    insertion.send()
-    if State.AVAILABLE in tasks.get("state", ()):
+    if any(planned["state"] == State.AVAILABLE for beginning in begun for planned in beginning.planned):
         announce(using=using)
     _finish([beginning for beginning in begun if not beginning.open], now=now, using=using)
     return begun
+
+
+def _begin_few(beginnings: Sequence[Beginning], first: Insertion | None, using: str) -> set[UUID]:
+    """Insert them in one trip: that costs less than to wait for each table."""
+    runs = _inserting_runs(beginnings, under="started_by_id" if first and first.taken else "", using=using)
+    tasks = _inserting_tasks(beginnings, under="run_id", using=using)
+    insert_in_turn([first, runs, tasks] if first else [runs, tasks], using=using)
+    return runs.inserted()
+
+
+def _begin_many(beginnings: Sequence[Beginning], using: str) -> set[UUID]:
+    """Insert the runs, and prepare the tasks of all while the database does it."""
+    runs = _inserting_runs(beginnings, using=using).send()
+    tasks = _inserting_tasks(beginnings, using=using)
+    new = runs.inserted()
+    if len(new) < len(beginnings):
+        tasks = _inserting_tasks([beginning for beginning in beginnings if beginning.columns["id"] in new], using=using)
+    tasks.send()
+    return new
+
+
+def _inserting_runs(beginnings: Sequence[Beginning], *, under: str = "", using: str) -> Insertion:
+    return Insertion(TimelineRun, columns_of([beginning.columns for beginning in beginnings]), under=under, using=using)
+
+
+def _inserting_tasks(beginnings: Sequence[Beginning], *, under: str = "", using: str) -> Insertion:
+    """What they have from the start; rows of a run that is new have their places."""
+    return Insertion(ScheduledTask, _tasks_of(beginnings), under=under, taken=False, using=using)
 
 
 def _tasks_of(beginnings: Sequence[Beginning]) -> dict[str, list[Any]]:
@@ -171,10 +202,6 @@ def _tasks_of(beginnings: Sequence[Beginning]) -> dict[str, list[Any]]:
         "entity_id": [run["entity_id"] for run, _planned in rows],
         **{name: [planned[name] for _run, planned in rows] for name in rows[0][1]},
     }
-
-
-def _inserting(tasks: Mapping[str, Sequence[Any]], using: str) -> Insertion:
-    return Insertion(ScheduledTask, tasks, taken=False, using=using)  # Rows of a run that is new have their places.
 
 
 def _finish(beginnings: Sequence[Beginning], *, now: datetime, using: str) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from uuid import UUID
 
 from django.db import connections, transaction
 from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
+from timeline.clocks import is_told, story_now
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, lock_entities, lock_rows
 from timeline.models.among import Among
@@ -56,6 +58,23 @@ def lock_entity(ref: EntityRef, *, read: bool = True, using: str) -> dict[Entity
     return lock_batch([ref], read=read, using=using)
 
 
+def lock_entity_now(
+    ref: EntityRef, *, read: bool, now: datetime | None, using: str
+) -> tuple[dict[EntityRef, Model | None], datetime]:
+    """
+    Lock one entity, which must be there, and read story time unless it is given: in one trip, if nothing of the entity is read.
+
+    Raises:
+        WrongEntity: if it is not in this database.
+    """
+    if now is not None or read or is_told() or not ref.label:
+        return lock_entity(ref, read=read, using=using), now or story_now(using)
+    held = lock_rows([ref], using=using)
+    if ref not in held.refs:
+        raise _missing(ref, using)
+    return {ref: None}, held.at.astimezone(UTC) if held.at else story_now(using)
+
+
 def lock_batch(
     refs: Sequence[EntityRef], *, gone: bool = False, read: bool = True, using: str
 ) -> dict[EntityRef, Model | None]:
@@ -75,13 +94,17 @@ def lock_batch(
         WrongEntity: naming the first that is not in this database.
     """
     found: dict[EntityRef, Model | None] = (
-        dict(lock_entities(refs, using=using)) if read else dict.fromkeys(lock_rows(refs, using=using))
+        dict(lock_entities(refs, using=using)) if read else dict.fromkeys(lock_rows(refs, using=using).refs)
     )
     for ref in refs:
         if ref.label and ref not in found and not gone:
-            problem = _("%(entity)s is not in the database %(using)r.")
-            raise WrongEntity(problem, _("Save it there first, or name its database."), entity=ref, using=using)
+            raise _missing(ref, using)
     return {ref: found.get(ref) for ref in refs if ref in found or not ref.label}
+
+
+def _missing(ref: EntityRef, using: str) -> WrongEntity:
+    problem = _("%(entity)s is not in the database %(using)r.")
+    return WrongEntity(problem, _("Save it there first, or name its database."), entity=ref, using=using)
 
 
 def lock_runs(run_ids: Iterable[UUID], refs: Iterable[EntityRef], *, using: str, wait: bool = True) -> Locked:

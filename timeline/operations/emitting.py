@@ -22,8 +22,8 @@ from timeline.models import EntityRef, Event, TimelineRun, ref_of
 from timeline.models.entities import by_label
 from timeline.models.inserting import Insertion, as_stored, columns_of
 from timeline.models.statements import as_list, statement
-from timeline.operations._beginning import Beginning, begin, constantly, foresee, needs_savepoint
-from timeline.operations._locking import in_transaction, lock_batch, lock_entity
+from timeline.operations._beginning import FEW, Beginning, begin, constantly, foresee, needs_savepoint
+from timeline.operations._locking import in_transaction, lock_batch, lock_entity_now
 from timeline.operations.leaving import Ended, exit_runs
 from timeline.operations.sets import Batch, Tally, in_portions, rounds
 from timeline.payloads import check_json, check_text
@@ -90,7 +90,7 @@ def emit(
     payload: dict[str, Any],
     actor: str,
     occurred_at: datetime | None,
-    now: datetime,
+    now: datetime | None = None,
     using: str,
 ) -> Emission:
     """
@@ -103,7 +103,7 @@ def emit(
         payload: Plain JSON, an object.
         actor: Who did it; empty for the system itself. 150 characters at most.
         occurred_at: When it happened (aware): runs it starts count from then. None: now.
-        now: Story time.
+        now: Story time; None: as it is when the entity is locked, and read in the same trip.
         using: Database alias of the entity.
 
     Raises:
@@ -111,11 +111,12 @@ def emit(
         InvalidInput, WrongEntity, NotPlainJSON, PayloadTooLarge, NaiveDatetime, DateOutOfRange: nothing is written then.
     """
     _check(name, key, payload, actor)
-    happened = now if occurred_at is None else check_time("occurred_at", occurred_at)
+    happened = None if occurred_at is None else check_time("occurred_at", occurred_at)
     ref = ref_of(entity)
-    said = Said(name, key, payload, actor, occurred_at=happened, recorded_at=now)
     with in_transaction(using):
-        done = record(said, lock_entity(ref, read=_reads(name, [ref]), using=using), using=using)
+        entities, at = lock_entity_now(ref, read=_reads(name, [ref]), now=now, using=using)
+        said = Said(name, key, payload, actor, occurred_at=happened or at, recorded_at=at)
+        done = record(said, entities, using=using)
         if done.again:
             return Emission(event=_known(said, done.again, using)[ref], recorded=False)
     event = as_stored(Event(**done.new[ref]), using=using)
@@ -180,19 +181,23 @@ def record(said: Said, entities: Mapping[EntityRef, Model | None], *, using: str
         ref: {"id": event_id, "entity_label": ref.label, "entity_id": ref.id, **words}
         for ref, event_id in zip(entities, uuid7s(len(entities)), strict=True)
     }
-    insertion = Insertion(Event, columns_of(list(events.values())), taken=bool(said.key), using=using)
+    event = Insertion(Event, columns_of(list(events.values())), taken=bool(said.key), using=using)
     beginnings = foresee(
         _started(said.name, entities),
         entities,
-        causes={ref: event["id"] for ref, event in events.items()},
+        causes={ref: columns["id"] for ref, columns in events.items()},
         begins=constantly(said.occurred_at),
         now=now,
     )
     with transaction.atomic(using=using, savepoint=needs_savepoint(beginnings)):
-        inserted = insertion.send().inserted()
-        new = {ref: event for ref, event in events.items() if event["id"] in inserted}
-        ended = exit_runs(said.name, new, actor=said.actor, now=now, using=using)
-        begun = begin([known for known in beginnings if known.ref in new], now=now, using=using)
+        ended = Ended([], [])
+        if apart := len(beginnings) > FEW or _ends_runs(said.name, entities):
+            event.send()
+            beginnings = [known for known in beginnings if known.columns["started_by_id"] in event.inserted()]
+            happened = [ref for ref, columns in events.items() if columns["id"] in event.inserted()]
+            ended = exit_runs(said.name, happened, actor=said.actor, now=now, using=using)
+        begun = begin(beginnings, first=None if apart else event, now=now, using=using)
+    new = {ref: columns for ref, columns in events.items() if columns["id"] in event.inserted()}
     return Recorded(new, [ref for ref in events if ref not in new], begun, ended)
 
 

@@ -43,7 +43,6 @@ def emit(
         payload={} if payload is None else payload,
         actor=actor,
         occurred_at=occurred_at,
-        now=story_now(using),
         using=using,
     )
 
