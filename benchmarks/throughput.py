@@ -121,7 +121,7 @@ def work_off(folder: str, workers: int, processes: int, tasks: int, each: float)
         stack.enter_context(process(folder, "poller", "manage", "timeline_poll"))
         completed = ScheduledTask.objects.filter(state="completed")
         wait_for(lambda: completed.count() >= tasks * WARM_UP)
-        started, early = perf_counter(), completed.count()
+        started, early, waited = perf_counter(), completed.count(), spent()
         wait_for(lambda: not ScheduledTask.objects.open().exists())
         seconds = perf_counter() - started
         messages = sum(seen["total"].get("timeline.run", 0) for seen in inspect_workers(names).values())
@@ -129,8 +129,23 @@ def work_off(folder: str, workers: int, processes: int, tasks: int, each: float)
     print(f"{done:,} of {tasks:,} tasks completed at the first attempt, {messages:,} messages")
     print(f"{done - early:,} of them, after a warm-up, in {seconds:.1f} s: {(done - early) / seconds:,.0f} tasks/s")
     if each:
-        share = (done - early) * each / (seconds * workers * processes)
-        print(f"Tasks of {each * 1000:g} ms: {share:.0%} of the workers' time was spent in them")
+        in_them, whole = spent() - waited, seconds * workers * processes
+        least = (done - early) * each
+        print(f"Tasks of {each * 1000:g} ms: {in_them / whole:.1%} of the workers' time was spent in them", end="")
+        print(
+            f" ({least / whole:.1%} if none took longer than that; they took {1000 * in_them / (done - early):.2f} ms)"
+        )
+
+
+def spent() -> float:
+    """Seconds that the handlers took which have told so."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT coalesce(sum(result::float), 0) FROM timeline_scheduledtask WHERE jsonb_typeof(result) = 'number'"
+        )
+        return float(cursor.fetchone()[0])
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

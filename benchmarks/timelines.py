@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from time import perf_counter
 
 from django.db import connections
 
 from benchmarks.peers import jobs
 from project.accounts.models import User
 from timeline import Timeline, after, task
+
+
+def seconds_of(job: Callable[[int], None], user: User) -> float:
+    """Do it, and tell how long it took."""
+    started = perf_counter()
+    job(user.pk)
+    return perf_counter() - started
 
 
 class Nothing(Timeline):
@@ -25,14 +34,14 @@ class Nothing(Timeline):
         """Share a transaction with the outcome."""
 
     @task(atomic=False)
-    def brief(self, user: User) -> None:
-        """Wait for something near, and let nothing else run meanwhile."""
-        jobs.brief(user.pk)
+    def brief(self, user: User) -> float:
+        """Wait for something near, and let nothing else run meanwhile; tell how long it took."""
+        return seconds_of(jobs.brief, user)
 
     @task(atomic=False)
-    def long(self, user: User) -> None:
-        """Wait for something far, and let nothing else run meanwhile."""
-        jobs.long(user.pk)
+    def long(self, user: User) -> float:
+        """Wait for something far, and let nothing else run meanwhile; tell how long it took."""
+        return seconds_of(jobs.long, user)
 
 
 class Work(Timeline):
