@@ -21,6 +21,7 @@ WAVES: Final = 4  # Of sleeping jobs, at least: the first is warm-up.
 WARM_UP: Final = 0.1  # Of the jobs: they are not timed.
 SHORTEST: Final = 0.5  # Seconds that a drain must take to count.
 STUCK: Final = 30  # Seconds without a completion.
+CANCELS: Final = 5  # Entities whose jobs are called off at each size; one more before, which is not timed.
 PICK_UPS_LEFT_OUT: Final = 20  # The first of them, while caches fill.
 
 
@@ -49,6 +50,20 @@ class Figures:
         if "not_offered" in answer:
             self.not_offered[name] = answer["not_offered"]
         return answer.get("answer")
+
+
+def amid(size: int, at: int) -> int:
+    """
+    Choose the entities whose jobs are called off: from the middle of the rows, and none at two sizes.
+
+    Args:
+        size: Rows; ten for each entity.
+        at: Of which size this is, from 0.
+
+    Returns:
+        The first of them.
+    """
+    return max(100, size // 20) + 2 * CANCELS * at
 
 
 class Measuring:
@@ -124,14 +139,14 @@ class Measuring:
         """Polls, claims and cancels among ever more rows that are due much later."""
         self._clear()
         rows = 0
-        for size in self.plan.sizes:
+        for at, size in enumerate(self.plan.sizes):
             self.peer.ask("fill", rows, size)
             self._vacuum()
             rows = size
             for name in ("poll", "claim"):
                 answer = self.figures.take(name, self.peer.ask(name))
                 self.figures.add(f"{name}.{size}", *(answer or []))
-            answer = self.figures.take("cancel", self.peer.ask("cancel", max(100, size // 20), 5))
+            answer = self.figures.take("cancel", self.peer.ask("cancel", amid(size, at), CANCELS))
             self.figures.add(f"cancel.{size}", *(answer or []))
 
     def _clear(self) -> None:

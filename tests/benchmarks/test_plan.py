@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.comparing.measuring import CANCELS, amid
 from benchmarks.comparing.plan import OURS, OUTPUT, PEERS, Plan, parse
+from benchmarks.peers.timeline_site import USERS
 
 REQUIREMENTS = Path(__file__).parents[2] / "benchmarks" / "peers" / "requirements"
 
@@ -74,3 +76,16 @@ class TestPeers:
         assert sorted(found) == sorted(set(PEERS) - set(OURS))
         lines = [line for text in found.values() for line in text.splitlines() if not line.startswith("#")]
         assert [line for line in lines if "<" not in line or ">=" not in line] == []
+
+
+class TestWhoseJobsAreCalledOff:
+    def test_is_nobody_twice(self):
+        """Ours has fewer accounts than the rows have entities; a number stands for the same account again and again."""
+        asked = [
+            (amid(size, at) + number) % USERS for at, size in enumerate(Plan.sizes) for number in range(CANCELS + 1)
+        ]
+
+        assert len(set(asked)) == len(asked) == 24
+
+    def test_is_somebody_with_rows(self):
+        assert all(10 * (amid(size, at) + CANCELS) < size for at, size in enumerate(Plan.sizes))
