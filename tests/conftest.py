@@ -25,6 +25,7 @@ ONCE = [
     "browser",
     "definition",
     "planning",
+    "project/test_demo.py",  # It lives on SQLite, whatever the tests do.
     "test_installed.py",
     "test_locale.py",
     "test_pytest_plugin.py",

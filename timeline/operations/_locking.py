@@ -48,31 +48,28 @@ def in_transaction(using: str) -> Iterator[None]:
             yield
 
 
-def lock_entity(ref: EntityRef, *, read: bool = True, using: str) -> dict[EntityRef, Model | None]:
-    """
-    Lock one entity, which must be there.
-
-    Raises:
-        WrongEntity: if it is not in this database.
-    """
-    return lock_batch([ref], read=read, using=using)
-
-
 def lock_entity_now(
-    ref: EntityRef, *, read: bool, now: datetime | None, using: str
+    ref: EntityRef, *, gone: bool = False, read: bool = False, now: datetime | None, using: str
 ) -> tuple[dict[EntityRef, Model | None], datetime]:
     """
-    Lock one entity, which must be there, and read story time unless it is given: in one trip, if nothing of the entity is read.
+    Lock one entity, and read story time unless it is given: in one trip, if nothing of the entity is read.
+
+    Args:
+        ref: The entity.
+        gone: Leave it out if it is not there, rather than raise.
+        read: Whether anybody wants to know what it holds.
+        now: Story time, if it is known.
+        using: Database alias.
 
     Raises:
         WrongEntity: if it is not in this database.
     """
     if now is not None or read or is_told() or not ref.label:
-        return lock_entity(ref, read=read, using=using), now or story_now(using)
+        return lock_batch([ref], gone=gone, read=read, using=using), now or story_now(using)
     held = lock_rows([ref], using=using)
-    if ref not in held.refs:
+    if not gone and ref not in held.refs:
         raise _missing(ref, using)
-    return {ref: None}, held.at.astimezone(UTC) if held.at else story_now(using)
+    return dict.fromkeys(held.refs), held.at.astimezone(UTC) if held.at else story_now(using)
 
 
 def lock_batch(

@@ -9,11 +9,11 @@ from uuid import UUID
 from django.db import transaction
 
 from timeline.lifecycle import Reason, State, Trigger, target
-from timeline.models import EntityRef, ScheduledTask, lock_rows
+from timeline.models import EntityRef, ScheduledTask
 from timeline.models.returning import COLUMNS
 from timeline.operations._calling_off import call_off
 from timeline.operations._current import refuse_own
-from timeline.operations._locking import in_transaction, lock_runs, lock_tasks_with_runs
+from timeline.operations._locking import in_transaction, lock_entity_now, lock_runs, lock_tasks_with_runs
 from timeline.operations._transition import Write, apply
 from timeline.operations.reconciling import reconcile_locked
 
@@ -48,7 +48,7 @@ def cancel(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: st
     return done
 
 
-def cancel_all(*, ref: EntityRef, reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
+def cancel_all(*, ref: EntityRef, reason: Reason, now: datetime | None = None, using: str) -> list[ScheduledTask]:
     """
     Call off whatever is open of an entity, in runs and without. The task being run right now is spared: it records its own
     outcome.
@@ -58,14 +58,14 @@ def cancel_all(*, ref: EntityRef, reason: Reason, now: datetime, using: str) -> 
     Args:
         ref: The entity, which need not be there any more; ``NO_ENTITY``: what is about none.
         reason: Code from the closed set, text shown to people, and who decided.
-        now: Story time of the decision.
+        now: Story time of the decision; None: as it is when the entity is locked, and read in the same trip.
         using: Database alias the tasks live in.
 
     Returns:
         The tasks, in state ``cancelled``, the oldest first; none if nothing was open.
     """
     with transaction.atomic(using=using, savepoint=False):
-        lock_rows([ref], using=using)
+        _locked, now = lock_entity_now(ref, gone=True, now=now, using=using)
         named = {"label": ref.label, "entity": ref.id}
         tasks = call_off("entity", named, columns=COLUMNS, reason=reason, now=now, using=using)
         run_ids = {task.run_id for task in tasks if task.run_id is not None}

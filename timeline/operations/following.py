@@ -13,7 +13,7 @@ from timeline.lifecycle import Reason, ReasonCode
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.operations._beginning import constantly
 from timeline.operations._current import running
-from timeline.operations._locking import in_transaction, lock_entity, lock_runs
+from timeline.operations._locking import in_transaction, lock_batch, lock_runs
 from timeline.operations.leaving import cancel_each, mark_ended
 from timeline.operations.reconciling import reconcile_locked
 from timeline.operations.starting import start_locked
@@ -27,7 +27,7 @@ def entity_created(*, entity: Model | EntityRef, now: datetime, using: str) -> N
     if not definitions or not get_settings().AUTOSTART:
         return
     with in_transaction(using):
-        entities = lock_entity(ref, using=using)
+        entities = lock_batch([ref], using=using)
         start_locked(definitions, entities, begins=constantly(now), now=now, using=using)
 
 

@@ -19,14 +19,21 @@ from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import by_label
 from timeline.models.statements import as_list, statement
 from timeline.operations._calling_off import call_off
-from timeline.operations._locking import in_transaction, lock_entity
+from timeline.operations._locking import in_transaction, lock_entity_now
 from timeline.operations._transition import MAX_REASON, Write, apply
 from timeline.payloads import check_text
 from timeline.registry import registry
 
 
 def leave(
-    *, timeline: str, entity: Model | EntityRef | None, key: str, reason: str, actor: str, now: datetime, using: str
+    *,
+    timeline: str,
+    entity: Model | EntityRef | None,
+    key: str,
+    reason: str,
+    actor: str,
+    now: datetime | None = None,
+    using: str,
 ) -> TimelineRun:
     """
     End the open run of an entity by hand.
@@ -37,7 +44,7 @@ def leave(
         key: Of the run; empty unless it was started with one.
         reason: Shown on the run and on each task it cancels.
         actor: Who decided; empty for the system itself.
-        now: Story time.
+        now: Story time; None: as it is when the entity is locked, and read in the same trip.
         using: Database alias of the entity.
 
     Returns:
@@ -55,7 +62,7 @@ def leave(
         raise InvalidInput("reason", problem, _("Give another reason."), word=FINISHED)
     ref = ref_of(entity, registry.timeline(timeline).label)
     with in_transaction(using):
-        lock_entity(ref, read=False, using=using)
+        _locked, now = lock_entity_now(ref, now=now, using=using)
         why = Reason(ReasonCode.EXIT, reason, actor)
         ended = end_open_runs([timeline], [ref], key=key, reason=why, now=now, using=using)
     if not ended.runs:

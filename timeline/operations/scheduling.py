@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db import transaction
 from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import InvalidInput, KeyConflict, WrongEntity
 from timeline.models import EntityRef, Event, ScheduledTask, ref_of
 from timeline.operations._creating import create_missing, options_of, state_at
-from timeline.operations._locking import lock_entity
+from timeline.operations._locking import in_transaction, lock_entity_now
 from timeline.payloads import check_json, check_text
 from timeline.registry import registry
 from timeline.timing import check_time
@@ -33,7 +32,7 @@ def schedule(
     payload: dict[str, Any],
     key: str,
     cause: Event | None,
-    now: datetime,
+    now: datetime | None = None,
     using: str,
 ) -> Scheduled:
     """
@@ -47,7 +46,7 @@ def schedule(
         key: Tells tasks of this kind and entity apart: scheduled once for each key. Empty: each call makes one. 100
             characters at most.
         cause: The event it is due to, if any.
-        now: Story time.
+        now: Story time; None: as it is when the entity is locked, and read in the same trip.
         using: Database alias of the entity.
 
     Raises:
@@ -65,8 +64,8 @@ def schedule(
     if not isinstance(payload, dict):
         raise InvalidInput("payload", _("is a %(kind)s."), _("Give a dict."), kind=type(payload).__name__)
     check_json("payload", payload)
-    with transaction.atomic(using=using):
-        lock_entity(ref, read=False, using=using)
+    with in_transaction(using):
+        _locked, now = lock_entity_now(ref, now=now, using=using)
         task = ScheduledTask(
             task_key=task_key,
             entity_label=ref.label,

@@ -16,7 +16,7 @@ from timeline.exceptions import InvalidInput, WrongEntity
 from timeline.models import EntityRef, TimelineRun, model_of, ref_of
 from timeline.models.facts import moment_in
 from timeline.operations._beginning import Beginning, Begins, begin, constantly, foresee, needs_savepoint
-from timeline.operations._locking import in_transaction, lock_batch, lock_entity
+from timeline.operations._locking import in_transaction, lock_batch, lock_entity_now
 from timeline.operations.sets import Batch, Tally, in_portions, rounds
 from timeline.payloads import check_json, check_text
 from timeline.registry import registry
@@ -39,7 +39,7 @@ def start(
     key: str,
     params: dict[str, Any],
     started_at: datetime | None,
-    now: datetime,
+    now: datetime | None = None,
     using: str,
 ) -> Started:
     """
@@ -51,7 +51,7 @@ def start(
         key: Tells runs of the same timeline and entity apart; at most one is open for each key.
         params: Kept on the run, for handlers. Plain JSON.
         started_at: What times count from (aware); None: now.
-        now: Story time.
+        now: Story time; None: as it is when the entity is locked, and read in the same trip.
         using: Database alias of the entity.
 
     Raises:
@@ -62,9 +62,10 @@ def start(
     ref = ref_of(entity, definition.label)
     _check_entity(definition, ref)
     _check_run(key, params)
-    begins = constantly(now if started_at is None else check_time("started_at", started_at))
+    since = None if started_at is None else check_time("started_at", started_at)
     with in_transaction(using):
-        entities = lock_entity(ref, read=bool(definition.followed_fields), using=using)
+        entities, now = lock_entity_now(ref, read=bool(definition.followed_fields), now=now, using=using)
+        begins = constantly(since or now)
         begun = start_locked([definition], entities, key=key, params=params, begins=begins, now=now, using=using)
         if begun:
             return Started(begun[0].run(using=using), True)

@@ -93,7 +93,6 @@ def start(
         key=key,
         params={} if params is None else params,
         started_at=started_at,
-        now=story_now(using),
         using=using,
     )
 
@@ -166,6 +165,4 @@ def leave(
     """End the open run of an entity by hand. See ``timeline.operations.leaving.leave`` for arguments and errors."""
     using = using or alias_of(entity)
     name = registry.timeline(timeline).name
-    return leaving.leave(
-        timeline=name, entity=entity, key=key, reason=reason, actor=actor, now=story_now(using), using=using
-    )
+    return leaving.leave(timeline=name, entity=entity, key=key, reason=reason, actor=actor, using=using)

@@ -38,7 +38,6 @@ def schedule(
         payload={} if payload is None else payload,
         key=key,
         cause=cause,
-        now=story_now(using),
         using=using,
     )
 
@@ -53,7 +52,7 @@ def cancel_all(entity: Model | None, *, reason: str, actor: str = "", using: str
     """Call off whatever is open of an entity; None: of none. See ``timeline.operations.cancelling.cancel_all``."""
     using = using or alias_of(entity)
     why = Reason.operator(reason, actor)
-    return cancelling.cancel_all(ref=ref_of(entity), reason=why, now=story_now(using), using=using)
+    return cancelling.cancel_all(ref=ref_of(entity), reason=why, using=using)
 
 
 def move(tasks: Tasks, *, at: datetime, reason: str, actor: str = "", using: str | None = None) -> list[ScheduledTask]:
