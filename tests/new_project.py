@@ -115,10 +115,10 @@ class Project:
             process.terminate()
         return [process.wait(30) for process in self.started]
 
-    def wait_until_completed(self, key: str, task_key: str) -> list[str]:
-        """Wait until a user's task has completed, for half a minute at most; gives all that have."""
+    def wait_until_completed(self, key: str, *task_keys: str) -> list[str]:
+        """Wait until a user's tasks have completed, for half a minute at most; gives all that have."""
         give_up = time.monotonic() + 30
-        while task_key not in (shown := self._completed(key)) and time.monotonic() < give_up:
+        while not set(task_keys) <= set(shown := self._completed(key)) and time.monotonic() < give_up:
             time.sleep(0.2)
         return shown
 

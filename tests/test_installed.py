@@ -33,7 +33,7 @@ class TestAddItToYourProject:
 
         key = new_project.manage("shell", "--verbosity", "0", "-c", SIGN_UP).strip()
         new_project.start("manage", "timeline_worker")
-        completed = new_project.wait_until_completed(key, "trial.expire")
+        completed = new_project.wait_until_completed(key, "trial.remind", "trial.expire")
 
         assert completed == ["trial.remind", "trial.expire"]
         assert new_project.stop() == [0]

@@ -61,7 +61,7 @@ class TestAddItWithCelery:
                 new_project.start(*words)
         assert "no issues" in new_project.manage("check", "--database", "default")
         key = new_project.manage("shell", "--verbosity", "0", "-c", SIGN_UP).strip()
-        completed = new_project.wait_until_completed(key, "trial.expire")
+        completed = new_project.wait_until_completed(key, "trial.remind", "trial.expire")
 
         assert completed == ["trial.remind", "trial.expire"]
         assert new_project.stop() == [0, 0, 0]
