@@ -7,10 +7,8 @@ from uuid import UUID
 import pytest
 from django.db import transaction
 
-from tests.databases import VENDOR
 from tests.testapp.models import Country, Order, OrderProxy, Parcel
 from timeline import Timeline, after, at, created, task
-from timeline.clocks import story_now, story_time
 from timeline.exceptions import (
     DateOutOfRange,
     InvalidInput,
@@ -22,7 +20,6 @@ from timeline.exceptions import (
 )
 from timeline.lifecycle import State
 from timeline.models import EntityRef, Event, LogEntry, ScheduledTask, TimelineRun
-from timeline.operations.emitting import emit
 from timeline.payloads import MAX_BYTES
 from timeline.testing import autostart, only_timelines
 
@@ -427,44 +424,3 @@ class TestQueries:
             emit_at("order.seen", order, now)
 
         assert statements_of(lambda: emit_at("order.placed", Order.objects.get(), now)) == plain
-
-
-class TestNow:
-    """Story time, where the caller does not give it."""
-
-    @staticmethod
-    def emit(entity, **given):
-        said = {"name": "order.placed", "key": "", "payload": {}, "actor": "", "occurred_at": None}
-        return emit(entity=entity, using="default", **said | given)
-
-    @pytest.mark.parametrize(
-        ("model", "trips"), [(Parcel, 2), (Order, 3)], ids=["of which nothing is read", "of which a field is read"]
-    )
-    def test_is_the_clock_of_the_database(self, model, trips, django_assert_num_queries):
-        """Read in the trip that locks the entity, unless what it holds is read."""
-        entity, before = model.objects.create(), story_now("default")
-
-        with django_assert_num_queries(trips if VENDOR == "postgresql" else 5):
-            emission = self.emit(entity)
-
-        run, row = emission.started[0], ScheduledTask.objects.get()
-        assert before <= emission.event.recorded_at <= story_now("default")
-        assert emission.event.occurred_at == run.started_at == row.scheduled_at - timedelta(days=1)
-        assert run.started_at == emission.event.recorded_at
-        assert Event.objects.get().recorded_at == emission.event.recorded_at
-
-    def test_is_a_told_clock_where_there_is_one(self, now):
-        with story_time(lambda: now):
-            emission = self.emit(Parcel.objects.create())
-
-        assert emission.event.recorded_at == emission.started[0].started_at == now
-
-    def test_is_the_clock_of_the_database_for_the_system_too(self):
-        before = story_now("default")
-
-        assert before <= self.emit(None).event.recorded_at <= story_now("default")
-
-    def test_is_not_asked_of_what_is_gone(self):
-        with pytest.raises(WrongEntity, match="is not in the database"):
-            self.emit(EntityRef("testapp.parcel", "4711"))
-        assert nothing_is_written()
