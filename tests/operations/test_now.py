@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from tests.operations.many import Delivery
 from tests.testapp.models import Order, Parcel
-from timeline import Timeline, after, at, task
+from timeline import Timeline, after, task
 from timeline.clocks import story_now, story_time
 from timeline.exceptions import WrongEntity
 from timeline.lifecycle import Reason
@@ -15,19 +16,6 @@ from timeline.shortcuts import cancel_all, emit, leave, schedule, start
 from timeline.testing import only_timelines
 
 DAY = timedelta(days=1)
-
-
-class Delivery(Timeline):
-    entity = "testapp.Order"
-    starts_on = "order.placed"
-
-    @task(after(days=1))
-    def pack(self, order):
-        return None
-
-    @task(at("ships_at"))
-    def ship(self, order):
-        return None
 
 
 class Arrival(Timeline):

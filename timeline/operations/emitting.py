@@ -194,8 +194,8 @@ def record(said: Said, entities: Mapping[EntityRef, Model | None], *, using: str
         if apart := len(beginnings) > FEW or _ends_runs(said.name, entities):
             event.send()
             beginnings = [known for known in beginnings if known.columns["started_by_id"] in event.inserted()]
-            happened = [ref for ref, columns in events.items() if columns["id"] in event.inserted()]
-            ended = exit_runs(said.name, happened, actor=said.actor, now=now, using=using)
+            refs = [ref for ref, columns in events.items() if columns["id"] in event.inserted()]
+            ended = exit_runs(said.name, refs, actor=said.actor, now=now, using=using)
         begun = begin(beginnings, first=None if apart else event, now=now, using=using)
     new = {ref: columns for ref, columns in events.items() if columns["id"] in event.inserted()}
     return Recorded(new, [ref for ref in events if ref not in new], begun, ended)
