@@ -20,12 +20,12 @@ from timeline.models import ScheduledTask
 from timeline.operations import _executing
 from timeline.operations.claiming import claim
 from timeline.operations.pacing import keep_paces
-from timeline.operations.running import BUDGET, Watch
+from timeline.operations.running import BUDGET, Look, begin_given
 from timeline.operations.staging import stage
 from timeline.shortcuts import cancel, schedule
 from timeline.testing import only_timelines
-from timeline.worker import Worker
-from timeline.worker.ahead import LAG, Ahead
+from timeline.worker import Worker, ahead
+from timeline.worker.ahead import LAG, Asking, WorkingOff, _Group
 from timeline.worker.aside import Aside
 from timeline.worker.batch import run_batch
 from timeline.worker.heartbeat import Heartbeat
@@ -123,6 +123,10 @@ def named(*numbers):
     return [str(number) for number in numbers]
 
 
+def refreshed(scheduled):
+    return ScheduledTask.objects.get(pk=scheduled.pk)
+
+
 def row(number):
     return ScheduledTask.objects.get(occurrence=str(number))
 
@@ -138,13 +142,11 @@ class TestGroupsOneAfterTheOther:
         assert set(done) == {("completed", 1, threading.current_thread().name)}
 
     def test_are_begun_before_the_one_before_is_over(self, batch, work):
+        """The first one stays in its handler until then; none is recorded yet."""
         made = batch("brief.note", 2 * GROUP)
-        seen = []
-        acts[str(GROUP - 3)] = lambda job, order: (time.sleep(0.1), seen.append(states()))
+        acts["0"] = lambda job, order: wait_for(lambda: states() == {"active": 2 * GROUP}, "a beginning")
 
-        work(made)
-
-        assert seen == [{"active": 2 * GROUP}]
+        assert work(made) == 2 * GROUP
 
     def test_are_recorded_while_the_next_one_runs(self, batch, work):
         made = batch("brief.note", 2 * GROUP)
@@ -175,8 +177,15 @@ class TestGroupsOneAfterTheOther:
         assert work(made) == 3 * GROUP
 
         releasing.join()
-        assert counted[0] <= GROUP + LAG.total_seconds() / EACH + 1
+        assert counted[0] <= BUDGET.total_seconds() / EACH + 1
         assert states() == {"completed": 3 * GROUP}
+
+    def test_may_be_of_one_where_more_would_fit(self, batch, work):
+        made, later = batch("brief.note", 1), schedule("brief.note", Order.objects.create(), at=timezone.now())
+        acts["0"] = lambda job, order: wait_for(lambda: refreshed(later).state == "active", "a beginning")
+        stage(now=timezone.now(), using="default")
+
+        assert work(made) == 2
 
     def test_do_without_where_handlers_hold_a_transaction(self, batch, work, aside, monkeypatch):
         made = batch("brief.atomic", 20)
@@ -227,15 +236,15 @@ class TestWhatIsBegunAhead:
             begun.update(states())
             stop.set()
 
-        acts["1"] = end
+        acts["0"] = end
 
         work(made, stop.is_set)
 
-        assert entered == named(0, 1)
+        assert entered == named(0)
         released = ScheduledTask.objects.filter(reason_code="released")
         assert set(released.values_list("state", "failures", "lost")) == {("retryable", 0, 0)}
         assert GROUP < begun["active"] <= 2 * GROUP
-        assert states() == {"completed": 2, "retryable": begun["active"] - 2, "pending": begun["pending"]}
+        assert states() == {"completed": 1, "retryable": begun["active"] - 1, "pending": begun["pending"]}
 
     def test_is_given_back_when_the_worker_dies_of_an_error(self, batch, work):
         """What was not begun of the message, if the pace was slow, stays as it was."""
@@ -281,6 +290,30 @@ class TestWhatIsBegunAhead:
         assert (seen, row(GROUP).attempt) == (["pending"], 2)
 
 
+class TestTheLookAtWhatIsBegunAhead:
+    def test_is_taken_again_if_the_last_of_them_would_be_entered_too_long_after_it(
+        self, batch, aside, pace, monkeypatch
+    ):
+        made = batch("brief.note", 3)
+        [begun] = begin_given(task_ids=made.task_ids, token=made.token, clock=timezone.now, using="default")
+
+        monkeypatch.setattr(ahead, "monotonic", lambda: 100.0)
+
+        def left(milliseconds_ago, looked):
+            for attempt in begun:
+                attempt.seen_at = 100 - milliseconds_ago / 1000
+            with Heartbeat("default", bool, pace) as watch:
+                working = WorkingOff(
+                    groups=iter([]), asking=Asking(), clock=timezone.now, using="default", watch=watch, aside=aside
+                )
+                return working._look_at(_Group(begun, is_last=False, looked=looked))
+
+        assert left(20, looked=True) is Look.DONE
+        assert left(45, looked=True) is Look.DUE_LATE
+        assert left(1, looked=False) is Look.DUE
+        assert left(20, looked=False) is Look.DUE_LATE
+
+
 class TestARecordThatFails:
     def test_is_raised_where_the_worker_sees_it(self, batch, work, monkeypatch):
         made = batch("brief.note", 2 * GROUP)
@@ -302,31 +335,6 @@ class TestARecordThatFails:
             aside.ask(fail).result()
 
         assert aside.ask(lambda: connections["default"].connection).result() is None
-
-
-class TestLeases:
-    def test_are_kept_up_until_the_outcome_is_recorded(self, aside):
-        class Held(Watch):
-            def __init__(self):
-                self.tasks = set()
-
-            def entered(self, task):
-                self.tasks.add(task.pk)
-
-            def left(self, task):
-                self.tasks.discard(task.pk)
-
-        held, go_on = Held(), threading.Event()
-        ahead, row = Ahead(held, aside), ScheduledTask()
-        ahead.entered(row)
-
-        ahead.settle([row], lambda: (go_on.wait(20), [row])[1])
-        ahead.left(row)
-        assert held.tasks == {row.pk}
-
-        go_on.set()
-        assert ahead.settled() == [row]
-        assert held.tasks == set()
 
 
 class TestAWorkerWithoutABroker:

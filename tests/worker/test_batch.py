@@ -6,6 +6,8 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.testapp.models import Effect, Order
@@ -108,6 +110,27 @@ class TestRunBatch:
             ran = run_batch(batch._replace(token=uuid4()), watch=watch, using="default", worker="w")
 
         assert (ran, effects()) == (0, [])
+
+    def test_asks_once_what_of_it_others_have_left(self, claimed):
+        """However many groups it would be."""
+
+        def statements(count):
+            [batch] = claimed("jobs.plain", count)
+            with CaptureQueriesContext(connection) as asked, Heartbeat("default", bool) as watch:
+                assert run_batch(batch._replace(token=uuid4()), watch=watch, using="default", worker="w") == 0
+            return len([query for query in asked if "scheduledtask" in query["sql"]])
+
+        assert statements(3) == statements(30)
+
+    def test_runs_what_others_have_left_of_it(self, claimed):
+        [batch] = claimed("jobs.plain", 6)
+        ScheduledTask.objects.filter(pk__in=[batch.task_ids[place] for place in (0, 1, 3)]).update(claim_token=uuid4())
+
+        with Heartbeat("default", bool) as watch:
+            ran = run_batch(batch, watch=watch, using="default", worker="w")
+
+        completed = ScheduledTask.objects.filter(state="completed").values_list("pk", flat=True)
+        assert (ran, set(completed)) == (3, {batch.task_ids[place] for place in (2, 4, 5)})
 
     def test_stops_between_groups(self, claimed):
         [batch] = claimed("jobs.plain", 5)

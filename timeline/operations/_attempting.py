@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
@@ -36,6 +37,7 @@ class Attempt:
         lost: Whether the attempt before was lost with its worker.
         idempotency_key: The same until one attempt completes.
         entity: As of the last look; None for a system timeline.
+        seen_at: When it was last seen that it may run, by ``monotonic()``: its group's time counts from here.
         alone: Whether it is to share no transaction: one that it shared was undone.
         begun: What the row was then.
     """
@@ -48,6 +50,7 @@ class Attempt:
     idempotency_key: UUID
     entity: Model | None = None
     alone: bool = False
+    seen_at: float = field(default_factory=monotonic)
     begun: dict[str, Any] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -164,8 +167,8 @@ def begin_group(
     return _attempts(started, now=now, using=using)
 
 
-def not_started(task_ids: Sequence[UUID], *, token: UUID | None, now: datetime, using: str) -> list[UUID]:
-    """Those that a group had to leave and that may be started all the same, each alone; in the order given."""
+def startable(task_ids: Sequence[UUID], *, token: UUID | None, now: datetime, using: str) -> list[UUID]:
+    """Those that may be started, if only each alone; in the order given."""
     tasks = ScheduledTask.objects.using(using).with_handler(registry.task_keys()).in_bulk(list(task_ids))
     return [key for key in task_ids if key in tasks and _triggers(tasks[key], token, now)]
 

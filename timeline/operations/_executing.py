@@ -71,13 +71,12 @@ def execute_each(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     """
     ended: list[ScheduledTask] = []
     outcomes: list[Outcome] = []
-    since, place = monotonic(), 0
-    while place < len(attempts) and not (place and is_time_up(since, setting.watch.lag)):
+    place = 0
+    while place < len(attempts) and not (place and is_time_up(attempts[place].seen_at)):
         if setting.watch.stopping():
             break
+        setting.watch.keep_up()
         attempt, started = attempts[place], monotonic()
-        if place and started - since >= setting.watch.lag.total_seconds():
-            setting.watch.catch_up()
         outcome = _execute(attempt, setting)
         if isinstance(outcome, ScheduledTask):
             ended.append(outcome)
@@ -91,15 +90,9 @@ def execute_each(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     return Executed(ended, attempts[place:])
 
 
-def is_time_up(since: float, lag: timedelta = timedelta(0)) -> bool:
-    """
-    Whether a group that began then, by ``monotonic()``, must write its outcomes before it enters another handler.
-
-    Args:
-        since: When it began.
-        lag: How far the outcomes of the group before may lag behind: so much less time it has.
-    """
-    return monotonic() - since >= (BUDGET - lag).total_seconds()
+def is_time_up(since: float) -> bool:
+    """Whether a group whose time began then, by ``monotonic()``, needs a fresh look before it enters another handler."""
+    return monotonic() - since >= BUDGET.total_seconds()
 
 
 def _execute(attempt: Attempt, setting: Setting) -> ScheduledTask | Write | Exception | None:

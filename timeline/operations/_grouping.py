@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
+from time import monotonic
 
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import EntityRef, ScheduledTask
@@ -52,6 +53,7 @@ def run_group(attempts: Sequence[Attempt], setting: Setting, *, look: Look = Loo
             if look is not Look.DONE:
                 rest, refused = pass_look(rest, setting)
                 ended += refused
+                _give_time(rest)
             look = Look.DUE_LATE
             with in_place_of_the_site():
                 executed = _execute(rest, setting) if rest else Executed([], [])
@@ -62,6 +64,13 @@ def run_group(attempts: Sequence[Attempt], setting: Setting, *, look: Look = Loo
         for attempt in attempts:
             setting.watch.left(attempt.task)
     return ended
+
+
+def _give_time(attempts: Sequence[Attempt]) -> None:
+    """Let their time begin now: however many they are, the look at them takes nothing of it."""
+    now = monotonic()
+    for attempt in attempts:
+        attempt.seen_at = now
 
 
 def pass_look(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[Attempt], list[ScheduledTask]]:

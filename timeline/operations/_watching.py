@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 
 from timeline.models import ScheduledTask
 
 
 class Watch:
-    """
-    Lets a run know whether to stop, and learns what is being run and how long it took. This one does neither.
-
-    ``lag`` is how far the outcomes of a group may lag behind, recorded while the next one runs: so much less time has each.
-    """
-
-    lag = timedelta(0)
+    """Lets a run know whether to stop, and learns what is being run and how long it took. This one does neither."""
 
     def stopping(self) -> bool:
         """Whether to enter no further handler."""
@@ -30,8 +23,8 @@ class Watch:
     def took(self, task_key: str, count: int, seconds: float) -> None:
         """So many handlers of a kind took so long, together."""
 
-    def catch_up(self) -> None:
-        """Wait for outcomes that lag behind: ``lag`` is over."""
+    def keep_up(self) -> None:
+        """Wait for outcomes that lag too far behind, before another handler is entered."""
 
     def settle(
         self,

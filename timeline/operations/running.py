@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from timeline.models import ScheduledTask
-from timeline.operations._attempting import Attempt, begin, begin_group, not_started
+from timeline.operations._attempting import Attempt, begin, begin_group, startable
 from timeline.operations._executing import BUDGET, Setting
 from timeline.operations._grouping import Look, pass_look, run_group
 from timeline.operations._watching import Watch
@@ -22,6 +22,7 @@ __all__ = [
     "look_ahead",
     "run",
     "run_begun",
+    "startable",
 ]
 
 MAX_WORKER = 100
@@ -95,7 +96,7 @@ def begin_given(
         yield attempts
     started = {attempt.task.id for attempt in attempts}
     left = [task_id for task_id in place if task_id not in started] if len(place) > 1 or others_run else []
-    for task_id in not_started(left, token=token, now=clock(), using=using) if left else []:
+    for task_id in startable(left, token=token, now=clock(), using=using) if left else []:
         if ahead():
             yield []
         if alone := start([task_id], retried=True):

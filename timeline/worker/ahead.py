@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from time import monotonic
 from typing import Final, NamedTuple
-from uuid import UUID
 
 from timeline.exceptions import UnknownTask
 from timeline.models import EntityRef, ScheduledTask
@@ -19,14 +18,14 @@ from timeline.operations.running import BUDGET, Attempt, Look, Watch, look_ahead
 from timeline.registry import registry
 from timeline.worker.aside import Aside
 from timeline.worker.heartbeat import Heartbeat
+from timeline.worker.lagging import Lagging
 from timeline.worker.pace import Pace
 
 logger = logging.getLogger("timeline")
 
-# How long the outcomes of a group may lag behind while the next one runs, and how old its last look may be when it begins to:
-# so much less time than BUDGET has the group itself.
+# How long ago a group may have been looked at when it begins to run: so much less time than BUDGET it is planned for.
 LAG: Final = timedelta(milliseconds=14)
-LEAD: Final = timedelta(milliseconds=18)  # Before a group is expected to be over, the next one is begun and looked at.
+LEAD: Final = timedelta(milliseconds=15)  # Before a group is expected to be over, the next one is begun and looked at.
 SLOW: Final = timedelta(milliseconds=0.5)  # Handlers that are faster leave no time to do anything meanwhile.
 
 
@@ -53,71 +52,6 @@ class Worked(NamedTuple):
 
     begun: int
     ended: int
-
-
-class Ahead(Watch):
-    """
-    Has outcomes recorded aside while the next handlers run; their leases are kept up until then.
-
-    Args:
-        watch: The worker's.
-        aside: Where they are recorded.
-    """
-
-    lag = LAG
-
-    def __init__(self, watch: Watch, aside: Aside) -> None:
-        self._watch = watch
-        self._aside = aside
-        self._recording: Future[list[ScheduledTask]] | None = None
-        self._kept: set[UUID] = set()
-        self.over = threading.Event()  # The handlers of a group have been run.
-        self._lock = threading.Lock()
-
-    def stopping(self) -> bool:
-        """Whether to enter no further handler."""
-        return self._watch.stopping()
-
-    def entered(self, task: ScheduledTask) -> None:
-        """Keep up the lease of this attempt."""
-        self._watch.entered(task)
-
-    def left(self, task: ScheduledTask) -> None:
-        """Let it go, unless its outcome is still being recorded."""
-        with self._lock:
-            if task.pk not in self._kept:
-                self._watch.left(task)
-
-    def took(self, task_key: str, count: int, seconds: float) -> None:
-        """Learn the pace."""
-        self._watch.took(task_key, count, seconds)
-
-    def catch_up(self) -> None:
-        """Wait for what is being recorded; ``settle`` tells how it went."""
-        if self._recording is not None:
-            wait([self._recording])
-
-    def settle(self, tasks: Sequence[ScheduledTask], record: Callable[[], list[ScheduledTask]]) -> list[ScheduledTask]:
-        """Have these recorded aside; wait for those before them, and give these."""
-        self.over.set()
-        with self._lock:
-            self._kept |= {task.pk for task in tasks}
-        before, self._recording = self._recording, self._aside.ask(self._record, tasks, record)
-        return before.result() if before is not None else []
-
-    def settled(self) -> list[ScheduledTask]:
-        """Wait for what is being recorded, and give it."""
-        last, self._recording = self._recording, None
-        return last.result() if last is not None else []
-
-    def _record(self, tasks: Sequence[ScheduledTask], record: Callable[[], list[ScheduledTask]]) -> list[ScheduledTask]:
-        try:
-            return record()
-        finally:
-            with self._lock:
-                self._kept -= {task.pk for task in tasks}
-                for task in tasks:
-                    self._watch.left(task)
 
 
 class _Stopping(Watch):
@@ -155,14 +89,12 @@ class _Group:
 
     Args:
         attempts: Begun; maybe none.
-        begun_at: When, by ``monotonic()``.
         is_last: Whether there is nothing more.
         ended: Tasks of it that have ended at the last look.
         looked: Whether the attempts have passed the last look.
     """
 
     attempts: list[Attempt]
-    begun_at: float
     is_last: bool
     ended: list[ScheduledTask] = field(default_factory=list)
     looked: bool = False
@@ -176,13 +108,6 @@ class _Group:
     def entities(self) -> set[EntityRef]:
         """What it is about."""
         return {attempt.task.entity_ref for attempt in self.attempts} - {NO_ENTITY}
-
-    @property
-    def look(self) -> Look:
-        """What is left of the last look."""
-        if monotonic() - self.begun_at >= LAG.total_seconds():
-            return Look.DUE_LATE
-        return Look.DONE if self.looked else Look.DUE
 
 
 @dataclass(kw_only=True)
@@ -208,7 +133,7 @@ class WorkingOff:
     aside: Aside | None
 
     def __post_init__(self) -> None:
-        self._ahead = Ahead(self.watch, self.aside) if self.aside is not None else None
+        self._lagging = Lagging(self.watch, self.aside) if self.aside is not None else None
 
     def run(self) -> Worked:
         """Run all."""
@@ -219,19 +144,19 @@ class WorkingOff:
             done, following = self._run_and_begin(group)
             ended += len(group.ended) + done
             group = following
-        return Worked(begun, ended + len(self._ahead.settled() if self._ahead is not None else []))
+        return Worked(begun, ended + len(self._lagging.settled() if self._lagging is not None else []))
 
     def _run_and_begin(self, group: _Group) -> tuple[int, _Group]:
         """Run a group, and begin the next one meanwhile or afterwards; say how many outcomes are recorded."""
-        if self.aside is None or self._ahead is None or not self._leaves_time(group):
-            if self._ahead is not None:
-                self._ahead.catch_up()
+        if self.aside is None or self._lagging is None or not self._leaves_time(group):
+            if self._lagging is not None:
+                self._lagging.catch_up()
             return self._run(group, self.watch), self._begin()
-        over = self._ahead.over = threading.Event()
-        expected = len(group.attempts) * self.watch.pace.seconds(group.task_key)
+        over = self._lagging.over = threading.Event()
+        expected = monotonic() + len(group.attempts) * self.watch.pace.seconds(group.task_key)
         following = self.aside.ask(self._begin_ahead, group, over, expected)
         try:
-            done = self._run(group, self._ahead)
+            done = self._run(group, self._lagging)
         except BaseException:
             over.set()
             self._give_back(following)
@@ -240,20 +165,35 @@ class WorkingOff:
         return done, following.result()
 
     def _leaves_time(self, group: _Group) -> bool:
-        """A group of one does not: it may take however long, and what was begun would wait."""
-        return len(group.attempts) > 1 and _leaves_time(group.task_key, self.watch.pace)
+        """One that fills a group by itself does not, as it may take however long; nor one that was tried before."""
+        if not group.attempts or not _leaves_time(group.task_key, self.watch.pace):
+            return False
+        fresh = group.attempts[0].task.attempt == 1
+        return len(group.attempts) > 1 or (fresh and self.watch.pace.most(group.task_key) > 1)
 
     def _run(self, group: _Group, watch: Watch) -> int:
-        return len(run_begun(group.attempts, clock=self.clock, using=self.using, watch=watch, look=group.look))
+        return len(
+            run_begun(group.attempts, clock=self.clock, using=self.using, watch=watch, look=self._look_at(group))
+        )
+
+    def _look_at(self, group: _Group) -> Look:
+        """Say what is left of the last look: all of it, if the last of them would be entered too long after it."""
+        if not group.attempts:
+            return Look.DONE
+        age = monotonic() - group.attempts[0].seen_at
+        if not group.looked:
+            return Look.DUE if age < LAG.total_seconds() else Look.DUE_LATE
+        others = (len(group.attempts) - 1) * self.watch.pace.seconds(group.task_key)
+        return Look.DONE if age + others < BUDGET.total_seconds() else Look.DUE_LATE
 
     def _begin(self, *, ahead: bool = False) -> _Group:
         self.asking.ahead = ahead
         attempts = next(self.groups, None)
-        return _Group(attempts or [], monotonic(), attempts is None)
+        return _Group(attempts or [], attempts is None)
 
     def _begin_ahead(self, running: _Group, over: threading.Event, expected: float) -> _Group:
         """Begin the next one shortly before this one is over; look only at what its handlers do not change."""
-        over.wait(expected - LEAD.total_seconds())
+        over.wait(expected - LEAD.total_seconds() - monotonic())
         group = self._begin(ahead=True)
         if self._leaves_time(group) and not group.entities & running.entities:
             group.attempts, group.ended = look_ahead(group.attempts, clock=self.clock, using=self.using)

@@ -12,7 +12,7 @@ from timeline.clocks import SteadyClock
 from timeline.conf import get_settings
 from timeline.models import ScheduledTask
 from timeline.operations.claiming import Batch, overlooked
-from timeline.operations.running import Attempt, begin_given
+from timeline.operations.running import Attempt, begin_given, startable
 from timeline.registry import registry
 from timeline.worker.ahead import Asking, WorkingOff, group_size
 from timeline.worker.aside import Aside
@@ -78,10 +78,11 @@ class _Turn:
         """Begin tasks that were claimed, in groups as large as their handlers are fast."""
         ready = self.ready
         task_key = batch.task_key or _kind_of(batch.task_ids, ready.using)
-        place = 0
-        while place < len(batch.task_ids) and not ready.watch.stopping():
-            group = batch.task_ids[place : place + group_size(task_key, ready.watch.pace, aside=ready.aside)]
-            place += len(group)
+        left = batch.task_ids
+        while left and not ready.watch.stopping():
+            size = group_size(task_key, ready.watch.pace, aside=ready.aside)
+            group, left = left[:size], left[size:]
+            some = False
             begun = begin_given(
                 task_ids=group,
                 clock=ready.clock,
@@ -91,7 +92,10 @@ class _Turn:
                 ahead=lambda: ready.asking.ahead,
             )
             while not ready.watch.stopping() and (attempts := next(begun, None)) is not None:
+                some = True
                 yield attempts
+            if left and not some:  # Others have it, and maybe the rest as well: ask once, not for each group.
+                left = startable(left, token=batch.token, now=ready.clock(), using=ready.using)
 
 
 def _kind_of(task_ids: list[UUID], using: str) -> str:

@@ -1,0 +1,84 @@
+"""Outcomes that lag behind: recorded aside while the next handlers run, a budget of work at most."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from uuid import UUID
+
+from timeline.models import ScheduledTask
+from timeline.operations.running import BUDGET, Watch
+from timeline.worker.aside import Aside
+
+
+class Lagging(Watch):
+    """
+    Has outcomes recorded aside while the next handlers run; their leases are kept up until then.
+
+    Args:
+        watch: The worker's.
+        aside: Where they are recorded.
+    """
+
+    def __init__(self, watch: Watch, aside: Aside) -> None:
+        self._watch = watch
+        self._aside = aside
+        self._recording: Future[list[ScheduledTask]] | None = None
+        self._kept: set[UUID] = set()
+        self._spent = 0.0  # Seconds in handlers whose outcomes are not being recorded yet.
+        self._behind = 0.0  # And in those whose are.
+        self.over = threading.Event()  # The handlers of a group have been run.
+        self._lock = threading.Lock()
+
+    def stopping(self) -> bool:
+        """Whether to enter no further handler."""
+        return self._watch.stopping()
+
+    def entered(self, task: ScheduledTask) -> None:
+        """Keep up the lease of this attempt."""
+        self._watch.entered(task)
+
+    def left(self, task: ScheduledTask) -> None:
+        """Let it go, unless its outcome is still being recorded."""
+        with self._lock:
+            if task.pk not in self._kept:
+                self._watch.left(task)
+
+    def took(self, task_key: str, count: int, seconds: float) -> None:
+        """Learn the pace."""
+        self._spent += seconds
+        self._watch.took(task_key, count, seconds)
+
+    def keep_up(self) -> None:
+        """Have no more than a budget unrecorded: all that a crash repeats."""
+        if self._behind + self._spent >= BUDGET.total_seconds():
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Wait for what is being recorded; ``settle`` tells how it went."""
+        if self._recording is not None:
+            wait([self._recording])
+
+    def settle(self, tasks: Sequence[ScheduledTask], record: Callable[[], list[ScheduledTask]]) -> list[ScheduledTask]:
+        """Have these recorded aside; wait for those before them, and give these."""
+        self.over.set()
+        with self._lock:
+            self._kept |= {task.pk for task in tasks}
+        self._behind, self._spent = self._spent, 0.0
+        before, self._recording = self._recording, self._aside.ask(self._record, tasks, record)
+        return before.result() if before is not None else []
+
+    def settled(self) -> list[ScheduledTask]:
+        """Wait for what is being recorded, and give it."""
+        last, self._recording = self._recording, None
+        return last.result() if last is not None else []
+
+    def _record(self, tasks: Sequence[ScheduledTask], record: Callable[[], list[ScheduledTask]]) -> list[ScheduledTask]:
+        try:
+            return record()
+        finally:
+            with self._lock:
+                self._kept -= {task.pk for task in tasks}
+                for task in tasks:
+                    self._watch.left(task)
