@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.apps import apps
@@ -38,6 +39,12 @@ class EntityRef(NamedTuple):
 NO_ENTITY = EntityRef("", "")
 
 
+@lru_cache(maxsize=256)
+def label_of(model: type[models.Model]) -> str:
+    """Label of a model, always the same string: Django makes a new one each time."""
+    return model._meta.label_lower
+
+
 def family_of(model: type[models.Model]) -> list[type[models.Model]]:
     """The model and its parents of multi-table inheritance, the nearest first. A proxy is the model it stands for."""
     return [_concrete(model), *_concrete(model)._meta.get_parent_list()]
@@ -66,7 +73,7 @@ def ref_of(entity: models.Model | EntityRef | None, label: str = "") -> EntityRe
 
 def named_by(model: type[models.Model], label: str = "") -> type[models.Model]:
     """By which model of its family instances of a model are named; see ``ref_of``."""
-    family = {known._meta.label_lower: known for known in family_of(model)}
+    family = {label_of(known): known for known in family_of(model)}
     return family[label if label in family else next(filter(registry.knows, family), next(iter(family)))]
 
 
@@ -90,7 +97,7 @@ def ref_with(model: type[models.Model], value: object) -> EntityRef:
     Raises:
         WrongEntity: if the key is of the wrong kind, or longer than rows hold.
     """
-    label = model._meta.label_lower
+    label = label_of(model)
     try:
         key = str(model._meta.pk.to_python(value))  # As it is read, though it may have been given as other text.
     except ValidationError:
@@ -172,7 +179,7 @@ def by_model(
 ) -> dict[EntityRef, models.Model]:
     """Read entities by a query for each model that is installed."""
     return {
-        EntityRef(model._meta.label_lower, str(entity.pk)): entity
+        EntityRef(label_of(model), str(entity.pk)): entity
         for model, keys in models_of(refs)
         for entity in query(model, keys)
     }

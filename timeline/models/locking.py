@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from django.db import connections, models
 
 from timeline.models.among import Among, array_of, fits_in_array, target_of
-from timeline.models.entities import NO_ENTITY, EntityRef, by_model, models_of
+from timeline.models.entities import NO_ENTITY, EntityRef, by_model, label_of, models_of
 from timeline.models.statements import element_type, statement
 
 
@@ -46,7 +46,7 @@ def lock_rows(refs: Iterable[EntityRef], *, using: str) -> Held:
     refs = list(refs)
     _lock_system(refs, using)
     found = [
-        (EntityRef(model._meta.label_lower, str(key)), at)
+        (EntityRef(label_of(model), str(key)), at)
         for model, keys in models_of(refs)
         for key, at in _lock_keys(model, keys, using)
     ]
