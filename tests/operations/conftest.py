@@ -13,13 +13,18 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.testapp.models import Order
 from timeline import Timeline, after, task
-from timeline.models import ScheduledTask
+from timeline.models import Event, ScheduledTask, TimelineRun
 from timeline.operations.emitting import emit
 from timeline.operations.running import run
 from timeline.operations.scheduling import schedule
 from timeline.operations.starting import start
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
+
+
+def nothing_is_written():
+    """Neither an event nor what it would start."""
+    return not (Event.objects.exists() or TimelineRun.objects.exists() or ScheduledTask.objects.exists())
 
 
 @pytest.fixture

@@ -5,11 +5,10 @@ from datetime import timedelta
 import pytest
 from django.db import transaction
 
+from tests.operations.conftest import nothing_is_written
 from tests.testapp.models import Order, OrderProxy, Parcel
 from timeline import Timeline, after, at, created, task
-from timeline.exceptions import (
-    KeyConflict,
-)
+from timeline.exceptions import KeyConflict
 from timeline.lifecycle import State
 from timeline.models import EntityRef, Event, LogEntry, ScheduledTask, TimelineRun
 from timeline.testing import autostart, only_timelines
@@ -60,10 +59,6 @@ class Sweep(Timeline):
 def _only_these(db):
     with only_timelines(Delivery, Survey, Arrival, Sweep):
         yield
-
-
-def nothing_is_written():
-    return not (Event.objects.exists() or TimelineRun.objects.exists() or ScheduledTask.objects.exists())
 
 
 class TestEmit:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from tests.operations.conftest import nothing_is_written
 from tests.testapp.models import Country, Order, Parcel
 from timeline import Timeline, after, task
 from timeline.exceptions import (
@@ -16,7 +17,7 @@ from timeline.exceptions import (
     PayloadTooLarge,
     WrongEntity,
 )
-from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun
+from timeline.models import EntityRef
 from timeline.payloads import MAX_BYTES
 from timeline.testing import only_timelines
 
@@ -34,10 +35,6 @@ class Delivery(Timeline):
 def _only_this(db):
     with only_timelines(Delivery):
         yield
-
-
-def nothing_is_written():
-    return not (Event.objects.exists() or TimelineRun.objects.exists() or ScheduledTask.objects.exists())
 
 
 class TestBadInput:
