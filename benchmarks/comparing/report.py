@@ -22,6 +22,7 @@ def page(results: dict[str, Any]) -> str:
     return PAGE.read_text(encoding="utf-8").format(
         runs=f"{runs} runs" if runs > 1 else "a single run",
         window=f"{plan['window']:g}",
+        rows=f"{plan['rows']:,}",
         machine="; ".join(f"{name} {value}" for name, value in results["machine"].items()) + ".",
         scheduling=figures(
             peers,
