@@ -67,6 +67,7 @@ def results():
         "machine": {"CPUs": "2", "PostgreSQL": "15.1"},
         "plan": {
             "runs": 2,
+            "rows": 2_000,
             "window": 4.0,
             "jobs": [["nothing", 100], ["long", 10]],
             "workers": [1, 2],

@@ -28,6 +28,9 @@ class TestPage:
     def test_shows_the_share_of_what_the_slots_allow(self, results):
         assert "25.0, 50% (25.0–25.0)" in report.page(results)
 
+    def test_says_how_many_are_scheduled(self, results):
+        assert "Scheduling: 2,000 jobs one by one" in report.page(results)
+
     def test_shows_where_the_counters_differ(self, results):
         page = report.page(results)
 
