@@ -9,13 +9,13 @@ import sys
 import pytest
 from django.conf import settings
 
-from tests.databases import start_server
+from benchmarks.databases import server_url
 
 
 @pytest.fixture
-def benchmark(tmp_path):
+def benchmark():
     """Run the comparison with these arguments, on the server ``DATABASE_URL`` names or one that comes with a pip package."""
-    server = os.environ.get("DATABASE_URL") or start_server(tmp_path)
+    server = server_url()  # Not below pytest's own folder, which the next pytest to start takes from the server's user.
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "benchmarks.comparing", *arguments]
