@@ -379,5 +379,5 @@ class TestAWorkerWithoutABroker:
         assert (taken, worker.ran) == (30, 30)
 
 
-def test_a_group_and_what_lags_behind_it_share_one_budget():
+def test_a_look_taken_ahead_leaves_most_of_the_budget():
     assert timedelta(0) < LAG < BUDGET / 2
