@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -110,10 +111,10 @@ class Project:
         return self.started[-1]
 
     def stop(self) -> list[int]:
-        """Stop what was started; gives how each ended."""
+        """Stop what was started, and kill what has not ended after half a minute; gives how each ended."""
         for process in self.started:
             process.terminate()
-        return [process.wait(30) for process in self.started]
+        return [_wait_or_kill(process) for process in self.started]
 
     def wait_until_completed(self, key: str, *task_keys: str) -> list[str]:
         """Wait until a user's tasks have completed, for half a minute at most; gives all that have."""
@@ -143,6 +144,13 @@ class Project:
         self.add("shop/bare_urls.py", "urlpatterns = []\n")
         self.add("shop/settings.py", f"{installed_apps}{databases}{mail}{less}")
         self.add("accounts/timelines.py", timelines)
+
+
+def _wait_or_kill(process: subprocess.Popen[bytes]) -> int:
+    with suppress(subprocess.TimeoutExpired):
+        return process.wait(30)
+    process.kill()
+    return process.wait()
 
 
 @pytest.fixture

