@@ -45,6 +45,21 @@ class TestLockRows:
 
         assert lock_rows([ref_of(there), ref_of(hidden)], using="default").refs == {ref_of(there)}
 
+    def test_takes_a_key_that_is_written_otherwise_for_none(self):
+        order = Order.objects.create()
+
+        assert lock_rows([EntityRef("testapp.order", f"0{order.pk}")], using="default").refs == set()
+
+    @pytest.mark.only_postgresql
+    def test_asks_the_clock_only_if_told_to(self):
+        order = Order.objects.create()
+
+        with transaction.atomic(), connection.execute_wrapper(self.look):
+            told = [lock_rows([ref_of(order)], clock=clock, using="default").at for clock in (False, True)]
+
+        assert [moment is None for moment in told] == [True, False]
+        assert ["clock" in sql for sql in self.asked] == [False, True]
+
     @pytest.mark.only_postgresql
     def test_asks_what_django_would(self, entity):
         """In order of the keys, with a lock that lets others refer to the row."""

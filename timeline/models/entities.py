@@ -47,7 +47,12 @@ def label_of(model: type[models.Model]) -> str:
 
 def family_of(model: type[models.Model]) -> list[type[models.Model]]:
     """The model and its parents of multi-table inheritance, the nearest first. A proxy is the model it stands for."""
-    return [_concrete(model), *_concrete(model)._meta.get_parent_list()]
+    return list(_family(model).values())
+
+
+@lru_cache(maxsize=256)
+def _family(model: type[models.Model]) -> dict[str, type[models.Model]]:
+    return {label_of(known): known for known in (_concrete(model), *_concrete(model)._meta.get_parent_list())}
 
 
 def ref_of(entity: models.Model | EntityRef | None, label: str = "") -> EntityRef:
@@ -73,7 +78,7 @@ def ref_of(entity: models.Model | EntityRef | None, label: str = "") -> EntityRe
 
 def named_by(model: type[models.Model], label: str = "") -> type[models.Model]:
     """By which model of its family instances of a model are named; see ``ref_of``."""
-    family = {label_of(known): known for known in family_of(model)}
+    family = _family(model)
     return family[label if label in family else next(filter(registry.knows, family), next(iter(family)))]
 
 

@@ -11,7 +11,7 @@ from django.db import connections, models
 
 from timeline.models.among import Among, array_of, fits_in_array, target_of
 from timeline.models.entities import NO_ENTITY, EntityRef, by_model, label_of, models_of
-from timeline.models.statements import element_type, statement
+from timeline.models.statements import element_type, narrowed, statement
 
 
 def lock_entities(refs: Iterable[EntityRef], *, using: str, wait: bool = True) -> dict[EntityRef, models.Model]:
@@ -34,39 +34,49 @@ class Held(NamedTuple):
 
     Args:
         refs: Those that are there.
-        at: When, by the database's own clock; None if it was not asked.
+        at: When, by the database's own clock; None if it was not asked, or does not tell in passing.
     """
 
     refs: set[EntityRef]
     at: datetime | None
 
 
-def lock_rows(refs: Iterable[EntityRef], *, using: str) -> Held:
-    """Lock the rows of entities as ``lock_entities`` does; what they hold is not read."""
-    refs = list(refs)
+def lock_rows(refs: Iterable[EntityRef], *, clock: bool = False, using: str) -> Held:
+    """
+    Lock the rows of entities as ``lock_entities`` does; what they hold is not read.
+
+    Args:
+        refs: The entities.
+        clock: Whether to ask the database's clock in passing. It is asked for each row.
+        using: Database alias.
+    """
+    refs, at = list(refs), None
+    there: set[EntityRef] = set()
     _lock_system(refs, using)
-    found = [
-        (EntityRef(label_of(model), str(key)), at)
-        for model, keys in models_of(refs)
-        for key, at in _lock_keys(model, keys, using)
-    ]
-    return Held({ref for ref, _at in found}, found[-1][1] if found else None)
+    for model, keys in models_of(refs):
+        found, at = _lock_keys(model, keys, clock, using)
+        label, ids = label_of(model), set(map(str, found))
+        there.update(ref for ref in refs if ref.id in ids and ref.label == label)
+    return Held(there, at)
 
 
-def _lock_keys(model: type[models.Model], keys: list[Any], using: str) -> Iterable[tuple[Any, datetime | None]]:
-    if sql := _statement(model, using):
+def _lock_keys(
+    model: type[models.Model], keys: list[Any], clock: bool, using: str
+) -> tuple[list[Any], datetime | None]:
+    """Give the keys of those that are there, and when that was."""
+    if sql := _statement(model, clock, using):
         with connections[using].cursor() as cursor:
             cursor.execute(sql, {"keys": array_of(target_of(model._meta.pk), keys, connections[using])})
-            found: list[tuple[Any, datetime]] = cursor.fetchall()
-            return found
+            found = cursor.fetchall()
+        return [row[0] for row in found], found[-1][1] if clock and found else None
     rows = _locked(model, keys, using=using)
     if any(_links(model)):  # What locks parents, too, has to read them.
-        return [(entity.pk, None) for entity in rows]
-    return [(key, None) for key in rows.values_list("pk", flat=True)]
+        return [entity.pk for entity in rows], None
+    return list(rows.values_list("pk", flat=True)), None
 
 
 @lru_cache(maxsize=256)
-def _statement(model: type[models.Model], using: str) -> str:
+def _statement(model: type[models.Model], clock: bool, using: str) -> str:
     """
     Write what ``_locked`` asks, once: Django writes it anew each time, which takes as long as the database does.
 
@@ -77,7 +87,8 @@ def _statement(model: type[models.Model], using: str) -> str:
         return ""
     if not fits_in_array(key) or hasattr(key, "from_db_value"):
         return ""
-    sql = statement("lock_rows", "postgresql").replace("{type}", element_type(key, connection))
+    sql = narrowed(statement("lock_rows", "postgresql"), {"clock"} if clock else ())
+    sql = sql.replace("{type}", element_type(key, connection))
     for word, name in {"table": model._meta.db_table, "key": str(model._meta.pk.column)}.items():
         sql = sql.replace(f"{{{word}}}", connection.ops.quote_name(name).replace("%", "%%"))
     return sql

@@ -66,7 +66,7 @@ def lock_entity_now(
     """
     if now is not None or read or is_told() or not ref.label:
         return lock_batch([ref], gone=gone, read=read, using=using), now or story_now(using)
-    held = lock_rows([ref], using=using)
+    held = lock_rows([ref], clock=True, using=using)
     if not gone and ref not in held.refs:
         raise _missing(ref, using)
     return dict.fromkeys(held.refs), held.at.astimezone(UTC) if held.at else story_now(using)

@@ -192,12 +192,13 @@ def record(said: Said, entities: Mapping[EntityRef, Model | None], *, using: str
     with transaction.atomic(using=using, savepoint=needs_savepoint(beginnings)):
         ended = Ended([], [])
         if apart := len(beginnings) > FEW or _ends_runs(said.name, entities):
-            event.send()
-            beginnings = [known for known in beginnings if known.columns["started_by_id"] in event.inserted()]
-            refs = [ref for ref, columns in events.items() if columns["id"] in event.inserted()]
+            recorded = event.send().inserted()
+            beginnings = [known for known in beginnings if known.columns["started_by_id"] in recorded]
+            refs = [ref for ref, columns in events.items() if columns["id"] in recorded]
             ended = exit_runs(said.name, refs, actor=said.actor, now=now, using=using)
         begun = begin(beginnings, first=None if apart else event, now=now, using=using)
-    new = {ref: columns for ref, columns in events.items() if columns["id"] in event.inserted()}
+    recorded = event.inserted()
+    new = {ref: columns for ref, columns in events.items() if columns["id"] in recorded}
     return Recorded(new, [ref for ref in events if ref not in new], begun, ended)
 
 

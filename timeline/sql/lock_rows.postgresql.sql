@@ -1,5 +1,6 @@
--- The rows of one model's entities, in the lock order; nothing of them is read but the key. The clock is read in passing.
-SELECT {key}, clock_timestamp()
+-- The rows of one model's entities, in the lock order; nothing of them is read but the key. The clock may be read in passing.
+SELECT {key}
+    , clock_timestamp()  -- if clock
 FROM {table}
 WHERE {key} = ANY(%(keys)s::{type}[])
 ORDER BY {key}
