@@ -9,7 +9,6 @@ from project.accounts.models import User
 from tests.databases import VENDOR
 from tests.operations.many import TIMELINES, Delivery
 from tests.testapp.models import Order, Parcel, Plan
-from timeline.clocks import story_time
 from timeline.exceptions import (
     DateOutOfRange,
     InvalidInput,
@@ -21,7 +20,8 @@ from timeline.exceptions import (
 from timeline.lifecycle import State
 from timeline.models import Event, ScheduledTask, TimelineRun
 from timeline.models.entities import EntityRef
-from timeline.operations.sets import Tally
+from timeline.operations import emitting
+from timeline.operations.sets import Tally, pages
 from timeline.shortcuts import emit, emit_many, start, start_many
 from timeline.signals import work_due
 from timeline.testing import only_timelines
@@ -71,11 +71,21 @@ class TestEmitMany:
 
     def test_leaves_out_what_was_deleted_between_its_reading_and_its_lock(self, orders, now):
         def while_somebody_deletes():
-            Order.objects.filter(pk=orders[0].pk).delete()
-            return now
+            for batch in pages(Order.objects.all(), Order, 10, using="default"):
+                Order.objects.filter(pk=orders[0].pk).delete()
+                yield batch
 
-        with story_time(while_somebody_deletes):
-            assert emit_many("order.placed", Order.objects.all()).recorded == 3
+        tally = emitting.emit_many(
+            name="order.placed",
+            batches=while_somebody_deletes(),
+            key="",
+            payload={},
+            actor="",
+            occurred_at=None,
+            clock=lambda _using: now,
+        )
+
+        assert tally.recorded == 3
 
     def test_announces_what_is_due_at_once(self, orders, django_capture_on_commit_callbacks):
         heard = []

@@ -24,7 +24,7 @@ from timeline.operations.pacing import keep_paces
 from timeline.operations.rescuing import rescue
 from timeline.operations.running import run
 from timeline.operations.staging import stage
-from timeline.shortcuts import emit, emit_many, enroll, schedule, start
+from timeline.shortcuts import emit, emit_many, enroll, schedule, start, start_many
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
 
@@ -57,6 +57,17 @@ class Race(Timeline):
     @task()
     def quick(self, order: Order) -> None:
         Effect.objects.create(name="quick")
+
+
+class Count(Timeline):
+    """Reads nothing of its entity."""
+
+    entity = "testapp.Order"
+    starts_on = "order.placed"
+    exits = {"order.paid": "paid"}
+
+    @task(after(days=1))
+    def remind(self, order: Order) -> None: ...
 
 
 class Sweep(Timeline):
@@ -114,6 +125,38 @@ class TestStarts:
         for a_run in TimelineRun.objects.all():
             open_tasks = a_run.tasks.filter(state=State.SCHEDULED).count()
             assert open_tasks == (1 if a_run.is_open else 0)
+
+
+class TestTimes:
+    @pytest.mark.parametrize(
+        "begin",
+        [
+            lambda order: emit("order.placed", order),
+            lambda order: emit_many("order.placed", [order]),
+            lambda order: start(Count, order),
+            lambda order: start_many(Count, [order]),
+        ],
+        ids=["emit", "emit_many", "start", "start_many"],
+    )
+    def test_are_when_the_entity_is_locked_not_when_that_was_asked_for(self, order, at_once, begin):
+        """What waited for an exit began after it: else the last look would take it for ended."""
+
+        def pay():
+            with transaction.atomic():
+                Order.objects.select_for_update(no_key=True).get()
+                entered.set()
+                wait_for(somebody_waits, "the other's waiting for the row")
+                emit("order.paid", order)
+
+        def wait():
+            assert entered.wait(20)
+            begin(order)
+
+        with only_timelines(Count):
+            at_once(pay, wait)
+
+        paid = Event.objects.get(name="order.paid")
+        assert TimelineRun.objects.get().started_at > paid.occurred_at
 
 
 class TestSets:

@@ -142,7 +142,7 @@ def emit_many(
     Args:
         name, key, payload, actor, occurred_at: As for ``emit``, of each event.
         batches: The entities.
-        clock: Tells the story time of a database; read once a batch.
+        clock: Tells the story time of a database; read once a batch, when its entities are locked.
 
     Returns:
         What was done; ``again`` counts those of which the same event had been recorded.
@@ -154,11 +154,12 @@ def emit_many(
     happened = None if occurred_at is None else check_time("occurred_at", occurred_at)
     tally = Tally()
     for batch in batches:
-        now = clock(batch.using)
-        said = Said(name, key, payload, actor, occurred_at=happened or now, recorded_at=now)
+        now = None
         with transaction.atomic(using=batch.using):
             for part in rounds(batch.refs):
                 entities = lock_batch(part, gone=batch.gone, read=_reads(name, part), using=batch.using)
+                now = now or clock(batch.using)
+                said = Said(name, key, payload, actor, occurred_at=happened or now, recorded_at=now)
                 again: list[EntityRef] = []
                 work = partial(_record_some, said, again, batch.using)
                 tally += in_portions(work, entities, whole=_ends_runs(name, part), using=batch.using)

@@ -90,7 +90,7 @@ def start_many(
         batches: The entities.
         key, params: Of each run.
         started_at: What times count from (aware), or the name of a date or datetime field of the entity; None: now.
-        clock: Tells the story time of a database; read once a batch.
+        clock: Tells the story time of a database; read once a batch, when its entities are locked.
 
     Returns:
         What was done; ``again`` counts those that had an open run.
@@ -113,10 +113,11 @@ def start_many(
     for batch in batches:
         for ref in batch.refs:
             _check_entity(definition, ref)
-        now = clock(batch.using)
+        now = None
         with transaction.atomic(using=batch.using):
             for part in rounds(batch.refs):
                 entities = lock_batch(part, gone=batch.gone, read=read, using=batch.using)
+                now = now or clock(batch.using)
                 tally += in_portions(partial(start_some, now=now, using=batch.using), entities, using=batch.using)
     return tally
 
