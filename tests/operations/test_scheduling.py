@@ -90,6 +90,11 @@ class TestSchedule:
         row.refresh_from_db()
         assert row.state == State.SCHEDULED
 
+    @pytest.mark.only_postgresql
+    def test_takes_one_statement(self, schedule_at, order, now, later, django_assert_num_queries):
+        with django_assert_num_queries(1):
+            schedule_at("delivery.call", order, later, now)
+
 
 class TestKeys:
     def test_schedule_a_task_once(self, schedule_at, order, now, later):

@@ -159,6 +159,33 @@ class TestTimes:
         assert TimelineRun.objects.get().started_at > paid.occurred_at
 
 
+class TestSchedule:
+    def test_waits_for_who_has_the_entity_and_makes_the_row_then(self, order, at_once):
+        def hold():
+            with transaction.atomic():
+                Order.objects.select_for_update(no_key=True).get()
+                entered.set()
+                wait_for(somebody_waits, "the other's waiting for the row")
+                return schedule("race.quick", order, at=now() + timedelta(days=1), key="k").created
+
+        def wait():
+            assert entered.wait(20)
+            return schedule("race.quick", order, at=now(), key="l").task.created_at
+
+        held, made_at = at_once(hold, wait)
+
+        assert held
+        assert made_at > ScheduledTask.objects.get(occurrence="k").created_at
+
+    def test_of_the_same_key_at_once_makes_one(self, order, at_once):
+        due = now() + timedelta(days=1)
+
+        results = at_once(*[lambda: schedule("race.quick", order, at=due, key="k") for _ in range(6)])
+
+        assert sorted(result.created for result in results) == [False] * 5 + [True]
+        assert len({result.task.pk for result in results}) == 1
+
+
 class TestSets:
     """Verbs for many entities, over the same ones in opposite orders."""
 

@@ -89,7 +89,7 @@ class Insertion:
         apart = tuple(name for name in columns if name not in common)
         common |= _defaults(model, tuple(columns))
         self.sql = _statement(model, tuple(common), apart, under, taken, using)
-        write = _writers(model, using)
+        write = writers_of(model, using)
         parameters = [None if value is None else write[name](value) for name, value in common.items()]
         arrays = [[None if value is None else write[name](value) for value in columns[name]] for name in apart]
         if connection.vendor == "postgresql":
@@ -151,7 +151,8 @@ def _defaults(model: type[Model], given: tuple[str, ...]) -> dict[str, Any]:
 
 
 @cache
-def _fields(model: type[Model]) -> dict[str, Field[Any, Any]]:
+def fields_of(model: type[Model]) -> dict[str, Field[Any, Any]]:
+    """Name of a column (``attname``) → its field."""
     return {field.attname: field for field in model._meta.concrete_fields}
 
 
@@ -161,9 +162,9 @@ def _statement(
 ) -> str:
     """Write the statement: values reach it as parameters only, names come from the model."""
     meta, vendor = model._meta, connections[using].vendor
-    columns = ", ".join(f'"{_fields(model)[name].column}"' for name in (*common, *apart))
+    columns = ", ".join(f'"{fields_of(model)[name].column}"' for name in (*common, *apart))
     if vendor == "postgresql":
-        types = {name: element_type(_fields(model)[name], connections[using]) for name in (*common, *apart)}
+        types = {name: element_type(fields_of(model)[name], connections[using]) for name in (*common, *apart)}
         values = [f"%s::{types[name]}" for name in common] + [f'new."{name}"' for name in apart]
         arrays = ", ".join(f"%s::{types[name]}[]" for name in apart)
         names = ", ".join(f'"{name}"' for name in apart)
@@ -174,16 +175,16 @@ def _statement(
         source = "FROM json_each(%s) AS new" if apart else ""
     insert = f'INSERT INTO "{meta.db_table}" ({columns}) SELECT {", ".join(values)} {source} WHERE true'
     if under:
-        target = target_of(_fields(model)[under])
+        target = target_of(fields_of(model)[under])
         keys = f'"{target.column}" FROM "{target.model._meta.db_table}"'
         insert += f" AND {values[len(common) + apart.index(under)]} IN (SELECT {keys})"
     return f'{insert} ON CONFLICT DO NOTHING RETURNING "{meta.pk.column}"' if taken else insert
 
 
 @cache
-def _writers(model: type[Model], using: str) -> dict[str, Callable[[Any], str]]:
+def writers_of(model: type[Model], using: str) -> dict[str, Callable[[Any], str]]:
     """Name of a column → how to write a value as the text that the database reads it from."""
-    return {name: _writer(target_of(field), using) for name, field in _fields(model).items()}
+    return {name: _writer(target_of(field), using) for name, field in fields_of(model).items()}
 
 
 def _writer(field: Field[Any, Any], using: str) -> Callable[[Any], str]:

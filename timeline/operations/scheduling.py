@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
+from timeline.clocks import is_told, story_now
 from timeline.exceptions import InvalidInput, KeyConflict, WrongEntity
 from timeline.models import EntityRef, Event, ScheduledTask, ref_of
+from timeline.models.placing import place
+from timeline.operations._announcing import announce_times
 from timeline.operations._creating import create_missing, options_of, state_at
 from timeline.operations._locking import in_transaction, lock_entity_now
 from timeline.payloads import check_json, check_text
@@ -64,22 +67,24 @@ def schedule(
     if not isinstance(payload, dict):
         raise InvalidInput("payload", _("is a %(kind)s."), _("Give a dict."), kind=type(payload).__name__)
     check_json("payload", payload)
+    task = ScheduledTask(
+        task_key=task_key,
+        entity_label=ref.label,
+        entity_id=ref.id,
+        cause=cause,
+        payload=payload,
+        nominal_at=at,
+        scheduled_at=at,
+        expires_at=None if declared.options.expires is None else at + declared.options.expires,
+        **options_of(declared),
+    )
+    task.occurrence = key or str(task.pk)
+    if place(task, now=story_now(using) if now is None and is_told() else now, using=using):
+        announce_times([at], now=task.created_at, using=using)
+        return Scheduled(task, True)
     with in_transaction(using):
         _locked, now = lock_entity_now(ref, now=now, using=using)
-        task = ScheduledTask(
-            task_key=task_key,
-            entity_label=ref.label,
-            entity_id=ref.id,
-            cause=cause,
-            payload=payload,
-            state=state_at(at, now),
-            nominal_at=at,
-            scheduled_at=at,
-            expires_at=None if declared.options.expires is None else at + declared.options.expires,
-            created_at=now,
-            **options_of(declared),
-        )
-        task.occurrence = key or str(task.pk)
+        task.state, task.created_at = state_at(at, now), now
         if create_missing([task], using=using):
             return Scheduled(task, True)
         known = _known(task_key, ref, key, using)
