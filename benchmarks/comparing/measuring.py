@@ -94,9 +94,10 @@ class Measuring:
 
     def schedule(self) -> None:
         """Rows a second, one by one and in bulk; and how big a waiting row is."""
-        for name in ("schedule_one", "schedule_many"):
+        for name, rows in {"schedule_one": self.plan.rows, "schedule_many": self.plan.bulk}.items():
             self._clear()
-            rate = self.figures.take(name, self.peer.ask(name, self.plan.rows))
+            self._checkpoint()
+            rate = self.figures.take(name, self.peer.ask(name, rows))
             if rate is not None:
                 self.figures.add(name, rate)
             if name == "schedule_one":
@@ -158,8 +159,12 @@ class Measuring:
         for table in self.peer.about["tables"]:
             self._database.execute(sql.SQL("VACUUM ({}) {}").format(sql.SQL(how), self._table(table)))
         if how == "ANALYZE":
-            with suppress(psycopg.errors.InsufficientPrivilege):
-                self._database.execute("CHECKPOINT")  # So that none falls into the middle.
+            self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        """Have one now, so that none falls into the middle."""
+        with suppress(psycopg.errors.InsufficientPrivilege):
+            self._database.execute("CHECKPOINT")
 
     def _bytes(self, rows: int) -> float:
         """Of tables and indexes, packed, for each job."""

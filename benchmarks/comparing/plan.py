@@ -26,7 +26,8 @@ class Plan:
     Args:
         peers: Names of adapters, in order.
         runs: How often each figure is taken; the sizes are filled once, and asked several times.
-        rows: How many are scheduled one by one, and in bulk.
+        rows: How many are scheduled one by one.
+        bulk: How many are scheduled in bulk: fewer are over before they can be timed.
         jobs: How many are drained, of each kind.
         workers: Numbers of worker processes.
         window: Seconds after which a drain is counted as far as it came.
@@ -39,6 +40,7 @@ class Plan:
     peers: tuple[str, ...] = PEERS
     runs: int = 3
     rows: int = 2_000
+    bulk: int = 20_000
     jobs: tuple[tuple[str, int], ...] = (
         ("nothing", 20_000),
         ("count", 8_000),
@@ -58,6 +60,7 @@ QUICK: Final = {
     "peers": OURS,
     "runs": 1,
     "rows": 1_500,
+    "bulk": 6_000,
     "jobs": (("nothing", 3_000), ("count", 2_000)),
     "sizes": (100_000,),
     "seconds": 5,
@@ -77,7 +80,8 @@ def parse(arguments: Sequence[str]) -> Plan:
     parser.add_argument("--quick", action="store_true", help="ours alone, each figure once, smaller")
     parser.add_argument("--only", type=_names, metavar="NAME,…", help=f"of {', '.join(PEERS)}")
     parser.add_argument("--runs", type=_positive, help="how often each figure is taken")
-    parser.add_argument("--rows", type=_positive, help="scheduled one by one, and in bulk")
+    parser.add_argument("--rows", type=_positive, help="scheduled one by one")
+    parser.add_argument("--bulk", type=_positive, help="scheduled in bulk")
     parser.add_argument("--jobs", type=_jobs, metavar="NAME=COUNT,…", help=f"drained: of {', '.join(JOBS)}")
     parser.add_argument("--workers", type=_numbers, metavar="N,…", help="numbers of worker processes")
     parser.add_argument("--window", type=float, help="seconds after which a drain is counted as far as it came")

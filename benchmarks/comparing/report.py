@@ -23,6 +23,7 @@ def page(results: dict[str, Any]) -> str:
         runs=f"{runs} runs" if runs > 1 else "a single run",
         window=f"{plan['window']:g}",
         rows=f"{plan['rows']:,}",
+        bulk=f"{plan['bulk']:,}",
         machine="; ".join(f"{name} {value}" for name, value in results["machine"].items()) + ".",
         scheduling=figures(
             peers,

@@ -68,6 +68,7 @@ def results():
         "plan": {
             "runs": 2,
             "rows": 2_000,
+            "bulk": 20_000,
             "window": 4.0,
             "jobs": [["nothing", 100], ["long", 10]],
             "workers": [1, 2],

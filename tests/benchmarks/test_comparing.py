@@ -10,6 +10,8 @@ from benchmarks.comparing.plan import OURS
 SMALL = [
     "--rows",
     "60",
+    "--bulk",
+    "120",
     "--jobs",
     "nothing=8000,count=4000,many=8000",  # Less is over too soon, and done again with more.
     "--workers",

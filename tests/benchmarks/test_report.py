@@ -29,7 +29,7 @@ class TestPage:
         assert "25.0, 50% (25.0–25.0)" in report.page(results)
 
     def test_says_how_many_are_scheduled(self, results):
-        assert "Scheduling: 2,000 jobs one by one" in report.page(results)
+        assert "Scheduling: 2,000 jobs one by one and 20,000 in bulk" in report.page(results)
 
     def test_shows_where_the_counters_differ(self, results):
         page = report.page(results)
