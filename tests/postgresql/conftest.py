@@ -9,6 +9,8 @@ import pytest
 from django.db import connections
 
 from tests.databases import VENDOR
+from tests.postgresql.races import Race, Sweep, entered, go_on
+from timeline.testing import only_timelines
 
 collect_ignore_glob = [] if VENDOR == "postgresql" else ["test_*.py"]
 
@@ -33,3 +35,12 @@ def at_once():
             return list(threads.map(one, calls))
 
     return run
+
+
+@pytest.fixture
+def races(db):
+    """Have just the timelines of ``races``, and nobody waiting."""
+    entered.clear()
+    go_on.clear()
+    with only_timelines(Race, Sweep):
+        yield
