@@ -64,7 +64,7 @@ def _lock_keys(
     model: type[models.Model], keys: list[Any], clock: bool, using: str
 ) -> tuple[list[Any], datetime | None]:
     """Give the keys of those that are there, and when that was."""
-    if sql := lock_statement(model, clock, using):
+    if sql := lock_statement(model, using, clock=clock):
         with connections[using].cursor() as cursor:
             cursor.execute(sql, {"keys": array_of(target_of(model._meta.pk), keys, connections[using])})
             found = cursor.fetchall()
@@ -76,7 +76,7 @@ def _lock_keys(
 
 
 @lru_cache(maxsize=256)
-def lock_statement(model: type[models.Model], clock: bool, using: str) -> str:
+def lock_statement(model: type[models.Model], using: str, *, clock: bool = False) -> str:
     """
     Write what ``_locked`` asks of ``keys``, once: Django writes it anew each time, which takes as long as the database does.
 

@@ -54,7 +54,7 @@ def _lock(ref: EntityRef, using: str) -> tuple[str, str] | None:
     """Give the statement that locks an entity, and its parameter; None: there is more to it."""
     model = model_of(ref.label) if connections[using].vendor == "postgresql" else None
     keys = keys_of(model, [ref]) if model else []
-    if model is None or [str(key) for key in keys] != [ref.id] or not (sql := lock_statement(model, False, using)):
+    if model is None or [str(key) for key in keys] != [ref.id] or not (sql := lock_statement(model, using)):
         return None
     return sql, array_of(target_of(model._meta.pk), keys, connections[using])
 
