@@ -52,9 +52,9 @@ def kill(process: Process) -> None:
     process.wait()
 
 
-def wait_for(condition, what: str) -> None:
-    """Wait until it holds, for two minutes at most."""
-    give_up = time.monotonic() + DEADLINE
+def wait_for(condition, what: str, within: float = DEADLINE) -> None:
+    """Wait until it holds, for two minutes at most, or so many seconds."""
+    give_up = time.monotonic() + within
     while not condition():
         assert time.monotonic() < give_up, f"{what} did not happen"
         time.sleep(0.05)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from datetime import timedelta
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
+from django.utils import timezone
 
-from timeline.clocks import MachineTime
+from tests.processes import wait_for
+from tests.testapp.models import Order
+from timeline import RetryAfter, Timeline, task
+from timeline.clocks import MachineTime, story_now
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
+from timeline.operations.running import run
+from timeline.shortcuts import schedule
+from timeline.testing import only_timelines
 from timeline.worker.heartbeat import Heartbeat
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -29,6 +37,25 @@ def active(make_task):
     task = make_task(state=State.ACTIVE, attempt=1)
     ScheduledTask.objects.update(lease_expires_at=MachineTime(timedelta(milliseconds=200)))
     return task
+
+
+class Twice(Timeline):
+    """Fails at once and is tried again while its neighbour still runs."""
+
+    entity = "testapp.Order"
+    failed, neighbour_go_on = threading.Event(), threading.Event()
+    again, again_go_on = threading.Event(), threading.Event()
+
+    @task()
+    def work(self, order):
+        if order.note == "neighbour":
+            Twice.failed.set()
+            assert Twice.neighbour_go_on.wait(20)
+        elif self.task.attempt == 1:
+            raise RetryAfter(timedelta(0))
+        else:
+            Twice.again.set()
+            assert Twice.again_go_on.wait(60)
 
 
 def is_given_up():
@@ -69,3 +96,37 @@ class TestHeartbeat:
         time.sleep(0.5)
 
         assert not is_given_up()
+
+
+@pytest.mark.only_postgresql  # Groups, and two that write.
+class TestATaskThatIsTriedAgainBesideItsFirstGroup:
+    def test_has_its_lease_kept_up_when_that_group_ends(self, settings, monkeypatch):
+        """The group lets go of the attempt it had, and of no later one."""
+        settings.TIMELINE = {"LEASE": timedelta(milliseconds=300)}
+        monkeypatch.setattr("timeline.operations._executing.BUDGET", timedelta(0))  # Its outcome is written first.
+        at = timezone.now() - timedelta(seconds=1)
+        with only_timelines(Twice), Heartbeat("default", stopping=bool) as watch:
+            rows = [schedule("twice.work", Order.objects.create(note=note), at=at).task for note in ("", "neighbour")]
+
+            def run_both(ids):
+                run(task_ids=ids, clock=lambda: story_now("default"), using="default", watch=watch)
+                connection.close()
+
+            group = threading.Thread(target=run_both, args=[[row.pk for row in rows]])
+            group.start()
+            assert Twice.failed.wait(20)
+            second = threading.Thread(target=run_both, args=[[rows[0].pk]])
+            second.start()
+            assert Twice.again.wait(20)
+
+            Twice.neighbour_go_on.set()
+            group.join()
+            ends_at = ScheduledTask.objects.get(pk=rows[0].pk).lease_expires_at
+
+            try:
+                later = ScheduledTask.objects.filter(pk=rows[0].pk, lease_expires_at__gt=ends_at + timedelta(seconds=1))
+                wait_for(later.exists, "the beats of the second attempt", within=20)
+            finally:
+                Twice.again_go_on.set()
+                second.join()
+        assert ScheduledTask.objects.get(pk=rows[0].pk).state == "completed"

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from types import TracebackType
+from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, connections
 
@@ -34,7 +35,7 @@ class Heartbeat(Watch):
         self.pace = pace or Pace()
         self._using = using
         self._stopping = stopping
-        self._held: dict[object, ScheduledTask] = {}
+        self._held: set[tuple[UUID, int]] = set()
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="timeline-heartbeat", daemon=True)
@@ -56,12 +57,12 @@ class Heartbeat(Watch):
     def entered(self, task: ScheduledTask) -> None:
         """Keep up the lease of this attempt."""
         with self._lock:
-            self._held[task.pk] = task
+            self._held.add((task.pk, task.attempt))
 
     def left(self, task: ScheduledTask) -> None:
-        """Let it go."""
+        """Let it go, and no later attempt of the task, which another thread may have begun since this one ended."""
         with self._lock:
-            self._held.pop(task.pk, None)
+            self._held.discard((task.pk, task.attempt))
 
     def took(self, task_key: str, count: int, seconds: float) -> None:
         """Learn the pace."""
@@ -71,7 +72,7 @@ class Heartbeat(Watch):
         try:
             while not self._stop.wait(get_settings().LEASE.total_seconds() / 3):
                 with self._lock:
-                    attempts = {task.pk: task.attempt for task in self._held.values()}
+                    attempts = dict(sorted(self._held))  # Of a task that is held twice, the later attempt.
                 try:
                     extend_leases(attempts, using=self._using)
                 except (DatabaseError, InterfaceError) as error:

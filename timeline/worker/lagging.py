@@ -25,7 +25,7 @@ class Lagging(Watch):
         self._watch = watch
         self._aside = aside
         self._recording: Future[list[ScheduledTask]] | None = None
-        self._kept: set[UUID] = set()
+        self._kept: set[tuple[UUID, int]] = set()  # Ids and attempts.
         self._spent = 0.0  # Seconds in handlers whose outcomes are not being recorded yet.
         self._behind = 0.0  # And in those whose are.
         self.over = threading.Event()  # The handlers of a group have been run.
@@ -42,7 +42,7 @@ class Lagging(Watch):
     def left(self, task: ScheduledTask) -> None:
         """Let it go, unless its outcome is still being recorded."""
         with self._lock:
-            if task.pk not in self._kept:
+            if (task.pk, task.attempt) not in self._kept:
                 self._watch.left(task)
 
     def took(self, task_key: str, count: int, seconds: float) -> None:
@@ -64,7 +64,7 @@ class Lagging(Watch):
         """Have these recorded aside; wait for those before them, and give these."""
         self.over.set()
         with self._lock:
-            self._kept |= {task.pk for task in tasks}
+            self._kept |= {(task.pk, task.attempt) for task in tasks}
         self._behind, self._spent = self._spent, 0.0
         before, self._recording = self._recording, self._aside.ask(self._record, tasks, record)
         return before.result() if before is not None else []
@@ -79,6 +79,6 @@ class Lagging(Watch):
             return record()
         finally:
             with self._lock:
-                self._kept -= {task.pk for task in tasks}
+                self._kept -= {(task.pk, task.attempt) for task in tasks}
                 for task in tasks:
                     self._watch.left(task)
