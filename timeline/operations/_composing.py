@@ -88,9 +88,9 @@ def as_statement(writes: Sequence[Write], *, now: datetime, using: str, wait: bo
     parameters = {"at": stored_by(using)("finished_at", now), "usual_lease": seconds(get_settings().LEASE)}
     if connections[using].vendor != "postgresql":
         return Statement(statement("transition", "sqlite"), parameters | {"changes": _as_json(changes)}, ())
-    touched = _touched(changes) if wait else _touched(changes) | {"pass_over"}
-    sql, columns = _composed(touched, len(changes) == 1)
-    given = _NOTHING | changes[0] if len(changes) == 1 else {"changes": _as_json(changes)}
+    alone = len(changes) == 1
+    sql, columns = _composed(_touched(changes) | _locked(alone, wait), alone)
+    given = _NOTHING | changes[0] if alone else {"changes": _as_json(changes)}
     return Statement(sql, {**parameters, "ids": [write.task.id for write in writes], **given}, columns)
 
 
@@ -99,6 +99,11 @@ def _touched(changes: Iterable[Change]) -> frozenset[str]:
     states = {change["to_state"] for change in changes}
     also = {name for name, among in (("leased", LEASED), ("active", {State.ACTIVE})) if states & among}
     return frozenset().union(*changes, also)
+
+
+def _locked(alone: bool, wait: bool) -> frozenset[str]:
+    """Name how rows are locked: several in the lock order; a single one by the write itself, unless it is to be passed over."""
+    return frozenset({"held"} if not (alone and wait) else ()) | frozenset(() if wait else {"pass_over"})
 
 
 @cache

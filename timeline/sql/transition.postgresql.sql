@@ -2,15 +2,17 @@
 -- what it leaves out stays as it is. The ids stand in an array of their own, so that the primary key finds the rows whatever
 -- the statistics say of states that live for milliseconds; the state is compared as an expression, lest the planner walk the
 -- index of all rows in it. What no change of a call touches is left out of its statement: half of the time of a single change
--- goes into planning and preparing. Rows that somebody else has locked are waited for, or passed over.
+-- goes into planning and preparing. Rows that somebody else has locked are waited for, or passed over. Several are locked
+-- first, in the lock order: two writes of the same rows would else wait for each other.
 WITH
-held AS MATERIALIZED (  -- if pass_over
-    SELECT id  -- if pass_over
-    FROM timeline_scheduledtask  -- if pass_over
-    WHERE id = ANY(%(ids)s::uuid[])  -- if pass_over
-    ORDER BY id::text  -- if pass_over
-    FOR NO KEY UPDATE SKIP LOCKED  -- if pass_over
-),  -- if pass_over
+held AS MATERIALIZED (  -- if held
+    SELECT id  -- if held
+    FROM timeline_scheduledtask  -- if held
+    WHERE id = ANY(%(ids)s::uuid[])  -- if held
+    ORDER BY id::text  -- if held
+    FOR NO KEY UPDATE  -- if held
+        SKIP LOCKED  -- if pass_over
+),  -- if held
 changed AS (
     UPDATE timeline_scheduledtask AS task
     SET state = change.to_state,
@@ -44,8 +46,8 @@ changed AS (
     FROM (
 {changes}
     ) AS change
-    WHERE task.id = ANY(%(ids)s::uuid[])  -- if not pass_over
-    WHERE task.id = ANY(ARRAY(SELECT id FROM held))  -- if pass_over
+    WHERE task.id = ANY(%(ids)s::uuid[])  -- if not held
+    WHERE task.id = ANY(ARRAY(SELECT id FROM held))  -- if held
         AND task.id = change.id
         AND task.state || '' = change.from_state
         AND task.attempt = change.from_attempt

@@ -1,0 +1,68 @@
+"""The lock order of tasks: whoever writes several at once takes them by their ids, so that nobody is deadlocked."""
+
+from __future__ import annotations
+
+import threading
+from uuid import uuid4
+
+import pytest
+from django.db import transaction
+
+from tests.postgresql.races import now, somebody_waits
+from tests.processes import wait_for
+from timeline.lifecycle import Reason, ReasonCode, State, Trigger
+from timeline.models import ScheduledTask
+from timeline.operations._transition import Write, apply
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+REASON = Reason(ReasonCode.RELEASED, "the worker stopped before it got to it")
+
+
+@pytest.fixture
+def against_the_order(at_once):
+    """
+    Write tasks while somebody holds the first and then takes the last: ``against_the_order(rows, write)`` gives what became
+    of both. Who took the last before it waits for the first is deadlocked.
+    """
+
+    def race(rows, write):
+        held = threading.Event()
+
+        def take(row):
+            return list(ScheduledTask.objects.filter(pk=row.pk).locked())
+
+        def hold():
+            with transaction.atomic():
+                take(rows[0])
+                held.set()
+                wait_for(somebody_waits, "the write's waiting for the first row")
+                return len(take(rows[-1]))
+
+        def write_then():
+            assert held.wait(20)
+            return write()
+
+        return at_once(hold, write_then)
+
+    return race
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+class TestSeveralTasks:
+    """Whichever way they lie in the table, and are given."""
+
+    def rows(self, make_task, backwards, **columns):
+        keys = sorted((uuid4() for _ in range(3)), key=str)
+        made = [make_task(pk=key, **columns) for key in (keys[::-1] if backwards else keys)]
+        return sorted(made, key=lambda row: str(row.pk))
+
+    def test_are_given_back_in_the_lock_order(self, make_task, against_the_order, backwards):
+        rows = self.rows(make_task, backwards, state=State.ACTIVE, attempt=1)
+        given = rows[::-1] if backwards else rows
+
+        def give_back():
+            writes = [Write(task=row, triggers=(Trigger.RETRY,), scheduled_at=now(), reason=REASON) for row in given]
+            return len(apply(writes, now=now(), using="default"))
+
+        assert against_the_order(rows, give_back) == [1, 3]
