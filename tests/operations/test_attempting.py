@@ -1,6 +1,7 @@
 """Attempts: what a handler is told of its own execution."""
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.utils import timezone, translation
@@ -50,6 +51,19 @@ class TestTheContext:
             [done] = run(task_ids=[ScheduledTask.objects.get().pk], clock=lambda: now, using="default")
 
         assert done.result == {"n": 1}
+
+    @pytest.mark.only_postgresql
+    def test_has_no_event_where_that_is_not_there(self, crowd, run_all, now, caplog):
+        """An older release let a task name an event that was rolled back; nothing in PostgreSQL refuses it."""
+        rows = crowd(2, lambda job, order: str(job.event), ad_hoc=True)
+        ScheduledTask.objects.filter(pk=rows[0].pk).update(cause_id=UUID(int=7))
+
+        done = run_all(rows)
+
+        assert [(row.state, row.result) for row in done] == [(State.COMPLETED, "None")] * 2
+        assert [entry.getMessage() for entry in caplog.records] == [
+            f"The event {UUID(int=7)} that task {rows[0].pk} names as its cause is not there; its handler is told of none."
+        ]
 
     @pytest.mark.parametrize(
         ("zone", "language", "told"),

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 import pytest
+from django.db import connection, transaction
 
 from tests.testapp.models import Order, Parcel
 from timeline import Timeline, after, task
@@ -20,6 +21,7 @@ from timeline.exceptions import (
 from timeline.lifecycle import Reason, State
 from timeline.models import Event, ScheduledTask
 from timeline.operations.cancelling import cancel
+from timeline.operations.pruning import prune
 from timeline.operations.redriving import redrive
 from timeline.testing import only_timelines
 
@@ -82,6 +84,15 @@ class TestSchedule:
 
         assert schedule_at("delivery.call", order, now, now, cause=event).task.cause == event
 
+    @pytest.mark.only_postgresql
+    def test_looks_for_the_event_in_the_same_statement(
+        self, schedule_at, emit_at, order, now, django_assert_num_queries
+    ):
+        event = emit_at("order.seen", order, now).event
+
+        with django_assert_num_queries(1):
+            schedule_at("delivery.call", order, now, now, cause=event)
+
     def test_is_not_ended_by_an_exit(self, schedule_at, emit_at, order, now, later):
         row = schedule_at("delivery.call", order, later, now).task
 
@@ -129,11 +140,58 @@ class TestKeys:
         assert schedule_at("delivery.pack", order, now, now, key="k").created
         assert schedule_at("delivery.call", Order.objects.create(), now, now, key="k").created
 
+    def test_are_free_again_when_the_row_is_pruned_meanwhile(self, schedule_at, order, now, later):
+        """Its place was taken when it was to be inserted, and when that row was to be read it was gone."""
+        first = schedule_at("delivery.call", order, now, now, key="k").task
+        cancel(task_ids=[first.pk], reason=Reason.operator("no", "ada"), now=now, using="default")
+
+        def prune_before_it_is_read(execute, sql, *given):
+            if sql.startswith("SELECT") and "occurrence" in sql and not pruned:
+                pruned.append(sql)
+                prune(ended_before=later, using="default")
+            return execute(sql, *given)
+
+        pruned = []
+        with connection.execute_wrapper(prune_before_it_is_read):
+            again = schedule_at("delivery.call", order, later, later, key="k")
+
+        assert pruned
+        assert again.created
+        assert ScheduledTask.objects.get() == again.task != first
+
     def test_left_out_make_one_each_time(self, schedule_at, order, now):
         for _ in range(2):
             schedule_at("delivery.call", order, now, now)
 
         assert ScheduledTask.objects.count() == 2
+
+
+class TestACauseThatIsNotThere:
+    """Nothing in PostgreSQL would refuse it: the column is no foreign key there."""
+
+    def test_is_refused_when_it_was_rolled_back(self, schedule_at, emit_at, order, now):
+        with transaction.atomic():
+            event = emit_at("order.seen", order, now).event
+            transaction.set_rollback(True)
+
+        with pytest.raises(InvalidInput, match=r"cause: .* is not in the database 'default'"):
+            schedule_at("delivery.call", order, now, now, cause=event)
+
+        assert not ScheduledTask.objects.exists()
+
+    def test_is_refused_when_it_was_never_saved(self, schedule_at, order, now):
+        event = Event(name="order.seen", occurred_at=now, recorded_at=now)
+
+        with pytest.raises(InvalidInput, match="cause"):
+            schedule_at("delivery.call", order, now, now, key="k", cause=event)
+
+        assert not ScheduledTask.objects.exists()
+
+    def test_does_not_matter_where_the_key_was_used_before(self, schedule_at, emit_at, order, now):
+        event = emit_at("order.seen", order, now).event
+        first = schedule_at("delivery.call", order, now, now, key="k", cause=event).task
+
+        assert schedule_at("delivery.call", order, now, now, key="k", cause=event) == (first, False)
 
 
 class TestWrongInput:

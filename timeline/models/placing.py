@@ -13,7 +13,7 @@ from timeline.models.among import array_of, target_of
 from timeline.models.entities import EntityRef, keys_of, model_of
 from timeline.models.inserting import as_stored, fields_of, writers_of
 from timeline.models.locking import lock_statement
-from timeline.models.statements import element_type, statement
+from timeline.models.statements import element_type, narrowed, statement
 from timeline.models.task import ScheduledTask
 
 SET_HERE: Final = frozenset({"state", "created_at"})
@@ -29,8 +29,8 @@ def place(task: ScheduledTask, *, now: datetime | None, using: str) -> bool:
         using: Database alias.
 
     Returns:
-        Whether it is in. If not, nothing was written: its entity is not there, its place is taken, or it takes more than a
-        statement, as it does on SQLite. Who asked goes the long way then, and finds out.
+        Whether it is in. If not, nothing was written: its entity or its cause is not there, its place is taken, or it takes
+        more than a statement, as it does on SQLite. Who asked goes the long way then, and finds out.
     """
     connection = connections[using]
     lock = _lock(task.entity_ref, using)
@@ -64,7 +64,7 @@ def _statement(lock: str, names: tuple[str, ...], using: str) -> str:
     fields = fields_of(ScheduledTask)
     columns = ", ".join(f'"{fields[name].column}"' for name in names)
     values = ", ".join(f"%({name})s::{element_type(fields[name], connections[using])}" for name in names)
-    sql = statement("schedule", "postgresql")
+    sql = narrowed(statement("schedule", "postgresql"), names)
     for word, text in {"lock": lock, "columns": columns, "values": values}.items():
         sql = sql.replace(f"{{{word}}}", text)
     return sql

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -20,6 +21,8 @@ from timeline.operations._advancing import advance, committed, works_in_sets
 from timeline.operations._transition import Write, apply
 from timeline.registry import registry
 from timeline.timing import EARLIEST
+
+logger = logging.getLogger("timeline")
 
 ANY_ATTEMPT = 2**31 - 1
 
@@ -201,15 +204,25 @@ def _triggers(task: ScheduledTask, token: UUID | None, now: datetime) -> tuple[T
 def _attempts(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[Attempt]:
     """Read what handlers are told of their tasks. A fixed number of statements, none for what there is nothing of."""
     lost, keys = _lost_before(tasks, using), _idempotency_keys(tasks, using)
-    caused = {task.cause_id for task in tasks if task.cause_id is not None}
-    causes = {event.pk: event for event in Event.objects.using(using).filter(Among(caused))} if caused else {}
+    _read_causes(tasks, using)
     attempts = []
     for task in tasks:
         definition, declared = registry.task(task.task_key)
-        if task.cause_id is not None:
-            task.cause = causes[task.cause_id]
         attempts.append(Attempt(task, definition, declared, now, task.id in lost, keys[task.id]))
     return attempts
+
+
+def _read_causes(tasks: Iterable[ScheduledTask], using: str) -> None:
+    """Give tasks the events that they name. One that is not there, having been rolled back, may cost no attempt."""
+    caused = {task.cause_id for task in tasks if task.cause_id is not None}
+    causes = {event.pk: event for event in Event.objects.using(using).filter(Among(caused))} if caused else {}
+    for task in tasks:
+        if task.cause_id is None:
+            continue
+        if task.cause_id not in causes:
+            said = "The event %s that task %s names as its cause is not there; its handler is told of none."
+            logger.warning(said, task.cause_id, task.id)
+        task.cause = causes.get(task.cause_id)
 
 
 def _lost_before(tasks: Iterable[ScheduledTask], using: str) -> set[UUID]:

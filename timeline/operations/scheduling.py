@@ -48,7 +48,7 @@ def schedule(
         payload: For the handler, as ``self.task.payload``. Plain JSON, an object, 64 KiB at most.
         key: Tells tasks of this kind and entity apart: scheduled once for each key. Empty: each call makes one. 100
             characters at most.
-        cause: The event it is due to, if any.
+        cause: The event it is due to, if any; in this database.
         now: Story time; None: as it is when the entity is locked, and read in the same trip.
         using: Database alias of the entity.
 
@@ -84,16 +84,28 @@ def schedule(
         return Scheduled(task, True)
     with in_transaction(using):
         _locked, now = lock_entity_now(ref, now=now, using=using)
+        _check_cause(cause, using)
         task.state, task.created_at = state_at(at, now), now
-        if create_missing([task], using=using):
-            return Scheduled(task, True)
-        known = _known(task_key, ref, key, using)
+        known = None
+        while known is None:
+            if create_missing([task], using=using):
+                return Scheduled(task, True)
+            known = _known(task, using)  # None: its place was taken, and has been pruned since.
     if (known.nominal_at, known.payload) != (at, payload):
         raise KeyConflict(task_key, key, _("time or payload"))
     return Scheduled(known, False)
 
 
-def _known(task_key: str, ref: EntityRef, key: str, using: str) -> ScheduledTask:
-    """The latest revision of what was scheduled with the key."""
-    tasks = ScheduledTask.objects.using(using).for_entity(ref).filter(run__isnull=True, task_key=task_key)
-    return tasks.filter(occurrence=key).latest("revision")
+def _check_cause(cause: Event | None, using: str) -> None:
+    """Refuse an event that was not saved here, or was rolled back: PostgreSQL does not (see KEEPERS in triggers.py)."""
+    if cause is not None and not Event.objects.using(using).filter(pk=cause.pk).exists():
+        problem = _("%(entity)s is not in the database %(using)r.")
+        remedy = _("Save it there first, or name its database.")
+        raise InvalidInput("cause", problem, remedy, entity=cause, using=using)
+
+
+def _known(task: ScheduledTask, using: str) -> ScheduledTask | None:
+    """The latest revision of what was scheduled with the key of this task, if it is there still."""
+    tasks = ScheduledTask.objects.using(using).for_entity(task.entity_ref)
+    same = tasks.filter(run__isnull=True, task_key=task.task_key, occurrence=task.occurrence)
+    return same.order_by("revision").last()
