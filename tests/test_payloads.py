@@ -11,7 +11,7 @@ import pytest
 
 from timeline.exceptions import NotPlainJSON, PayloadTooLarge
 from timeline.lifecycle import State
-from timeline.payloads import MAX_BYTES, MAX_DEPTH, check_json
+from timeline.payloads import MAX_BYTES, MAX_DEPTH, check_json, same_json
 
 
 class Number(IntEnum):
@@ -130,3 +130,17 @@ class TestCheckJson:
         check_json("payload", value)
 
         assert value == {"a": [1, {"b": "c"}]}
+
+
+class TestSameJson:
+    @pytest.mark.parametrize(
+        ("one", "other"), [(1e23, 10**23), (1, 1.0), (-0.0, 0), ({"a": 1, "b": [2]}, {"b": [2.0], "a": 1})]
+    )
+    def test_goes_by_the_value_of_numbers(self, one, other):
+        assert same_json(one, other)
+
+    @pytest.mark.parametrize(
+        ("one", "other"), [(1, True), (0, False), (2**53 + 1, 2.0**53), (1, "1"), ([1], 1), ([], {}), (None, False)]
+    )
+    def test_tells_apart_what_json_does(self, one, other):
+        assert not same_json(one, other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from django.utils.text import format_lazy
@@ -57,6 +58,24 @@ def check_json(field: str, value: object) -> None:
         raise NotPlainJSON(field, _("has a whole number of more digits than Python writes.")) from None
     if size > MAX_BYTES:
         raise PayloadTooLarge(field, size, MAX_BYTES)
+
+
+def same_json(one: object, other: object) -> bool:
+    """
+    Whether two values are the same JSON: numbers by their value, however they were written.
+
+    PostgreSQL keeps numbers so: the float that was written ``1e+23`` is read as a whole number, which Python tells from it.
+    And True is no number, though Python takes it for 1.
+    """
+    return _by_value(one) == _by_value(other)
+
+
+def _by_value(value: object) -> object:
+    return json.loads(json.dumps(value), parse_int=_number, parse_float=_number)
+
+
+def _number(text: str) -> tuple[Decimal]:
+    return (Decimal(text),)  # No JSON is read as a tuple, so nothing else equals it.
 
 
 def _check(field: str, value: object, path: str, depth: int) -> None:

@@ -4,6 +4,9 @@ from datetime import timedelta
 
 import pytest
 from django.db import transaction
+from hypothesis import HealthCheck, given
+from hypothesis import settings as bounded
+from hypothesis import strategies as st
 
 from tests.operations.conftest import nothing_is_written
 from tests.testapp.models import Order, OrderProxy, Parcel
@@ -12,6 +15,14 @@ from timeline.exceptions import KeyConflict
 from timeline.lifecycle import State
 from timeline.models import EntityRef, Event, LogEntry, ScheduledTask, TimelineRun
 from timeline.testing import autostart, only_timelines
+
+TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8)
+NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=8,
+)
 
 
 class Delivery(Timeline):
@@ -228,6 +239,30 @@ class TestKeys:
         emit_at("order.placed", order, now, key="k")
 
         assert not TimelineRun.objects.open().filter(timeline="delivery").exists()
+
+    @pytest.mark.parametrize("number", [1e23, -1e300, 5e-324, 0.1, 1e16, -0.0, 10**40, 2**53 + 1])
+    def test_know_a_number_again_however_it_was_stored(self, emit_at, order, now, number):
+        """PostgreSQL keeps numbers by value: what was written 1e+23 comes back as a whole number."""
+        emit_at("order.placed", order, now, key="k", payload={"n": [number]})
+
+        assert not emit_at("order.placed", order, now, key="k", payload={"n": [number]}).recorded
+
+    @pytest.mark.parametrize(("one", "other"), [(1, True), (0, False), (0.0, False), (2**53, 2**53 + 1), (1, "1")])
+    def test_tell_apart_what_only_python_takes_for_the_same(self, emit_at, order, now, one, other):
+        emit_at("order.placed", order, now, key="k", payload={"n": one})
+
+        with pytest.raises(KeyConflict):
+            emit_at("order.placed", order, now, key="k", payload={"n": other})
+
+    @bounded(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(payload=st.dictionaries(TEXTS, JSON, max_size=4))
+    def test_record_whatever_may_be_said_once(self, emit_at, order, now, payload):
+        with transaction.atomic():
+            emit_at("order.seen", order, now, key="k", payload=payload)
+            again = emit_at("order.seen", order, now, key="k", payload=payload)
+            transaction.set_rollback(True)
+
+        assert not again.recorded
 
     def test_refuse_another_payload(self, emit_at, order, now):
         emit_at("order.placed", order, now, key="k", payload={"n": 1})

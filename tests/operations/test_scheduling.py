@@ -116,6 +116,17 @@ class TestKeys:
         assert (again.task, again.created) == (first.task, False)
         assert ScheduledTask.objects.get().occurrence == "k"
 
+    def test_know_a_number_again_however_it_was_stored(self, schedule_at, order, now, later):
+        schedule_at("delivery.call", order, later, now, key="k", payload={"n": 1e23})
+
+        assert not schedule_at("delivery.call", order, later, now, key="k", payload={"n": 1e23}).created
+
+    def test_tell_apart_what_only_python_takes_for_the_same(self, schedule_at, order, now, later):
+        schedule_at("delivery.call", order, later, now, key="k", payload={"n": 1})
+
+        with pytest.raises(KeyConflict):
+            schedule_at("delivery.call", order, later, now, key="k", payload={"n": True})
+
     def test_answer_with_the_latest_revision(self, schedule_at, order, now, later):
         first = schedule_at("delivery.call", order, later, now, key="k").task
         operator = Reason.operator("no", "ada")

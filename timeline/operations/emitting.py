@@ -26,7 +26,7 @@ from timeline.operations._beginning import FEW, Beginning, begin, constantly, fo
 from timeline.operations._locking import in_transaction, lock_batch, lock_entity_now
 from timeline.operations.leaving import Ended, exit_runs
 from timeline.operations.sets import Batch, Tally, in_portions, rounds
-from timeline.payloads import check_json, check_text
+from timeline.payloads import check_json, check_text, same_json
 from timeline.registry import registry
 from timeline.timing import check_time
 
@@ -240,7 +240,7 @@ def _known(said: Said, refs: Sequence[EntityRef], using: str) -> dict[EntityRef,
         events = Event.objects.using(using).raw(statement("known_events", vendor), parameters)
         found |= {event.entity_ref: event for event in events}
     for event in found.values():
-        if event.payload != said.payload:
+        if not same_json(event.payload, said.payload):
             which = format_lazy(_("event '{name}' of {entity}"), name=said.name, entity=event.entity_ref)
             raise KeyConflict(which, said.key, _("payload"))
     return found

@@ -15,7 +15,7 @@ from timeline.models.placing import place
 from timeline.operations._announcing import announce_times
 from timeline.operations._creating import create_missing, options_of, state_at
 from timeline.operations._locking import in_transaction, lock_entity_now
-from timeline.payloads import check_json, check_text
+from timeline.payloads import check_json, check_text, same_json
 from timeline.registry import registry
 from timeline.timing import check_time
 
@@ -91,7 +91,7 @@ def schedule(
             if create_missing([task], using=using):
                 return Scheduled(task, True)
             known = _known(task, using)  # None: its place was taken, and has been pruned since.
-    if (known.nominal_at, known.payload) != (at, payload):
+    if known.nominal_at != at or not same_json(known.payload, payload):
         raise KeyConflict(task_key, key, _("time or payload"))
     return Scheduled(known, False)
 
