@@ -133,6 +133,10 @@ class TestRegister:
         with pytest.raises(DefinitionError, match=r"time_zone = 'tz', which testapp\.order does not have"):
             Registry().register(declare(entity="testapp.Order", time_zone="tz"))
 
+    def test_refuses_an_entity_whose_key_has_several_columns(self):
+        with pytest.raises(DefinitionError, match=r"whose key has several columns.*a key of one column"):
+            Registry().register(declare(entity="testapp.Booking"))
+
     def test_takes_the_entity_in_any_case(self):
         made = Registry()
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from tests.operations.conftest import nothing_is_written
-from tests.testapp.models import Country, Order, Parcel
+from tests.testapp.models import Booking, Country, Order, Parcel
 from timeline import Timeline, after, task
 from timeline.exceptions import (
     DateOutOfRange,
@@ -98,6 +98,24 @@ class TestBadInput:
     def test_of_an_entity_that_is_not_in_the_database_is_refused(self, emit_at, now, entity):
         with pytest.raises(WrongEntity, match="is not in the database"):
             emit_at("order.placed", entity, now)
+
+        assert nothing_is_written()
+
+    @pytest.mark.parametrize("saved", [True, False])
+    def test_of_an_entity_whose_key_has_several_columns_is_refused(self, emit_at, now, saved):
+        booking = Booking.objects.create(hotel=1, number=2) if saved else Booking()
+
+        with pytest.raises(WrongEntity, match="has several columns"):
+            emit_at("order.placed", booking, now)
+
+        assert nothing_is_written()
+
+    @pytest.mark.parametrize("key", ["(1, 2)", "[1, 2]", "x"])
+    def test_of_its_name_is_refused(self, emit_at, now, key):
+        Booking.objects.create(hotel=1, number=2)
+
+        with pytest.raises(WrongEntity, match="is not in the database"):
+            emit_at("order.placed", EntityRef("testapp.booking", key), now)
 
         assert nothing_is_written()
 

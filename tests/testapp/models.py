@@ -49,6 +49,18 @@ class Country(models.Model):
         return self.code
 
 
+class Booking(models.Model):
+    """A key of two columns."""
+
+    pk = models.CompositePrimaryKey("hotel", "number")
+    hotel = models.IntegerField()
+    number = models.IntegerField()
+    arrives_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"booking {self.pk}"
+
+
 class Seen(models.Manager["Seller"]):
     """Hides some rows, whoever asks."""
 

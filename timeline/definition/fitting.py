@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import FieldDoesNotExist, FieldError, ValidationError
-from django.db.models import DateField, ForeignKey, Model, Q
+from django.db.models import CompositePrimaryKey, DateField, ForeignKey, Model, Q
 
 from timeline.exceptions import DefinitionError
 
@@ -19,12 +19,15 @@ if TYPE_CHECKING:
 
 def check_model(definition: Definition, model: type[Model]) -> None:
     """
-    Check what depends on the entity's model: the fields that anchors and guards name.
+    Check what depends on the entity's model: its key, the fields that anchors and guards name.
 
     Raises:
         DefinitionError: for the first mistake found.
     """
     cls = definition.cls
+    if isinstance(model._meta.pk, CompositePrimaryKey):
+        problem = f"has entity = {cls.entity!r}, whose key has several columns."
+        raise DefinitionError(cls.__name__, problem, "Name a model that has a key of one column.")
     for option in ("time_zone", "language"):
         if (field_name := getattr(cls, option)) and not hasattr(model, field_name) and not _field(model, field_name):
             problem = f"{option} = {field_name!r}, which {definition.label} does not have."

@@ -64,7 +64,7 @@ def ref_of(entity: models.Model | EntityRef | None, label: str = "") -> EntityRe
         label: Name it by this model instead, if that is of its family.
 
     Raises:
-        WrongEntity: if it has no primary key yet, one of the wrong kind, or a longer one than rows hold.
+        WrongEntity: if it has no primary key yet, one of the wrong kind or of several columns, or a longer one than rows hold.
     """
     if entity is None:
         return NO_ENTITY
@@ -89,6 +89,9 @@ def ref_as(entity: models.Model, model: type[models.Model]) -> EntityRef:
     Raises:
         WrongEntity: as ``ref_of``.
     """
+    if has_several_columns(model):
+        problem, remedy = _("the key of %(label)s has several columns."), _("Give what has a key of one column.")
+        raise WrongEntity(problem, remedy, label=label_of(model))
     value = key_as(entity, model)
     if value is None:
         raise WrongEntity(_("this %(model)s has no primary key yet."), _("Save it first."), model=model._meta.label)
@@ -112,6 +115,11 @@ def ref_with(model: type[models.Model], value: object) -> EntityRef:
         problem = _("the key of %(label)s %(key)s is empty or over %(longest)s characters.")
         raise WrongEntity(problem, _("Shorten it."), label=label, key=f"{key:.20}", longest=MAX_ID)
     return EntityRef(label, key)
+
+
+def has_several_columns(model: type[models.Model]) -> bool:
+    """Whether the model has a composite primary key: rows name an entity by one value."""
+    return isinstance(model._meta.pk, models.CompositePrimaryKey)
 
 
 def key_as(entity: models.Model, model: type[models.Model]) -> Any:
@@ -194,7 +202,7 @@ def models_of(refs: Iterable[EntityRef]) -> Iterator[tuple[type[models.Model], l
     """Models that are installed, in order of their labels, each with the keys of its entities."""
     grouped = by_label(refs)
     for label in sorted(grouped):
-        if label and (model := model_of(label)) is not None:
+        if label and (model := model_of(label)) is not None and not has_several_columns(model):
             yield model, keys_of(model, sorted(set(grouped[label])))
 
 
