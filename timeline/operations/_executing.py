@@ -17,6 +17,7 @@ from timeline.models import ScheduledTask
 from timeline.operations._attempting import Attempt
 from timeline.operations._calling import call
 from timeline.operations._failing import catching, drop_if_lost, failed
+from timeline.operations._hooking import hooks_apart
 from timeline.operations._recording import record, record_all
 from timeline.operations._transition import Write
 from timeline.operations._watching import Watch
@@ -102,7 +103,9 @@ def _execute(attempt: Attempt, setting: Setting) -> ScheduledTask | Write | Exce
         with catching(caught):
             if attempt.declared.options.atomic:
                 with transaction.atomic(using=setting.using, durable=True):
-                    return record(call(attempt), now=setting.clock(), using=setting.using)
+                    with hooks_apart([attempt.task.id], using=setting.using):
+                        write = call(attempt)
+                    return record(write, now=setting.clock(), using=setting.using)
             return call(attempt)
     except LeaseLost as error:
         logger.warning("%s", error)

@@ -17,6 +17,7 @@ from timeline.operations._calling import refusal, returned
 from timeline.operations._current import now_running
 from timeline.operations._executing import Executed, Outcome, Setting, as_writes
 from timeline.operations._failing import catching, drop_if_lost, failed
+from timeline.operations._hooking import hooks_apart
 from timeline.operations._recording import record_all, record_together
 from timeline.operations._transition import Write
 
@@ -63,7 +64,9 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTas
     with catching(caught):
         if attempts[0].declared.options.atomic:
             with transaction.atomic(using=setting.using, durable=True):
-                outcomes, now = copy_context().run(_call, attempts), setting.clock()
+                with hooks_apart([attempt.task.id for attempt in attempts], using=setting.using):
+                    outcomes = copy_context().run(_call, attempts)
+                now = setting.clock()
                 together = [write for _attempt, write in as_writes(outcomes, now)]
                 return record_together(together, now=now, using=setting.using)
         outcomes = copy_context().run(_call, attempts)

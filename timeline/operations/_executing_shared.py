@@ -17,6 +17,7 @@ from timeline.operations._attempting import Attempt
 from timeline.operations._calling import call
 from timeline.operations._executing import Executed, Setting, execute_each, is_time_up
 from timeline.operations._failing import catching, drop_if_lost
+from timeline.operations._hooking import hooks_apart
 from timeline.operations._recording import record_together
 from timeline.operations._transition import Write
 
@@ -74,7 +75,8 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTas
         for attempt in attempts:
             if writes and (is_time_up(since) or setting.watch.stopping()):
                 break
-            writes.append(call(attempt))
+            with hooks_apart([attempt.task.id], using=setting.using):
+                writes.append(call(attempt))
         return record_together(writes, now=setting.clock(), using=setting.using)
 
 
