@@ -7,12 +7,25 @@ from django.core import serializers
 from django.core.management import call_command
 from django.db import transaction
 from django.db.migrations.state import ProjectState
+from django.db.models.signals import post_delete, post_save, pre_delete, pre_save
+from django.test.utils import isolate_apps
 
-from tests.testapp.models import Order, OrderProxy, Parcel
+from tests.testapp.models import (
+    Account,
+    Customer,
+    CustomerProxy,
+    Effect,
+    Order,
+    OrderProxy,
+    Parcel,
+    Plan,
+    Reseller,
+    Seat,
+)
 from tests.triggers import drop_trigger
 from timeline import Timeline, after, at, created, task
 from timeline.lifecycle import State
-from timeline.models import ScheduledTask, TimelineRun
+from timeline.models import LogEntry, ScheduledTask, TimelineRun
 from timeline.models.triggers import missing_triggers
 from timeline.testing import autostart, only_timelines
 
@@ -143,6 +156,74 @@ class TestOnDelete:
 
         assert TimelineRun.objects.get().is_open
         assert ScheduledTask.objects.get().state == State.SCHEDULED
+
+
+class TestFollow:
+    """Who hears a model takes its fast delete: only models that timelines are about, and their families, are heard."""
+
+    def test_leaves_other_models_their_fast_delete(self, django_assert_num_queries):
+        Effect.objects.bulk_create([Effect(name="x") for _ in range(500)])
+
+        with django_assert_num_queries(1):
+            Effect.objects.all().delete()
+
+    def test_leaves_other_models_theirs_where_they_go_with_an_entity(self, django_assert_num_queries):
+        """Rows that are deleted with another one, too: one statement for the children, whatever their number."""
+        plan = Plan.objects.create(user_id=1)
+        Seat.objects.bulk_create([Seat(plan=plan) for _ in range(500)])
+
+        with django_assert_num_queries(2):
+            plan.delete()
+
+    def test_does_not_hear_other_models_at_all(self):
+        heard = [signal.has_listeners(Effect) for signal in (pre_save, post_save, pre_delete, post_delete)]
+
+        assert heard == [False] * 4
+
+    @pytest.mark.parametrize("model", [Account, Customer, CustomerProxy, Reseller])
+    def test_hears_saves_of_the_whole_family_of_an_entity(self, model):
+        class Visits(Timeline):
+            entity = "testapp.Customer"
+
+            @task(at("visits_at"))
+            def visit(self, customer): ...
+
+        with only_timelines(Visits):
+            heard = [signal.has_listeners(model) for signal in (pre_save, post_save)]
+
+        assert heard == [True, True]
+
+    @isolate_apps("tests.testapp")
+    def test_hears_models_that_are_declared_later(self, now):
+        class LateProxy(Order):
+            class Meta:
+                proxy = True
+                app_label = "testapp"
+
+        class LateChild(Order):
+            class Meta:
+                app_label = "testapp"
+
+        order = LateProxy.objects.create(ships_at=now + timedelta(days=3))
+        LateProxy.objects.get().delete()
+
+        assert TimelineRun.objects.get().entity_ref == ("testapp.order", str(order.pk))
+        assert TimelineRun.objects.get().end_reason == "the entity was deleted"
+        assert [signal.has_listeners(LateChild) for signal in (pre_save, post_save)] == [True, True]
+
+    def test_does_not_hear_models_of_migrations(self):
+        historical = ProjectState.from_apps(Order._meta.apps).apps.get_model("testapp", "Order")
+
+        heard = [signal.has_listeners(historical) for signal in (pre_save, post_save, post_delete)]
+
+        assert heard == [False] * 3
+
+    def test_hears_each_model_once(self, django_assert_num_queries):
+        order = Order.objects.create()
+        with only_timelines(Delivery), only_timelines(Delivery):
+            order.delete()
+
+        assert LogEntry.objects.filter(reason_code="entity_gone").count() == 1
 
 
 class TestOnMigrate:

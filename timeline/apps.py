@@ -17,16 +17,18 @@ class TimelineConfig(AppConfig):
 
     def ready(self) -> None:
         """Connect everything; runs when all models are there."""
-        from django.db.models.signals import post_delete, post_migrate, post_save, pre_save
+        from django.db.models.signals import class_prepared, post_migrate
 
         from timeline import checks, receivers
         from timeline.registry import registry
+        from timeline.signals import registered
 
         checks.register()
+        registered.connect(receivers.on_register, sender=registry, dispatch_uid="timeline.on_register")
+        class_prepared.connect(receivers.on_declare, dispatch_uid="timeline.on_declare")
         registry.discover()
-        pre_save.connect(receivers.before_save, dispatch_uid="timeline.before_save")
-        post_save.connect(receivers.on_save, dispatch_uid="timeline.on_save")
-        post_delete.connect(receivers.on_delete, dispatch_uid="timeline.on_delete")
+        for definition in registry:  # Those that somebody registered before.
+            receivers.on_register(label=definition.label)
         post_migrate.connect(receivers.on_migrate, sender=self, dispatch_uid="timeline.on_migrate")
         if find_spec("celery"):
             from timeline.signals import work_due

@@ -13,6 +13,7 @@ from django.utils.module_loading import autodiscover_modules
 from timeline.definition import Created, Definition, Task, Timeline
 from timeline.definition.fitting import check_model
 from timeline.exceptions import DefinitionError, UnknownTask, UnknownTimeline
+from timeline.signals import registered
 
 
 class Registry:
@@ -49,6 +50,7 @@ class Registry:
                 raise DefinitionError(cls.__name__, f"has a proxy as entity, {cls.entity!r}.", f"Name {concrete!r}.")
             check_model(definition, model)
         self._definitions[definition.name] = definition
+        registered.send(self, label=definition.label)
         return cls
 
     def discover(self) -> None:

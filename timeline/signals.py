@@ -15,3 +15,7 @@ work_soon = Signal()
 
 # Both, for other processes, on PostgreSQL: what a worker of the database listens on.
 CHANNEL: Final = "timeline_due"
+
+# A timeline was made known to a registry, which is the sender. Argument: ``label`` of its entity's model; empty for a system
+# timeline.
+registered = Signal()

@@ -99,6 +99,13 @@ class Customer(Account):
     visits_at = models.DateTimeField(null=True, blank=True)
 
 
+class CustomerProxy(Customer):
+    """A proxy of it."""
+
+    class Meta:
+        proxy = True
+
+
 class Reseller(Customer):
     """Its grandchild."""
 
