@@ -35,6 +35,7 @@ from timeline.exceptions import (
     TransitionNotAllowed,
     UnknownTask,
     UnknownTimeline,
+    UnreadableEntity,
     WrongEntity,
     WrongSite,
 )
@@ -64,7 +65,12 @@ SHOWN = [
     WrongSite("", "", "default"),
 ]
 # What only developers and logs meet.
-ENGLISH = [DefinitionError("Trial", "is async.", "Use def."), LeaseLost("T1", 3), BrokerUnavailable(OSError("refused"))]
+ENGLISH = [
+    DefinitionError("Trial", "is async.", "Use def."),
+    LeaseLost("T1", 3),
+    BrokerUnavailable(OSError("refused")),
+    UnreadableEntity("accounts.user 1", "ValueError: the key is lost"),
+]
 # What handlers say in their own words.
 FREE = {Cancel, Discard, RetryAfter}
 

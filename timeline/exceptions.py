@@ -6,6 +6,7 @@ What can go wrong, as leaves of ``TimelineError``: what happened is in the attri
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, ClassVar
@@ -139,6 +140,25 @@ class WrongEntity(InvalidInput):
 
     def __init__(self, problem: StrOrPromise, remedy: StrOrPromise, **values: object) -> None:
         super().__init__("entity", problem, remedy, **values)
+
+
+class UnreadableEntity(InvalidInput):
+    """
+    The entity is there, but its model cannot make sense of what the row holds; what it met is the ``__cause__``.
+
+    Mend the row, or the model: a member of an enum that was removed, say, a lost key, a property that raises.
+    """
+
+    def __init__(self, entity: object, cause: str) -> None:
+        said = {"entity": entity, "cause": cause}
+        super().__init__("entity", "%(entity)s cannot be read (%(cause)s).", "Mend it, or its model.", **said)
+
+    @classmethod
+    def because(cls, entity: object, error: BaseException) -> UnreadableEntity:
+        """Say what was met."""
+        made = cls(entity, "".join(traceback.format_exception_only(error)).strip())
+        made.__cause__ = error
+        return made
 
 
 class KeyConflict(InvalidInput):

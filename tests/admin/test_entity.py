@@ -49,6 +49,18 @@ class TestWhatItShows:
         shapes = set(re.findall(r'class="tl-ground" r="9"/> (.*?) ?</g>', text))
         assert len(shapes) == len(State)
 
+    def test_keeps_the_page_of_what_cannot_be_read(self, operator, order, monkeypatch):
+        def unseal(*_value):
+            raise ValueError("the key is lost")
+
+        emit("order.placed", order)
+        monkeypatch.setattr(Order._meta.get_field("note"), "from_db_value", unseal, raising=False)
+
+        text = text_of(page(operator, order))
+
+        assert f"order {order.pk}" in text
+        assert "This entity has been deleted" not in text
+
     def test_keeps_the_page_of_what_was_deleted(self, operator, order):
         emit("order.placed", order)
         key = order.pk

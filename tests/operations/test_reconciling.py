@@ -10,6 +10,7 @@ from timeline import Timeline, after, at, before, task
 from timeline.exceptions import DateOutOfRange
 from timeline.lifecycle import Reason, ReasonCode, State
 from timeline.models import LogEntry, ScheduledTask, TimelineRun, lock_entities, ref_of
+from timeline.models.entities import Entities
 from timeline.operations.cancelling import cancel
 from timeline.operations.reconciling import reconcile, reconcile_locked
 from timeline.operations.staging import stage
@@ -271,7 +272,7 @@ class TestReconcileLocked:
                 TimelineRun(timeline="delivery", entity_label="testapp.order", entity_id=str(order.pk), started_at=now)
                 for order in orders
             )
-            entities = {ref_of(order): order for order in orders}
+            entities = Entities({ref_of(order): order for order in orders})
 
             def make(runs=runs, entities=entities):
                 reconcile_locked(runs, entities, now=now, using="default")

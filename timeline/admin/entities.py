@@ -65,7 +65,8 @@ def _is_there(ref: EntityRef, using: str) -> bool:
             model._meta.pk.run_validators(model._meta.pk.to_python(ref.id))
     except ValidationError:
         return False
-    return bool(load_entities([ref], using=using))
+    there = load_entities([ref], using=using)
+    return bool(there or there.unreadable)
 
 
 def sees(policy: TimelinePolicy, user: User, timeline: str, ref: EntityRef, using: str) -> bool:

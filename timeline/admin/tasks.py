@@ -109,11 +109,12 @@ class TaskAdmin(Confirming):
         if bool(ref.label) != bool(ref.id) or not may_look(ref, visible, policy, request.user):
             raise Http404(_("There is no such entity."))
         now, zone = story_now(self.alias), timezone.get_default_timezone()
-        entity = load_entities([ref], using=self.alias).get(ref)
+        there = load_entities([ref], using=self.alias)
+        entity = there.get(ref)
         context = {
             **timeline_of(ref, visible, policy, request.user, now=now, zone=zone),
             "entity": named(ref, entity, self.admin_site.name),
-            "is_gone": bool(ref.label) and entity is None,
+            "is_gone": bool(ref.label) and entity is None and not there.unreadable,
             "ref": ref,
         }
         return self.page(request, "entity", context["entity"].name, now, context)

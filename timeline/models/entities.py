@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.apps import apps
 from django.core.exceptions import ValidationError
-from django.db import models
+from django.db import DatabaseError, DataError, InterfaceError, models
 from django.db.models import Q
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from timeline.exceptions import WrongEntity
+from timeline.exceptions import UnreadableEntity, WrongEntity
 from timeline.models.among import Among
 from timeline.registry import registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 MAX_LABEL = 100
 MAX_ID = 100
@@ -173,9 +173,21 @@ def model_of(label: str) -> type[models.Model] | None:
         return None
 
 
-def load_entities(refs: Iterable[EntityRef], *, using: str) -> dict[EntityRef, models.Model]:
-    """Read entities: one query per model. What is not there is not in the answer."""
-    return by_model(refs, lambda model, keys: model._base_manager.using(using).filter(Among(keys)))
+class Entities(dict[EntityRef, models.Model]):
+    """
+    Entities that were read. What is not there is not in it.
+
+    ``unreadable``: those that are there, but hold what their model cannot make sense of, and why. They are no items.
+    """
+
+    def __init__(self, items: Mapping[EntityRef, models.Model] | None = None) -> None:
+        super().__init__(items or {})
+        self.unreadable: dict[EntityRef, UnreadableEntity] = {}
+
+
+def load_entities(refs: Iterable[EntityRef], *, using: str) -> Entities:
+    """Read entities: one query per model, or one for each where not all of them can be read."""
+    return by_model(refs, lambda model, keys: model._base_manager.using(using).filter(Among(keys)), using=using)
 
 
 def keys_of(model: type[models.Model], refs: Iterable[EntityRef]) -> list[Any]:
@@ -188,14 +200,53 @@ def keys_of(model: type[models.Model], refs: Iterable[EntityRef]) -> list[Any]:
 
 
 def by_model(
-    refs: Iterable[EntityRef], query: Callable[[type[models.Model], list[Any]], models.QuerySet[models.Model]]
-) -> dict[EntityRef, models.Model]:
-    """Read entities by a query for each model that is installed."""
-    return {
-        EntityRef(label_of(model), str(entity.pk)): entity
-        for model, keys in models_of(refs)
-        for entity in query(model, keys)
-    }
+    refs: Iterable[EntityRef],
+    query: Callable[[type[models.Model], list[Any]], models.QuerySet[models.Model]],
+    *,
+    among: Callable[[type[models.Model], list[Any]], list[Any]] = lambda _model, keys: keys,
+    using: str,
+) -> Entities:
+    """
+    Read entities by a query for each model that is installed; where that cannot be read, one by one.
+
+    Args:
+        refs: The entities.
+        query: Of a model and keys.
+        among: Which of the keys to read one by one: for a query that does more than to read.
+        using: Database alias.
+    """
+    found = Entities()
+    for model, keys in models_of(refs):
+        try:
+            found.update(_named(query(model, keys)))
+        except Exception as error:
+            if not is_of_the_row(error):
+                raise
+            _read_each(found, model, among(model, keys), using)
+    return found
+
+
+def _named(rows: models.QuerySet[models.Model]) -> dict[EntityRef, models.Model]:
+    label = label_of(rows.model)
+    return {EntityRef(label, str(entity.pk)): entity for entity in rows}
+
+
+def _read_each(found: Entities, model: type[models.Model], keys: list[Any], using: str) -> None:
+    for key in keys:
+        try:
+            found.update(_named(model._base_manager.using(using).filter(pk=key)))
+        except Exception as error:
+            if not is_of_the_row(error):
+                raise
+            ref = EntityRef(label_of(model), str(key))
+            found.unreadable[ref] = UnreadableEntity.because(ref, error)
+
+
+def is_of_the_row(error: Exception) -> bool:
+    """Whether Python could make no sense of what was read; else the database refused, and has more to say about it."""
+    if isinstance(error, DataError):  # The driver's own has no SQLSTATE: it met an infinite date, say.
+        return getattr(error.__cause__, "sqlstate", None) is None
+    return not isinstance(error, DatabaseError | InterfaceError)
 
 
 def models_of(refs: Iterable[EntityRef]) -> Iterator[tuple[type[models.Model], list[Any]]]:

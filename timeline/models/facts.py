@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from datetime import datetime, tzinfo
+from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -12,15 +13,21 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Definition
-from timeline.exceptions import InvalidInput
+from timeline.exceptions import InvalidInput, UnreadableEntity
+from timeline.models.entities import is_of_the_row
 from timeline.models.run import TimelineRun
 from timeline.planning import Plan, Row, plan
 from timeline.timing import as_anchor_value
 
 
 def zone_of(definition: Definition, entity: Model | None) -> tzinfo:
-    """The zone of an entity where its timeline names a field for it, else the site's; also where the field holds none."""
-    named = getattr(entity, definition.cls.time_zone, "") if entity is not None and definition.cls.time_zone else ""
+    """
+    The zone of an entity where its timeline names a field for it, else the site's; also where the field holds none.
+
+    Raises:
+        UnreadableEntity: if it is a property of the host's, and raises.
+    """
+    named = _read(entity, definition.cls.time_zone)
     if isinstance(named, tzinfo):
         return named
     try:
@@ -30,9 +37,25 @@ def zone_of(definition: Definition, entity: Model | None) -> tzinfo:
 
 
 def language_of(definition: Definition, entity: Model | None) -> str:
-    """The language code of an entity where its timeline names a field for it; else empty."""
-    field_name = definition.cls.language
-    return str(getattr(entity, field_name, "") or "") if entity is not None and field_name else ""
+    """
+    The language code of an entity where its timeline names a field for it; else empty.
+
+    Raises:
+        UnreadableEntity: as ``zone_of``.
+    """
+    return str(_read(entity, definition.cls.language) or "")
+
+
+def _read(entity: Model | None, name: str) -> Any:
+    """Read what a timeline names of its entity: a field, or a property of the host's. Empty where it names none."""
+    if entity is None or not name:
+        return ""
+    try:
+        return getattr(entity, name, "")
+    except Exception as error:
+        if not is_of_the_row(error):
+            raise
+        raise UnreadableEntity.because(f"{name} of {entity._meta.label_lower} {entity.pk}", error) from error
 
 
 def anchors_of(definition: Definition, entity: Model | None) -> dict[str, datetime | None]:

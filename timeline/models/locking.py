@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 from django.db import connections, models
 
 from timeline.models.among import Among, array_of, fits_in_array, target_of
-from timeline.models.entities import NO_ENTITY, EntityRef, by_model, label_of, models_of
+from timeline.models.entities import NO_ENTITY, Entities, EntityRef, by_model, family_of, label_of, models_of
 from timeline.models.statements import element_type, narrowed, statement
 
 
-def lock_entities(refs: Iterable[EntityRef], *, using: str, wait: bool = True) -> dict[EntityRef, models.Model]:
+def lock_entities(refs: Iterable[EntityRef], *, using: str, wait: bool = True) -> Entities:
     """
-    Lock the rows of entities, and read them: one statement per model, ordered by key. First in the lock order.
+    Lock the rows of entities, and read them: one statement per model, ordered by key. First in the lock order. Those that
+    cannot be read are locked, too.
 
     The lock lets others refer to the row but not change it. Rows of parents are locked too, first, as ``save()`` writes
     them. What a system timeline is about has no row; a lock of its own stands for it. SQLite has neither; its one writer
@@ -25,7 +26,12 @@ def lock_entities(refs: Iterable[EntityRef], *, using: str, wait: bool = True) -
     refs = list(refs)
     if wait:
         _lock_system(refs, using)
-    return by_model(refs, lambda model, keys: _locked(model, keys, using=using, wait=wait))
+    return by_model(
+        refs,
+        lambda model, keys: _locked(model, keys, using=using, wait=wait),
+        among=lambda model, keys: _lock_keys(model, keys, False, using, wait=wait)[0],
+        using=using,
+    )
 
 
 class Held(NamedTuple):
@@ -61,17 +67,18 @@ def lock_rows(refs: Iterable[EntityRef], *, clock: bool = False, using: str) -> 
 
 
 def _lock_keys(
-    model: type[models.Model], keys: list[Any], clock: bool, using: str
+    model: type[models.Model], keys: list[Any], clock: bool, using: str, *, wait: bool = True
 ) -> tuple[list[Any], datetime | None]:
     """Give the keys of those that are there, and when that was."""
-    if sql := lock_statement(model, using, clock=clock):
+    if wait and (sql := lock_statement(model, using, clock=clock)):
         with connections[using].cursor() as cursor:
             cursor.execute(sql, {"keys": array_of(target_of(model._meta.pk), keys, connections[using])})
             found = cursor.fetchall()
         return [row[0] for row in found], found[-1][1] if clock and found else None
-    rows = _locked(model, keys, using=using)
-    if any(_links(model)):  # What locks parents, too, has to read them.
-        return [entity.pk for entity in rows], None
+    rows = _locked(model, keys, using=using, wait=wait)
+    if any(_links(model)):  # What locks parents, too, has to read something of each.
+        own = [known._meta.pk.name for known in family_of(model)]
+        return [entity.pk for entity in rows.only(*own)], None
     return list(rows.values_list("pk", flat=True)), None
 
 

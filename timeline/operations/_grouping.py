@@ -77,11 +77,16 @@ def pass_look(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[Attem
     """Take the last look; give the attempts that may go on, and the tasks that have ended because they must not run."""
     refused = last_look(attempts, now=setting.clock(), using=setting.using)
     cancelled = [attempt for attempt in attempts if attempt.task.id in refused]
-    writes = [
-        Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=refused[attempt.task.id]) for attempt in cancelled
-    ]
-    ended = record_outcomes(list(zip(cancelled, writes, strict=True)), setting)
+    outcomes = [(attempt, _outcome_of(attempt, refused[attempt.task.id])) for attempt in cancelled]
+    ended = record_outcomes(outcomes, setting)
     return [attempt for attempt in attempts if attempt.task.id not in refused], ended
+
+
+def _outcome_of(attempt: Attempt, refused: Reason | Exception) -> Write | Exception:
+    """What becomes of an attempt whose handler is not entered: it is called off, or it failed."""
+    if isinstance(refused, Exception):
+        return refused
+    return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=refused)
 
 
 def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:

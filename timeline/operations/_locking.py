@@ -16,6 +16,7 @@ from timeline.clocks import is_told, story_now
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, lock_entities, lock_rows
 from timeline.models.among import Among
+from timeline.models.entities import Entities
 from timeline.models.returning import COLUMNS, Row, as_task, cursor_for_rows, rows_of
 from timeline.models.statements import as_list, statement
 
@@ -26,11 +27,11 @@ class Locked:
     What is held until the transaction ends.
 
     Args:
-        entities: Those that are there.
+        entities: Those that are there, and which of them cannot be read.
         runs: In order of their ids.
     """
 
-    entities: dict[EntityRef, Model]
+    entities: Entities
     runs: list[TimelineRun]
 
 
@@ -63,6 +64,7 @@ def lock_entity_now(
 
     Raises:
         WrongEntity: if it is not in this database.
+        UnreadableEntity: if it is to be read and cannot be.
     """
     if now is not None or read or is_told() or not ref.label:
         return lock_batch([ref], gone=gone, read=read, using=using), now or story_now(using)
@@ -89,10 +91,15 @@ def lock_batch(
 
     Raises:
         WrongEntity: naming the first that is not in this database.
+        UnreadableEntity: naming the first that is to be read and cannot be.
     """
-    found: dict[EntityRef, Model | None] = (
-        dict(lock_entities(refs, using=using)) if read else dict.fromkeys(lock_rows(refs, using=using).refs)
-    )
+    if read:
+        entities = lock_entities(refs, using=using)
+        for unreadable in entities.unreadable.values():
+            raise unreadable
+        found: dict[EntityRef, Model | None] = dict(entities)
+    else:
+        found = dict.fromkeys(lock_rows(refs, using=using).refs)
     for ref in refs:
         if ref.label and ref not in found and not gone:
             raise _missing(ref, using)

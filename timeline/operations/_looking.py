@@ -10,17 +10,18 @@ from uuid import UUID
 
 from django.db.models import Model, Q
 
-from timeline.exceptions import InvalidInput
+from timeline.exceptions import InvalidInput, UnreadableEntity
 from timeline.lifecycle import Reason, ReasonCode
 from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun, model_of
 from timeline.models.among import Among
-from timeline.models.entities import keys_of, load_entities
+from timeline.models.entities import Entities, keys_of, load_entities
 from timeline.models.facts import anchors_of, zone_of
 from timeline.operations._attempting import Attempt
+from timeline.operations._failing import catching, is_passing
 from timeline.timing import in_utc
 
 
-def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason]:
+def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason | Exception]:
     """
     Look once more at what the attempts rest on, and give each its entity.
 
@@ -29,18 +30,33 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
     such guard.
 
     Returns:
-        Id of a task → why it must not run. A task that is not in it may: its guards that are functions are asked next.
+        Id of a task → why it must not run, or what was raised when that was asked, which is a failed attempt of that task
+        alone. A task that is not in it may: its guards that are functions are asked next.
     """
     _read_runs([attempt.task for attempt in attempts], using)
     entities = load_entities((attempt.task.entity_ref for attempt in attempts), using=using)
     exits = _exits(attempts, using)
-    refused: dict[UUID, Reason] = {}
+    refused: dict[UUID, Reason | Exception] = {}
     for attempt in attempts:
-        attempt.entity = entities.get(attempt.task.entity_ref)
-        reason = _run_ended(attempt, exits) or _gone(attempt) or _superseded(attempt, now) or _expired(attempt, now)
+        reason = _refusal(attempt, entities, exits, now)
         if reason is not None:
             refused[attempt.task.id] = reason
     return _guarded([attempt for attempt in attempts if attempt.task.id not in refused], using) | refused
+
+
+def _refusal(
+    attempt: Attempt, entities: Entities, exits: dict[EntityRef, list[Event]], now: datetime
+) -> Reason | Exception | None:
+    """Why it must not run, as far as that can be told by what was read; or why that cannot be told."""
+    ref, caught = attempt.task.entity_ref, list[Exception]()
+    attempt.entity = entities.get(ref)
+    if (ended := _run_ended(attempt, exits)) is not None:
+        return ended
+    if ref in entities.unreadable:
+        return entities.unreadable[ref]
+    with catching(caught):
+        return _gone(attempt) or _superseded(attempt, now) or _expired(attempt, now)
+    return caught[0]
 
 
 def _read_runs(tasks: Iterable[ScheduledTask], using: str) -> None:
@@ -104,6 +120,8 @@ def _superseded(attempt: Attempt, now: datetime) -> Reason | None:
         if task.definition_hash != attempt.declared.fingerprint:
             at = when.resolve(value, zone_of(attempt.definition, attempt.entity))
             return Reason(ReasonCode.SUPERSEDED, "its schedule was changed to a later one") if at > now else None
+    except UnreadableEntity:
+        raise
     except InvalidInput as error:
         return Reason(ReasonCode.SUPERSEDED, error.in_english())
     return None
@@ -122,21 +140,37 @@ def _expired(attempt: Attempt, now: datetime) -> Reason | None:
     return None
 
 
-def _guarded(attempts: Iterable[Attempt], using: str) -> dict[UUID, Reason]:
-    """Ask the guards that are conditions on the entity's model: one statement for each guard."""
+def _guarded(attempts: Iterable[Attempt], using: str) -> dict[UUID, Reason | Exception]:
+    """Ask the guards that are conditions on the entity's model: one statement for each guard, unless that is refused."""
     asked: dict[tuple[str, str], list[Attempt]] = defaultdict(list)
     for attempt in attempts:
         for option in ("only_if", "unless"):
             if isinstance(getattr(attempt.declared.options, option), Q):
                 asked[attempt.task.task_key, option].append(attempt)
-    refused = {}
+    refused: dict[UUID, Reason | Exception] = {}
     for (_task_key, option), group in asked.items():
-        guard = getattr(group[0].declared.options, option)
-        holds = _matching(group, guard, using)
-        for attempt in group:
-            if (attempt.task.entity_ref in holds) is (option == "unless"):
-                refused[attempt.task.id] = Reason(ReasonCode.GUARD, f"{option} {guard}")
+        refused |= _asked(group, option, using)
     return refused
+
+
+def _asked(attempts: Sequence[Attempt], option: str, using: str) -> dict[UUID, Reason | Exception]:
+    """Ask one guard of tasks of one kind: of all together, and each by itself if that is refused."""
+    caught: list[Exception] = []
+    with catching(caught):
+        return dict(_no_of(attempts, option, using))
+    if is_passing(caught[0]):
+        raise caught[0]
+    if len(attempts) == 1:
+        return {attempts[0].task.id: caught[0]}
+    return {task_id: no for attempt in attempts for task_id, no in _asked([attempt], option, using).items()}
+
+
+def _no_of(attempts: Sequence[Attempt], option: str, using: str) -> dict[UUID, Reason]:
+    """Whom the guard refuses."""
+    guard = getattr(attempts[0].declared.options, option)
+    holds = _matching(attempts, guard, using)
+    no = [attempt for attempt in attempts if (attempt.task.entity_ref in holds) is (option == "unless")]
+    return {attempt.task.id: Reason(ReasonCode.GUARD, f"{option} {guard}") for attempt in no}
 
 
 def _matching(attempts: Sequence[Attempt], guard: Q, using: str) -> set[EntityRef]:

@@ -15,6 +15,7 @@ from timeline.definition.checking import FINISHED
 from timeline.exceptions import InvalidInput, UnknownTimeline
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
+from timeline.models.entities import Entities
 from timeline.models.facts import plan_of
 from timeline.operations._creating import create_missing, new_task
 from timeline.operations._current import running
@@ -37,7 +38,7 @@ def reconcile(*, entity: Model | EntityRef, now: datetime, using: str) -> None:
         using: Database alias of the entity.
 
     Raises:
-        DateOutOfRange, NaiveDatetime: if a field of the entity gives no proper time; nothing is changed then.
+        DateOutOfRange, NaiveDatetime, UnreadableEntity: if the entity gives no proper time; nothing is changed then.
     """
     ref = ref_of(entity)
     with transaction.atomic(using=using):
@@ -50,7 +51,7 @@ def reconcile(*, entity: Model | EntityRef, now: datetime, using: str) -> None:
 
 def reconcile_locked(
     runs: Iterable[TimelineRun],
-    entities: dict[EntityRef, Model],
+    entities: Entities,
     *,
     now: datetime,
     using: str,
@@ -61,26 +62,30 @@ def reconcile_locked(
 
     Args:
         runs: Those that have ended are left as they are.
-        entities: As locked; one that is missing is gone.
+        entities: As locked; one that is missing is gone, unless it cannot be read.
         now: Story time.
         using: Database alias.
-        lenient: Leave a run whose entity gives no proper time as it is, rather than raise: for a worker, which must record
-            an outcome whatever the entity holds.
+        lenient: Leave a run whose entity gives no proper time, or cannot be read, as it is, rather than raise: for a worker,
+            which must record an outcome whatever the entity holds, and for an operator.
 
     Returns:
         The tasks created.
 
     Raises:
         DateOutOfRange, NaiveDatetime: if a field of an entity gives no proper time; nothing is changed then.
+        UnreadableEntity: if one cannot be read, and its timeline follows what it holds.
     """
     known = [(run, definition) for run in runs if run.is_open and (definition := _definition_of(run))]
-    gone = [run for run, definition in known if definition.label and run.entity_ref not in entities]
+    there = entities.keys() | entities.unreadable.keys()
+    gone = [run for run, definition in known if definition.label and run.entity_ref not in there]
     end_runs(gone, reason=Reason(ReasonCode.ENTITY_GONE, "the entity was deleted"), now=now, using=using)
     alive = [(run, definition) for run, definition in known if run.is_open]
     rows = _rows_of([run for run, _definition in alive], using)
     plans = []
     for run, definition in alive:
         try:
+            if definition.followed_fields and (unreadable := entities.unreadable.get(run.entity_ref)):
+                raise unreadable
             entity = entities.get(run.entity_ref)
             planned = plan_of(run, definition, entity, rows.get(run.pk, []), now=now, spare=running())
             plans.append((run, definition, planned))

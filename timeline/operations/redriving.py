@@ -50,7 +50,7 @@ def redrive(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: s
         create_tasks(again, using=using)
         refs = [task.entity_ref for task in tasks]
         locked = lock_runs({task.run_id for task in tasks if task.run_id}, refs, using=using)
-        reconcile_locked(locked.runs, locked.entities, now=now, using=using)
+        reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True)
         stored = ScheduledTask.objects.using(using).select_related("run").in_bulk([task.pk for task in again])
     return [stored[task.pk] for task in again]
 

@@ -60,7 +60,8 @@ def foreseen_of(
     for task in ScheduledTask.objects.using(using).filter(run__in=[run.pk for run, _definition in known]):
         rows[task.run_id].append(task)
     if entities is None:
-        entities = load_entities({run.entity_ref for run, _definition in known}, using=using)
+        entities = there = load_entities({run.entity_ref for run, _definition in known}, using=using)
+        known = [(run, definition) for run, definition in known if run.entity_ref not in there.unreadable]
     found = []
     for run, definition in known:
         planned = _planned(run, definition, entities.get(run.entity_ref), rows[run.pk], now)
