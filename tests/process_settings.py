@@ -11,3 +11,6 @@ TIMELINE = {
     "LEASE": timedelta(seconds=float(os.environ.get("TEST_LEASE", "60"))),
     "QUEUE_PREFIX": os.environ.get("TEST_QUEUE_PREFIX", "timeline"),
 }
+
+if os.environ.get("TEST_AUTOCOMMIT") == "off":
+    DATABASES["default"]["AUTOCOMMIT"] = False  # noqa: F405

@@ -25,8 +25,10 @@ from timeline.exceptions import (
     LabelsCollide,
     LeaseLost,
     NaiveDatetime,
+    NoAutocommit,
     NoOpenRun,
     NotPlainJSON,
+    NotRunHere,
     PayloadTooLarge,
     Refusal,
     RetryAfter,
@@ -42,7 +44,7 @@ from timeline.exceptions import (
 
 ERRORS = [value for value in vars(exceptions).values() if inspect.isclass(value) and issubclass(value, Exception)]
 
-BASES = {TimelineError, Refusal, HandlerSignal}
+BASES = {TimelineError, NotRunHere, Refusal, HandlerSignal}
 
 # What people are shown, one of each class.
 SHOWN = [
@@ -61,6 +63,7 @@ SHOWN = [
     NoOpenRun("trial", "accounts.user 1", "k"),
     RunEnded("T1", "paid"),
     AlreadyOpen("T1"),
+    NoAutocommit("default"),
     WrongSite("staging", "production", "default"),
     WrongSite("", "", "default"),
 ]

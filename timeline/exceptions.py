@@ -279,7 +279,23 @@ class BrokerUnavailable(TimelineError):
         self.kind = type(cause).__name__
 
 
-class WrongSite(TimelineError):
+class NotRunHere(TimelineError):
+    """Nothing of this database is run by this process, for a reason that says what to do."""
+
+
+class NoAutocommit(NotRunHere):
+    """The connection commits nothing by itself. What a worker wrote would be lost, after its handlers were entered."""
+
+    message = _(
+        "The database %(using)r has autocommit off, so that outcomes would be lost: nothing of it runs here. Take AUTOCOMMIT "
+        "out of DATABASES[%(using)r]; a handler that calls transaction.set_autocommit(False) must put it back."
+    )
+
+    def __init__(self, using: str) -> None:
+        self.using = using
+
+
+class WrongSite(NotRunHere):
     """The database is another site's: perhaps a copy. Run ``manage.py timeline_adopt``, which can clear what is open."""
 
     message = _(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.core import checks
 from django.core.checks import Tags
 
+from timeline.checks.autocommit import check_autocommit
 from timeline.checks.broker import check_broker
 from timeline.checks.identity import check_identity, check_site
 from timeline.checks.rows import check_rows
@@ -13,6 +14,7 @@ from timeline.checks.sqlite import check_journal, check_sqlite
 from timeline.checks.triggers import check_triggers
 
 __all__ = [
+    "check_autocommit",
     "check_broker",
     "check_identity",
     "check_journal",
@@ -27,7 +29,7 @@ __all__ = [
 
 def register() -> None:
     """Let ``manage.py check`` run these; those of a database with ``--database`` only."""
-    for check in (check_settings, check_sqlite, check_broker):
+    for check in (check_settings, check_sqlite, check_autocommit, check_broker):
         checks.register(check)
     for check in (check_triggers, check_rows, check_identity, check_journal):
         checks.register(check, Tags.database)

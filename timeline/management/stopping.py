@@ -6,7 +6,7 @@ import signal
 
 from django.core.management.base import CommandError
 
-from timeline.exceptions import WrongSite
+from timeline.exceptions import NotRunHere
 from timeline.worker.loop import Loop
 
 
@@ -15,12 +15,12 @@ def work_until_stopped(loop: Loop) -> None:
     Work; stop cleanly on SIGTERM and SIGINT, which afterwards do what they did before.
 
     Raises:
-        CommandError: if the database is another site's.
+        CommandError: if nothing of the database may be run here.
     """
     before = {number: signal.signal(number, lambda *_: loop.stop()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         loop.work()
-    except WrongSite as error:
+    except NotRunHere as error:
         raise CommandError(str(error)) from None
     finally:
         for number, handler in before.items():

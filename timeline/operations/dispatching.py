@@ -73,7 +73,7 @@ def dispatch(
     Raises:
         BrokerUnavailable: if it takes no message. Before anything is claimed, where possible; what was claimed and not sent
             is sent by the next poll.
-        WrongSite: if the database is another site's. Nothing is changed then.
+        NotRunHere: if the database is another site's, or its connection has autocommit off. Nothing is changed then.
     """
     if whole:
         sign_of_poller(using=using)

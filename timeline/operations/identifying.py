@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from django.db import connections
+
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
-from timeline.exceptions import WrongSite
+from timeline.exceptions import NoAutocommit, WrongSite
 from timeline.models import Identity
 from timeline.models.identity import THE_ONE
 from timeline.models.probing import sign
@@ -19,9 +21,10 @@ def stamp(*, now: datetime, using: str) -> None:
 
 def confirm_site(*, using: str) -> None:
     """
-    See that the database is of ``TIMELINE["SITE"]``. A database without its row is of none.
+    See that the database is of ``TIMELINE["SITE"]``, and keeps what is written. A database without its row is of none.
 
     Raises:
+        NoAutocommit: if its connection commits nothing by itself.
         WrongSite: if it is another site's; nothing of it may be run here.
     """
     _confirm(using)
@@ -32,7 +35,7 @@ def sign_of_poller(*, using: str) -> None:
     See the same before a poll, and leave a sign of it: when it was, to a poll interval.
 
     Raises:
-        WrongSite: as for ``confirm_site``.
+        NoAutocommit, WrongSite: as for ``confirm_site``.
     """
     if _confirm(using):
         Identity.objects.using(using).filter(pk=THE_ONE).update(polled_at=MachineTime())
@@ -40,8 +43,17 @@ def sign_of_poller(*, using: str) -> None:
 
 def _confirm(using: str) -> bool:
     """See that it is ours; say whether a sign of a poller is due."""
+    if not _commits(using):
+        raise NoAutocommit(using)
     ours = get_settings()
     theirs, is_due = sign(ours.POLL_INTERVAL, using=using)
     if theirs != ours.SITE:
         raise WrongSite(ours.SITE, theirs, using)
     return is_due
+
+
+def _commits(using: str) -> bool:
+    """Whether autocommit is on, by the settings and, outside of a transaction, on the open connection."""
+    connection = connections[using]
+    is_bare = connection.connection is not None and not connection.in_atomic_block
+    return bool(connection.settings_dict["AUTOCOMMIT"]) and (connection.autocommit or not is_bare)

@@ -19,7 +19,7 @@ from django.db import DEFAULT_DB_ALIAS
 
 from timeline.clocks import story_now
 from timeline.conf import get_settings
-from timeline.exceptions import BrokerUnavailable, WrongSite
+from timeline.exceptions import BrokerUnavailable, NotRunHere
 from timeline.operations.claiming import Batch, hand_back
 from timeline.operations.dispatching import dispatch
 from timeline.operations.identifying import confirm_site
@@ -65,7 +65,7 @@ def poll(using: str = DEFAULT_DB_ALIAS) -> None:
         dispatch(sender=_sender, wait=True, now=story_now(using), using=using)
     except BrokerUnavailable as error:
         logger.warning("%s", error)
-    except WrongSite as error:
+    except NotRunHere as error:
         logger.error("%s", error.in_english())
 
 
@@ -82,7 +82,7 @@ def run(task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIAS) -> None:
     renew(using)
     try:
         confirm_site(using=using)
-    except WrongSite as error:
+    except NotRunHere as error:
         logger.error("%s", error.in_english())
         return
     batch = Batch("", "", UUID(token), [UUID(task_id) for task_id in task_ids])

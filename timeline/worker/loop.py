@@ -52,7 +52,7 @@ class Loop(ABC):
         Step, sleep, and again. What does not answer, database or broker, is tried again after a poll interval.
 
         Raises:
-            WrongSite: if the database is another site's.
+            NotRunHere: if the database is another site's, or its connection has autocommit off.
         """
         look_again = 0.0
         with Listener(self.using, self._alarm):
