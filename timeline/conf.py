@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+
+FIRST_RESEND: Final = timedelta(seconds=15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,11 @@ class Settings:
     QUEUE_PREFIX: str = "timeline"
     RETENTION: timedelta | None = None
     SITE: str = ""
+
+    @property
+    def resend_after(self) -> timedelta:
+        """How long a message is waited for before it is sent again, the first time; then twice as long, and so on."""
+        return min(self.LEASE, FIRST_RESEND)
 
     @property
     def overdue_after(self) -> timedelta:

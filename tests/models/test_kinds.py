@@ -58,30 +58,40 @@ class TestReadyKinds:
 class TestLookAtKinds:
     KINDS = ("a.one", "b.two", "c.three", "d.four")
 
-    def look(self, lately=50, kept_until=None):
+    def look(self, lately=2, kept_until=None):
         return look_at_kinds(self.KINDS, lately=timedelta(seconds=lately), kept_until=kept_until, using="default")
 
     @pytest.fixture
     def on_its_way(self, make_task):
-        """Make a claimed task whose lease ends in so many seconds."""
+        """Make a claimed task whose lease ends in so many seconds, and that was sent so many ago."""
 
-        def claimed(task_key, seconds):
+        def claimed(task_key, seconds, ago=None):
             task = make_task(task_key=task_key, state=State.PENDING)
             ends = MachineTime(timedelta(seconds=seconds))
-            ScheduledTask.objects.filter(pk=task.pk).update(lease_expires_at=ends)
+            sent = None if ago is None else MachineTime(timedelta(seconds=-ago))
+            ScheduledTask.objects.filter(pk=task.pk).update(lease_expires_at=ends, sent_at=sent)
 
         return claimed
 
     def test_tells_how_many_are_on_their_way_and_how_fast_they_are(self, make_task, on_its_way):
         make_task(task_key="a.one", state=State.AVAILABLE)
-        for task_key, seconds in (("a.one", 55), ("a.one", 40), ("b.two", 40), ("e.unasked", 55)):
-            on_its_way(task_key, seconds)
+        for task_key, seconds in (("a.one", 14), ("a.one", 5), ("b.two", 5), ("e.unasked", 14)):
+            on_its_way(task_key, seconds, ago=15 - seconds)
         keep_paces({"a.one": 0.5, "c.three": 1}, using="default")
 
         found = self.look()
 
         nothing = Kind(0, 0, None)
         assert found == {"a.one": (2, 1, 0.5), "b.two": (1, 0, None), "c.three": (0, 0, 1), "d.four": nothing}
+
+    @pytest.mark.parametrize(
+        ("ends", "ago", "lately"), [(900, 1, 1), (900, 30, 0), (-1, 1, 0), (59, None, 1), (50, None, 0)]
+    )
+    def test_tells_what_was_sent_lately_however_long_it_is_waited_for(self, on_its_way, ends, ago, lately):
+        """What was handed back is on its way no more; of what an older version claimed, the lease tells."""
+        on_its_way("a.one", ends, ago)
+
+        assert self.look()["a.one"] == (1, lately, None)
 
     @pytest.mark.only_postgresql
     def test_counts_only_what_is_held_for_longer_than_is_known(self, on_its_way):

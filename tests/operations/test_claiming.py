@@ -75,14 +75,17 @@ class TestClaim:
             assert (row.state, row.claim_token) == (State.PENDING, batches[row.task_key].token)
             assert row.log.get().to_state == State.PENDING
 
-    def test_holds_them_by_a_lease_of_real_time(self, ready, now, settings):
-        settings.TIMELINE = {"LEASE": timedelta(seconds=90)}
+    @pytest.mark.parametrize(("lease", "held"), [(90, 15), (7, 7)])
+    def test_holds_them_by_a_lease_of_real_time(self, ready, now, settings, lease, held):
+        """Shorter than a worker's: what is on its way is not kept up by anybody."""
+        settings.TIMELINE = {"LEASE": timedelta(seconds=lease)}
         row = ready()
 
         claim(now=now, using="default")
 
         row.refresh_from_db()
-        assert timedelta(seconds=80) < row.lease_expires_at - datetime.now(UTC) < timedelta(seconds=91)
+        assert timedelta(seconds=held - 5) < row.lease_expires_at - datetime.now(UTC) < timedelta(seconds=held + 1)
+        assert abs(row.sent_at - datetime.now(UTC)) < timedelta(seconds=5)
 
     def test_takes_none_twice(self, ready, now):
         ready()
@@ -240,34 +243,46 @@ class TestOverlooked:
 
     @pytest.fixture
     def waiting(self, make_task):
-        """Have a task on its way whose lease has so many of sixty seconds left."""
+        """Have a task on its way whose message was sent so many seconds ago."""
 
-        def make(seconds, task_key="job.one", token=None):
+        def make(seconds, task_key="job.one", token=None, *, lease=15):
             row = make_task(task_key=task_key, state=State.PENDING, claim_token=token or uuid4())
-            ScheduledTask.objects.filter(pk=row.pk).update(lease_expires_at=MachineTime(timedelta(seconds=seconds)))
+            sent, ends = (MachineTime(timedelta(seconds=left)) for left in (-seconds, lease - seconds))
+            ScheduledTask.objects.filter(pk=row.pk).update(lease_expires_at=ends, sent_at=sent)
             return row
 
         return make
 
-    @pytest.mark.parametrize(("left", "found"), [(59.5, False), (57.5, True), (31, True), (29, False), (-1, False)])
-    def test_are_those_of_two_polls_ago(self, waiting, left, found):
-        """What was sent just now will be started; what is long gone is sent again by the next poll."""
-        row = waiting(left)
+    @pytest.mark.parametrize(
+        ("ago", "lease", "found"),
+        [(0.5, 15, False), (2.5, 15, True), (14, 15, True), (16, 15, False), (600, 960, True)],
+    )
+    def test_are_those_of_two_polls_ago(self, waiting, ago, lease, found):
+        """What was sent just now will be started, what was handed back is sent again by the next poll; however often it was."""
+        row = waiting(ago, lease=lease)
 
         batch = overlooked(["job.one"], using="default")
 
         assert batch == (Batch("job.one", row.queue, row.claim_token, [row.pk]) if found else None)
 
+    @pytest.mark.parametrize(("left", "found"), [(59.5, False), (57.5, True), (1, True), (-1, False)])
+    def test_may_have_been_claimed_before_it_was_written_down_when(self, waiting, left, found):
+        row = waiting(0)
+        ends = MachineTime(timedelta(seconds=left))
+        ScheduledTask.objects.filter(pk=row.pk).update(lease_expires_at=ends, sent_at=None)
+
+        assert bool(overlooked(["job.one"], using="default")) == found
+
     def test_are_of_kinds_that_are_asked_for(self, waiting):
-        waiting(50)
+        waiting(10)
 
         assert overlooked(["job.two"], using="default") is None
 
     def test_are_of_one_message(self, waiting):
         """So that they can be started with its token."""
         token = uuid4()
-        several = {waiting(50, token=token).pk for _ in range(3)}
-        alone = {waiting(40).pk}
+        several = {waiting(10, token=token).pk for _ in range(3)}
+        alone = {waiting(5).pk}
 
         found = [set(overlooked(["job.one"], using="default").task_ids) for _ in range(20)]
 
@@ -275,7 +290,7 @@ class TestOverlooked:
         assert len({frozenset(task_ids) for task_ids in found}) == 2  # But for once in half a million times.
 
     def test_were_not_started_meanwhile(self, waiting):
-        row = waiting(50)
+        row = waiting(10)
         ScheduledTask.objects.filter(pk=row.pk).update(state=State.ACTIVE, attempt=1)
 
         assert overlooked(["job.one"], using="default") is None

@@ -7,12 +7,14 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
+from django.db.models import F
 
 from timeline import Timeline, task
 from timeline.clocks import MachineTime
 from timeline.exceptions import BrokerUnavailable
 from timeline.lifecycle import State
 from timeline.models import Identity, LogEntry, ScheduledTask
+from timeline.operations._apportioning import FEW
 from timeline.operations.claiming import Batch
 from timeline.operations.dispatching import AT_FIRST, LEAST, Dispatched, dispatch
 from timeline.operations.pacing import keep_paces
@@ -80,6 +82,14 @@ def states():
 def run_out():
     """Let all leases run out."""
     ScheduledTask.objects.exclude(lease_expires_at=None).update(lease_expires_at=MachineTime(timedelta(seconds=-1)))
+
+
+def let_pass(seconds):
+    """Let so many seconds pass for what is on its way."""
+    ago = timedelta(seconds=seconds)
+    ScheduledTask.objects.exclude(lease_expires_at=None).update(
+        lease_expires_at=F("lease_expires_at") - ago, sent_at=F("sent_at") - ago
+    )
 
 
 class TestDispatch:
@@ -204,6 +214,35 @@ class TestLostMessages:
 
         assert (done.resent, len(post.sent)) == (0, 1)
 
+    def test_that_were_sent_again_do_not_keep_new_ones_back(self, post, due, now):
+        """A message that was lost twice is waited for longer and longer; whoever is idle meanwhile is woken for others."""
+        for _ in range(FEW):
+            due()
+        dispatch(sender=post, now=now, using="default")
+        for _ in range(2):
+            run_out()
+            dispatch(sender=post, now=now, using="default")
+        new = due()
+
+        at_once = dispatch(sender=post, now=now, using="default")
+        let_pass(5)
+        later = dispatch(sender=post, now=now, using="default")
+
+        assert (at_once.sent, later.sent) == (0, 1)
+        assert post.task_ids[-1] == new.pk
+
+    def test_are_sent_again_a_quarter_of_a_minute_later(self, post, due, now):
+        """And then after twice that time, and so on: a queue that is just slow is not flooded with copies."""
+        due()
+        dispatch(sender=post, now=now, using="default")
+        resent = []
+
+        for seconds in (14, 2, 28, 4, 50, 12):
+            let_pass(seconds)
+            resent.append(dispatch(sender=post, now=now, using="default").resent)
+
+        assert resent == [0, 1, 0, 1, 0, 1]
+
 
 class TestBrokerThatIsDown:
     def test_has_nothing_claimed_for_it(self, post, due, now):
@@ -232,20 +271,42 @@ class TestBrokerThatIsDown:
         assert sorted(post.task_ids) == sorted(ScheduledTask.objects.values_list("pk", flat=True))
         assert states() == ["pending"] * 25
 
-    def test_does_not_fill_the_log_while_it_stays_down(self, post, due, now):
-        """A resend that fails waits for its doubled lease like one that got lost."""
+    def test_has_what_it_did_not_take_again_sent_as_soon_as_it_is_back(self, post, due, now):
+        """Neither twice the wait nor more of the log for a message that was not sent."""
         due()
         dispatch(sender=post, now=now, using="default")
         run_out()
-        post.room = 1
         entries = LogEntry.objects.count()
 
-        for _ in range(5):
+        for room in (1, 1, 1):
+            post.room = room
             with pytest.raises(BrokerUnavailable):
                 dispatch(sender=post, now=now, using="default")
-            post.open = False
+        post.room = 100
+        done = dispatch(sender=post, now=now, using="default")
 
+        assert (done.resent, len(post.sent)) == (1, 2)
         assert LogEntry.objects.count() == entries + 1
+        row = ScheduledTask.objects.get()
+        assert timedelta(seconds=25) < row.lease_expires_at - datetime.now(UTC) < timedelta(seconds=31)
+
+    def test_in_the_middle_of_what_is_sent_again_takes_the_rest_next_time(self, post, due, now):
+        for _ in range(3):
+            due()
+        for _ in range(3):
+            dispatch(sender=post, now=now, using="default")
+        for row in ScheduledTask.objects.all():  # Messages of three claims.
+            ScheduledTask.objects.filter(pk=row.pk).update(claim_token=uuid4())
+        run_out()
+        post.room = len(post.sent) + 1
+
+        with pytest.raises(BrokerUnavailable):
+            dispatch(sender=post, now=now, using="default")
+        post.room = 100
+        done = dispatch(sender=post, now=now, using="default")
+
+        assert done.resent == 2
+        assert set(post.task_ids[3:]) == set(ScheduledTask.objects.values_list("pk", flat=True))
 
 
 class TestWait:

@@ -5,9 +5,12 @@ from uuid import uuid4
 
 import pytest
 
+from tests.testapp.models import Order
+from tests.triggers import refusing
 from timeline import Timeline, after, task
 from timeline.lifecycle import LEASED, State
 from timeline.models import ScheduledTask, TimelineRun
+from timeline.operations.claiming import hand_back, messages_of
 from timeline.operations.rescuing import LONGEST_RESEND, rescue
 from timeline.operations.running import run
 from timeline.testing import only_timelines
@@ -17,7 +20,8 @@ from timeline.timing import EARLIEST
 @pytest.fixture
 def lost(make_task):
     """A row whose lease ran out."""
-    return lambda state=State.ACTIVE, **columns: make_task(state=state, lease_expires_at=EARLIEST, **columns)
+    long_ago = {"lease_expires_at": EARLIEST, "sent_at": EARLIEST}
+    return lambda state=State.ACTIVE, **columns: make_task(state=state, **{**long_ago, **columns})
 
 
 class TestRescue:
@@ -113,6 +117,73 @@ class TestRescueOfALostAttempt:
             run(task_ids=[row.pk], clock=lambda: now, using="default")
 
 
+class TestRescueOfALastAttempt:
+    """Its end locks and reads what is the host's: whatever comes of that, it is the end of that task alone."""
+
+    @pytest.fixture
+    def last(self, lost, settings):
+        """A row that lost its last attempt."""
+        settings.TIMELINE = {"MAX_LOST": 1}
+        return lambda **columns: lost(attempt=2, **columns)
+
+    @pytest.fixture
+    def refused(self, last):
+        """Such rows whose end the database refuses: so many."""
+        with refusing("NEW.state = 'discarded' AND NEW.task_key = 'trial.refused'"):
+            yield lambda count: [last(task_key="trial.refused") for _ in range(count)]
+
+    def test_that_is_refused_costs_no_other_and_is_told_with_its_traceback(self, refused, last, lost, now, caplog):
+        [stuck], other, again = refused(1), last(), lost(attempt=1)
+
+        rescued = rescue(now=now, using="default")
+
+        assert (rescued.discarded, rescued.retried) == ([other], [again])
+        [said] = [record for record in caplog.records if record.levelname == "ERROR"]
+        assert str(stuck.pk) in said.getMessage()
+        assert "the trigger says no" in str(said.exc_info[1])
+
+    def test_that_is_refused_makes_room_for_others(self, refused, last, now):
+        refused(5)
+        other = last()
+
+        first, second = (rescue(limit=5, now=now, using="default") for _ in range(2))
+
+        assert (first.discarded, second.discarded) == ([], [other])
+
+    def test_that_is_refused_is_tried_again(self, refused, now, let_lease_run_out):
+        [row] = refused(1)
+        rescue(now=now, using="default")
+        ScheduledTask.objects.update(task_key="trial.remind")
+        let_lease_run_out(row)
+
+        assert rescue(now=now, using="default").discarded == [row]
+
+    def test_of_what_cannot_be_read_costs_no_other(self, last, start_at, order, now, monkeypatch, let_lease_run_out):
+        class Job(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(days=1))
+            def work(self, order): ...
+
+        def read(*_given):
+            raise ValueError("no such value")
+
+        with only_timelines(Job):
+            start_at("job", order, now)
+            ScheduledTask.objects.update(state=State.ACTIVE, attempt=2, lease_expires_at=EARLIEST)
+            other = last(lease_expires_at=EARLIEST + timedelta(days=1))
+            monkeypatch.setattr(Order._meta.get_field("note"), "from_db_value", read, raising=False)
+
+            rescued = rescue(now=now, using="default")
+
+        assert other in rescued.discarded
+
+    def test_of_an_entity_that_is_gone_ends_as_well(self, last, now):
+        row = last(entity_label="testapp.order", entity_id="4711")
+
+        assert rescue(now=now, using="default").discarded == [row]
+
+
 class TestRescueOfALostMessage:
     def test_has_it_sent_again_with_the_same_token(self, lost, now):
         token = uuid4()
@@ -126,20 +197,31 @@ class TestRescueOfALostMessage:
         entry = row.log.get()
         assert (entry.from_state, entry.to_state, entry.detail) == (State.PENDING, State.PENDING, {"resend": 1})
 
-    def test_waits_twice_as_long_each_time_up_to_an_hour(self, lost, now, settings, let_lease_run_out):
-        settings.TIMELINE = {"LEASE": timedelta(minutes=10)}
+    def test_waits_twice_as_long_each_time_up_to_an_hour(self, lost, now, let_lease_run_out):
         row = lost(State.PENDING)
         waits = []
 
-        for _ in range(4):
+        for _ in range(9):
             rescue(now=now, using="default")
             row.refresh_from_db()
-            waits.append(round((row.lease_expires_at - datetime.now(UTC)) / timedelta(minutes=1)))
+            waits.append(round((row.lease_expires_at - datetime.now(UTC)) / timedelta(seconds=1)))
             assert rescue(now=now, using="default").resend == []
             let_lease_run_out(row)
 
-        assert waits == [20, 40, 60, 60]
+        assert waits == [30, 60, 120, 240, 480, 960, 1920, 3600, 3600]
         assert timedelta(hours=1) == LONGEST_RESEND
+
+    def test_that_could_not_be_sent_counts_when_it_is(self, lost, now):
+        """Neither a second entry nor a longer wait for one that the broker did not take."""
+        row = lost(State.PENDING, claim_token=uuid4())
+        for _ in range(3):
+            hand_back(messages_of(rescue(now=now, using="default").resend), unsent=True, using="default")
+
+        assert rescue(now=now, using="default").resend == [row]
+
+        row.refresh_from_db()
+        assert row.log.get().detail == {"resend": 1}
+        assert timedelta(seconds=25) < row.lease_expires_at - row.sent_at < timedelta(seconds=31)
 
     @pytest.mark.parametrize("state", sorted(LEASED))
     def test_and_of_an_attempt_keep_to_their_own(self, lost, now, state):

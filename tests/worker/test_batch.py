@@ -216,7 +216,7 @@ class TestWhatElseIsReady:
     def test_begins_with_what_has_waited_for_a_worker_for_long(self, claimed, ready, work):
         """Its message may be with a worker that is busy for hours. When it comes, it does nothing."""
         [stuck] = claimed("jobs.plain", 2)
-        ScheduledTask.objects.on_their_way().update(lease_expires_at=timezone.now() + timedelta(seconds=55))
+        ScheduledTask.objects.on_their_way().update(sent_at=timezone.now() - timedelta(seconds=5))
         [batch] = claimed("jobs.plain", 1)
 
         assert work(batch) == 3

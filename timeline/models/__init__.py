@@ -7,6 +7,7 @@ from timeline.models.locking import lock_entities, lock_rows
 from timeline.models.log import LogEntry
 from timeline.models.pace import Pace
 from timeline.models.run import TimelineRun
+from timeline.models.sign import Sign
 from timeline.models.task import ScheduledTask
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "LogEntry",
     "Pace",
     "ScheduledTask",
+    "Sign",
     "TimelineRun",
     "family_of",
     "lock_entities",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db import connections
 
+from timeline.conf import get_settings
 from timeline.models.guiding import IN_ORDER, execute_guided
 from timeline.models.statements import as_list, statement
 
@@ -31,7 +32,7 @@ class Kind(NamedTuple):
 
     Args:
         tasks: How many are on their way, claimed and not started.
-        lately: How many of these were claimed lately.
+        lately: How many of these were sent lately, and not handed back since.
         seconds: How long its handler takes for one, as workers saw it; None: nobody has run it.
     """
 
@@ -76,17 +77,23 @@ def look_at_kinds(
 
     Args:
         task_keys: Of the kinds.
-        lately: Leases that last for so long, or longer, are of what was claimed lately.
+        lately: What was sent so long ago, or less, was sent lately.
         kept_until: Machine time at which no lease had run out, if that is known: then all end later, and the part of the
             index before it is not read.
         using: Database alias.
     """
-    connection = connections[using]
+    connection, lease = connections[using], get_settings().LEASE
+    on_sqlite = connection.vendor != "postgresql"
     parameters: dict[str, Any] = {
         "task_keys": as_list(task_keys, connection.vendor),
-        "lately": lately if connection.vendor == "postgresql" else f"{lately.total_seconds():+.3f} seconds",
+        "lately": _seconds(-lately) if on_sqlite else lately,
+        "lease": _seconds(-lease) if on_sqlite else lease,
         "kept_until": kept_until,
     }
     with connection.cursor() as cursor:
         cursor.execute(statement("kinds", connection.vendor), parameters)
         return {task_key: Kind(*found) for task_key, *found in cursor.fetchall()}
+
+
+def _seconds(length: timedelta) -> str:
+    return f"{length.total_seconds():+.3f} seconds"

@@ -90,6 +90,16 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         """Tasks that are claimed and have not been started, those whose lease runs out first before the others."""
         return self.filter(state=State.PENDING).order_by("lease_expires_at", "pk")
 
+    def waiting_since(self, moments: timedelta) -> ScheduledTaskQuerySet:
+        """
+        Claimed tasks whose message was sent so long ago or longer and counts as on its way still.
+
+        Of one that was claimed before there was ``sent_at``, the lease tells it: that lasts for ``TIMELINE["LEASE"]``.
+        """
+        sent = Q(sent_at__lt=MachineTime(-moments))
+        claimed = Q(sent_at=None, lease_expires_at__lt=MachineTime(get_settings().LEASE - moments))
+        return self.on_their_way().filter(sent | claimed, lease_expires_at__gt=MachineTime())
+
     def given_up(self, since: timedelta = timedelta(0)) -> ScheduledTaskQuerySet:
         """Claimed or active tasks whose lease has run out, by the database's real clock, so long ago or longer."""
         out = self.filter(state__in=_LEASED, lease_expires_at__lt=MachineTime(-since))
@@ -168,6 +178,8 @@ class ScheduledTask(EntityColumns):
     max_attempts = models.PositiveIntegerField()
     claim_token = models.UUIDField(null=True, blank=True)
     lease_expires_at = models.DateTimeField(null=True, blank=True)
+    # Machine time, as the lease: when its message was sent last. None: not yet, or by an older version.
+    sent_at = models.DateTimeField(null=True, blank=True, editable=False)
     worker = models.CharField(max_length=100, blank=True, default="")
     result = models.JSONField(null=True, blank=True)
     error = models.TextField(blank=True, default="")

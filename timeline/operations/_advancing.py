@@ -68,14 +68,14 @@ def advance(
     parameters: dict[str, Any] = {
         "to_state": to.value,
         "at": now,
-        "lease": get_settings().LEASE,
+        "lease": get_settings().resend_after if to == State.PENDING else get_settings().LEASE,
         "token": token,
         "worker": worker,
         **(columns_of(reason) if reason is not None else {}),
         **asked,
     }
     connection = connections[using]
-    sql = step(held, columns, wait=wait, ends=to in FINAL)
+    sql = step(held, columns, wait=wait, ends=to in FINAL, claims=to == State.PENDING)
     with cursor_for_rows(connection) as cursor:
         execute_guided(cursor, sql, parameters, settings=_GUIDED.get(held, {}), using=using)
         return list(rows_of(cursor, connection, tuple(columns.split(", "))).values())
@@ -97,8 +97,9 @@ def committed(using: str) -> Iterator[None]:
 
 
 @cache
-def step(held: str, columns: str = _KEYS, *, wait: bool = False, ends: bool = False) -> str:
+def step(held: str, columns: str = _KEYS, *, wait: bool = False, ends: bool = False, claims: bool = False) -> str:
     """The statement that makes a step."""
-    sql = narrowed(statement("advance", "postgresql"), {"ends"} if ends else ())
+    asked = {name for name, is_so in (("ends", ends), ("claims", claims)) if is_so}
+    sql = narrowed(statement("advance", "postgresql"), asked)
     sql = sql.replace("{held}", statement(f"held_{held}", "postgresql").rstrip())
     return sql.replace("{columns}", columns).replace("{skip}", "" if wait else "SKIP LOCKED")

@@ -58,8 +58,7 @@ def apportion(*, most: int, kept_until: datetime | None = None, using: str) -> t
     first = ready_kinds(registry.task_keys(), using=using)
     if not first:
         return [], {}
-    settings = get_settings()
-    lately = settings.LEASE - settings.overdue_after
+    lately = get_settings().overdue_after
     kinds = look_at_kinds(registry.task_keys(), lately=lately, kept_until=kept_until, using=using)
     declared = {task_key: registry.task(task_key)[1] for task_key in kinds}
     sizes = {task_key: batch_size(declared[task_key].at_once, kind.seconds) for task_key, kind in kinds.items()}

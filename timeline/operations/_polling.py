@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -12,12 +12,17 @@ from timeline.models.guiding import as_select
 
 # Rows that others hold are skipped: the first is for locks on whole tables.
 BOUNDS: Final = {"lock_timeout": "5s", "statement_timeout": "30s"}
+AT_ONCE: Final = {"lock_timeout": "20ms", "statement_timeout": "30s"}  # For what is tried, and left if somebody has it.
 
 
 @contextmanager
-def polling(using: str) -> Iterator[None]:
+def polling(using: str, bounds: Mapping[str, str] = BOUNDS) -> Iterator[None]:
     """
     Open a transaction whose statements the database bounds in time.
+
+    Args:
+        using: Database alias.
+        bounds: What PostgreSQL calls them.
 
     The bounds end with the transaction, so that a connection shared through PgBouncer is given back as it was. SQLite has
     the timeout of the host's settings.
@@ -26,5 +31,5 @@ def polling(using: str) -> Iterator[None]:
     with transaction.atomic(using=using):
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
-                cursor.execute(as_select(BOUNDS))
+                cursor.execute(as_select(bounds))
         yield

@@ -78,7 +78,8 @@ def claim(*, limit: int = 100, kept_until: datetime | None = None, now: datetime
     else:
         with polling(using):
             tasks = [task for share in taken for task in _of(share, using)]
-            writes = [Write(task=task, triggers=(Trigger.CLAIM,), claim_token=token) for task in tasks]
+            lease = get_settings().resend_after
+            writes = [Write(task=task, triggers=(Trigger.CLAIM,), claim_token=token, lease=lease) for task in tasks]
             rows = [task.__dict__ for task in apply(writes, now=now, using=using)]
     return list(_batches(rows, token, sizes))
 
@@ -93,9 +94,14 @@ def is_anything_ready(*, using: str) -> bool:
     return bool(ready_kinds(registry.task_keys(), using=using))
 
 
-def hand_back(batches: Sequence[Batch], *, using: str) -> int:
+def hand_back(batches: Sequence[Batch], *, unsent: bool = False, using: str) -> int:
     """
     Let the next poll send these again at once: they could not be sent, or their worker stops. No transition, no log entry.
+
+    Args:
+        batches: As they were claimed, or found by a rescue.
+        unsent: Whether they could not be sent: then they are not sent again next time, but for the first time.
+        using: Database alias.
 
     Returns:
         How many tasks were still claimed with these tokens.
@@ -108,15 +114,16 @@ def hand_back(batches: Sequence[Batch], *, using: str) -> int:
             claim_token__in=[batch.token for batch in batches],
         )
     )
-    return pending.update(lease_expires_at=MachineTime(timedelta(milliseconds=-1))) if batches else 0
+    never: dict[str, None] = {"sent_at": None} if unsent else {}
+    return pending.update(lease_expires_at=MachineTime(timedelta(milliseconds=-1)), **never) if batches else 0
 
 
 def overlooked(task_keys: Sequence[str], *, using: str) -> Batch | None:
     """
     Find claimed tasks that nobody has started for two polls: their message waits for a worker that is busy, or got lost.
 
-    Of several messages it is any, so that not all who look find the same one. What is older than half of a lease is left for
-    the next poll to send again.
+    Of several messages it is any, so that not all who look find the same one. What was handed back is left for the next poll
+    to send again.
 
     Args:
         task_keys: Kinds to look for.
@@ -125,16 +132,8 @@ def overlooked(task_keys: Sequence[str], *, using: str) -> Batch | None:
     Returns:
         What the message carried, as far as it is still to be started; None: there is none.
     """
-    settings = get_settings()
-    waiting = (
-        ScheduledTask.objects.using(using)
-        .on_their_way()
-        .with_handler(task_keys)
-        .filter(
-            lease_expires_at__gt=MachineTime(settings.LEASE / 2),
-            lease_expires_at__lt=MachineTime(settings.LEASE - settings.overdue_after),
-        )
-    )
+    tasks = ScheduledTask.objects.using(using).waiting_since(get_settings().overdue_after)
+    waiting = tasks.with_handler(task_keys)
     messages = messages_of(waiting[:LARGEST])
     return sample(messages, 1)[0] if messages else None
 

@@ -81,8 +81,7 @@ def dispatch(
     sender.connect()
     kept = kept_until(using=using)
     lost = rescue(now=now, using=using) if whole and kept is None else Rescued([], [], [])
-    for batch in messages_of(lost.resend):
-        sender.send(batch, using=using)
+    _send(messages_of(lost.resend), sender, using)
     staged = sent = 0
     patience, most = ROOM_AFTER, min(AT_FIRST, limit)
     while True:
@@ -93,7 +92,7 @@ def dispatch(
         claimed = sum(len(batch.task_ids) for batch in batches)
         if claimed:
             most = _paced(claimed, monotonic() - begun, limit)
-        _send_new(batches, sender, using)
+        _send(batches, sender, using)
         sent += claimed
         busy = claimed or (wait and is_anything_ready(using=using))
         if not busy or monotonic() > give_up:
@@ -110,10 +109,10 @@ def _paced(claimed: int, seconds: float, limit: int) -> int:
     return min(limit, max(LEAST, int(claimed * CLAIM / max(seconds, 1e-6))))
 
 
-def _send_new(batches: Sequence[Batch], sender: Sender, using: str) -> None:
+def _send(batches: Sequence[Batch], sender: Sender, using: str) -> None:
     for position, batch in enumerate(batches):
         try:
             sender.send(batch, using=using)
         except BrokerUnavailable:
-            hand_back(batches[position:], using=using)
+            hand_back(batches[position:], unsent=True, using=using)
             raise

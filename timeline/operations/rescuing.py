@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
+from uuid import UUID
 
+from django.db import OperationalError
 from django.db.models import Count, F
 
+from timeline.clocks import MachineTime
 from timeline.conf import get_settings
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask
-from timeline.operations._polling import polling
+from timeline.operations._failing import catching
+from timeline.operations._polling import AT_ONCE, polling
 from timeline.operations._settling import settle
 from timeline.operations._transition import Write, apply
 
+logger = logging.getLogger("timeline")
+
 LONGEST_RESEND: Final = timedelta(hours=1)
+TRY_AGAIN: Final = timedelta(seconds=5)  # To end what somebody else has locked; others have their turn before.
+TRY_MUCH_LATER: Final = timedelta(
+    minutes=1
+)  # To end what cannot be ended: each time says so in the log of the process.
 
 
 class Rescued(NamedTuple):
@@ -38,23 +50,22 @@ def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
     Give up attempts and messages whose lease ran out, by the database's real clock.
 
     The first attempt of a task that is lost does not count against ``TIMELINE["MAX_LOST"]``: it may have been a neighbour's
-    fault. Each resend of a message doubles the time to the next, up to an hour.
+    fault. Each resend of a message doubles the time to the next, up to an hour. Waits for nobody: what somebody else has locked
+    is tried again by later calls, and so is a task that cannot be ended, after the others.
 
     Args:
         limit: At most so many tasks in this call.
         now: Story time, for the log.
         using: Database alias.
     """
-    # A discard settles its run, which locks entity and run before the task: so it comes in a transaction of its own, and
-    # the guard of its write repeats that the attempt is still the one given up.
     with polling(using):
         tasks = list(ScheduledTask.objects.using(using).given_up().locked(skip_locked=True)[:limit])
         lost = [_lost(task, now) for task in tasks if task.state == State.ACTIVE]
-        resend = _resends([task for task in tasks if task.state == State.PENDING], using)
-        resent = apply(resend, now=now, using=using)
+        resend = _sent_again([task for task in tasks if task.state == State.PENDING], now=now, using=using)
         given_up = apply([write for write in lost if write.triggers == (Trigger.RETRY,)], now=now, using=using)
-    last = [write for write in lost if write.triggers == (Trigger.DISCARD,)]
-    return Rescued(given_up, settle(last, now=now, using=using), resent)
+        last = [write for write in lost if write.triggers == (Trigger.DISCARD,)]
+        _set_aside(last, TRY_AGAIN, using)
+    return Rescued(given_up, list(_ended(last, now=now, using=using)), resend)
 
 
 def _lost(task: ScheduledTask, now: datetime) -> Write:
@@ -70,13 +81,71 @@ def _lost(task: ScheduledTask, now: datetime) -> Write:
     )
 
 
-def _resends(tasks: Sequence[ScheduledTask], using: str) -> list[Write]:
-    """Lengthen the leases of claimed tasks: twice as long as at their last sending, which the log counts."""
+def _set_aside(writes: Sequence[Write], wait: timedelta, using: str) -> None:
+    """Lengthen the leases of what is to be ended, so that what comes of it takes nobody's turn, now or next time."""
+    held = ScheduledTask.objects.using(using).filter(state=State.ACTIVE, pk__in=[write.task.pk for write in writes])
+    if writes:
+        held.update(lease_expires_at=MachineTime(wait))
+
+
+def _ended(writes: Sequence[Write], *, now: datetime, using: str) -> Iterator[ScheduledTask]:
+    """
+    Write last losses. Each ends its run, which locks entity and run before the task, and reads them: so each comes in a
+    transaction of its own, and the guard of its write repeats that the attempt is still the one given up.
+    """
+    for write in writes:
+        caught: list[Exception] = []
+        done: list[ScheduledTask] = []
+        with catching(caught), polling(using, AT_ONCE):
+            done = settle([write], now=now, using=using)
+        if not caught:
+            yield from done
+        elif _is_locked(caught[0]):
+            logger.info("Task %s lost its last worker; it ends when what it is about is not locked.", write.task.pk)
+        else:
+            said = "Task %s lost its last worker and cannot be ended; it is tried again in %s."
+            logger.error(said, write.task.pk, TRY_MUCH_LATER, exc_info=caught[0])
+            _set_aside([write], TRY_MUCH_LATER, using)
+
+
+def _is_locked(error: Exception) -> bool:
+    return isinstance(error, OperationalError) and getattr(error.__cause__, "sqlstate", "") == "55P03"
+
+
+def _sent_again(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[ScheduledTask]:
+    """
+    Lengthen the leases of claimed tasks: twice as long as at their last sending, which the log counts.
+
+    One that was handed back unsent is sent now as it should have been then: that counts once, and is logged already.
+    """
+    times = _times_sent_again(tasks, using)
+    again = [task for task in tasks if task.sent_at is not None]
+    writes = [
+        Write(task=task, lease=_wait(times.get(task.pk, 0) + 1), evidence={"resend": times.get(task.pk, 0) + 1})
+        for task in again
+    ]
+    return apply(writes, now=now, using=using) + _sent(
+        (task for task in tasks if task.sent_at is None), times, using=using
+    )
+
+
+def _times_sent_again(tasks: Sequence[ScheduledTask], using: str) -> dict[UUID, int]:
     log = LogEntry.objects.using(using).filter(task__in=tasks, attempt=F("task__attempt"), detail__has_key="resend")
-    sent = dict(log.order_by().values_list("task").annotate(Count("pk")))
-    writes = []
+    return dict(log.order_by().values_list("task").annotate(Count("pk")))
+
+
+def _wait(times: int) -> timedelta:
+    """How long to wait for a message that was sent again so many times."""
+    doubled: timedelta = get_settings().resend_after * 2 ** min(times, 20)
+    return min(doubled, LONGEST_RESEND)
+
+
+def _sent(tasks: Iterable[ScheduledTask], times: dict[UUID, int], *, using: str) -> list[ScheduledTask]:
+    """Lengthen leases, and nothing else: a statement for each length there is."""
+    alike: dict[timedelta, list[ScheduledTask]] = defaultdict(list)
     for task in tasks:
-        times = sent.get(task.pk, 0) + 1
-        lease = min(get_settings().LEASE * 2 ** min(times, 20), LONGEST_RESEND)
-        writes.append(Write(task=task, lease=lease, evidence={"resend": times}))
-    return writes
+        alike[_wait(times.get(task.pk, 0))].append(task)
+    for wait, those in alike.items():
+        rows = ScheduledTask.objects.using(using).filter(pk__in=[task.pk for task in those], state=State.PENDING)
+        rows.update(lease_expires_at=MachineTime(wait), sent_at=MachineTime())
+    return [task for those in alike.values() for task in those]

@@ -18,6 +18,7 @@ moved AS (
         attempt = task.attempt + CASE WHEN %(to_state)s = 'active' THEN 1 ELSE 0 END,  -- if not ends
         claim_token = COALESCE(%(token)s::uuid, task.claim_token),  -- if not ends
         lease_expires_at = CASE WHEN %(to_state)s <> 'available' THEN clock_timestamp() + %(lease)s::interval END,  -- if not ends
+        sent_at = clock_timestamp(),  -- if claims
         worker = COALESCE(%(worker)s, task.worker),  -- if not ends
         started_at = CASE WHEN %(to_state)s = 'active' THEN %(at)s::timestamptz ELSE task.started_at END  -- if not ends
     FROM unnest(ARRAY(SELECT id FROM held), ARRAY(SELECT state FROM held)) AS was(id, state)

@@ -1,11 +1,14 @@
--- Of each kind: how many tasks are on their way, how many of these were claimed lately, and how long one takes.
+-- Of each kind: how many tasks are on their way, how many of these were sent lately and are waited for, and how long one takes.
 SELECT kind.task_key, coalesce(pending.tasks, 0), coalesce(pending.lately, 0), pace.seconds
 FROM unnest(%(task_keys)s::text[]) AS kind(task_key)
 LEFT JOIN (
     SELECT
         task_key,
         count(*) AS tasks,
-        count(*) FILTER (WHERE lease_expires_at >= clock_timestamp() + %(lately)s::interval) AS lately
+        count(*) FILTER (
+            WHERE COALESCE(sent_at, lease_expires_at - %(lease)s::interval) >= clock_timestamp() - %(lately)s::interval
+                AND lease_expires_at > clock_timestamp()
+        ) AS lately
     FROM timeline_scheduledtask
     WHERE state = 'pending' AND lease_expires_at >= coalesce(%(kept_until)s::timestamptz, '-infinity')
     GROUP BY task_key

@@ -1,11 +1,15 @@
--- Of each kind: how many tasks are on their way, how many of these were claimed lately, and how long one takes.
+-- Of each kind: how many tasks are on their way, how many of these were sent lately and are waited for, and how long one takes.
 SELECT kind.value, coalesce(pending.tasks, 0), coalesce(pending.lately, 0), pace.seconds
 FROM json_each(%(task_keys)s) AS kind
 LEFT JOIN (
     SELECT
         task_key,
         count(*) AS tasks,
-        sum(lease_expires_at >= strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', %(lately)s)) AS lately
+        sum(
+            COALESCE(sent_at, strftime('%%Y-%%m-%%d %%H:%%M:%%f', lease_expires_at, %(lease)s))
+                >= strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', %(lately)s)
+            AND lease_expires_at > strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')
+        ) AS lately
     FROM timeline_scheduledtask
     WHERE state = 'pending'
     GROUP BY task_key

@@ -32,6 +32,7 @@ changed AS (
         END,  -- if leased
         lease_expires_at = CASE WHEN change.to_state IN ({leased})  -- if leased
             THEN clock_timestamp() + COALESCE(change.lease, %(usual_lease)s::interval) END,  -- if leased
+        sent_at = CASE change.to_state WHEN 'pending' THEN clock_timestamp() ELSE task.sent_at END,  -- if leased
         claim_token = NULL,  -- if not leased
         lease_expires_at = NULL,  -- if not leased
         worker = COALESCE(change.worker, task.worker),  -- if worker

@@ -18,6 +18,7 @@ SET state = change.to_state,
     END,
     lease_expires_at = CASE WHEN change.to_state IN ('pending', 'active')
         THEN strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', COALESCE(change.lease, %(usual_lease)s)) END,
+    sent_at = CASE change.to_state WHEN 'pending' THEN strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now') ELSE task.sent_at END,
     worker = COALESCE(change.worker, task.worker),
     result = COALESCE(change.result, task.result),
     error = COALESCE(change.error, task.error),
