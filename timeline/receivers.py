@@ -20,6 +20,7 @@ from timeline.models.entities import children_following, key_as
 from timeline.models.triggers import install_triggers
 from timeline.operations.following import entity_created, entity_deleted, entity_saved
 from timeline.operations.identifying import stamp
+from timeline.operations.refusing import refuse_misfits
 from timeline.registry import registry
 
 _THERE = "_timeline_parents_there"  # Attribute of an instance between the two signals of its save.
@@ -62,9 +63,24 @@ def _hear(kin: type[Model], model: type[Model]) -> None:
         post_delete.connect(on_delete, sender=kin, dispatch_uid="timeline.on_delete")
 
 
-def before_save(*, sender: type[Model], instance: Model, raw: bool, using: str, **_extra: Any) -> None:
-    """Note which parents a new child is given that are there already: saving it inserts no row of theirs."""
-    if raw or not instance._state.adding:
+def before_save(
+    *,
+    sender: type[Model],
+    instance: Model,
+    raw: bool,
+    using: str,
+    update_fields: Collection[str] | None,
+    **_extra: Any,
+) -> None:
+    """
+    An entity is about to be saved: refuse a date that its runs could not follow, while the row is as it was.
+
+    And note which parents a new child is given that are there already: saving it inserts no row of theirs.
+    """
+    if raw:
+        return
+    refuse_misfits(instance, fields=update_fields, using=using)
+    if not instance._state.adding:
         return
     parents = [model for model in family_of(sender)[1:] if registry.started_by_creation(model._meta.label_lower)]
     keys = {model: key for model in parents if (key := key_as(instance, model)) is not None}

@@ -1,6 +1,6 @@
 """The rows, what guards them, and the questions asked of them."""
 
-from timeline.models.entities import EntityRef, family_of, model_of, ref_as, ref_of
+from timeline.models.entities import EntityRef, family_of, model_of, ref_as, ref_of, ref_with
 from timeline.models.event import Event
 from timeline.models.identity import Identity
 from timeline.models.locking import lock_entities, lock_rows
@@ -25,4 +25,5 @@ __all__ = [
     "model_of",
     "ref_as",
     "ref_of",
+    "ref_with",
 ]

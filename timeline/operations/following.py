@@ -42,7 +42,9 @@ def entity_saved(*, entity: Model | EntityRef, fields: Collection[str] | None, n
         using: Database alias it was saved to.
 
     Raises:
-        DateOutOfRange, NaiveDatetime: naming the field; the save is undone with its transaction.
+        DateOutOfRange, NaiveDatetime: naming the field, where what is stored cannot be followed and could not be refused
+            before (see ``refuse_misfits``). The save is undone with its transaction; one that has none is committed already,
+            and the rows stay as they were.
     """
     ref = ref_of(entity)
     definitions = registry.following(ref.label)
