@@ -1,0 +1,201 @@
+"""The faults: what text of the package each one replaces, and what rules of the checker are to say so."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).resolve().parents[3]
+
+
+class Change(NamedTuple):
+    """In this file of the package, this text, which is there once, becomes that one."""
+
+    file: str
+    old: str
+    new: str
+
+
+class Fault(NamedTuple):
+    """
+    One planted fault.
+
+    Args:
+        name: In words.
+        steps: Of the course, that show it.
+        rules: Of the checker; one of them at least must say so.
+        changes: Of the package.
+    """
+
+    name: str
+    steps: str
+    rules: frozenset[str]
+    changes: tuple[Change, ...]
+
+    def plant(self, folder: Path) -> None:
+        """
+        Copy the package into a folder, and change it there.
+
+        Raises:
+            LookupError: if a text is not there (any more): the fault has to be written anew.
+        """
+        # With what was compiled: only what is changed is compiled again.
+        shutil.copytree(ROOT / "timeline", folder / "timeline")
+        for change in self.changes:
+            path = folder / "timeline" / change.file
+            text = path.read_text(encoding="utf-8")
+            if text.count(change.old) != 1:
+                raise LookupError(f"{self.name}: {change.file} has this {text.count(change.old)} times: {change.old!r}")
+            path.write_text(text.replace(change.old, change.new), encoding="utf-8")
+
+
+def _fault(name: str, steps: str, rules: str, *changes: tuple[str, str, str]) -> Fault:
+    return Fault(name, steps, frozenset(rules.split()), tuple(Change(*change) for change in changes))
+
+
+FAULTS: Final = [
+    _fault(
+        "the fence does not compare the attempt",
+        "frozen",
+        "atomic-once",
+        ("sql/transition.postgresql.sql", "        AND task.attempt = change.from_attempt\n", ""),
+    ),
+    _fault(
+        "a start is not committed before its handler is entered",
+        "simple",
+        "start-not-committed",
+        (
+            "operations/_advancing.py",
+            "    if works_in_sets(using) and not connections[using].in_atomic_block:\n        yield\n",
+            "    if works_in_sets(using) and not connections[using].in_atomic_block:\n"
+            "        with transaction.atomic(using=using):\n"
+            "            yield\n"
+            "            transaction.set_rollback(True, using=using)\n",
+        ),
+    ),
+    _fault(
+        "a task completes without an entry in the log",
+        "simple",
+        "replay",
+        (
+            "sql/transition.postgresql.sql",
+            "        '{}'::jsonb  -- if not detail\n    FROM changed\n",
+            "        '{}'::jsonb  -- if not detail\n    FROM changed\n    WHERE state <> 'completed'\n",
+        ),
+    ),
+    _fault(
+        "the log's numbers skip one",
+        "simple",
+        "replay",
+        (
+            "sql/transition.postgresql.sql",
+            "        seq = task.seq + GREATEST(change.moves, 1),\n",
+            "        seq = task.seq + GREATEST(change.moves, 1) + (change.to_state = 'completed')::int,\n",
+        ),
+    ),
+    _fault(
+        "a follow-up is made twice",
+        "run",
+        "follow-ups",
+        (
+            "operations/reconciling.py",
+            "                    tasks.append(new_task(run, definition, change, now=now))\n",
+            "                    tasks.append(new_task(run, definition, change, now=now))\n"
+            "                    tasks.append(new_task(run, definition, change, now=now))\n"
+            '                    tasks[-1].occurrence = "again"\n',
+        ),
+    ),
+    _fault(
+        "a follow-up is not made",
+        "run",
+        "follow-ups",
+        (
+            "operations/reconciling.py",
+            "                    tasks.append(new_task(run, definition, change, now=now))\n",
+            "                    continue\n",
+        ),
+    ),
+    _fault(
+        "a cancel is ignored at the fence",
+        "cancelled",
+        "atomic-once",
+        ("operations/_recording.py", "    if len(done) < len(writes):\n", "    if False:\n"),
+        (
+            "operations/_recording.py",
+            "    return record_together([write], now=now, using=using)[0]\n",
+            "    return (record_together([write], now=now, using=using) or [write.task])[0]\n",
+        ),
+    ),
+    _fault(
+        "rescue gives up attempts that live",
+        "living",
+        "two-live-attempts lost-without-cause",
+        (
+            "models/task.py",
+            "lease_expires_at__lt=MachineTime(-since))",
+            "lease_expires_at__lt=MachineTime(timedelta(hours=1)))",
+        ),
+    ),
+    _fault(
+        "a message is sent again with another token",
+        "resent",
+        "tokens",
+        (
+            "operations/rescuing.py",
+            'evidence={"resend": times}',
+            'evidence={"resend": times}, claim_token=__import__("uuid").uuid4()',
+        ),
+    ),
+    _fault(
+        "an outcome is dropped",
+        "simple",
+        "lost lost-without-cause",
+        (
+            "operations/_executing.py",
+            "    if not outcomes:\n        return []\n    now = setting.clock()\n",
+            "    if outcomes:\n        return []\n    now = setting.clock()\n",
+        ),
+    ),
+    _fault(
+        "a task is started before it is due",
+        "ahead",
+        "early",
+        (
+            "sql/held_due.postgresql.sql",
+            "scheduled_at <= %(at)s ",
+            "scheduled_at <= %(at)s::timestamptz + interval '1 hour' ",
+        ),
+        (
+            "sql/first_due.postgresql.sql",
+            "scheduled_at <= %(at)s",
+            "scheduled_at <= %(at)s::timestamptz + interval '1 hour'",
+        ),
+    ),
+    _fault(
+        "a failed task becomes available at once, and the database lets it",
+        "unguarded",
+        "legal-moves",
+        (
+            "lifecycle.py",
+            "    (State.ACTIVE, Trigger.RETRY): State.RETRYABLE,\n",
+            "    (State.ACTIVE, Trigger.RETRY): State.AVAILABLE,\n",
+        ),
+    ),
+    _fault(
+        "a run does not end with its last task",
+        "run",
+        "runs-end",
+        (
+            "operations/reconciling.py",
+            "    if not runs:\n        return\n    TimelineRun",
+            "    return\n    TimelineRun",
+        ),
+    ),
+    _fault(
+        "a redriven task has another idempotency key",
+        "redriven",
+        "idempotency-key",
+        ("operations/_attempting.py", "    while previous:\n", "    while False:\n"),
+    ),
+]

@@ -1,0 +1,15 @@
+"""Settings of the processes of the fault kit: as of other processes that tests start, with little installed, to start fast."""
+
+from tests.process_settings import *  # noqa: F403
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django_celery_beat",
+    "timeline",
+    "tests.faults.app",
+]
+AUTH_USER_MODEL = "auth.User"
+MIDDLEWARE = []
+TEMPLATES = []
+ROOT_URLCONF = "tests.faults.urls"

@@ -1,0 +1,3 @@
+"""No pages."""
+
+urlpatterns: list[object] = []
