@@ -120,7 +120,7 @@ def record_outcomes(outcomes: Sequence[Outcome], setting: Setting) -> list[Sched
     if not outcomes:
         return []
     now = setting.clock()
-    return record_all(as_writes(outcomes, now), now=now, using=setting.using)
+    return record_all(as_writes(outcomes, now), now=now, using=setting.using, keeper=setting.watch.keeper())
 
 
 def as_writes(outcomes: Sequence[Outcome], now: datetime) -> list[tuple[Attempt, Write]]:

@@ -72,12 +72,12 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTas
         outcomes = copy_context().run(_call, attempts)
     now = setting.clock()
     if not caught:
-        return record_all(as_writes(outcomes, now), now=now, using=setting.using)
+        return record_all(as_writes(outcomes, now), now=now, using=setting.using, keeper=setting.watch.keeper())
     drop_if_lost(caught[0], setting.using)
     for attempt in attempts:
         attempt.restore()
     writes = [(attempt, failed(attempt, caught[0], now, together=len(attempts) > 1)) for attempt in attempts]
-    return record_all(writes, now=now, using=setting.using)
+    return record_all(writes, now=now, using=setting.using, keeper=setting.watch.keeper())
 
 
 def _call(attempts: Sequence[Attempt]) -> list[Outcome]:

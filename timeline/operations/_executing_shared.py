@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from datetime import timedelta
 from time import monotonic
-from typing import Final
 
-from django.db import connections, transaction
+from django.db import transaction
 
 from timeline.exceptions import LeaseLost
 from timeline.models import ScheduledTask
-from timeline.models.statements import statement
 from timeline.operations._attempting import Attempt
 from timeline.operations._calling import call
 from timeline.operations._executing import Executed, Setting, execute_each, is_time_up
 from timeline.operations._failing import catching, drop_if_lost
 from timeline.operations._hooking import hooks_apart
-from timeline.operations._recording import record_together
+from timeline.operations._recording import record_together, wait_for_no_lock_long
 from timeline.operations._transition import Write
 
 logger = logging.getLogger("timeline")
-
-# What the transaction waits for a lock, at most: far less than the second after which PostgreSQL looks for deadlocks, so that
-# nobody else has to give way to it.
-PATIENCE: Final = timedelta(milliseconds=50)
 
 
 def execute_shared(attempts: Sequence[Attempt], setting: Setting) -> Executed:
@@ -71,22 +64,13 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTas
     writes: list[Write] = []
     since = monotonic()
     with transaction.atomic(using=setting.using, durable=True):
-        _wait_for_no_lock_long(setting.using)
+        wait_for_no_lock_long(setting.using)
         for attempt in attempts:
             if writes and (is_time_up(since) or setting.watch.stopping()):
                 break
             with hooks_apart([attempt.task.id], using=setting.using):
                 writes.append(call(attempt))
         return record_together(writes, now=setting.clock(), using=setting.using)
-
-
-def _wait_for_no_lock_long(using: str) -> None:
-    connection = connections[using]
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(
-                statement("lock_timeout", connection.vendor), {"most": f"{PATIENCE.total_seconds()} seconds"}
-            )
 
 
 def _tell_pace(attempts: Sequence[Attempt], seconds: float, setting: Setting) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
-from django.db import DatabaseError, InterfaceError, OperationalError, connections
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError, connections
 from django.utils import translation
 
 from timeline.exceptions import Cancel, Discard, LeaseLost, RetryAfter
@@ -22,6 +22,9 @@ MAX_TRACEBACK = 8_000
 # SQLSTATEs of PostgreSQL (its manual, appendix A): could not serialize, deadlock, lock not available, connection
 # exceptions, shutdown by an operator.
 _PASSING = ("40001", "40P01", "55P03", "08", "57P")
+
+# And those that refuse what was to be written: cardinality, data, constraints, checks, what triggers raise, limits.
+_REFUSING = ("21", "22", "23", "27", "44", "54", "P0")
 
 
 @contextmanager
@@ -95,10 +98,30 @@ def drop_if_lost(error: Exception, using: str) -> None:
 
 def is_passing(error: Exception) -> bool:
     """Whether the database, not the handler, is at fault and trying again helps: locked, deadlock, connection lost."""
-    cause = error.__cause__
-    if not isinstance(error, DatabaseError | InterfaceError) or cause is None:
+    if not _is_of_database(error):
         return False
-    sqlite = str(getattr(cause, "sqlite_errorname", ""))
-    sqlstate = str(getattr(cause, "sqlstate", "") or "")
+    sqlite, sqlstate = _codes(error)
     lost = isinstance(error, OperationalError | InterfaceError) and not sqlite and not sqlstate
     return lost or sqlite.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or sqlstate.startswith(_PASSING)
+
+
+def may_be_written_later(error: Exception) -> bool:
+    """
+    Whether an outcome that could not be written may be so later: whatever the database raises but a refusal of the data.
+
+    It is wider than ``is_passing``, since it is about our own statements: that the host has them canceled when they take
+    long, or that the database is read-only for a while, says nothing against what a handler did.
+    """
+    if not _is_of_database(error) or isinstance(error, DataError | IntegrityError):
+        return False
+    return not _codes(error)[1].startswith(_REFUSING)
+
+
+def _is_of_database(error: Exception) -> bool:
+    return isinstance(error, DatabaseError | InterfaceError) and error.__cause__ is not None
+
+
+def _codes(error: Exception) -> tuple[str, str]:
+    """Name of SQLite's error and SQLSTATE; empty where there is none."""
+    cause = error.__cause__
+    return str(getattr(cause, "sqlite_errorname", "")), str(getattr(cause, "sqlstate", "") or "")

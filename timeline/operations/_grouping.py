@@ -48,6 +48,9 @@ def run_group(attempts: Sequence[Attempt], setting: Setting, *, look: Look = Loo
     try:
         rest: Sequence[Attempt] = attempts
         while rest and not setting.watch.stopping():
+            if not rest[0].declared.options.atomic and setting.watch.make_room():
+                look = Look.DUE_LATE
+                continue
             if look is Look.DUE_LATE:
                 rest = still_ours(rest, using=setting.using)
             if look is not Look.DONE:

@@ -3,8 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from timeline.models import ScheduledTask
+
+
+class Keeper(Protocol):
+    """Keeps outcomes that cannot be written now, with their leases, until they are written."""
+
+    def keep(self, task: ScheduledTask, again: Callable[[], bool]) -> None:
+        """
+        Keep an outcome.
+
+        Args:
+            task: Whose lease is kept up until then.
+            again: Tries once more, for a moment; says whether it is over: written, or not ours to write any more.
+        """
+
+    def make_room(self, stopping: Callable[[], bool]) -> bool:
+        """Wait until there is room for more, or until it is time to stop; say whether there was anything to wait for."""
 
 
 class Watch:
@@ -25,6 +42,19 @@ class Watch:
 
     def keep_up(self) -> None:
         """Wait for outcomes that lag too far behind, before another handler is entered."""
+
+    def keeper(self) -> Keeper | None:
+        """Who keeps outcomes that cannot be written now; None: whoever records them waits until they can."""
+        return None
+
+    def make_room(self) -> bool:
+        """
+        Wait while too many outcomes are kept: each is a handler that is entered again if this process dies.
+
+        Returns:
+            Whether there was anything to wait for.
+        """
+        return False
 
     def settle(
         self,

@@ -10,11 +10,12 @@ from timeline.models import ScheduledTask
 from timeline.operations._attempting import Attempt, begin, begin_group, startable
 from timeline.operations._executing import BUDGET, Setting
 from timeline.operations._grouping import Look, pass_look, run_group
-from timeline.operations._watching import Watch
+from timeline.operations._watching import Keeper, Watch
 
 __all__ = [
     "BUDGET",
     "Attempt",
+    "Keeper",
     "Look",
     "Watch",
     "begin_given",
@@ -164,16 +165,16 @@ def run_begun(
 
 
 def look_ahead(
-    attempts: Sequence[Attempt], *, clock: Callable[[], datetime], using: str
+    attempts: Sequence[Attempt], *, clock: Callable[[], datetime], using: str, watch: Watch | None = None
 ) -> tuple[list[Attempt], list[ScheduledTask]]:
     """
     Take the last look at what is going to run in a moment.
 
     Args:
         attempts: As they were begun.
-        clock, using: As for ``run``.
+        clock, using, watch: As for ``run``.
 
     Returns:
         Those that may run, each with its entity; and the tasks that have ended because they must not.
     """
-    return pass_look(attempts, Setting(clock, using, Watch()))
+    return pass_look(attempts, Setting(clock, using, watch or Watch()))

@@ -25,6 +25,7 @@ from timeline.operations.dispatching import dispatch
 from timeline.operations.identifying import confirm_site
 from timeline.operations.pruning import prune
 from timeline.tasks.connecting import beside, renew
+from timeline.tasks.keeping import keeper_of
 from timeline.tasks.sending import CelerySender
 from timeline.worker.batch import run_batch
 from timeline.worker.heartbeat import Heartbeat
@@ -86,7 +87,8 @@ def run(task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIAS) -> None:
         logger.error("%s", error.in_english())
         return
     batch = Batch("", "", UUID(token), [UUID(task_id) for task_id in task_ids])
-    with Heartbeat(using, stopping=lambda: _stopping.value, pace=_pace) as watch, beside(using) as aside:
+    heartbeat = Heartbeat(using, stopping=lambda: _stopping.value, pace=_pace, keeper=keeper_of(using))
+    with heartbeat as watch, beside(using) as aside:
         run_batch(batch, watch=watch, using=using, worker=worker_name(), aside=aside)
     _pace.keep(using=using)
     if _stopping.value:

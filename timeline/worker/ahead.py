@@ -196,7 +196,9 @@ class WorkingOff:
         over.wait(expected - LEAD.total_seconds() - monotonic())
         group = self._begin(ahead=True)
         if self._leaves_time(group) and not group.entities & running.entities:
-            group.attempts, group.ended = look_ahead(group.attempts, clock=self.clock, using=self.using)
+            group.attempts, group.ended = look_ahead(
+                group.attempts, clock=self.clock, using=self.using, watch=self.watch
+            )
             group.looked = True
         return group
 

@@ -21,6 +21,7 @@ from timeline.worker.hands import Hands
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.loop import Loop
 from timeline.worker.ready import Ready
+from timeline.worker.unwritten import Unwritten
 
 RESCUE_EVERY: Final = timedelta(seconds=10)
 STAGE_EVERY: Final = timedelta(milliseconds=100)  # While there is work; more often if there is more than fits.
@@ -41,7 +42,8 @@ class Worker(Loop):
         super().__init__(using, name)
         self.ran = 0
         self._counting = threading.Lock()
-        self._heartbeat = Heartbeat(using, self._stop.is_set)
+        self._unwritten = Unwritten(using)
+        self._heartbeat = Heartbeat(using, self._stop.is_set, keeper=self._unwritten)
         self._aside: Aside | None = None
         self._hands: Hands | None = None
         if threads > 1:
@@ -52,6 +54,7 @@ class Worker(Loop):
     def work(self) -> None:
         """Keep up the leases of what is run, meanwhile; with one thread that runs, have another one beside it."""
         with ExitStack() as stack:
+            stack.callback(self._unwritten.close)
             stack.enter_context(self._heartbeat)
             if self._hands is not None:
                 stack.enter_context(self._hands)

@@ -13,7 +13,7 @@ from django.db import DatabaseError, InterfaceError, connections
 from timeline.conf import get_settings
 from timeline.models import ScheduledTask
 from timeline.operations.extending import extend_leases
-from timeline.operations.running import Watch
+from timeline.operations.running import Keeper, Watch
 from timeline.worker.pace import Pace
 
 logger = logging.getLogger("timeline")
@@ -29,10 +29,14 @@ class Heartbeat(Watch):
         using: Database alias.
         stopping: Says whether to enter no further handler.
         pace: Learns how long handlers take; left out: one of its own.
+        keeper: Keeps outcomes that cannot be written now; left out: they are waited for.
     """
 
-    def __init__(self, using: str, stopping: Callable[[], bool], pace: Pace | None = None) -> None:
+    def __init__(
+        self, using: str, stopping: Callable[[], bool], pace: Pace | None = None, keeper: Keeper | None = None
+    ) -> None:
         self.pace = pace or Pace()
+        self._keeper = keeper
         self._using = using
         self._stopping = stopping
         self._held: set[tuple[UUID, int]] = set()
@@ -67,6 +71,14 @@ class Heartbeat(Watch):
     def took(self, task_key: str, count: int, seconds: float) -> None:
         """Learn the pace."""
         self.pace.took(task_key, count, seconds)
+
+    def keeper(self) -> Keeper | None:
+        """Who keeps outcomes that cannot be written now."""
+        return self._keeper
+
+    def make_room(self) -> bool:
+        """Wait while too many of them are kept."""
+        return self._keeper is not None and self._keeper.make_room(self._stopping)
 
     def _beat(self) -> None:
         try:

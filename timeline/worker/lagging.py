@@ -8,7 +8,7 @@ from concurrent.futures import Future, wait
 from uuid import UUID
 
 from timeline.models import ScheduledTask
-from timeline.operations.running import BUDGET, Watch
+from timeline.operations.running import BUDGET, Keeper, Watch
 from timeline.worker.aside import Aside
 
 
@@ -54,6 +54,14 @@ class Lagging(Watch):
         """Have no more than a budget unrecorded: all that a crash repeats."""
         if self._behind + self._spent >= BUDGET.total_seconds():
             self.catch_up()
+
+    def keeper(self) -> Keeper | None:
+        """Who keeps outcomes that cannot be written now."""
+        return self._watch.keeper()
+
+    def make_room(self) -> bool:
+        """Wait while too many of them are kept."""
+        return self._watch.make_room()
 
     def catch_up(self) -> None:
         """Wait for what is being recorded; ``settle`` tells how it went."""

@@ -1,0 +1,141 @@
+"""Outcomes that cannot be written now: kept with their leases and tried again, while their worker goes on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Final
+
+from django.db import connections
+
+from timeline.models import ScheduledTask
+from timeline.operations.running import Keeper
+from timeline.worker.heartbeat import Heartbeat
+
+logger = logging.getLogger("timeline")
+
+# So many are kept before the process enters no further plain handler: a crash repeats all of them.
+MOST: Final = 100
+SOONEST: Final = 0.05  # Seconds until the first try; each later one waits twice as long as the one before it,
+LONGEST: Final = 5.0  # but no longer than this.
+LAST_TRIES: Final = 5.0  # Seconds that a process that is told to stop takes for what it still has.
+
+
+@dataclass(slots=True)
+class _Kept:
+    """
+    One outcome.
+
+    Args:
+        task: Its own.
+        again: Tries to write it; says whether it is over.
+        delay: Seconds before the next try.
+        due_at: When that is, by ``monotonic()``.
+    """
+
+    task: ScheduledTask
+    again: Callable[[], bool]
+    delay: float = SOONEST
+    due_at: float = field(default_factory=lambda: monotonic() + SOONEST)
+
+    def put_off(self) -> None:
+        """Wait longer than the last time."""
+        self.delay = min(max(2 * self.delay, SOONEST), LONGEST)
+        self.due_at = monotonic() + self.delay
+
+
+class Unwritten(Keeper):
+    """
+    Tries, on a thread and a connection of its own, until each outcome is written or not ours to write any more.
+
+    It lives as long as its process; thread, connection and heartbeat are there only while something is kept. Safe in threads.
+
+    Args:
+        using: Database alias.
+    """
+
+    def __init__(self, using: str) -> None:
+        self._using = using
+        self._kept: list[_Kept] = []
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._leases = self._heartbeat()
+        self._give_up_at: float | None = None
+
+    def keep(self, task: ScheduledTask, again: Callable[[], bool]) -> None:
+        """Keep an outcome, and its lease."""
+        with self._changed:
+            if self._thread is None:
+                self._leases = self._heartbeat()
+                self._thread = threading.Thread(target=self._work, name="timeline-unwritten", daemon=True)
+                self._thread.start()
+            self._leases.entered(task)
+            self._kept.append(_Kept(task, again))
+            self._changed.notify_all()
+
+    def make_room(self, stopping: Callable[[], bool]) -> bool:
+        """Wait while too many are kept, or until it is time to stop; say whether that was so."""
+        if len(self._kept) < MOST:
+            return False
+        logger.warning(
+            "%d outcomes cannot be written yet; no plain handler is entered until some are.", len(self._kept)
+        )
+        with self._changed:
+            while len(self._kept) >= MOST and not stopping():
+                self._changed.wait(SOONEST)
+        return True
+
+    def close(self) -> None:
+        """Try for a few seconds more, and say in the log what is left: its leases run out, and it will be run again."""
+        with self._changed:
+            thread, self._give_up_at = self._thread, monotonic() + LAST_TRIES
+            for kept in self._kept:
+                kept.delay = kept.due_at = 0.0
+            self._changed.notify_all()
+        if thread is not None:
+            thread.join(2 * LAST_TRIES)
+        if left := [kept.task.pk for kept in self._kept]:
+            ids = ", ".join(map(str, left))
+            logger.error("The outcomes of %d tasks are lost with this process; they will run again: %s", len(left), ids)
+
+    def _heartbeat(self) -> Heartbeat:
+        return Heartbeat(self._using, stopping=bool)
+
+    def _work(self) -> None:
+        try:
+            with self._leases as leases:
+                while (kept := self._next()) is not None:
+                    over = kept.again()
+                    with self._changed:
+                        self._put_away(kept, over=over, leases=leases)
+        finally:
+            with self._changed:
+                if self._thread is threading.current_thread():
+                    self._thread = None
+            connections[self._using].close()
+
+    def _next(self) -> _Kept | None:
+        """Wait until one is to be tried again; None: there is nothing left, or no time."""
+        with self._changed:
+            while self._kept and not self._is_time_up():
+                kept = min(self._kept, key=lambda one: one.due_at)
+                if (wait := kept.due_at - monotonic()) <= 0:
+                    return kept
+                self._changed.wait(wait if self._give_up_at is None else min(wait, SOONEST))
+            self._thread = None
+            return None
+
+    def _is_time_up(self) -> bool:
+        return self._give_up_at is not None and monotonic() >= self._give_up_at
+
+    def _put_away(self, kept: _Kept, *, over: bool, leases: Heartbeat) -> None:
+        if not over:
+            kept.put_off()
+            connections[self._using].close()  # Whatever is wrong with it, the next try gets a new one.
+            return
+        self._kept.remove(kept)
+        leases.left(kept.task)
+        self._changed.notify_all()
