@@ -114,8 +114,8 @@ def workers(tmp_path):
     """Start workers; those still alive at the end are killed."""
     started = []
 
-    def start(name: str) -> Process:
-        started.append(start_worker(tmp_path, name))
+    def start(name: str, *options: str) -> Process:
+        started.append(start_worker(tmp_path, name, *options))
         return started[-1]
 
     yield start

@@ -40,9 +40,9 @@ def start_process(folder: Path, name: str, *command: str, **environment: str) ->
         )
 
 
-def start_worker(folder: Path, name: str) -> Process:
+def start_worker(folder: Path, name: str, *options: str) -> Process:
     """Start an embedded worker."""
-    return start_process(folder, name, "manage", "timeline_worker", "--name", name)
+    return start_process(folder, name, "manage", "timeline_worker", "--name", name, *options)
 
 
 def kill(process: Process) -> None:

@@ -57,6 +57,24 @@ class CrashCase(Timeline):
         die_of(order)
         time.sleep(0.002)
 
+    @task(atomic=False)
+    def hang_plain(self, order: Order) -> None:
+        """Take a while; of an order that hangs, come back only when told to."""
+        time.sleep(0.001)
+        hang_with(order)
+
+    @task()
+    def hang_atomic(self, order: Order) -> None:
+        """Write an effect of its own; of an order that hangs, come back only when told to."""
+        Effect.objects.create(name=str(self.task.pk))
+        hang_with(order)
+
+    @task(atomic="shared")
+    def hang_shared(self, order: Order) -> None:
+        """Write an effect of its own; of an order that hangs, come back only when told to."""
+        Effect.objects.create(name=str(self.task.pk))
+        hang_with(order)
+
     def write_and_wait(self) -> dict[str, bool]:
         folder = Path(os.environ["TEST_FOLDER"])
         Effect.objects.create(name=self.task.task_key)
@@ -71,3 +89,13 @@ def die_of(order: Order) -> None:
     """End this process at once, as a lack of memory does."""
     if order.note == "poison":
         os._exit(9)
+
+
+def hang_with(order: Order) -> None:
+    """Say that it was entered and wait for leave to go on, if the order hangs."""
+    if order.note == "hang":
+        folder = Path(os.environ["TEST_FOLDER"])
+        (folder / "hangs").touch()
+        give_up = time.monotonic() + 100
+        while not (folder / "go").exists() and time.monotonic() < give_up:
+            time.sleep(0.02)

@@ -101,7 +101,9 @@ class TestAWorkerWithThreads:
 
         started = set(threading.enumerate()) - before
         assert not [
-            thread for thread in started if thread.name.startswith("timeline-") and thread.name != "timeline-hints"
+            thread
+            for thread in started
+            if thread.name.startswith("timeline-") and thread.name not in ("timeline-hints", "timeline-warden")
         ]
 
     def test_has_one_at_least(self):

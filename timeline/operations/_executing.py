@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -71,24 +72,39 @@ def execute_each(attempts: Sequence[Attempt], setting: Setting) -> Executed:
         setting: Where they run.
     """
     ended: list[ScheduledTask] = []
-    outcomes: list[Outcome] = []
+    outcomes: deque[Outcome] = deque()
+    setting.watch.lend(partial(_record_early, outcomes, ended, setting))
     place = 0
     while place < len(attempts) and not (place and is_time_up(attempts[place].seen_at)):
         if setting.watch.stopping():
             break
         setting.watch.keep_up()
-        attempt, started = attempts[place], monotonic()
+        attempt = attempts[place]
+        place += 1
+        if not setting.watch.take(attempt):
+            continue
+        started = monotonic()
         outcome = _execute(attempt, setting)
         if isinstance(outcome, ScheduledTask):
             ended.append(outcome)
         elif outcome is not None:
             outcomes.append((attempt, outcome))
         setting.watch.took(attempt.task.task_key, 1, monotonic() - started)
-        place += 1
+    setting.watch.lend(None)
     if outcomes:
         tasks = [attempt.task for attempt, _end in outcomes]
-        ended += setting.watch.settle(tasks, partial(record_outcomes, outcomes, setting))
+        ended += setting.watch.settle(tasks, partial(record_outcomes, list(outcomes), setting))
     return Executed(ended, attempts[place:])
+
+
+def _record_early(outcomes: deque[Outcome], ended: list[ScheduledTask], setting: Setting) -> None:
+    """Record what has ended, on another thread, while a handler holds up this one."""
+    taken = [outcomes.popleft() for _ in range(len(outcomes))]
+    try:
+        ended += record_outcomes(taken, setting)
+    except BaseException:
+        outcomes.extendleft(reversed(taken))
+        raise
 
 
 def is_time_up(since: float) -> bool:

@@ -37,6 +37,8 @@ async def _side_by_side(attempts: Sequence[Attempt], setting: Setting) -> Execut
     while True:
         while waiting and len(running) < SIDE_BY_SIDE and not setting.watch.stopping():
             attempt = waiting.popleft()
+            if not setting.watch.take(attempt):
+                continue
             running[asyncio.create_task(_execute(attempt))] = attempt
         if not running:
             return Executed(ended, list(waiting))

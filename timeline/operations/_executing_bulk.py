@@ -38,8 +38,11 @@ def execute_bulk(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     """
     if setting.watch.stopping():
         return Executed([], attempts)
-    together = attempts[: attempts[0].declared.options.bulk]
-    rest = attempts[len(together) :]
+    most = attempts[0].declared.options.bulk
+    rest = attempts[most:]
+    together = [attempt for attempt in attempts[:most] if setting.watch.take(attempt)]
+    if not together:
+        return Executed([], rest)
     try:
         return Executed(_execute(together, setting), rest)
     except LeaseLost as error:

@@ -40,9 +40,9 @@ def execute_shared(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     since = monotonic()
     try:
         with catching(caught):
-            ended = _execute(attempts, setting)
-            _tell_pace(attempts[: len(ended)], monotonic() - since, setting)
-            return Executed(ended, attempts[len(ended) :])
+            ended, rest = _execute(attempts, setting)
+            _tell_pace([task.task_key for task in ended], monotonic() - since, setting)
+            return Executed(ended, rest)
     except LeaseLost as error:
         logger.info("A shared transaction is undone: %s", error)
     for raised in caught:
@@ -53,9 +53,9 @@ def execute_shared(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     return Executed([], attempts)
 
 
-def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTask]:
+def _execute(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[ScheduledTask], Sequence[Attempt]]:
     """
-    Run as many as there is time for; all of these, or none.
+    Run as many as there is time for; all of these, or none. Give them, and the attempts that are left.
 
     Raises:
         LeaseLost: if one of them was no longer ours.
@@ -65,14 +65,16 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTas
     since = monotonic()
     with transaction.atomic(using=setting.using, durable=True):
         wait_for_no_lock_long(setting.using)
-        for attempt in attempts:
-            if writes and (is_time_up(since) or setting.watch.stopping()):
-                break
-            with hooks_apart([attempt.task.id], using=setting.using):
-                writes.append(call(attempt))
-        return record_together(writes, now=setting.clock(), using=setting.using)
+        place = 0
+        while place < len(attempts) and not (writes and (is_time_up(since) or setting.watch.stopping())):
+            attempt = attempts[place]
+            place += 1
+            if setting.watch.take(attempt):
+                with hooks_apart([attempt.task.id], using=setting.using):
+                    writes.append(call(attempt))
+        return record_together(writes, now=setting.clock(), using=setting.using), attempts[place:]
 
 
-def _tell_pace(attempts: Sequence[Attempt], seconds: float, setting: Setting) -> None:
-    for attempt in attempts:
-        setting.watch.took(attempt.task.task_key, 1, seconds / len(attempts))
+def _tell_pace(task_keys: Sequence[str], seconds: float, setting: Setting) -> None:
+    for task_key in task_keys:
+        setting.watch.took(task_key, 1, seconds / len(task_keys))

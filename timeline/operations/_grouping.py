@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from enum import Enum
 from time import monotonic
+from typing import Final
 
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import EntityRef, ScheduledTask
@@ -19,6 +21,10 @@ from timeline.operations._settling import settle
 from timeline.operations._transition import Write
 
 Execute = Callable[[Sequence[Attempt], Setting], Executed]
+
+
+STOPPED: Final = Reason(ReasonCode.RELEASED, "the worker stopped before it got to it")
+HELD_UP: Final = Reason(ReasonCode.RELEASED, "another task held up the worker before it got to it")
 
 
 class Look(Enum):
@@ -46,7 +52,7 @@ def run_group(attempts: Sequence[Attempt], setting: Setting, *, look: Look = Loo
         setting.watch.entered(attempt.task)
     ended: list[ScheduledTask] = []
     try:
-        rest: Sequence[Attempt] = attempts
+        rest: Sequence[Attempt] = setting.watch.remaining(attempts)
         while rest and not setting.watch.stopping():
             if not rest[0].declared.options.atomic and setting.watch.make_room():
                 look = Look.DUE_LATE
@@ -61,8 +67,9 @@ def run_group(attempts: Sequence[Attempt], setting: Setting, *, look: Look = Loo
             with in_place_of_the_site():
                 executed = _execute(rest, setting) if rest else Executed([], [])
             ended += executed.ended
-            rest = executed.rest
-        _release(rest, setting)
+            rest = setting.watch.remaining(executed.rest)
+        if rest:
+            release(rest, STOPPED, now=setting.clock(), using=setting.using)
     finally:
         for attempt in attempts:
             setting.watch.left(attempt.task)
@@ -122,11 +129,11 @@ def _way_of(attempt: Attempt) -> tuple[Execute, str]:
     return execute_each, ""
 
 
-def _release(attempts: Sequence[Attempt], setting: Setting) -> None:
+def release(
+    attempts: Sequence[Attempt], reason: Reason, *, now: datetime, using: str, wait: bool = True
+) -> list[ScheduledTask]:
     """Give back what was started but not entered: due at once, no budget touched."""
-    now = setting.clock()
-    reason = Reason(ReasonCode.RELEASED, "the worker stopped before it got to it")
     writes = [
         Write(task=attempt.task, triggers=(Trigger.RETRY,), scheduled_at=now, reason=reason) for attempt in attempts
     ]
-    settle(writes, now=now, using=setting.using)
+    return settle(writes, now=now, using=using, wait=wait)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from timeline.models import ScheduledTask
+from timeline.operations._attempting import Attempt
 
 
 class Keeper(Protocol):
@@ -37,8 +38,27 @@ class Watch:
     def left(self, task: ScheduledTask) -> None:
         """It is no longer held."""
 
+    def hold(self, attempts: Iterable[Attempt]) -> None:
+        """These have been begun, and are going to be entered in a while."""
+
+    def remaining(self, attempts: Sequence[Attempt]) -> list[Attempt]:
+        """Those that nobody has given back since."""
+        return list(attempts)
+
+    def take(self, attempt: Attempt) -> bool:  # noqa: ARG002 (who lets nobody give back need not know which)
+        """Take an attempt to enter its handler; False: it was given back, and belongs to whoever begins it next."""
+        return True
+
     def took(self, task_key: str, count: int, seconds: float) -> None:
         """So many handlers of a kind took so long, together."""
+
+    def lend(self, record: Callable[[], None] | None) -> None:
+        """
+        Let another thread record what has ended, if this one is held up before it can.
+
+        Args:
+            record: Records what has ended so far and leaves the rest; None: from now on, nobody else is to record anything.
+        """
 
     def keep_up(self) -> None:
         """Wait for outcomes that lag too far behind, before another handler is entered."""

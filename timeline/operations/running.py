@@ -7,9 +7,9 @@ from datetime import datetime
 from uuid import UUID
 
 from timeline.models import ScheduledTask
-from timeline.operations._attempting import Attempt, begin, begin_group, startable
+from timeline.operations._attempting import Attempt, begin, begin_group, startable, still_ours
 from timeline.operations._executing import BUDGET, Setting
-from timeline.operations._grouping import Look, pass_look, run_group
+from timeline.operations._grouping import HELD_UP, Look, pass_look, release, run_group
 from timeline.operations._watching import Keeper, Watch
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "Watch",
     "begin_given",
     "begin_ready",
+    "give_back",
     "look_ahead",
     "run",
     "run_begun",
@@ -178,3 +179,20 @@ def look_ahead(
         Those that may run, each with its entity; and the tasks that have ended because they must not.
     """
     return pass_look(attempts, Setting(clock, using, watch or Watch()))
+
+
+def give_back(attempts: Sequence[Attempt], *, now: datetime, using: str) -> list[Attempt]:
+    """
+    Give back what was begun and has not been entered, because the worker is held up: due at once, no budget touched.
+
+    Args:
+        attempts: That are not going to be entered.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        Those that are still to be given back: somebody else has their rows locked just now.
+    """
+    given = {task.id for task in release(attempts, HELD_UP, now=now, using=using, wait=False)}
+    left = [attempt for attempt in attempts if attempt.task.id not in given]
+    return still_ours(left, using=using) if left else []

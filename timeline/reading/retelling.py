@@ -35,7 +35,10 @@ _WRITTEN: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("worker %(worker)s was not heard of until its lease ran out"),
         _("worker was not heard of until its lease ran out"),
     ),
-    ReasonCode.RELEASED: (_("the worker stopped before it got to it"),),
+    ReasonCode.RELEASED: (
+        _("the worker stopped before it got to it"),
+        _("another task held up the worker before it got to it"),
+    ),
     ReasonCode.RETRY_AFTER: (_("asked to be retried in %(delay)s"),),
     ReasonCode.SHADOW: (_("would have run"),),
 }

@@ -20,6 +20,8 @@ from timeline.worker.aside import Aside
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.lagging import Lagging
 from timeline.worker.pace import Pace
+from timeline.worker.post import Post
+from timeline.worker.warden import warden
 
 logger = logging.getLogger("timeline")
 
@@ -123,6 +125,7 @@ class WorkingOff:
         watch: The worker's.
         aside: Where the next one is begun and looked at, and outcomes are recorded, while handlers run that leave time for
             it; None: nowhere, one thing after the other.
+        hand_on: Lets others have what was given to this worker and has not been begun; called when a handler holds it up.
     """
 
     groups: Iterator[list[Attempt]]
@@ -131,12 +134,18 @@ class WorkingOff:
     using: str
     watch: Heartbeat
     aside: Aside | None
+    hand_on: Callable[[], object] | None = None
 
     def __post_init__(self) -> None:
-        self._lagging = Lagging(self.watch, self.aside) if self.aside is not None else None
+        self._post = Post(self.watch, clock=self.clock, using=self.using, hand_on=self.hand_on)
+        self._lagging = Lagging(self._post, self.aside) if self.aside is not None else None
 
     def run(self) -> Worked:
         """Run all."""
+        with warden.over(self._post):
+            return self._run_all()
+
+    def _run_all(self) -> Worked:
         begun, ended = 0, 0
         group = self._begin()
         while not group.is_last:
@@ -151,7 +160,7 @@ class WorkingOff:
         if self.aside is None or self._lagging is None or not self._leaves_time(group):
             if self._lagging is not None:
                 self._lagging.catch_up()
-            return self._run(group, self.watch), self._begin()
+            return self._run(group, self._post), self._begin()
         over = self._lagging.over = threading.Event()
         expected = monotonic() + len(group.attempts) * self.watch.pace.seconds(group.task_key)
         following = self.aside.ask(self._begin_ahead, group, over, expected)
@@ -189,6 +198,7 @@ class WorkingOff:
     def _begin(self, *, ahead: bool = False) -> _Group:
         self.asking.ahead = ahead
         attempts = next(self.groups, None)
+        self._post.hold(attempts or ())
         return _Group(attempts or [], attempts is None)
 
     def _begin_ahead(self, running: _Group, over: threading.Event, expected: float) -> _Group:
@@ -200,6 +210,8 @@ class WorkingOff:
                 group.attempts, clock=self.clock, using=self.using, watch=self.watch
             )
             group.looked = True
+            for task in group.ended:
+                self._post.left(task)
         return group
 
     def _give_back(self, following: Future[_Group]) -> None:

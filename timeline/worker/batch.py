@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from time import monotonic
 from uuid import UUID
@@ -11,7 +11,7 @@ from uuid import UUID
 from timeline.clocks import SteadyClock
 from timeline.conf import get_settings
 from timeline.models import ScheduledTask
-from timeline.operations.claiming import Batch, overlooked
+from timeline.operations.claiming import Batch, hand_back, overlooked
 from timeline.operations.running import Attempt, begin_given, startable
 from timeline.registry import registry
 from timeline.worker.ahead import Asking, WorkingOff, group_size
@@ -41,8 +41,17 @@ def run_batch(batch: Batch, *, watch: Heartbeat, using: str, worker: str, aside:
     """
     asking, clock = Asking(), clock_of(using)
     ready = Ready(asking=asking, clock=clock, using=using, watch=watch, worker=worker, aside=aside is not None)
-    groups = _Turn(ready).groups(batch)
-    return WorkingOff(groups=groups, asking=asking, clock=clock, using=using, watch=watch, aside=aside).run().ended
+    turn = _Turn(ready)
+    work = WorkingOff(
+        groups=turn.groups(batch),
+        asking=asking,
+        clock=clock,
+        using=using,
+        watch=watch,
+        aside=aside,
+        hand_on=turn.hand_on,
+    )
+    return work.run().ended
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,11 @@ class _Turn:
     """
 
     ready: Ready
+    given: list[Batch] = field(default_factory=list)
+
+    def hand_on(self) -> None:
+        """Let others have what came with the messages and has not been begun: the next poll sends it again."""
+        hand_back(self.given, using=self.ready.using)
 
     def groups(self, batch: Batch) -> Iterator[list[Attempt]]:
         """Begin the tasks of the batch, what else has waited for long on its way to this queue, and what is ready there."""
@@ -77,6 +91,7 @@ class _Turn:
     def _given(self, batch: Batch) -> Iterator[list[Attempt]]:
         """Begin tasks that were claimed, in groups as large as their handlers are fast."""
         ready = self.ready
+        self.given.append(batch)
         task_key = batch.task_key or _kind_of(batch.task_ids, ready.using)
         left = batch.task_ids
         while left and not ready.watch.stopping():

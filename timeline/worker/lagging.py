@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, wait
 from uuid import UUID
 
 from timeline.models import ScheduledTask
-from timeline.operations.running import BUDGET, Keeper, Watch
+from timeline.operations.running import BUDGET, Attempt, Keeper, Watch
 from timeline.worker.aside import Aside
 
 
@@ -44,6 +44,22 @@ class Lagging(Watch):
         with self._lock:
             if (task.pk, task.attempt) not in self._kept:
                 self._watch.left(task)
+
+    def hold(self, attempts: Iterable[Attempt]) -> None:
+        """They are going to be entered in a while."""
+        self._watch.hold(attempts)
+
+    def remaining(self, attempts: Sequence[Attempt]) -> list[Attempt]:
+        """Those that nobody has given back since."""
+        return self._watch.remaining(attempts)
+
+    def take(self, attempt: Attempt) -> bool:
+        """Take an attempt to enter its handler."""
+        return self._watch.take(attempt)
+
+    def lend(self, record: Callable[[], None] | None) -> None:
+        """Let another thread record what has ended, if this one is held up."""
+        self._watch.lend(record)
 
     def took(self, task_key: str, count: int, seconds: float) -> None:
         """Learn the pace."""

@@ -1,0 +1,179 @@
+"""The warden: a handler that does not come back holds up nobody else; each attempt is entered or given back, never both."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.db import DatabaseError
+from django.utils import timezone
+
+from tests.processes import wait_for
+from tests.testapp.models import Order
+from timeline import Timeline, task
+from timeline.clocks import story_now
+from timeline.lifecycle import State
+from timeline.models import ScheduledTask
+from timeline.operations.running import Watch, begin_given, give_back, run_begun
+from timeline.shortcuts import cancel, schedule
+from timeline.testing import only_timelines
+from timeline.worker.post import Post
+from timeline.worker.warden import warden
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]  # Groups, and two that write.
+
+entered: list[str] = []
+
+
+def are_given_back():
+    waiting = ScheduledTask.objects.filter(occurrence__in=["2", "3", "4"])
+    return set(waiting.values_list("state", "reason_code")) == {("retryable", "released")}
+
+
+def enter(job):
+    """Note it; the first does not come back before the others are given back."""
+    entered.append(job.task.occurrence)
+    if job.task.occurrence == "0":
+        wait_for(are_given_back, "the release of those that wait", within=20)
+
+
+class Held(Timeline):
+    entity = "testapp.Order"
+
+    @task(atomic=False)
+    def plain(self, order):
+        enter(self)
+
+    @task()
+    def atomic(self, order):
+        enter(self)
+
+    @task(atomic="shared")
+    def shared(self, order):
+        enter(self)
+
+    @task(bulk=2)
+    def bulk(self, orders):
+        for order in orders:
+            entered.append(self.tasks[order].task.occurrence)
+        if "0" in entered:
+            wait_for(are_given_back, "the release of those that wait", within=20)
+
+    @task(atomic=False)
+    async def side_by_side(self, order):
+        await sync_to_async(enter)(self)
+        await asyncio.sleep(0)
+
+
+@pytest.fixture(autouse=True)
+def _held(monkeypatch):
+    monkeypatch.setattr("timeline.operations._executing.BUDGET", timedelta(hours=1))
+    monkeypatch.setattr("timeline.operations._executing_async.SIDE_BY_SIDE", 2)
+    entered.clear()
+    with only_timelines(Held):
+        yield
+
+
+def clock():
+    return story_now("default")
+
+
+@pytest.fixture
+def begun(db):
+    """Begin five of a kind together, each of an order of its own; named by their number."""
+
+    def begin(kind):
+        at = timezone.now() - timedelta(seconds=1)
+        rows = [schedule(f"held.{kind}", Order.objects.create(), at=at, key=str(number)).task for number in range(5)]
+        [attempts] = begin_given(task_ids=[row.pk for row in rows], clock=clock, using="default")
+        assert len(attempts) == 5
+        return attempts
+
+    return begin
+
+
+def run_them(attempts, **given):
+    post = Post(Watch(), clock=clock, using="default", **given)
+    with warden.over(post):
+        post.hold(attempts)
+        return run_begun(attempts, clock=clock, using="default", watch=post)
+
+
+class TestAHandlerThatHangs:
+    @pytest.mark.parametrize("kind", ["plain", "atomic", "shared", "bulk", "side_by_side"])
+    def test_has_those_behind_it_given_back_and_not_entered(self, begun, kind):
+        """By another thread while it hangs: due again at once, with no budget touched."""
+        attempts = begun(kind)
+        together = {"bulk": ["0", "1"], "side_by_side": ["0", "1"]}.get(kind, ["0"])
+        if len(together) == 1:
+            cancel(attempts[1].task, reason="not this one")  # So that in each case the last three wait.
+
+        done = run_them(attempts)
+
+        assert entered == together
+        assert [task.occurrence for task in done] == together
+        rows = ScheduledTask.objects.filter(occurrence__in=["2", "3", "4"])
+        assert set(rows.values_list("failures", "lost", "attempt")) == {(0, 0, 1)}
+        assert all(row.scheduled_at <= clock() for row in rows)
+        assert {row.reason for row in rows} == {"another task held up the worker before it got to it"}
+
+    def test_has_others_asked_to_take_what_was_not_begun(self, begun):
+        asked = []
+
+        run_them(begun("plain"), hand_on=lambda: asked.append(1))
+
+        assert asked == [1]
+
+    def test_has_them_given_back_once_the_database_answers_again(self, begun, monkeypatch, caplog):
+        """What was taken away is not entered, and not forgotten."""
+        failures = [DatabaseError("not now")]
+
+        def fail_once(*given, **named):
+            if failures:
+                raise failures.pop()
+            return give_back(*given, **named)
+
+        monkeypatch.setattr("timeline.worker.post.give_back", fail_once)
+
+        run_them(begun("plain"))
+
+        assert entered == ["0"]
+        assert "not now" in caplog.text
+
+
+class TestThePost:
+    def test_gives_each_attempt_to_one_of_two(self, begun):
+        """To whoever takes it first: the thread, or the warden."""
+        attempts = begun("plain")
+        post = Post(Watch(), clock=clock, using="default")
+        post.hold(attempts)
+        assert post.take(attempts[0])
+
+        assert post.see_to(now=float("inf"))
+
+        assert not any(post.take(attempt) for attempt in attempts[1:])
+        assert post.remaining(attempts) == attempts[:1]
+        rows = ScheduledTask.objects.filter(state=State.RETRYABLE)
+        assert set(rows) == {attempt.task for attempt in attempts[1:]}
+
+    def test_is_patient_while_the_thread_gets_on(self, begun):
+        attempts = begun("plain")
+        post = Post(Watch(), clock=clock, using="default")
+        post.hold(attempts)
+
+        assert not post.see_to(now=post._since + 0.1)
+
+        assert all(post.take(attempt) for attempt in attempts)
+
+    def test_gives_back_nothing_that_was_called_off(self, begun):
+        attempts = begun("plain")
+        cancel(attempts[3].task, reason="not this one")
+        post = Post(Watch(), clock=clock, using="default")
+        post.hold(attempts)
+
+        post.see_to(now=float("inf"))
+
+        assert ScheduledTask.objects.get(occurrence="3").state == "cancelled"
+        assert not post.owes
