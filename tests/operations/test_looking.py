@@ -9,6 +9,7 @@ from tests.testapp.models import Order
 from timeline import after, at
 from timeline.lifecycle import Reason, State
 from timeline.models import Event, ScheduledTask, TimelineRun
+from timeline.operations.starting import start
 
 OPERATOR = Reason.operator("asked for", "ada")
 
@@ -102,9 +103,55 @@ class TestTheLastLook:
 
         assert run_at(row, later).state == State.COMPLETED
 
-    def insert(self, order, at, **columns):
+    def insert(self, order, at, happened=None, **columns):
         named = {"name": "order.closed", "entity_label": "testapp.order", "entity_id": str(order.pk)} | columns
-        Event.objects.create(**named, occurred_at=at, recorded_at=at)
+        Event.objects.create(**named, occurred_at=happened or at, recorded_at=at)
+
+    @pytest.mark.parametrize("happened", [-30, 0, 30])
+    def test_passes_over_an_exit_recorded_before_the_start(self, work, run_at, order, now, later, emit_at, happened):
+        """Who left and came back stays, whenever that happened, and whatever the times of the new run count from."""
+        with_exit = now + timedelta(days=happened)
+        emit_at("order.closed", order, now - timedelta(days=1), occurred_at=with_exit)
+        work()
+        row = self.begun_again(order, now, started_at=now - timedelta(days=60))
+
+        done = run_at(row, later)
+
+        assert done.state == State.COMPLETED
+
+    @pytest.mark.parametrize("happened", [-90, 0, 30])
+    def test_sees_an_exit_recorded_after_the_start_whenever_it_happened(
+        self, work, run_at, order, now, later, happened
+    ):
+        """Of a timeline that had no such exit when it was recorded, say."""
+        work()
+        row = self.begun_again(order, now, started_at=now - timedelta(days=60))
+        self.insert(order, now + timedelta(hours=1), happened=now + timedelta(days=happened))
+
+        done = run_at(row, later)
+
+        assert (done.state, done.reason_code, done.reason) == (State.CANCELLED, "exit", "closed")
+
+    def test_tells_the_order_of_what_was_recorded_at_the_same_moment(self, work, run_at, order, now, later, emit_at):
+        """Clocks of tests stand still: then what was recorded first came first."""
+        work()
+        emit_at("order.closed", order, now)
+        row = self.begun_again(order, now)
+
+        assert run_at(row, later).state == State.COMPLETED
+
+    def test_reads_when_a_run_of_an_earlier_version_started(self, work, run_at, order, now, later):
+        """It says not when it was recorded."""
+        row = work()
+        TimelineRun.objects.update(recorded_at=None)
+        self.insert(order, now + timedelta(hours=1))
+
+        assert run_at(row, later).state == State.CANCELLED
+
+    def begun_again(self, order, now, **given):
+        TimelineRun.objects.open().update(ended_at=now, end_reason="over")
+        given = {"key": "", "params": {}, "started_at": None, "using": "default"} | given
+        return start(timeline="job", entity=order, now=now, **given).run.tasks.get(task_key="job.work")
 
     def test_sees_that_the_entity_is_gone(self, work, run_at, later, order):
         row = work()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
 import pytest
 from django.db import connection
 from django.db.models import Count
+from django.test.utils import CaptureQueriesContext
 
+from timeline import Timeline, after, task
 from timeline.ids import uuid7
 from timeline.lifecycle import WAITING, State, Trigger
 from timeline.models import EntityRef, LogEntry, ScheduledTask
@@ -17,7 +20,9 @@ from timeline.operations._advancing import step
 from timeline.operations._changes import Write
 from timeline.operations._composing import as_statement
 from timeline.operations.dispatching import dispatch
-from timeline.operations.running import begin_ready
+from timeline.operations.running import begin_ready, run
+from timeline.operations.starting import start
+from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db
 
@@ -301,3 +306,45 @@ class TestHerd:
             _above, locked, below = plan.partition("LockRows")
             first = below.partition("CTE moved")[0] if locked else plan
             assert "Sort" not in first, plan
+
+
+EXITS = """
+INSERT INTO timeline_event (id, entity_label, entity_id, name, key, payload, actor, occurred_at, recorded_at)
+SELECT gen_random_uuid(), 'testapp.order', %(entity)s, 'order.closed', '', '{}', '', %(now)s,
+    %(now)s::timestamptz - number * interval '1 minute'
+FROM generate_series(1, %(rows)s) AS number
+"""
+
+
+class Closing(Timeline):
+    """Ended by what happens to an order many times a day."""
+
+    entity = "testapp.Order"
+    exits = {"order.closed": "closed"}
+
+    @task(after(days=1))
+    def work(self, order):
+        return None
+
+
+class TestExitsOfTheLastLook:
+    @pytest.mark.parametrize("statistics", ["fresh", "stale"])
+    def test_are_found_by_the_index_since_the_start_only(self, order, statistics):
+        """However many there were before the run began."""
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE timeline_event")
+            cursor.execute(EXITS, {"entity": str(order.pk), "now": NOW, "rows": ROWS // 2})
+            if statistics == "fresh":
+                cursor.execute("ANALYZE timeline_event")
+
+        with only_timelines(Closing), CaptureQueriesContext(connection) as queries:
+            given = {"key": "", "params": {}, "started_at": NOW - timedelta(days=900), "using": "default"}
+            row = start(timeline="closing", entity=order, now=NOW, **given).run.tasks.get()
+            run(task_ids=[row.pk], clock=lambda: NOW + timedelta(days=1), using="default")
+
+        [asked] = [query["sql"] for query in queries if 'FROM "timeline_event"' in query["sql"]]
+        plan = plan_of(asked.replace("%", "%%"), None)
+        assert "timeline_event_entity" in plan
+        assert re.search(r"Index Cond: .*recorded_at >= ", plan)
+        row.refresh_from_db()
+        assert row.state == State.COMPLETED

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.db import models
 from django.db.models import Q
 
@@ -10,6 +12,9 @@ from timeline.ids import uuid7
 from timeline.models.columns import ENTITY_IS_WHOLE, EntityColumns, in_range
 from timeline.models.entities import EntityRef, naming
 from timeline.models.event import Event
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class TimelineRunQuerySet(models.QuerySet["TimelineRun"]):
@@ -36,6 +41,8 @@ class TimelineRun(EntityColumns):
     key = models.CharField(max_length=100, blank=True, default="")
     params = models.JSONField(default=dict, blank=True)
     started_at = models.DateTimeField()
+    # Times count from started_at, which may be long ago; of runs that an earlier version began this is not known.
+    recorded_at = models.DateTimeField(null=True, blank=True, editable=False)
     # No foreign key of PostgreSQL's: see KEEPERS in triggers.py.
     started_by = models.ForeignKey(Event, null=True, blank=True, on_delete=models.PROTECT, related_name="runs_started")
     ended_at = models.DateTimeField(null=True, blank=True)
@@ -63,6 +70,11 @@ class TimelineRun(EntityColumns):
 
     def __str__(self) -> str:
         return f"{self.timeline} of {self.entity_ref}"
+
+    @property
+    def known_since(self) -> datetime:
+        """When it was recorded, in story time; as far as is known, when it started. Exits recorded later end it."""
+        return self.recorded_at or self.started_at
 
     @property
     def is_open(self) -> bool:

@@ -169,6 +169,8 @@ class ScheduledTask(EntityColumns):
     scheduled_at = models.DateTimeField()
     anchor = models.CharField(max_length=100, blank=True, default="")
     anchor_value = models.DateTimeField(null=True, blank=True)
+    # The day that its anchor is, where that is a date: its midnight is another one in another time zone.
+    anchor_date = models.DateField(null=True, blank=True)
     definition_hash = models.CharField(max_length=16, blank=True, default="")
     expires_at = models.DateTimeField(null=True, blank=True)
     payload = models.JSONField(default=dict, blank=True)

@@ -72,7 +72,7 @@ def foresee(
         begins: Says what the times of a run count from.
         now: Story time.
     """
-    common = {"key": key, "params": params or {}, "started_at": now}
+    common = {"key": key, "params": params or {}, "started_at": now, "recorded_at": now}
     plans, ids = _Plans(now), fresh_ids()
     found = []
     for ref, entity in entities.items():

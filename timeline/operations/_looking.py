@@ -76,7 +76,8 @@ def _run_ended(attempt: Attempt, exits: dict[EntityRef, list[Event]]) -> Reason 
     if not run.is_open:
         return Reason(ReasonCode.EXIT, run.end_reason)
     for event in exits.get(run.entity_ref, []):
-        since_start = (event.occurred_at, event.pk) > (run.started_at, run.pk)
+        # Whenever it happened, and whatever the times of the run count from.
+        since_start = (event.recorded_at, event.pk) > (run.known_since, run.pk)
         if since_start and event.name in attempt.definition.exits:
             return Reason(ReasonCode.EXIT, attempt.definition.exits[event.name])
     return None
@@ -92,10 +93,10 @@ def _exits(attempts: Sequence[Attempt], using: str) -> dict[EntityRef, list[Even
         entity_label__in=sorted({run.entity_label for run in runs}),
         entity_id__in=sorted({run.entity_id for run in runs}),
         name__in=sorted({name for _run, definition in asking for name in definition.exits}),
-        occurred_at__gte=min(run.started_at for run in runs),
+        recorded_at__gte=min(run.known_since for run in runs),
     )
     found: dict[EntityRef, list[Event]] = defaultdict(list)
-    for event in events.only("name", "entity_label", "entity_id", "occurred_at"):
+    for event in events.only("name", "entity_label", "entity_id", "recorded_at"):
         found[event.entity_ref].append(event)
     return found
 
