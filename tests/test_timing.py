@@ -6,7 +6,19 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from timeline.exceptions import DateOutOfRange, NaiveDatetime
-from timeline.timing import EARLIEST, LATEST, Offset, after, as_anchor_value, at, before, check_time, offset_of
+from timeline.timing import (
+    EARLIEST,
+    LATEST,
+    Offset,
+    after,
+    as_anchor_value,
+    at,
+    before,
+    begins_at,
+    check_time,
+    day_of,
+    offset_of,
+)
 
 BERLIN = ZoneInfo("Europe/Berlin")  # Clocks go forward on 29 March 2026 at 2:00, back on 25 October 2026 at 3:00.
 
@@ -344,6 +356,25 @@ class TestAsAnchorValue:
     def test_takes_a_date_as_the_start_of_the_day_in_the_zone(self):
         assert as_anchor_value(date(2026, 6, 1), BERLIN, "due_on") == utc(2026, 5, 31, 22)
         assert as_anchor_value(date(2026, 6, 1), UTC, "due_on") == utc(2026, 6, 1)
+
+    @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "Asia/Kolkata", "Pacific/Marquesas", "UTC"])
+    def test_that_is_a_midnight_tells_the_day(self, zone):
+        midnight = as_anchor_value(date(2026, 6, 1), ZoneInfo(zone), "due_on")
+
+        assert day_of(midnight) == date(2026, 6, 1)
+        assert begins_at(date(2026, 6, 1), midnight)
+        assert not begins_at(date(2026, 6, 2), midnight)
+
+    @pytest.mark.parametrize(
+        ("zone", "day"),
+        [("Pacific/Kiritimati", 2), ("Pacific/Auckland", 2), ("Etc/GMT+12", 1), ("Pacific/Honolulu", 1)],
+    )
+    def test_that_may_be_the_midnight_of_two_days_tells_neither(self, zone, day):
+        midnight = as_anchor_value(date(2026, 6, day), ZoneInfo(zone), "due_on")
+
+        assert day_of(midnight) is None
+        assert begins_at(date(2026, 6, 1), midnight)
+        assert begins_at(date(2026, 6, 2), midnight)
 
     def test_starts_a_day_without_midnight_when_it_first_can(self):
         """In Cairo, 26 April 2024 began at one o'clock."""

@@ -1,7 +1,7 @@
 """Facts that tests of planning start from, and what they make of the answer."""
 
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from uuid import UUID, uuid4
 
 from timeline.definition import Timeline, task
@@ -87,6 +87,7 @@ class Row:
     reason_code: str = ""
     id: UUID = field(default_factory=uuid4)
     previous: UUID | None = None
+    anchor_date: date | None = None
 
     def __post_init__(self):
         self.scheduled_at = self.scheduled_at or self.nominal_at
@@ -97,7 +98,7 @@ class Row:
             )
 
 
-def plan_of(definition, rows=(), *, ends_at=ENDS, started_at=START, now=NOW, zone=UTC, spare=()):
+def plan_of(definition, rows=(), *, ends_at=ENDS, started_at=START, now=NOW, zone=UTC, spare=(), dates=None):
     return plan(
         definition.definition,
         started_at=started_at,
@@ -106,6 +107,7 @@ def plan_of(definition, rows=(), *, ends_at=ENDS, started_at=START, now=NOW, zon
         zone=zone,
         now=now,
         spare=spare,
+        dates=dates,
     )
 
 
@@ -123,6 +125,7 @@ def carry_out(planned, rows, *, now=NOW):
                     times.scheduled_at,
                     times.anchor_value,
                     previous=previous,
+                    anchor_date=times.anchor_date,
                 )
                 after_it[made.id] = made
             case Move(row=row, times=times):
@@ -131,6 +134,7 @@ def carry_out(planned, rows, *, now=NOW):
                     nominal_at=times.nominal_at,
                     scheduled_at=times.scheduled_at,
                     anchor_value=times.anchor_value,
+                    anchor_date=times.anchor_date,
                 )
             case Cancel(row=row, reason=reason):
                 after_it[row.id] = replace(row, state=State.CANCELLED, finished_at=now, reason_code=reason.code)

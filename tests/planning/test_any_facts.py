@@ -70,6 +70,7 @@ class TestAnyFacts:
                         rng.choice([nominal, self.instant(rng)]),
                         finished_at=min(self.instant(rng), NOW) if state in FINAL else None,
                         reason_code=rng.choice(codes) if state in FINAL else "",
+                        anchor_date=rng.choice([None, self.instant(rng).date()]),
                     )
                 )
         rng.shuffle(made)
@@ -84,6 +85,7 @@ class TestAnyFacts:
             "definition": cls.definition,
             "started_at": self.instant(rng),
             "anchors": {name: rng.choice([None, self.instant(rng), self.instant(rng)]) for name in ("a_at", "b_at")},
+            "dates": {"b_at": self.instant(rng).date()} if rng.random() < 0.3 else {},
             "zone": rng.choice([UTC, ZoneInfo("Europe/Berlin")]),
             "now": NOW,
             "spare": set(rng.sample(leased, rng.randint(0, min(1, len(leased))))),
@@ -111,7 +113,8 @@ class TestAnyFacts:
             definition, rows, now = self.definition(rng).definition, [], NOW
             anchors = {"a_at": self.instant(rng), "b_at": None}
             for _ in range(12):
-                facts = {"started_at": NOW, "anchors": anchors, "zone": UTC, "now": now}
+                dates = {"b_at": anchors["b_at"].date()} if anchors["b_at"] else {}
+                facts = {"started_at": NOW, "anchors": anchors, "dates": dates, "zone": UTC, "now": now}
 
                 first = plan(definition, rows=rows, **facts)
                 rows = carry_out(first, rows, now=now)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from datetime import datetime, tzinfo
+from collections.abc import Collection, Iterable, Mapping
+from datetime import date, datetime, tzinfo
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -65,13 +65,24 @@ def anchors_of(definition: Definition, entity: Model | None) -> dict[str, dateti
     Raises:
         NaiveDatetime, DateOutOfRange: naming the field.
     """
+    return _instants(_values(definition, entity), zone_of(definition, entity))
+
+
+def _values(definition: Definition, entity: Model | None) -> dict[str, Any]:
+    """What the fields hold that tasks are anchored to: dates and datetimes."""
     if entity is None:
         return {}
-    zone = zone_of(definition, entity)
     # An instance that was never read may still hold what it was given: text, say.
     columns = [column for column in entity._meta.concrete_fields if column.name in definition.anchor_fields]
-    values = {column.name: column.to_python(getattr(entity, column.name)) for column in columns}
+    return {column.name: column.to_python(getattr(entity, column.name)) for column in columns}
+
+
+def _instants(values: Mapping[str, Any], zone: tzinfo) -> dict[str, datetime | None]:
     return {name: as_anchor_value(value, zone, name) for name, value in values.items()}
+
+
+def _is_date(value: object) -> bool:
+    return isinstance(value, date) and not isinstance(value, datetime)
 
 
 def moment_in(field_name: str, definition: Definition, entity: Model | None) -> datetime:
@@ -123,12 +134,14 @@ def plan_since(
     Raises:
         NaiveDatetime, DateOutOfRange: if a field of the entity gives no proper time.
     """
+    values, zone = _values(definition, entity), zone_of(definition, entity)
     return plan(
         definition,
         started_at=started_at,
-        anchors=anchors_of(definition, entity),
+        anchors=_instants(values, zone),
+        dates={name: value for name, value in values.items() if _is_date(value)},
         rows=rows,
-        zone=zone_of(definition, entity),
+        zone=zone,
         now=now,
         spare=spare,
     )

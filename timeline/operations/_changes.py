@@ -150,6 +150,7 @@ def _columns(write: Write) -> Iterator[tuple[str, object]]:
         yield "nominal_at", times.nominal_at
         yield "anchor", times.anchor
         yield "anchor_value", times.anchor_value
+        yield "anchor_date", times.anchor_date
         yield "expires_at", times.expires_at
     yield "scheduled_at", write.due_at
     yield "definition_hash", write.definition_hash

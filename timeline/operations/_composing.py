@@ -39,6 +39,7 @@ _SOMETIMES: Final = {
     "nominal_at": "nominal_at",
     "anchor": "nominal_at",
     "anchor_value": "nominal_at",
+    "anchor_date": "nominal_at",
     "expires_at": "nominal_at",
     "definition_hash": "definition_hash",
 }

@@ -50,6 +50,7 @@ def planned_columns(change: Create, *, now: datetime) -> dict[str, Any]:
         "scheduled_at": times.scheduled_at,
         "anchor": times.anchor,
         "anchor_value": times.anchor_value,
+        "anchor_date": times.anchor_date,
         "expires_at": times.expires_at,
         "created_at": now,
     }
@@ -76,6 +77,7 @@ def next_revision(task: ScheduledTask, scheduled_at: datetime, *, now: datetime)
         scheduled_at=scheduled_at,
         anchor=task.anchor,
         anchor_value=task.anchor_value,
+        anchor_date=task.anchor_date,
         expires_at=expiry_at(task.task_key, scheduled_at),
         definition_hash=task.definition_hash,
         created_at=now,

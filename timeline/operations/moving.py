@@ -63,6 +63,7 @@ def _in_place(task: ScheduledTask, at: datetime, reason: Reason) -> Write:
         scheduled_at=at,
         anchor=task.anchor,
         anchor_value=task.anchor_value,
+        anchor_date=task.anchor_date,
         expires_at=expiry_at(task.task_key, at),
     )
     return Write(task=task, times=times, reason=Reason(ReasonCode.MOVED, reason.text, reason.actor))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from typing import Protocol
 from uuid import UUID
 
@@ -19,6 +19,7 @@ class Row(Protocol):
     nominal_at: datetime
     scheduled_at: datetime
     anchor_value: datetime | None
+    anchor_date: date | None
     finished_at: datetime | None
     reason_code: str
 
@@ -36,6 +37,7 @@ class Times:
     anchor: str
     anchor_value: datetime | None
     expires_at: datetime | None
+    anchor_date: date | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from dataclasses import dataclass, replace
+from datetime import date, datetime, tzinfo
 from typing import Any, Final
 from uuid import UUID
 
 from timeline.definition import Definition, Task
 from timeline.lifecycle import OPEN, WAITING, Reason, ReasonCode, State
 from timeline.planning.answers import Cancel, Create, Foreseen, Keep, Move, Plan, Row, Times
-from timeline.timing import When
+from timeline.timing import When, begins_at, day_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,7 @@ def plan(
     zone: tzinfo,
     now: datetime,
     spare: Collection[UUID] = (),
+    dates: Mapping[str, date] | None = None,
 ) -> Plan:
     """
     Compare what is wanted with what there is.
@@ -49,11 +50,12 @@ def plan(
         zone: On whose wall clock calendar units count.
         now: Story time.
         spare: Rows to leave as they are: the task that is being run right now.
+        dates: Field of the entity → the day it holds, where that is a date.
 
     Raises:
         DateOutOfRange: if a time falls outside 1970–9000.
     """
-    return _Planner(definition, started_at, anchors, _latest(rows), zone, now, spare).plan()
+    return _Planner(definition, started_at, anchors, dates or {}, _latest(rows), zone, now, spare).plan()
 
 
 def _latest(rows: Iterable[Row]) -> dict[str, Row]:
@@ -64,6 +66,19 @@ def _latest(rows: Iterable[Row]) -> dict[str, Row]:
     return latest
 
 
+def _same_anchor(row: Row, times: Times) -> bool:
+    """
+    Whether its anchor is what it was. A date is the same in every time zone, while its midnight is not.
+
+    Rows of an earlier version know the midnight only, and so do those that it moved: the day is told from that if it can be.
+    """
+    if times.anchor_date is None or row.anchor_value is None:
+        return row.anchor_value == times.anchor_value
+    if row.anchor_date is not None and begins_at(row.anchor_date, row.anchor_value):
+        return row.anchor_date == times.anchor_date
+    return row.anchor_value == times.anchor_value or day_of(row.anchor_value) == times.anchor_date
+
+
 class _Planner:
     """Decides task by task, predecessors first."""
 
@@ -72,6 +87,7 @@ class _Planner:
         definition: Definition,
         started_at: datetime,
         anchors: Mapping[str, datetime | None],
+        dates: Mapping[str, date],
         latest: dict[str, Row],
         zone: tzinfo,
         now: datetime,
@@ -80,6 +96,7 @@ class _Planner:
         self.definition = definition
         self.started_at = started_at
         self.anchors = anchors
+        self.dates = dates
         self.latest = latest
         self.zone = zone
         self.now = now
@@ -162,7 +179,7 @@ class _Planner:
         """It has ended: that stands, unless its anchor changed and gives it a new time."""
         if row.reason_code in _LEFT_OPEN:
             return self.create(declared, times, row, f"it is wanted again after it was {row.reason_code}")
-        if row.reason_code == ReasonCode.OPERATOR or row.anchor_value == times.anchor_value:
+        if row.reason_code == ReasonCode.OPERATOR or _same_anchor(row, times):
             return self.ended(row)
         if times.anchor.startswith("field:") and times.nominal_at <= self.now:
             return self.ended(row)
@@ -177,6 +194,7 @@ class _Planner:
             anchor=when.anchor,
             anchor_value=value,
             expires_at=None if expires is None else nominal + expires,
+            anchor_date=self.dates.get(when.field_name),
         )
 
     def create(self, declared: Task[Any, ..., Any], times: Times, previous: Row | None, why: str) -> _Outlook:
@@ -193,13 +211,7 @@ class _Planner:
 
     def move(self, row: Row, times: Times, why: str) -> _Outlook:
         scheduled_at = max(times.scheduled_at, row.scheduled_at) if row.state == State.RETRYABLE else times.scheduled_at
-        times = Times(
-            nominal_at=times.nominal_at,
-            scheduled_at=scheduled_at,
-            anchor=times.anchor,
-            anchor_value=times.anchor_value,
-            expires_at=times.expires_at,
-        )
+        times = replace(times, scheduled_at=scheduled_at)
         self.result.changes.append(Move(row=row, times=times, why=why))
         return _Outlook(to_come=True, expected_at=max(scheduled_at, self.now))
 

@@ -13,6 +13,7 @@
             nominal_at timestamptz,  -- if nominal_at
             anchor text,  -- if nominal_at
             anchor_value timestamptz,  -- if nominal_at
+            anchor_date date,  -- if nominal_at
             expires_at timestamptz,  -- if nominal_at
             definition_hash text,  -- if definition_hash
             claim_token uuid,  -- if leased

@@ -12,6 +12,7 @@
             %(nominal_at)s::timestamptz AS nominal_at,  -- if nominal_at
             %(anchor)s::text AS anchor,  -- if nominal_at
             %(anchor_value)s::timestamptz AS anchor_value,  -- if nominal_at
+            %(anchor_date)s::date AS anchor_date,  -- if nominal_at
             %(expires_at)s::timestamptz AS expires_at,  -- if nominal_at
             %(definition_hash)s::text AS definition_hash,  -- if definition_hash
             %(claim_token)s::uuid AS claim_token,  -- if leased

@@ -10,6 +10,7 @@ SET state = change.to_state,
     nominal_at = COALESCE(change.nominal_at, task.nominal_at),
     anchor = COALESCE(change.anchor, task.anchor),
     anchor_value = COALESCE(change.anchor_value, task.anchor_value),
+    anchor_date = CASE WHEN change.nominal_at IS NULL THEN task.anchor_date ELSE change.anchor_date END,
     expires_at = CASE WHEN change.nominal_at IS NULL THEN task.expires_at ELSE change.expires_at END,
     definition_hash = COALESCE(change.definition_hash, task.definition_hash),
     claim_token = CASE change.to_state
@@ -39,6 +40,7 @@ FROM (
         json_extract(value, '$.nominal_at') AS nominal_at,
         json_extract(value, '$.anchor') AS anchor,
         json_extract(value, '$.anchor_value') AS anchor_value,
+        json_extract(value, '$.anchor_date') AS anchor_date,
         json_extract(value, '$.expires_at') AS expires_at,
         json_extract(value, '$.definition_hash') AS definition_hash,
         json_extract(value, '$.claim_token') AS claim_token,
@@ -54,5 +56,5 @@ FROM (
 WHERE task.id = change.id
     AND task.state = change.from_state
     AND task.attempt = change.from_attempt
-RETURNING id, state, seq, attempt, failures, lost, scheduled_at, nominal_at, anchor, anchor_value, expires_at, definition_hash,
-    claim_token, lease_expires_at, worker, result, error, reason_code, reason, actor, started_at, finished_at
+RETURNING id, state, seq, attempt, failures, lost, scheduled_at, nominal_at, anchor, anchor_value, anchor_date, expires_at,
+    definition_hash, claim_token, lease_expires_at, worker, result, error, reason_code, reason, actor, started_at, finished_at

@@ -5,7 +5,16 @@ Years, months, weeks and days are calendar units, counted on the wall clock of a
 time of day, also across a clock change. Hours, minutes, seconds and any ``timedelta`` are exact durations.
 """
 
-from timeline.timing.instants import EARLIEST, LATEST, as_anchor_value, check_range, check_time, in_utc
+from timeline.timing.instants import (
+    EARLIEST,
+    LATEST,
+    as_anchor_value,
+    begins_at,
+    check_range,
+    check_time,
+    day_of,
+    in_utc,
+)
 from timeline.timing.offsets import Offset, offset_of
 from timeline.timing.whens import RUN_START, NamesTask, When, after, at, before
 
@@ -20,8 +29,10 @@ __all__ = [
     "as_anchor_value",
     "at",
     "before",
+    "begins_at",
     "check_range",
     "check_time",
+    "day_of",
     "in_utc",
     "offset_of",
 ]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time, tzinfo
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Final
 
 from timeline.exceptions import DateOutOfRange, NaiveDatetime
 
 EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(9000, 1, 1, tzinfo=UTC)
+
+# How far the clocks of time zones are apart from UTC, at most.
+BEHIND: Final = timedelta(hours=12)
+AHEAD: Final = timedelta(hours=14)
 
 
 def as_anchor_value(value: date | datetime | None, zone: tzinfo, field_name: str) -> datetime | None:
@@ -28,6 +32,25 @@ def as_anchor_value(value: date | datetime | None, zone: tzinfo, field_name: str
     if isinstance(value, datetime):
         return check_time(field_name, value)
     return check_time(field_name, datetime.combine(value, time.min, tzinfo=zone))
+
+
+def begins_at(day: date, instant: datetime) -> bool:
+    """Whether a day begins at this instant somewhere on earth."""
+    return day in _days_at(instant)
+
+
+def day_of(instant: datetime) -> date | None:
+    """Tell which day begins at this instant somewhere on earth; None where that may be one of two."""
+    days = _days_at(instant)
+    return days[0] if len(days) == 1 else None
+
+
+def _days_at(instant: datetime) -> list[date]:
+    """Days that begin at this instant: somewhere clocks are 12 hours behind UTC at most, or 14 hours ahead."""
+    at = instant.astimezone(UTC)
+    first = (at - BEHIND - timedelta(microseconds=1)).date() + timedelta(days=1)
+    last = (at + AHEAD).date()
+    return [first] if first == last else [first, last]
 
 
 def in_utc(at: datetime) -> str:
