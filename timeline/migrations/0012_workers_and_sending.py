@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("timeline", "0010_causes_of_ad_hoc_rows"),
+        ("timeline", "0011_recorded_runs_and_days_of_anchors"),
     ]
 
     operations = [
