@@ -20,6 +20,7 @@ from timeline.operations._advancing import step
 from timeline.operations._changes import Write
 from timeline.operations._composing import as_statement
 from timeline.operations.dispatching import dispatch
+from timeline.operations.pruning import prune
 from timeline.operations.running import begin_ready, run
 from timeline.operations.starting import start
 from timeline.testing import only_timelines
@@ -267,6 +268,37 @@ class TestPolls:
         plans = plans_made_by(lambda: dispatch(sender=Post(), now=NOW - timedelta(days=1), using="default"))
 
         assert [plan.count("Index") > 0 and "Sort" not in plan for plan in plans] == [True] * 3, plans
+
+
+RUNS = """
+INSERT INTO timeline_timelinerun (id, timeline, key, params, started_at, ended_at, end_reason, entity_label, entity_id)
+SELECT gen_random_uuid(), 'trial', '', '{}', %(now)s, CASE WHEN number %% 2 = 0 THEN %(now)s::timestamptz END,
+    CASE WHEN number %% 2 = 0 THEN 'paid' ELSE '' END, 'accounts.user', number::text
+FROM generate_series(1, %(rows)s) AS number
+"""
+
+
+@pytest.mark.usefixtures("_filled")
+class TestPrune:
+    @pytest.fixture(autouse=True)
+    def _runs(self, _filled):
+        with connection.cursor() as cursor:
+            cursor.execute(RUNS, {"now": NOW, "rows": 10_000})
+
+    def test_that_finds_nothing_reads_the_beginning_of_an_index_each(self):
+        plans = plans_made_by(lambda: prune(ended_before=NOW - timedelta(days=1), using="default"))
+
+        assert len(plans) == 2, plans
+        for plan, index in zip(plans, ("timeline_run_ended", "timeline_adhoc_ended"), strict=True):
+            assert index in plan, plan
+            assert "Seq Scan" not in plan, plan
+
+    def test_reads_no_more_tasks_than_it_takes(self):
+        plans = plans_made_by(lambda: prune(ended_before=NOW + timedelta(days=10), limit=100, using="default"))
+
+        assert ScheduledTask.objects.count() == ROWS - 100
+        for plan in plans:
+            assert "Seq Scan on timeline_scheduledtask" not in plan, plan
 
 
 HERD = """

@@ -66,7 +66,10 @@ class TimelineRun(EntityColumns):
                 condition=in_range("started_at", optional=["ended_at"]), name="timeline_run_in_range"
             ),
         ]
-        indexes = [models.Index(fields=["entity_label", "entity_id", "started_at"], name="timeline_run_entity")]
+        indexes = [
+            models.Index(fields=["entity_label", "entity_id", "started_at"], name="timeline_run_entity"),
+            models.Index(fields=["ended_at", "id"], condition=Q(ended_at__isnull=False), name="timeline_run_ended"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.timeline} of {self.entity_ref}"

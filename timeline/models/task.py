@@ -284,6 +284,12 @@ class ScheduledTask(EntityColumns):
             models.Index(
                 fields=["cause"], condition=Q(cause__isnull=False, run__isnull=True), name="timeline_task_caused"
             ),
+            # For prune, which begins with what ended first.
+            models.Index(
+                fields=["finished_at", "id"],
+                condition=Q(run__isnull=True, revision=1, finished_at__isnull=False),
+                name="timeline_adhoc_ended",
+            ),
             models.Index(fields=["previous"], condition=Q(previous__isnull=False), name="timeline_task_previous"),
         ]
 

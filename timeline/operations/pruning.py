@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.core import serializers
-from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db import connections, transaction
 
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
-from timeline.models.task import ScheduledTaskQuerySet
+from timeline.models.among import Among
+from timeline.models.statements import statement
 from timeline.timing import check_time
-
-NAMES: Final = ("entity_label", "entity_id", "task_key", "occurrence")  # What all revisions of an ad hoc task have in common.
 
 Archive = Callable[[list[dict[str, Any]]], object]
 
@@ -66,36 +64,31 @@ def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int 
 
 
 def _ended_runs(before: datetime, limit: int, using: str) -> list[UUID]:
-    ended = TimelineRun.objects.using(using).filter(ended_at__lt=before).order_by("ended_at", "pk")
-    still_open = ScheduledTask.objects.using(using).open().filter(run=OuterRef("pk"))
-    return [run.pk for run in ended.exclude(Exists(still_open)).select_for_update(skip_locked=True)[:limit]]
+    return [run_id for [run_id] in _ask("ended_runs", before, limit, using)]
 
 
 def _ended_ad_hoc(before: datetime, limit: int, using: str) -> list[UUID]:
     """
-    Lock all revisions of ad hoc tasks that have ended, and read them again.
+    Find all revisions of ad hoc tasks that have ended, lock them, and ask once more.
 
     Who redrives one holds a revision of it. So a task is left of which somebody else has one, or of which there is one by now
     that was not there when they were locked.
     """
-    tasks = ScheduledTask.objects.using(using).filter(run__isnull=True)
-    too_young = _same_task(tasks.filter(Q(finished_at__isnull=True) | Q(finished_at__gte=before)))
-    ended = tasks.filter(revision=1, finished_at__lt=before).exclude(too_young).order_by("finished_at", "pk")
-    first_revisions = list(ended.values_list("pk", flat=True)[:limit])
-    if not first_revisions:
+    found = _ask("ended_ad_hoc", before, limit, using)
+    if not found:
         return []
-    revisions = tasks.filter(_same_task(tasks.filter(pk__in=first_revisions))).only("finished_at", *NAMES)
-    held = {task.pk for task in revisions.by_id().locked(skip_locked=True)}
-    together: dict[tuple[str, ...], list[ScheduledTask]] = defaultdict(list)
-    for task in revisions:
-        together[task.entity_label, task.entity_id, task.task_key, task.occurrence].append(task)
-    return [task.pk for several in together.values() if _may_go(several, held, before) for task in several]
+    tasks = ScheduledTask.objects.using(using).filter(Among(task_id for _first, task_id in found))
+    held = {task.pk for task in tasks.by_id().locked(skip_locked=True).only("pk")}
+    revisions: dict[UUID, set[UUID]] = defaultdict(set)
+    for first, task_id in _ask("ended_ad_hoc", before, limit, using):
+        revisions[first].add(task_id)
+    return [task_id for several in revisions.values() if several <= held for task_id in several]
 
 
-def _may_go(revisions: Iterable[ScheduledTask], held: Collection[UUID], before: datetime) -> bool:
-    return all(task.pk in held and task.finished_at and task.finished_at < before for task in revisions)
-
-
-def _same_task(tasks: ScheduledTaskQuerySet) -> Exists:
-    """Whether a revision of the outer ad hoc task is among these."""
-    return Exists(tasks.filter(**{name: OuterRef(name) for name in NAMES}))
+def _ask(verb: str, before: datetime, limit: int, using: str) -> list[tuple[UUID, ...]]:
+    """Ask a statement that gives ids."""
+    connection = connections[using]
+    moment = connection.ops.adapt_datetimefield_value(before)
+    with connection.cursor() as cursor:
+        cursor.execute(statement(verb, connection.vendor), {"before": moment, "most": limit})
+        return [tuple(key if isinstance(key, UUID) else UUID(key) for key in row) for row in cursor.fetchall()]

@@ -1,0 +1,24 @@
+-- Ad hoc tasks all of whose revisions ended before a date, what ended first before the others: the first revision, and each.
+SELECT first.id, revision.id
+FROM (
+    SELECT *
+    FROM timeline_scheduledtask AS task
+    WHERE run_id IS NULL AND revision = 1 AND finished_at < %(before)s
+        AND NOT EXISTS (
+            SELECT 1 FROM timeline_scheduledtask
+            WHERE run_id IS NULL
+                AND entity_label = task.entity_label
+                AND entity_id = task.entity_id
+                AND task_key = task.task_key
+                AND occurrence = task.occurrence
+                AND (finished_at IS NULL OR finished_at >= %(before)s)
+        )
+    ORDER BY finished_at, id
+    LIMIT %(most)s
+) AS first
+CROSS JOIN timeline_scheduledtask AS revision
+WHERE revision.run_id IS NULL
+    AND revision.entity_label = first.entity_label
+    AND revision.entity_id = first.entity_id
+    AND revision.task_key = first.task_key
+    AND revision.occurrence = first.occurrence
