@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.faults.check.judging import counted, judge, read_history
-from tests.faults.harness.roles import ROOT
+from tests.faults.harness.roles import ROOT, surroundings
 from tests.faults.planted.patches import FAULTS
 
 pytestmark = [pytest.mark.only_postgresql, pytest.mark.processes]
@@ -23,10 +23,8 @@ def go(site, redis_server):
     """Go a part of the course with the package, or with a copy of it; give the history."""
 
     def run(steps, package=None):
-        environment = {**os.environ, **site.environment(TEST_LEASE="1", TEST_BROKER_URL=redis_server.url())}
+        environment = {**surroundings(), **site.environment(TEST_LEASE="1", TEST_BROKER_URL=redis_server.url())}
         environment["PYTHONPATH"] = os.pathsep.join([str(package or ROOT), str(ROOT)])
-        if package is not None:  # A copy is not what coverage is measured of.
-            environment = {name: value for name, value in environment.items() if not name.startswith("COVERAGE_")}
         command = [sys.executable, "-m", "tests.faults.planted.course", *steps.split()]
         done = subprocess.run(
             command, env=environment, cwd=package or ROOT, capture_output=True, text=True, timeout=120, check=False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import signal
+import time
 import warnings
 from contextlib import suppress
 from importlib import import_module
@@ -49,17 +50,19 @@ class Postgres:
     def kill(self) -> None:
         """End it and all its processes at once: nothing is written any more, no client is told."""
         postmaster = psutil.Process(self._server.get_pid())
+        postmaster.suspend()  # So that it starts no other meanwhile.
         processes = [postmaster, *postmaster.children(recursive=True)]
         for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGKILL)
-        psutil.wait_procs(processes, timeout=10)
+        give_up = time.monotonic() + 10
+        while any(_runs(process) for process in processes) and time.monotonic() < give_up:
+            time.sleep(0.01)
 
     def start(self) -> None:
         """Start it again, and let it recover."""
-        (self.folder / "postmaster.pid").unlink(
-            missing_ok=True
-        )  # Its processes have ended, whoever has that id by now.
+        for lock in ("postmaster.pid", ".s.PGSQL.5432.lock"):  # Its processes have ended, whoever has that id by now.
+            (self.folder / lock).unlink(missing_ok=True)
         self._server.ensure_postgres_running()
 
     def remove(self) -> None:
@@ -68,3 +71,11 @@ class Postgres:
         self._server.cleanup_mode = None  # It need not be told once more.
         self._server.cleanup()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _runs(process: psutil.Process) -> bool:
+    """Whether it has not ended; one that nobody has asked about yet has."""
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False

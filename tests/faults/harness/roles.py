@@ -123,7 +123,7 @@ class Process:
             self._popen = subprocess.Popen(
                 [sys.executable, "-m", *command],
                 cwd=ROOT,
-                env={**os.environ, **self._environment, **_moved(self.moved)},
+                env={**surroundings(), **self._environment, **_moved(self.moved)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -133,6 +133,11 @@ class Process:
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self._popen.pid, number)
+
+
+def surroundings() -> dict[str, str]:
+    """This process's environment without what measures coverage: who may be killed at any time writes no good file of it."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
 
 
 def _moved(seconds: float) -> dict[str, str]:

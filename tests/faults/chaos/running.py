@@ -1,0 +1,160 @@
+"""One run of chaos: work and faults, rest, judgement."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psycopg
+
+from tests.faults.chaos.faults import FAULTS
+from tests.faults.chaos.fleet import Fleet
+from tests.faults.check.history import Violation
+from tests.faults.check.judging import judge, read_history, recoveries, shown
+from tests.faults.harness.links import Link, Links
+from tests.faults.harness.postgres import Postgres
+from tests.faults.harness.redis_server import Redis
+from tests.faults.harness.roles import ROOT, surroundings
+from tests.faults.harness.site import Site, new_folder, remove_folder
+
+EVERY: Final = 1.0  # Seconds between faults.
+REST: Final = 150.0  # Seconds that everything may take to come to rest once the faults have stopped.
+SLACK: Final = 1.0  # Seconds that a busy machine may keep a process waiting between its last look and a handler.
+STARTING: Final = 60.0  # Seconds that processes may take to start.
+ENDED: Final = "SELECT count(*) FROM timeline_scheduledtask WHERE state = 'completed'"
+OPEN: Final = "SELECT count(*) FROM timeline_scheduledtask WHERE state NOT IN ('completed', 'discarded', 'cancelled')"
+
+
+@dataclass
+class Outcome:
+    """What became of it."""
+
+    seed: int
+    over: str
+    tasks: int
+    faults: dict[str, int]
+    resting: float
+    recovery: list[float]
+    violations: list[Violation]
+    folder: Path
+
+    def __str__(self) -> str:
+        faults = ", ".join(f"{kind} {count}" for kind, count in sorted(self.faults.items()))
+        return (
+            f"seed {self.seed} over {self.over}: {self.tasks} tasks, {sum(self.faults.values())} faults ({faults}),"
+            f" at rest {self.resting:.0f} s after the last, recovery {shown(self.recovery)},"
+            f" {len(self.violations)} violations"
+        )
+
+
+def run_chaos(*, tasks: int, seconds: float, seed: int, over: str, keep: bool = False) -> Outcome:
+    """
+    Run work and faults for so many seconds, wait until all is at rest, and judge.
+
+    Args:
+        tasks: How many.
+        seconds: For how long there are faults.
+        seed: What everybody does is drawn from it.
+        over: ``embedded`` or ``celery``.
+        keep: Leave the folder with journals and logs, whatever comes; it stays where there are violations.
+    """
+    folder = new_folder()
+    with ExitStack() as stack:
+        postgres = Postgres(folder / "pg")
+        stack.callback(postgres.remove)
+        journals = folder / "journals"
+        journals.mkdir()
+        site = Site(postgres, "chaos", journals)
+        links = stack.enter_context(Links())
+        broker = None
+        if over == "celery":
+            broker = Redis(folder)
+            stack.callback(broker.kill)
+        fleet = Fleet(site, links, over, broker)
+        stack.callback(fleet.stop)
+        link = links.open(postgres.socket, commits=True)
+        with clients(site, link, tasks=tasks, seconds=seconds, seed=seed) as finished:
+            faults = break_things(fleet, link, over, seconds, seed)
+            finished()
+        resting = come_to_rest(fleet)
+        fleet.stop()
+        history = read_history(site.url, journals)
+        violations = judge(history, slack=SLACK)
+    if not violations and not keep:
+        remove_folder(folder)
+    return Outcome(seed, over, len(history.tasks), faults, resting, recoveries(history), violations, folder)
+
+
+@contextmanager
+def clients(site: Site, link: Link, *, tasks: int, seconds: float, seed: int) -> Iterator[object]:
+    """Let the clients work; gives what waits until they have."""
+    command = ["tests.faults.chaos.clients", "--tasks", str(tasks), "--seconds", str(seconds), "--seed", str(seed)]
+    with (site.folder / "clients.log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command],
+            cwd=ROOT,
+            env={**surroundings(), **site.environment(link.port)},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield lambda: process.wait(REST)
+        if process.returncode:
+            raise RuntimeError((site.folder / "clients.log").read_text())
+    finally:
+        process.kill()
+        process.wait()
+
+
+def break_things(fleet: Fleet, link: Link, over: str, seconds: float, seed: int) -> Counter[str]:
+    """Make one fault a second, from the first outcome on; gives how many of each kind."""
+    wait_for_work(fleet)
+    chance = random.Random(seed)  # noqa: S311 (repeatable, not secret)
+    begun, faults = time.monotonic(), Counter[str]()
+    while (passed := time.monotonic() - begun) < seconds:
+        fleet.tend()
+        fault = chance.choice(FAULTS[over])
+        link.cut_commits(chance.randint(0, 1))  # Those who ask do not get every answer either.
+        if fleet.at_hand(workers=True):
+            told = fault(fleet, chance)
+            faults[fault.__name__] += 1
+            print(f"  {passed:5.1f} s  {fault.__name__} {told}", flush=True)
+        time.sleep(max(EVERY - (time.monotonic() - begun - passed), 0))
+    link.calm()
+    return faults
+
+
+def wait_for_work(fleet: Fleet) -> None:
+    """Wait until the processes have started and a task has ended."""
+    give_up = time.monotonic() + STARTING
+    while time.monotonic() < give_up and not number(fleet, ENDED):
+        time.sleep(0.2)
+
+
+def number(fleet: Fleet, query: str) -> int:
+    """The number that a query gives."""
+    with psycopg.connect(fleet.site.url) as connection:
+        [found] = connection.execute(query).fetchone()
+        return int(found)
+
+
+def come_to_rest(fleet: Fleet) -> float:
+    """Stop all faults, and wait until no task is open; gives how many seconds that took."""
+    for link in fleet.links.values():
+        link.calm()
+    fleet.tend(now=True)
+    begun = time.monotonic()
+    while time.monotonic() - begun < REST:
+        fleet.tend()
+        if not number(fleet, OPEN):
+            break
+        time.sleep(0.5)
+    return time.monotonic() - begun
