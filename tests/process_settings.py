@@ -14,3 +14,6 @@ TIMELINE = {
 
 if os.environ.get("TEST_AUTOCOMMIT") == "off":
     DATABASES["default"]["AUTOCOMMIT"] = False  # noqa: F405
+
+if os.environ.get("TEST_LOGGING") == "none":
+    LOGGING = {}  # As of a host that has set up nothing.

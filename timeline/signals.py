@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
+from uuid import UUID
 
 from django.dispatch import Signal
 
@@ -19,3 +21,38 @@ CHANNEL: Final = "timeline_due"
 # A timeline was made known to a registry, which is the sender. Argument: ``label`` of its entity's model; empty for a system
 # timeline.
 registered = Signal()
+
+# Tasks have ended: completed, discarded or cancelled. Arguments: ``using``, and ``endings``, a tuple of ``Ending``: those that
+# one statement wrote. Each ending is told once at most, and not if the process dies after the commit: the rows are the truth.
+tasks_ended = Signal()
+
+# Attempts have failed, or were lost with their worker, and their tasks will be tried again. The same arguments. An attempt
+# that was the last is told by ``tasks_ended``.
+attempts_failed = Signal()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """
+    How a task ended, or an attempt of one that is tried again.
+
+    Args:
+        task_id: Of the row.
+        task_key: ``<timeline>.<method>``.
+        entity_label, entity_id: What it is about; empty: nothing.
+        run_id: None: scheduled ad hoc.
+        attempt: Which attempt it was; 0: it never started.
+        state: ``completed``, ``discarded`` or ``cancelled``; of a failed attempt ``retryable``.
+        reason_code: Why, from the closed set.
+        error: What the handler raised in this process, if it did.
+    """
+
+    task_id: UUID
+    task_key: str
+    entity_label: str
+    entity_id: str
+    run_id: UUID | None
+    attempt: int
+    state: str
+    reason_code: str
+    error: Exception | None = None

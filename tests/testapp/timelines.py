@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import timedelta
 from pathlib import Path
 
 from tests.testapp.models import Effect, Order
-from timeline import Timeline, task
+from timeline import Retry, Timeline, task
 
 
 class CrashCase(Timeline):
@@ -83,6 +84,21 @@ class CrashCase(Timeline):
         while not (folder / "go").exists() and time.monotonic() < give_up:
             time.sleep(0.02)
         return {"lost": self.lost}
+
+
+class FailCase(Timeline):
+    """Fails, as it is told to."""
+
+    entity = "testapp.Order"
+
+    @task(retry=Retry(max_attempts=1))
+    def for_good(self, order: Order) -> None:
+        raise ValueError("no such address")
+
+    @task(atomic=False, retry=Retry(base=timedelta(milliseconds=1)))
+    def once(self, order: Order) -> None:
+        if self.task.attempt == 1:
+            raise ConnectionError("mail server is away")
 
 
 def die_of(order: Order) -> None:

@@ -11,11 +11,12 @@ from django.db import connections
 
 from timeline.lifecycle import Reason, State, Trigger
 from timeline.models import ScheduledTask
-from timeline.models.returning import FIELDS, Row, rows_of
+from timeline.models.returning import COLUMNS, FIELDS, Row, rows_of
 from timeline.models.statements import as_list, statement
 from timeline.operations._advancing import advance, works_in_sets
 from timeline.operations._composing import ALWAYS
 from timeline.operations._current import running
+from timeline.operations._telling import is_heard, tell_ended
 from timeline.operations._transition import Write, apply
 
 # What a transition tells of a task, and whose it is; in the model's order.
@@ -41,10 +42,13 @@ def call_off(
         The tasks, in state ``cancelled``, the oldest first.
     """
     connection = connections[using]
+    columns = COLUMNS if is_heard() else columns
     asked = {**named, "spared": as_list((task_id.hex for task_id in running()), connection.vendor)}
     if works_in_sets(using):
         rows = advance(whose, State.CANCELLED, columns=columns, reason=reason, now=now, using=using, **asked)
-        return sorted(_as_tasks(rows, using), key=attrgetter("pk"))
+        tasks = sorted(_as_tasks(rows, using), key=attrgetter("pk"))
+        tell_ended(tasks, using=using)
+        return tasks
     with connection.cursor() as cursor:
         cursor.execute(statement(f"open_of_{whose}", connection.vendor).replace("{columns}", columns), asked)
         tasks = _as_tasks(rows_of(cursor, connection).values(), using)

@@ -43,6 +43,7 @@ class Write:
         definition_hash: Goes with ``times``.
         result: What the handler returned, as JSON text.
         error: Of the failed attempt: ``class``, ``message``, ``traceback``.
+        raised: What it was made of, for the log of the process; not stored.
         failures, lost: Added to the counts.
         claim_token, worker: Who takes the row.
         lease: How long the row is theirs, where the new state is pending or active; None: ``TIMELINE["LEASE"]``.
@@ -57,6 +58,7 @@ class Write:
     definition_hash: str | None = None
     result: str | None = None
     error: dict[str, str] | None = None
+    raised: Exception | None = None
     failures: int = 0
     lost: int = 0
     claim_token: UUID | None = None

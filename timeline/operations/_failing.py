@@ -13,6 +13,7 @@ from django.utils import translation
 
 from timeline.exceptions import Cancel, Discard, LeaseLost, RetryAfter
 from timeline.lifecycle import Reason, ReasonCode, Trigger
+from timeline.models import ScheduledTask
 from timeline.operations._attempting import Attempt
 from timeline.operations._transition import Write
 
@@ -59,16 +60,27 @@ def _outcome(attempt: Attempt, error: Exception, now: datetime, *, together: boo
         return Write(task=task, triggers=(Trigger.CANCEL,), reason=Reason(ReasonCode.HANDLER, error.reason))
     if isinstance(error, Discard):
         reason = Reason(ReasonCode.HANDLER, error.reason)
-        return Write(task=task, triggers=(Trigger.DISCARD,), reason=reason, error=_described(error), failures=1)
+        return _discarding(task, reason, error, failures=1)
     failures = 0 if is_passing(error) or (together and not isinstance(error, RetryAfter)) else 1
     delay = attempt.declared.options.retry.delay(max(task.failures + failures, 1))
     reason = Reason(ReasonCode.ERROR, _message(error))
     if isinstance(error, RetryAfter):
         delay, reason = error.delay, Reason(ReasonCode.RETRY_AFTER, str(error))
-    write = Write(task=task, triggers=(Trigger.DISCARD,), reason=reason, error=_described(error), failures=failures)
+    write = _discarding(task, reason, error, failures=failures)
     if failures and task.failures + failures >= task.max_attempts:
         return write
     return replace(write, triggers=(Trigger.RETRY,), scheduled_at=now + delay)
+
+
+def _discarding(task: ScheduledTask, reason: Reason, error: Exception, *, failures: int) -> Write:
+    return Write(
+        task=task,
+        triggers=(Trigger.DISCARD,),
+        reason=reason,
+        error=_described(error),
+        raised=error,
+        failures=failures,
+    )
 
 
 def _described(error: Exception) -> dict[str, str]:

@@ -17,13 +17,14 @@ from timeline.models.statements import statement
 from timeline.operations._announcing import announce_times
 from timeline.operations._changes import MAX_ACTOR, MAX_REASON, Write
 from timeline.operations._composing import Statement, as_statement
+from timeline.operations._telling import tell_written
 
 __all__ = ["MAX_ACTOR", "MAX_REASON", "Write", "apply"]
 
 
 def apply(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = True) -> list[ScheduledTask]:
     """
-    Write the changes and their log entries. What waits afterwards and is due now or soon is announced.
+    Write the changes and their log entries. What waits afterwards and is due now or soon is announced; how tasks ended is told.
 
     Args:
         writes: Any number, one a task.
@@ -41,9 +42,11 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = Tr
     if not writes:
         return []
     changed = _execute(as_statement(writes, now=now, using=using, wait=wait), connections[using])
-    done = [write.task for write in writes if write.task.id in changed]
+    made = [write for write in writes if write.task.id in changed]
+    done = [write.task for write in made]
     for task in done:
         task.__dict__.update(changed[task.id])
+    tell_written(made, using=using)
     announce_times((task.scheduled_at for task in done if task.state in WAITING), now=now, using=using)
     return done
 
