@@ -12,8 +12,9 @@ from tests.testapp.models import Effect, Order
 from timeline import Cancel, Discard, RetryAfter
 from timeline.definition.handlers import SIDE_BY_SIDE
 from timeline.models import ScheduledTask
+from timeline.operations._passing import pass_fresh_look
 from timeline.operations.running import Watch
-from timeline.shortcuts import acancel, aemit
+from timeline.shortcuts import acancel, aemit, cancel
 
 # The handlers' statements come from another task of the loop, on the same thread: so from the same connection.
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -67,6 +68,7 @@ class TestSideBySide:
 
         assert done[0].result == ["completed"] * 2
 
+    @pytest.mark.usefixtures("patient")
     def test_make_as_many_statements_for_100_as_for_10(self, crowd, run_all, statements_of, monkeypatch):
         monkeypatch.setattr("timeline.operations._executing_async.BUDGET", timedelta(seconds=5))
 
@@ -235,6 +237,78 @@ class TestTheLastLook:
 
         assert entered == [option == "only_if"]
         assert sorted(row.reason_code for row in done) == ["done", "guard"]
+
+    @pytest.mark.usefixtures("hasty")
+    def test_is_taken_anew_before_what_has_waited_is_entered(self, crowd, run_all):
+        """Their time is up once the first is entered: it calls the others off, and none of them is."""
+        entered = []
+
+        def call_off():
+            for row in rows[1:]:
+                cancel(row, reason="not this one")
+
+        async def handler(job, order):
+            entered.append(job.task.pk)
+            await sync_to_async(call_off)()
+
+        rows = crowd(4, handler, atomic=False)
+
+        done = run_all(rows)
+
+        assert entered == [rows[0].pk]
+        assert [row.state for row in done] == ["completed"] + ["cancelled"] * 3
+
+    @pytest.mark.usefixtures("hasty")
+    def test_is_taken_anew_after_guards_that_take_long(self, crowd, run_all):
+        """The first guard takes all the time there is, and somebody ends the others' runs in it."""
+        asked, entered = [], []
+
+        def guard(order):
+            asked.append(order.pk)
+            for row in rows:
+                if row.entity_id != str(order.pk) and row.pk not in entered:
+                    cancel(row, reason="not this one")
+            return True
+
+        async def handler(job, order):
+            entered.append(job.task.pk)
+
+        rows = crowd(3, handler, atomic=False, only_if=guard)
+
+        done = run_all(rows)
+
+        assert (len(asked), entered) == (1, [rows[0].pk])
+        assert [row.state for row in done] == ["completed", "cancelled", "cancelled"]
+
+    @pytest.mark.usefixtures("hasty")
+    def test_is_taken_anew_for_all_that_wait_together(self, crowd, run_all, statements_of, monkeypatch):
+        """Not a look for each: of ten that wait as of a hundred, all are looked at in the same statements."""
+        monkeypatch.setattr("timeline.operations._executing_async.SIDE_BY_SIDE", 1000)
+        go = []
+
+        async def handler(job, order):
+            while not go:
+                await asyncio.sleep(0.01)
+
+        def run_them(count):
+            rows = crowd(count, handler, atomic=False)
+            go.clear()
+            monkeypatch.setattr("timeline.operations._executing.BUDGET", timedelta(0))
+
+            def look(attempts, setting, *, late):
+                looked.append(len(attempts))
+                if len(looked) > 1:
+                    monkeypatch.setattr("timeline.operations._executing.BUDGET", timedelta(hours=1))
+                    go.append(1)
+                return pass_fresh_look(attempts, setting, late=late)
+
+            looked = []
+            monkeypatch.setattr("timeline.operations._executing_async.pass_fresh_look", look)
+            run_all(rows)
+            return looked
+
+        assert run_them(10)[1:] == [9]
+        assert run_them(100)[1:] == [99]
 
     def test_in_shadow_enters_nothing(self, crowd, run_all):
         async def handler(job, order):

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import Enum
-from time import monotonic
 from typing import Final
 
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import EntityRef, ScheduledTask
-from timeline.operations._attempting import Attempt, still_ours
+from timeline.operations._attempting import Attempt
 from timeline.operations._calling import in_place_of_the_site
-from timeline.operations._executing import Executed, Setting, execute_each, record_outcomes
+from timeline.operations._executing import Executed, Setting, execute_each
 from timeline.operations._executing_async import execute_async
 from timeline.operations._executing_bulk import execute_bulk
 from timeline.operations._executing_shared import execute_shared
-from timeline.operations._looking import look as last_look
+from timeline.operations._passing import pass_fresh_look
 from timeline.operations._settling import settle
 from timeline.operations._transition import Write
 
@@ -57,12 +56,9 @@ def run_group(attempts: Sequence[Attempt], setting: Setting, *, look: Look = Loo
             if not rest[0].declared.options.atomic and setting.watch.make_room():
                 look = Look.DUE_LATE
                 continue
-            if look is Look.DUE_LATE:
-                rest = still_ours(rest, using=setting.using)
             if look is not Look.DONE:
-                rest, refused = pass_look(rest, setting)
+                rest, refused = pass_fresh_look(rest, setting, late=look is Look.DUE_LATE)
                 ended += refused
-                _give_time(rest)
             look = Look.DUE_LATE
             with in_place_of_the_site():
                 executed = _execute(rest, setting) if rest else Executed([], [])
@@ -74,29 +70,6 @@ def run_group(attempts: Sequence[Attempt], setting: Setting, *, look: Look = Loo
         for attempt in attempts:
             setting.watch.left(attempt.task)
     return ended
-
-
-def _give_time(attempts: Sequence[Attempt]) -> None:
-    """Let their time begin now: however many they are, the look at them takes nothing of it."""
-    now = monotonic()
-    for attempt in attempts:
-        attempt.seen_at = now
-
-
-def pass_look(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[Attempt], list[ScheduledTask]]:
-    """Take the last look; give the attempts that may go on, and the tasks that have ended because they must not run."""
-    refused = last_look(attempts, now=setting.clock(), using=setting.using)
-    cancelled = [attempt for attempt in attempts if attempt.task.id in refused]
-    outcomes = [(attempt, _outcome_of(attempt, refused[attempt.task.id])) for attempt in cancelled]
-    ended = record_outcomes(outcomes, setting)
-    return [attempt for attempt in attempts if attempt.task.id not in refused], ended
-
-
-def _outcome_of(attempt: Attempt, refused: Reason | Exception) -> Write | Exception:
-    """What becomes of an attempt whose handler is not entered: it is called off, or it failed."""
-    if isinstance(refused, Exception):
-        return refused
-    return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=refused)
 
 
 def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:

@@ -49,6 +49,10 @@ class Watch:
         """Take an attempt to enter its handler; False: it was given back, and belongs to whoever begins it next."""
         return True
 
+    def more(self, task_key: str, most: int) -> list[Attempt]:  # noqa: ARG002 (who runs what is given begins no more)
+        """Begin more of a kind, to be run beside those that are under way: so many at most, and none that was tried before."""
+        return []
+
     def took(self, task_key: str, count: int, seconds: float) -> None:
         """So many handlers of a kind took so long, together."""
 

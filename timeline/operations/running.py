@@ -9,7 +9,8 @@ from uuid import UUID
 from timeline.models import ScheduledTask
 from timeline.operations._attempting import Attempt, begin, begin_group, startable, still_ours
 from timeline.operations._executing import BUDGET, Setting
-from timeline.operations._grouping import HELD_UP, Look, pass_look, release, run_group
+from timeline.operations._grouping import HELD_UP, Look, release, run_group
+from timeline.operations._passing import pass_look
 from timeline.operations._watching import Keeper, Watch
 
 __all__ = [

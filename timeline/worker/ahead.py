@@ -125,6 +125,7 @@ class WorkingOff:
         watch: The worker's.
         aside: Where the next one is begun and looked at, and outcomes are recorded, while handlers run that leave time for
             it; None: nowhere, one thing after the other.
+        more: Begins more of a kind while some of it run side by side, so many at most.
         hand_on: Lets others have what was given to this worker and has not been begun; called when a handler holds it up.
     """
 
@@ -134,10 +135,11 @@ class WorkingOff:
     using: str
     watch: Heartbeat
     aside: Aside | None
+    more: Callable[[str, int], list[Attempt]] | None = None
     hand_on: Callable[[], object] | None = None
 
     def __post_init__(self) -> None:
-        self._post = Post(self.watch, clock=self.clock, using=self.using, hand_on=self.hand_on)
+        self._post = Post(self.watch, clock=self.clock, using=self.using, more=self.more, hand_on=self.hand_on)
         self._lagging = Lagging(self._post, self.aside) if self.aside is not None else None
 
     def run(self) -> Worked:

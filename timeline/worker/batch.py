@@ -41,7 +41,7 @@ def run_batch(batch: Batch, *, watch: Heartbeat, using: str, worker: str, aside:
     """
     asking, clock = Asking(), clock_of(using)
     ready = Ready(asking=asking, clock=clock, using=using, watch=watch, worker=worker, aside=aside is not None)
-    turn = _Turn(ready)
+    turn = _Turn(ready, give_up=monotonic() + get_settings().overdue_after.total_seconds())
     work = WorkingOff(
         groups=turn.groups(batch),
         asking=asking,
@@ -49,6 +49,7 @@ def run_batch(batch: Batch, *, watch: Heartbeat, using: str, worker: str, aside:
         using=using,
         watch=watch,
         aside=aside,
+        more=turn.more,
         hand_on=turn.hand_on,
     )
     return work.run().ended
@@ -61,10 +62,16 @@ class _Turn:
 
     Args:
         ready: Begins what is available; knows all that is needed to begin what was claimed.
+        give_up: When to begin nothing more that did not come with the message, by ``monotonic()``.
     """
 
     ready: Ready
+    give_up: float
     given: list[Batch] = field(default_factory=list)
+
+    def more(self, task_key: str, most: int) -> list[Attempt]:
+        """Begin more of a kind that runs side by side, as long as it is this message's turn."""
+        return self.ready.more(task_key, most) if monotonic() < self.give_up else []
 
     def hand_on(self) -> None:
         """Let others have what came with the messages and has not been begun: the next poll sends it again."""
@@ -72,7 +79,6 @@ class _Turn:
 
     def groups(self, batch: Batch) -> Iterator[list[Attempt]]:
         """Begin the tasks of the batch, what else has waited for long on its way to this queue, and what is ready there."""
-        give_up = monotonic() + get_settings().overdue_after.total_seconds()
         queue = None
         for attempts in self._given(batch):
             queue = attempts[0].task.queue if attempts else queue
@@ -82,7 +88,7 @@ class _Turn:
         if late := overlooked(registry.task_keys(queue), using=self.ready.using):
             yield from self._given(late)
         some = True
-        while some and monotonic() < give_up:
+        while some and monotonic() < self.give_up:
             some = False
             for attempts in self.ready.groups(queue):
                 some = True

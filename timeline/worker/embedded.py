@@ -74,15 +74,26 @@ class Worker(Loop):
             How many tasks were taken on; where other threads run them, how many were found to be due.
         """
         give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
+        self._go_round()
+        self._next_stage = 0.0
+        taken = self._run_until(give_up) if self._hands is None else self._call(self._hands, give_up)
+        self._heartbeat.pace.keep(using=self.using)
+        return taken
+
+    def _go_round(self) -> None:
+        """Do what is due from time to time."""
         if self.is_round_due():
             sign_of_poller(using=self.using)
         if monotonic() >= self._next_rescue:
             rescue(now=self._clock(), using=self.using)
             self._next_rescue = monotonic() + RESCUE_EVERY.total_seconds()
-        self._next_stage = 0.0
-        taken = self._run_until(give_up) if self._hands is None else self._call(self._hands, give_up)
-        self._heartbeat.pace.keep(using=self.using)
-        return taken
+
+    def _begin_more(self, task_key: str, most: int) -> list[Attempt]:
+        """Begin more of a kind that runs side by side; where this thread polls, poll meanwhile."""
+        if self._hands is None:
+            self._go_round()
+            self._stage()
+        return self._ready(Asking()).more(task_key, most)
 
     def _call(self, hands: Hands, give_up: float) -> int:
         """Stage what is due, and let the hands run it."""
@@ -112,6 +123,7 @@ class Worker(Loop):
             using=self.using,
             watch=self._heartbeat,
             aside=self._aside,
+            more=self._begin_more,
         )
         worked = work.run()
         with self._counting:

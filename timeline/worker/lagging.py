@@ -57,6 +57,10 @@ class Lagging(Watch):
         """Take an attempt to enter its handler."""
         return self._watch.take(attempt)
 
+    def more(self, task_key: str, most: int) -> list[Attempt]:
+        """Begin more of a kind."""
+        return self._watch.more(task_key, most)
+
     def lend(self, record: Callable[[], None] | None) -> None:
         """Let another thread record what has ended, if this one is held up."""
         self._watch.lend(record)

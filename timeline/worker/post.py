@@ -36,15 +36,23 @@ class Post(Watch):
         watch: The worker's.
         clock: Tells story time.
         using: Database alias.
+        more: Begins more of a kind, so many at most.
         hand_on: Called when the thread is held up: lets others have what it was given and has not begun.
     """
 
     def __init__(
-        self, watch: Watch, *, clock: Callable[[], datetime], using: str, hand_on: Callable[[], object] | None = None
+        self,
+        watch: Watch,
+        *,
+        clock: Callable[[], datetime],
+        using: str,
+        more: Callable[[str, int], list[Attempt]] | None = None,
+        hand_on: Callable[[], object] | None = None,
     ) -> None:
         self.using = using
         self._watch = watch
         self._clock = clock
+        self._more = more
         self._hand_on = hand_on
         self._lock = threading.Lock()
         self._since = monotonic()  # When the thread last got on.
@@ -113,6 +121,12 @@ class Post(Watch):
     def rest(self, until: float) -> None:
         """Let it alone until then, by ``monotonic()``: the database failed."""
         self._rest = until
+
+    def more(self, task_key: str, most: int) -> list[Attempt]:
+        """Begin more of a kind, and let the warden give them back if they are not taken soon."""
+        attempts = self._more(task_key, most) if self._more is not None else []
+        self.hold(attempts)
+        return attempts
 
     def lend(self, record: Callable[[], None] | None) -> None:
         """Let the warden record what has ended, if this thread is held up; waits while it does."""

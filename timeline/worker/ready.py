@@ -37,6 +37,29 @@ class Ready:
     worker: str
     aside: bool
 
+    def more(self, task_key: str, most: int) -> list[Attempt]:
+        """
+        Begin more of a kind while some of it still run: none that was tried before, which would pay for them, and none while
+        another kind is ready, which has its turn when they end.
+
+        Args:
+            task_key: The kind.
+            most: No more than so many.
+        """
+        ready = ready_kinds(registry.task_keys(registry.task(task_key)[1].options.queue), using=self.using)
+        if set(ready) != {task_key}:
+            return []
+        return begin_ready(
+            task_key=task_key,
+            priority=ready[task_key].priority,
+            since=ready[task_key].due_at,
+            most=most,
+            clock=self.clock,
+            using=self.using,
+            worker=self.worker,
+            retried=False,
+        )
+
     def groups(self, queue: str | None = None) -> Iterator[list[Attempt]]:
         """
         Begin one group of each of the most urgent kinds; what was tried before, only when nothing else runs.

@@ -1,0 +1,49 @@
+"""Pass the last look: those that must not run end at once; the time of the others begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic
+
+from timeline.lifecycle import Reason, Trigger
+from timeline.models import ScheduledTask
+from timeline.operations._attempting import Attempt, still_ours
+from timeline.operations._executing import Setting, record_outcomes
+from timeline.operations._looking import look as last_look
+from timeline.operations._transition import Write
+
+
+def pass_look(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[Attempt], list[ScheduledTask]]:
+    """Take the last look; give the attempts that may go on, and the tasks that have ended because they must not run."""
+    refused = last_look(attempts, now=setting.clock(), using=setting.using)
+    cancelled = [attempt for attempt in attempts if attempt.task.id in refused]
+    outcomes = [(attempt, _outcome_of(attempt, refused[attempt.task.id])) for attempt in cancelled]
+    ended = record_outcomes(outcomes, setting)
+    return [attempt for attempt in attempts if attempt.task.id not in refused], ended
+
+
+def pass_fresh_look(
+    attempts: Sequence[Attempt], setting: Setting, *, late: bool
+) -> tuple[list[Attempt], list[ScheduledTask]]:
+    """
+    Take the last look, and let their time begin now: however many they are, the look at them takes nothing of it.
+
+    Args:
+        attempts: Any number.
+        setting: Where they run.
+        late: Whether they have waited since they were begun: somebody may have called them off.
+    """
+    if late:
+        attempts = still_ours(attempts, using=setting.using)
+    passed, refused = pass_look(attempts, setting) if attempts else ([], [])
+    now = monotonic()
+    for attempt in passed:
+        attempt.seen_at = now
+    return passed, refused
+
+
+def _outcome_of(attempt: Attempt, refused: Reason | Exception) -> Write | Exception:
+    """What becomes of an attempt whose handler is not entered: it is called off, or it failed."""
+    if isinstance(refused, Exception):
+        return refused
+    return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=refused)
