@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from tests.testapp.models import Effect, Order
-from timeline import Retry, Timeline, task
+from timeline import Retry, Timeline, at, task
 
 
 class CrashCase(Timeline):
@@ -30,6 +30,11 @@ class CrashCase(Timeline):
         with (Path(os.environ["TEST_FOLDER"]) / "notes").open("a") as notes:
             notes.write(f"{self.task.pk} {self.lost}\n")
         time.sleep(0.003)
+
+    @task(at("ships_at"), atomic=False)
+    def letter(self, order: Order) -> None:
+        """The same, in a run: its outcome needs its order."""
+        self.note(order)
 
     @task()
     def fast_atomic(self, order: Order) -> None:
