@@ -6,11 +6,26 @@ from datetime import timedelta
 import pytest
 from django.db import OperationalError, connection
 
+from tests.databases import VENDOR
 from timeline import Retry
 from timeline.lifecycle import Reason, State
 from timeline.models import TimelineRun
 
 OPERATOR = Reason.operator("asked for", "ada")
+
+
+def be_busy():
+    locked = sqlite3.OperationalError("database is locked")
+    locked.sqlite_errorname = "SQLITE_BUSY"
+    raise OperationalError("database is locked") from locked
+
+
+def end_our_own_backend():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+
+PASSING = [be_busy, *([end_our_own_backend] if VENDOR == "postgresql" else [])]
 
 
 class TestRetries:
@@ -97,16 +112,44 @@ class TestRetries:
         assert (done.state, done.failures) == (State.RETRYABLE, 1)
 
     def test_do_not_count_when_the_database_was_locked(self, work, run_at, later):
-        def handler(job, order):
-            locked = sqlite3.OperationalError("database is locked")
-            locked.sqlite_errorname = "SQLITE_BUSY"
-            raise OperationalError("database is locked") from locked
-
-        row = work(handler, retry=Retry(max_attempts=1))
+        row = work(lambda job, order: be_busy(), retry=Retry(max_attempts=1))
 
         done = run_at(row, later)
 
         assert (done.state, done.failures, done.reason_code) == (State.RETRYABLE, 0, "error")
+
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("lose", PASSING)
+    def test_count_what_should_pass_once_it_does_not(self, work, run_at, later, lose):
+        """Its delays grow meanwhile; it is set aside, where it can be seen, after a budget of its own."""
+        retry = Retry(max_attempts=2, base=timedelta(seconds=10), factor=2, jitter=0, cap=timedelta(seconds=100))
+        row, moment, ends = work(lambda job, order: lose(), retry=retry), later, []
+
+        while len(ends) < 20 and (not ends or ends[-1][0] == State.RETRYABLE):
+            done = run_at(row, moment)
+            ends.append((done.state, done.failures, (done.scheduled_at - moment).total_seconds()))
+            moment = max(moment, done.scheduled_at)
+
+        spared = [(State.RETRYABLE, 0, delay) for delay in (10, 20, 40, 80, *[100] * 6)]
+        assert ends[:-1] == [*spared, (State.RETRYABLE, 1, 100)]
+        assert (done.state, done.failures, done.attempt, done.reason_code) == (State.DISCARDED, 2, 12, "error")
+        assert done.error.startswith("django.db.utils.OperationalError: ")
+
+    def test_count_anew_what_passes_once_there_was_another_end(self, work, run_at, later):
+        def handler(job, order):
+            if job.task.attempt == 3:
+                raise ValueError("boom")
+            be_busy()
+
+        row, moment = work(handler, retry=Retry(max_attempts=3)), later
+
+        for _ in range(4):
+            done = run_at(row, moment)
+            moment = done.scheduled_at
+
+        entries = row.log.filter(from_state=State.ACTIVE).order_by("seq")
+        assert [entry.detail.get("passing") for entry in entries] == [1, 2, None, 1]
+        assert (done.state, done.failures) == (State.RETRYABLE, 1)
 
     def test_count_another_error_of_the_database(self, work, run_at, later):
         def handler(job, order):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import F, Model
@@ -26,6 +26,9 @@ logger = logging.getLogger("timeline")
 
 ANY_ATTEMPT = 2**31 - 1
 
+# What the log has of an attempt that ended by a passing error: how many did so in a row, with it.
+PASSING: Final = "passing"
+
 
 @dataclass(slots=True)
 class Attempt:
@@ -39,6 +42,7 @@ class Attempt:
         now: Story time at which it started.
         lost: Whether the attempt before was lost with its worker.
         idempotency_key: The same until one attempt completes.
+        passing: How many attempts before this one, in a row, ended by an error that passes.
         entity: As of the last look; None for a system timeline.
         seen_at: When it was last seen that it may run, by ``monotonic()``: its group's time counts from here.
         alone: Whether it is to share no transaction: one that it shared was undone.
@@ -51,6 +55,7 @@ class Attempt:
     now: datetime
     lost: bool
     idempotency_key: UUID
+    passing: int = 0
     entity: Model | None = None
     alone: bool = False
     seen_at: float = field(default_factory=monotonic)
@@ -203,12 +208,13 @@ def _triggers(task: ScheduledTask, token: UUID | None, now: datetime) -> tuple[T
 
 def _attempts(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[Attempt]:
     """Read what handlers are told of their tasks. A fixed number of statements, none for what there is nothing of."""
-    lost, keys = _lost_before(tasks, using), _idempotency_keys(tasks, using)
+    ends, keys = _ends_before(tasks, using), _idempotency_keys(tasks, using)
     _read_causes(tasks, using)
     attempts = []
     for task in tasks:
         definition, declared = registry.task(task.task_key)
-        attempts.append(Attempt(task, definition, declared, now, task.id in lost, keys[task.id]))
+        lost, passing = ends.get(task.id, (False, 0))
+        attempts.append(Attempt(task, definition, declared, now, lost, keys[task.id], passing=passing))
     return attempts
 
 
@@ -225,13 +231,18 @@ def _read_causes(tasks: Iterable[ScheduledTask], using: str) -> None:
         task.cause = causes.get(task.cause_id)
 
 
-def _lost_before(tasks: Iterable[ScheduledTask], using: str) -> set[UUID]:
-    """Tasks whose last attempt was lost. Their logs tell: the rows' reasons may have become others since, by a move."""
+def _ends_before(tasks: Iterable[ScheduledTask], using: str) -> dict[UUID, tuple[bool, int]]:
+    """
+    Tell of each last attempt whether it was lost, and how many passing errors in a row ended with it.
+
+    The logs tell: the rows' reasons may have become others since, by a move.
+    """
     again = [task.id for task in tasks if task.attempt > 1]
     if not again:
-        return set()
+        return {}
     ends = LogEntry.objects.using(using).filter(task__in=again, attempt=F("task__attempt") - 1, from_state=State.ACTIVE)
-    return set(ends.filter(reason_code=ReasonCode.WORKER_LOST).values_list("task_id", flat=True))
+    told = ends.values_list("task_id", "reason_code", f"detail__{PASSING}")
+    return {task_id: (code == ReasonCode.WORKER_LOST, passing or 0) for task_id, code, passing in told}
 
 
 def _idempotency_keys(tasks: Iterable[ScheduledTask], using: str) -> dict[UUID, UUID]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from typing import Final
 
 from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError, connections
 from django.utils import translation
@@ -14,11 +15,14 @@ from django.utils import translation
 from timeline.exceptions import Cancel, Discard, LeaseLost, RetryAfter
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask
-from timeline.operations._attempting import Attempt
+from timeline.operations._attempting import PASSING, Attempt
 from timeline.operations._transition import Write
 
 MAX_MESSAGE = 2_000
 MAX_TRACEBACK = 8_000
+
+# So many attempts in a row may end by an error that passes; further ones count as failures, so that what does not pass is seen.
+MAX_PASSING: Final = 10
 
 # SQLSTATEs of PostgreSQL (its manual, appendix A): could not serialize, deadlock, lock not available, connection
 # exceptions, shutdown by an operator.
@@ -61,12 +65,16 @@ def _outcome(attempt: Attempt, error: Exception, now: datetime, *, together: boo
     if isinstance(error, Discard):
         reason = Reason(ReasonCode.HANDLER, error.reason)
         return _discarding(task, reason, error, failures=1)
-    failures = 0 if is_passing(error) or (together and not isinstance(error, RetryAfter)) else 1
-    delay = attempt.declared.options.retry.delay(max(task.failures + failures, 1))
+    passing = attempt.passing + 1 if is_passing(error) else 0
+    spared = 0 < passing <= MAX_PASSING or (together and not isinstance(error, RetryAfter))
+    failures = 0 if spared else 1
+    delay = attempt.declared.options.retry.delay(max(task.failures + failures, passing, 1))
     reason = Reason(ReasonCode.ERROR, _message(error))
     if isinstance(error, RetryAfter):
         delay, reason = error.delay, Reason(ReasonCode.RETRY_AFTER, str(error))
     write = _discarding(task, reason, error, failures=failures)
+    if passing:
+        write.evidence[PASSING] = passing
     if failures and task.failures + failures >= task.max_attempts:
         return write
     return replace(write, triggers=(Trigger.RETRY,), scheduled_at=now + delay)
