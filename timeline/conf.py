@@ -29,6 +29,7 @@ class Settings:
         QUEUE_PREFIX: First part of the names of Celery's queues. Sites that share a broker need one each.
         RETENTION: How long ``timeline.maintain`` keeps what has ended. None: for ever.
         SITE: Name of this site: production and staging need one each. A database of another site is not worked on.
+        SWEEP_INTERVAL: How often all open runs are compared with their entities, for changes that no signal saw. None: never.
     """
 
     AUTOSTART: bool = True
@@ -42,6 +43,7 @@ class Settings:
     QUEUE_PREFIX: str = "timeline"
     RETENTION: timedelta | None = None
     SITE: str = ""
+    SWEEP_INTERVAL: timedelta | None = timedelta(minutes=10)
 
     @property
     def resend_after(self) -> timedelta:
@@ -66,6 +68,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "QUEUE_PREFIX": (str,),
     "RETENTION": (timedelta, type(None)),
     "SITE": (str,),
+    "SWEEP_INTERVAL": (timedelta, type(None)),
 }
 
 

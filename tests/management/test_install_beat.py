@@ -32,7 +32,7 @@ class TestTimelineInstallBeat:
         )
         assert (maintain.task, str(maintain.interval), maintain.queue) == (
             "timeline.maintain",
-            "every 3600 seconds",
+            "every 60 seconds",
             "timeline.default",
         )
         assert [entry.crontab for entry in (poll, maintain)] == [None, None]

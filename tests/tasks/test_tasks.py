@@ -13,13 +13,14 @@ from django.utils import timezone
 
 import timeline
 from tests.brokers import free_port
-from timeline import Timeline, models, task, tasks
+from tests.testapp.models import Order
+from timeline import Timeline, at, models, task, tasks
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.operations.claiming import claim
 from timeline.operations.pacing import keep_paces
 from timeline.operations.staging import stage
-from timeline.shortcuts import cancel, schedule
+from timeline.shortcuts import cancel, schedule, start
 from timeline.testing import only_timelines
 from timeline.worker.pace import Pace
 
@@ -162,6 +163,32 @@ class TestMaintain:
         tasks.maintain()
 
         assert ScheduledTask.objects.count() == 2
+
+
+class Dated(Timeline):
+    entity = "testapp.Order"
+
+    @task(at("ships_at"))
+    def ship(self, order) -> None: ...
+
+
+class TestSweeping:
+    def test_mends_what_no_signal_saw(self, order):
+        later = timezone.now() + timedelta(days=1)
+        with only_timelines(Dated):
+            start("dated", order)
+            Order.objects.update(ships_at=later)
+
+            tasks.maintain()
+
+        assert ScheduledTask.objects.get().scheduled_at == later
+
+    def test_leaves_another_sites_database(self, order, caplog):
+        models.Identity.objects.update(site="production")
+
+        tasks.maintain()
+
+        assert "the site 'production'" in caplog.text
 
 
 class TestMessages:

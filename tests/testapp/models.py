@@ -39,6 +39,16 @@ class Parcel(models.Model):
         return f"parcel {self.pk}"
 
 
+class Note(models.Model):
+    """A key that tells no order, and an indexed time that does."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    made_at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    def __str__(self) -> str:
+        return f"note {self.pk}"
+
+
 class Country(models.Model):
     """String key."""
 

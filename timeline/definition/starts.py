@@ -17,5 +17,5 @@ class Created:
 
 
 def created() -> Created:
-    """Start a run for each inserted row of the entity's model; rows loaded from fixtures start none."""
+    """Start a run for each inserted row of the entity's model; rows loaded from fixtures start none by themselves."""
     return Created()

@@ -8,6 +8,7 @@ from timeline.models.log import LogEntry
 from timeline.models.pace import Pace
 from timeline.models.run import TimelineRun
 from timeline.models.sign import Sign
+from timeline.models.sweep import Sweep
 from timeline.models.task import ScheduledTask
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Pace",
     "ScheduledTask",
     "Sign",
+    "Sweep",
     "TimelineRun",
     "family_of",
     "lock_entities",

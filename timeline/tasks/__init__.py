@@ -24,6 +24,7 @@ from timeline.operations.claiming import Batch, hand_back
 from timeline.operations.dispatching import dispatch
 from timeline.operations.identifying import confirm_site
 from timeline.operations.pruning import prune
+from timeline.operations.sweeping import sweep
 from timeline.tasks.connecting import beside, renew
 from timeline.tasks.keeping import keeper_of
 from timeline.tasks.sending import CelerySender
@@ -41,7 +42,8 @@ OPTIONS: Final[dict[str, Any]] = {
     "serializer": "json",
     "store_errors_even_if_ignored": False,
 }
-MAINTAINED_AT_ONCE: Final = 100  # Batches pruned in one call; the rest waits for the next.
+MAINTAINED_AT_ONCE: Final = 10  # Batches pruned in one call; the rest waits for the next.
+SWEPT_AT_ONCE: Final = 100  # Batches looked at in one call.
 
 _sender = CelerySender()
 _pace = Pace()  # Of this process of the pool.
@@ -98,15 +100,25 @@ def run(task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIAS) -> None:
 @shared_task(name="timeline.maintain", **OPTIONS)
 def maintain(using: str = DEFAULT_DB_ALIAS) -> None:
     """
-    Delete what ended longer ago than ``TIMELINE["RETENTION"]``; nothing, if that is not set.
+    Sweep for what no signal saw, and delete what ended longer ago than ``TIMELINE["RETENTION"]``, if that is set.
 
     Args:
         using: Database alias.
     """
+    renew(using)
+    _prune(using)
+    try:
+        for _ in range(SWEPT_AT_ONCE):
+            if not sweep(now=story_now(using), using=using).left:
+                break
+    except NotRunHere as error:
+        logger.error("%s", error.in_english())
+
+
+def _prune(using: str) -> None:
     retention = get_settings().RETENTION
     if retention is None:
         return
-    renew(using)
     before = story_now(using) - retention
     for _ in range(MAINTAINED_AT_ONCE):
         if not any(prune(ended_before=before, using=using)):

@@ -21,6 +21,7 @@ from timeline.worker.hands import Hands
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.loop import Loop
 from timeline.worker.ready import Ready
+from timeline.worker.sweeper import Sweeper
 from timeline.worker.unwritten import Unwritten
 
 RESCUE_EVERY: Final = timedelta(seconds=10)
@@ -49,6 +50,7 @@ class Worker(Loop):
         if threads > 1:
             self._hands = Hands(threads, self._run_ready, using=using, stopping=self._stop.is_set, stop=self.stop)
         self._next_rescue = self._next_stage = 0.0
+        self._sweeper = Sweeper(using)
         self._staged_at = EARLIEST  # Story time up to which all that is due has been seen to.
 
     def work(self) -> None:
@@ -75,6 +77,7 @@ class Worker(Loop):
         """
         give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
         self._go_round()
+        self._sweeper.step(self._clock)
         self._next_stage = 0.0
         taken = self._run_until(give_up) if self._hands is None else self._call(self._hands, give_up)
         self._heartbeat.pace.keep(using=self.using)

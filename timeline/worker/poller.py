@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from timeline.operations.dispatching import Sender, dispatch
 from timeline.worker.loop import Loop
+from timeline.worker.sweeper import Sweeper
 
 
 class Poller(Loop):
@@ -22,6 +23,7 @@ class Poller(Loop):
         super().__init__(using, name)
         self.sent = 0
         self._sender = sender
+        self._sweeper = Sweeper(using)
 
     def step(self) -> timedelta:
         """Dispatch; sleep until the next row is due, unless there is still something to do."""
@@ -29,4 +31,5 @@ class Poller(Loop):
         whole = self.is_round_due()
         done = dispatch(sender=self._sender, wait=True, whole=whole, now=now, using=self.using)
         self.sent += done.sent + done.resent
+        self._sweeper.step(self._clock)
         return timedelta(0) if done.left else self.pause(now)

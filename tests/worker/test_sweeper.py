@@ -1,0 +1,96 @@
+"""The sweep of a process that polls."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from tests.testapp.models import Order
+from timeline import Timeline, at, task
+from timeline.clocks import story_now
+from timeline.models import ScheduledTask
+from timeline.shortcuts import start
+from timeline.testing import only_timelines
+from timeline.worker import Poller, Worker
+from timeline.worker.sweeper import Sweeper
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Delivery(Timeline):
+    entity = "testapp.Order"
+
+    @task(at("ships_at"))
+    def ship(self, order): ...
+
+
+class Post:
+    """A broker that takes all there is."""
+
+    def connect(self): ...
+
+    def send(self, batch, *, using): ...
+
+
+@pytest.fixture(autouse=True)
+def _only_these():
+    with only_timelines(Delivery):
+        yield
+
+
+@pytest.fixture
+def drifted():
+    """When a task is to be due, of an order that was updated behind its back."""
+    order = Order.objects.create(ships_at=timezone.now() + timedelta(days=1))
+    start("delivery", order)
+    Order.objects.update(ships_at=order.ships_at + timedelta(days=1))
+    return order.ships_at + timedelta(days=1)
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Let the first step be due at once."""
+    monkeypatch.setattr("timeline.worker.sweeper.REST", 0.0)
+
+
+class TestAProcessThatPolls:
+    def test_sweeps_as_a_worker(self, drifted, at_once):
+        Worker("default").poll()
+
+        assert ScheduledTask.objects.get().scheduled_at == drifted
+
+    def test_sweeps_as_a_poller(self, drifted, at_once):
+        Poller("default", Post()).step()
+
+        assert ScheduledTask.objects.get().scheduled_at == drifted
+
+
+class TestStep:
+    def test_does_nothing_at_first(self, drifted, django_assert_num_queries):
+        sweeper = Sweeper("default")
+
+        with django_assert_num_queries(0):
+            sweeper.step(lambda: story_now("default"))
+
+    def test_outlives_what_the_database_refuses(self, drifted, at_once, caplog):
+        """Tables of a release that has not migrated yet, say: polls go on."""
+        sweeper = Sweeper("default")
+
+        with refusing_sweeps():
+            sweeper.step(lambda: story_now("default"))
+        sweeper.step(lambda: story_now("default"))
+
+        assert "The sweep failed" in caplog.text
+        assert ScheduledTask.objects.get().scheduled_at == drifted
+
+
+def refusing_sweeps():
+    """Let the database know no table of sweeps."""
+
+    def renamed(execute, sql, *given):
+        return execute(sql.replace("timeline_sweep", "timeline_not_there"), *given)
+
+    return connection.execute_wrapper(renamed)

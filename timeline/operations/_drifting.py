@@ -1,0 +1,139 @@
+"""Drift: open runs whose rows are not what their definition and their entity say now."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from django.db import connections
+from django.db.models import QuerySet
+
+from timeline.definition import Definition
+from timeline.exceptions import InvalidInput, UnknownTimeline
+from timeline.lifecycle import State
+from timeline.models import EntityRef, ScheduledTask, TimelineRun
+from timeline.models.among import Among
+from timeline.models.entities import Entities, label_of, load_entities, models_of
+from timeline.models.facts import plan_of
+from timeline.models.statements import statement
+from timeline.operations._failing import catching
+from timeline.operations._locking import lock_runs
+from timeline.operations._parting import Part, Swept, Taken, each_if_not_all
+from timeline.operations.reconciling import reconcile_locked
+from timeline.planning import Keep
+from timeline.registry import registry
+
+logger = logging.getLogger("timeline")
+
+READ = (
+    "run_id",
+    "task_key",
+    "state",
+    "revision",
+    "nominal_at",
+    "scheduled_at",
+    "anchor_value",
+    "anchor_date",
+    "finished_at",
+    "reason_code",
+)
+
+
+class OpenRuns(Part[TimelineRun]):
+    """All open runs, those of an entity together."""
+
+    name = ""
+
+    def take(self, position: dict[str, Any], *, begins: bool, size: int, using: str) -> Taken:
+        """Read the next few."""
+        after = {"label": "", "id": "", "timeline": "", "key": ""} if begins else position
+        sql = statement("next_runs", connections[using].vendor)
+        runs = list(TimelineRun.objects.using(using).raw(sql, {**after, "size": size}))
+        if not runs:
+            return Taken(runs, after, is_last=True)
+        last = runs[-1]
+        names = {"label": last.entity_label, "id": last.entity_id, "timeline": last.timeline, "key": last.key}
+        return Taken(runs, names, is_last=len(runs) < size)
+
+    def mend(self, some: Sequence[TimelineRun], *, now: datetime, using: str) -> Swept:
+        """Reconcile those that have drifted."""
+        mended = each_if_not_all(
+            drifted(some, now=now, using=using), partial(_reconcile, now=now, using=using), using=using
+        )
+        if mended:
+            logger.info("The sweep mended %d runs whose rows were not what they should be.", mended)
+        return Swept(looked=len(some), mended=mended, left=True)
+
+
+def drifted(runs: Iterable[TimelineRun], *, now: datetime, using: str) -> list[TimelineRun]:
+    """
+    Tell which of some open runs would be changed if they were reconciled. Locks nothing, and takes a few statements.
+
+    Not among them: runs of a timeline that is not known here, or is about another model now; those with a task that is being
+    run, whose outcome reconciles them; and those whose entity cannot be read.
+    """
+    known = [(run, definition) for run in runs if (definition := _definition_of(run)) is not None]
+    entities = load_entities((run.entity_ref for run, _definition in known), using=using)
+    rows = _rows_of([run for run, _definition in known], using)
+    found, missing = [], []
+    for run, definition in known:
+        if any(row.state == State.ACTIVE for row in rows[run.pk]):
+            continue
+        if definition.label and run.entity_ref not in entities:
+            missing += [] if run.entity_ref in entities.unreadable else [run]
+        elif _has_drifted(run, definition, entities, rows[run.pk], now):
+            found.append(run)
+    return found + _gone(missing, using)
+
+
+def _definition_of(run: TimelineRun) -> Definition | None:
+    try:
+        definition = registry.timeline(run.timeline)
+    except UnknownTimeline:
+        return None
+    return (
+        definition if definition.label == run.entity_label else None
+    )  # A model that was renamed may not look deleted.
+
+
+def _rows_of(runs: Sequence[TimelineRun], using: str) -> dict[UUID, list[ScheduledTask]]:
+    rows: dict[UUID, list[ScheduledTask]] = defaultdict(list)
+    if runs:
+        for task in ScheduledTask.objects.using(using).filter(run__in=[run.pk for run in runs]).only(*READ):
+            if task.run_id is not None:
+                rows[task.run_id].append(task)
+    return rows
+
+
+def _has_drifted(
+    run: TimelineRun, definition: Definition, entities: Entities, rows: list[ScheduledTask], now: datetime
+) -> bool:
+    caught: list[Exception] = []
+    with catching(caught):
+        planned = plan_of(run, definition, entities.get(run.entity_ref), rows, now=now)
+        return not planned.open or not all(isinstance(change, Keep) for change in planned.changes)
+    error = caught[0]
+    said = error.in_english() if isinstance(error, InvalidInput) else error
+    logger.warning("%s is left as it is until its entity is mended: %s", run, said)
+    return False
+
+
+def _gone(runs: list[TimelineRun], using: str) -> list[TimelineRun]:
+    """Those whose entities are not there at all. A host's manager may hide some, which are there."""
+    there = {
+        EntityRef(label_of(model), str(key))
+        for model, keys in models_of(run.entity_ref for run in runs)
+        for key in QuerySet(model, using=using).filter(Among(keys)).values_list("pk", flat=True)
+    }
+    return [run for run in runs if run.entity_ref not in there]
+
+
+def _reconcile(runs: Sequence[TimelineRun], *, now: datetime, using: str) -> int:
+    locked = lock_runs([run.pk for run in runs], [run.entity_ref for run in runs], using=using)
+    reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True)
+    return len(locked.runs)

@@ -1,0 +1,131 @@
+"""Overlooked: new entities of timelines that start with each of them, which have no run all the same."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.db import router
+from django.db.models import DateTimeField, Field, IntegerField, Model, QuerySet
+
+from timeline.conf import get_settings
+from timeline.definition import Created, Definition
+from timeline.models import EntityRef, Event, TimelineRun, model_of, ref_with
+from timeline.models.among import target_of
+from timeline.operations._beginning import constantly
+from timeline.operations._locking import lock_batch
+from timeline.operations._parting import Part, Swept, Taken, each_if_not_all
+from timeline.operations.starting import start_locked
+from timeline.registry import registry
+
+logger = logging.getLogger("timeline")
+
+
+def newcomers(using: str) -> Iterator[Newcomers]:
+    """The parts of a database: a timeline each, where it can be told which rows of its model are new."""
+    for definition in registry:
+        model = model_of(definition.label) if Created() in definition.starts_on else None
+        if model is not None and router.allow_migrate_model(using, model):
+            column = order_of(model)
+            if column is not None:
+                yield Newcomers(definition, model, column)
+
+
+def order_of(model: type[Model]) -> Field[Any, Any] | None:
+    """
+    Name the column that tells which rows of a model are newer than others: a key that is a number, or else a datetime that is
+    set when a row is made and has an index. None: there is none.
+    """
+    if isinstance(target_of(model._meta.pk), IntegerField):
+        return model._meta.pk
+    first = {index.fields[0].lstrip("-") for index in model._meta.indexes if index.fields and not index.condition}
+    for column in model._meta.local_concrete_fields:
+        has_index = getattr(column, "db_index", False) or column.name in first
+        if isinstance(column, DateTimeField) and column.auto_now_add and has_index:
+            return column
+    return None
+
+
+class Newcomers(Part[EntityRef]):
+    """
+    Rows of a model that were inserted since the first sweep that knew the timeline. What was there before is never looked at.
+
+    A round goes from where the round before the last ended to what is newest now, so that each row is looked at twice: what
+    was committed late, too, is there by the second time.
+
+    Args:
+        definition: A timeline that starts with each of them.
+        model: Its entity's.
+        column: In whose order they come.
+    """
+
+    def __init__(self, definition: Definition, model: type[Model], column: Field[Any, Any]) -> None:
+        self.name = definition.name
+        self.definition = definition
+        self.model = model
+        self.column = column
+
+    def take(self, position: dict[str, Any], *, begins: bool, size: int, using: str) -> Taken:
+        """Read the next few. The first time ever, remember what is newest, and take none."""
+        rows: QuerySet[Model] = QuerySet(self.model, using=using)
+        if not position:
+            newest = self._newest(rows)
+            return Taken([], {"before": newest, "top": newest}, is_last=True)
+        if begins:
+            position = {"at": position["before"], "before": position["top"], "top": self._newest(rows)}
+        some = self._next(rows, position, size)
+        refs = [ref_with(self.model, key) for key, _value in some]
+        if len(some) >= size:
+            return Taken(refs, {**position, "at": self._as_data(some[-1][1])}, is_last=False)
+        return Taken(refs, {"before": position["before"], "top": position["top"]}, is_last=True)
+
+    def _newest(self, rows: QuerySet[Model]) -> Any:
+        last = rows.order_by(f"-{self.column.attname}").values_list(self.column.attname, flat=True).first()
+        return self._as_data(last)
+
+    def _next(self, rows: QuerySet[Model], position: dict[str, Any], size: int) -> list[tuple[Any, Any]]:
+        name = self.column.attname
+        at, top = (self.column.to_python(position[end]) for end in ("at", "top"))
+        if top is None:
+            return []
+        rows = rows.filter(**{f"{name}__lte": top})
+        later = rows if at is None else rows.filter(**{f"{name}__gt": at})
+        pairs = later.order_by(name).values_list("pk", name)
+        some = list(pairs[:size])
+        if len(some) == size and not self.column.primary_key:  # Others may have the same time as the last of these.
+            some = [pair for pair in some if pair[1] != some[-1][1]] + list(pairs.filter(**{name: some[-1][1]}))
+        return some
+
+    def _as_data(self, value: Any) -> Any:
+        return value.isoformat() if isinstance(value, datetime) else value
+
+    def mend(self, some: Sequence[EntityRef], *, now: datetime, using: str) -> Swept:
+        """Start a run for those that have none, unless ``TIMELINE["AUTOSTART"]`` is off."""
+        started = 0
+        if get_settings().AUTOSTART:
+            act = partial(self._start, now=now, using=using)
+            started = each_if_not_all(self._without_run(some, using), act, using=using)
+        if started:
+            logger.info("The sweep started %d runs of %s that no signal had started.", started, self.name)
+        return Swept(looked=len(some), started=started, left=True)
+
+    def _without_run(self, refs: Sequence[EntityRef], using: str) -> list[EntityRef]:
+        """Those that never had a run of the timeline, nor met one of its exits."""
+        ids = [ref.id for ref in refs]
+        label = self.definition.label
+        runs = TimelineRun.objects.using(using).filter(entity_label=label, entity_id__in=ids, timeline=self.name)
+        known = set(runs.values_list("entity_id", flat=True)) if ids else set()
+        if ids and self.definition.exits:
+            exits = Event.objects.using(using).filter(entity_label=label, entity_id__in=ids)
+            known |= set(exits.filter(name__in=list(self.definition.exits)).values_list("entity_id", flat=True))
+        return [ref for ref in refs if ref.id not in known]
+
+    def _start(self, refs: Sequence[EntityRef], *, now: datetime, using: str) -> int:
+        read = bool(self.definition.followed_fields)
+        entities = lock_batch(refs, gone=True, read=read, using=using)
+        still = set(self._without_run(list(entities), using))
+        there = {ref: entity for ref, entity in entities.items() if ref in still}
+        return len(start_locked([self.definition], there, begins=constantly(now), now=now, using=using))

@@ -1,0 +1,88 @@
+"""Sweep: find what no signal saw, a bounded part at a time, and mend it. Safe in any number of copies at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import connections
+
+from timeline.clocks import MachineTime
+from timeline.conf import Settings, get_settings
+from timeline.models import Sweep
+from timeline.operations._drifting import OpenRuns
+from timeline.operations._overlooking import newcomers
+from timeline.operations._parting import Part, Swept
+from timeline.operations._polling import polling
+from timeline.operations.identifying import confirm_site
+
+BATCH: Final = 500
+
+
+def sweep(*, size: int = BATCH, now: datetime, using: str) -> Swept:
+    """
+    Look at the next few open runs, or at the next few new entities of a timeline that starts with each of them.
+
+    All open runs are looked at in a round; rounds begin ``TIMELINE["SWEEP_INTERVAL"]`` apart, and where each has come to is
+    kept in the database. What was to be looked at by a process that dies meanwhile is looked at in the next round.
+
+    Args:
+        size: At most so many at a time; a few statements, however many they are.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        What was done; nothing if no round is due, or others are at it.
+
+    Raises:
+        NotRunHere: if there is something to do, and nothing of this database may be run here.
+    """
+    interval = get_settings().SWEEP_INTERVAL
+    if interval is None:
+        return Swept()
+    every: list[Part[Any]] = [OpenRuns(), *newcomers(using)]
+    parts = {part.name: part for part in every}
+    resting = set(Sweep.objects.using(using).resting(interval).filter(pk__in=parts).values_list("pk", flat=True))
+    due = [part for name, part in parts.items() if name not in resting]
+    if due:
+        confirm_site(using=using)
+        _prepare(parts, using)
+    for part in due:
+        some = _claim(part, size, interval, using)
+        if some is not None:
+            return part.mend(some, now=now, using=using)
+    return Swept()
+
+
+def begin_round(*, using: str) -> None:
+    """Let a round be due at once, where none is under way."""
+    longest = Settings().SWEEP_INTERVAL or timedelta(0)
+    wait = max(get_settings().SWEEP_INTERVAL or longest, longest)
+    Sweep.objects.using(using).filter(ended_at__isnull=False).update(begun_at=MachineTime(-2 * wait))
+
+
+def _prepare(names: Collection[str], using: str) -> None:
+    """Make the rows of parts that are new; forget what is swept no more, so that it begins anew if it comes back."""
+    rows = Sweep.objects.using(using)
+    rows.exclude(pk__in=names).delete()
+    known = set(rows.values_list("pk", flat=True))
+    made = [Sweep(timeline=name, begun_at=MachineTime()) for name in names if name not in known]
+    rows.bulk_create(made, ignore_conflicts=True)
+
+
+def _claim(part: Part[Any], size: int, interval: timedelta, using: str) -> Sequence[Any] | None:
+    """
+    Take the next few of a part, and keep where it has come to: a short transaction, so that they are one process's alone.
+
+    None: it is not due any more, or somebody else is at it.
+    """
+    with polling(using):
+        rows = Sweep.objects.using(using).filter(pk=part.name)
+        row = rows.select_for_update(skip_locked=connections[using].vendor == "postgresql").first()
+        if row is None or rows.resting(interval).exists():
+            return None
+        begun = {"begun_at": MachineTime()} if row.ended_at is not None else {}
+        taken = part.take(row.position, begins=bool(begun) or not row.position, size=size, using=using)
+        rows.update(position=taken.position, ended_at=MachineTime() if taken.is_last else None, **begun)
+        return taken.some
