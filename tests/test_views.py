@@ -8,6 +8,7 @@ import pytest
 from django.contrib.auth.models import AnonymousUser, Permission
 from django.db import router
 from django.test import RequestFactory
+from django.utils import timezone
 
 from project.accounts.models import User
 from timeline.models import Identity
@@ -49,6 +50,12 @@ class TestHealth:
         Identity.objects.update(polled_at=None)
 
         assert ask() == (503, {"status": "sick"})
+
+    def test_is_about_what_is_due_and_not_about_what_was_discarded(self, ask, make_task):
+        """A probe that failed for a day because of one task would take the site out of service."""
+        make_task(state="discarded", finished_at=timezone.now(), scheduled_at=timezone.now())
+
+        assert ask() == (200, {"status": "well"})
 
     def test_shows_the_figures_to_staff_who_may_view(self, ask, now):
         staff = User.objects.create(email="s@example.com", signed_up_at=now, trial_ends_at=now, is_staff=True)

@@ -17,12 +17,14 @@ from timeline.reading.diagnosing import databases, diagnose
 @never_cache
 def health(request: HttpRequest) -> JsonResponse:
     """
-    Say whether all is well: status 200, or 503 if not. Put it where your probes look.
+    Say whether what is due is run: status 200, or 503 if not. Put it where your probes look.
+
+    What was discarded lately is in the figures only: a probe that failed for it would take the site out of service.
 
     Everybody reads ``{"status": "well"}`` or ``"sick"``; who may do so by the policy also reads the figures of each database.
     """
     found = [diagnose(now=story_now(alias), using=alias) for alias in databases()]
-    well = all(each.well for each in found)
+    well = all(each.working for each in found)
     body: dict[str, Any] = {"status": "well" if well else "sick"}
     if get_policy().sees_health(getattr(request, "user", None)):
         body["databases"] = [each.as_data() for each in found]

@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 from django.utils.connection import ConnectionDoesNotExist
 
 from tests.testapp.models import Parcel
@@ -232,6 +233,20 @@ class TestTimelineDoctor:
         shown = capsys.readouterr().out
         assert shown.startswith("default: well\n  polled     2")
         assert "overdue    0" in shown
+
+    def test_names_what_was_discarded_and_is_not_well(self, polled, make_task, capsys):
+        at = timezone.now()
+        make_task(state="discarded", scheduled_at=at, finished_at=at, reason_code="error", error="ValueError: hunter2")
+
+        with pytest.raises(SystemExit) as ended:
+            call_command("timeline_doctor", "--database", "default", no_color=True)
+
+        shown = capsys.readouterr().out
+        assert ended.value.code == 1
+        assert shown.startswith("default: sick\n")
+        assert "discarded  trial.remind 1 (ValueError)" in shown
+        assert "redrive them" in shown
+        assert "hunter2" not in shown
 
     def test_ends_with_status_1_and_the_remedy_where_something_is_wrong(self, polled, make_task, capsys):
         make_task(task_key="trial.gone")

@@ -23,6 +23,7 @@ from timeline.operations.dispatching import dispatch
 from timeline.operations.pruning import prune
 from timeline.operations.running import begin_ready, run
 from timeline.operations.starting import start
+from timeline.reading.diagnosing import diagnose
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db
@@ -268,6 +269,24 @@ class TestPolls:
         plans = plans_made_by(lambda: dispatch(sender=Post(), now=NOW - timedelta(days=1), using="default"))
 
         assert [plan.count("Index") > 0 and "Sort" not in plan for plan in plans] == [True] * 3, plans
+
+
+@pytest.mark.usefixtures("_filled")
+class TestDiscardsOfTheDoctor:
+    def test_are_found_by_the_index_of_what_has_ended(self):
+        ended = {"state": State.DISCARDED, "reason_code": "error", "max_attempts": 5, "task_key": "trial.remind"}
+        times = dict.fromkeys(["nominal_at", "scheduled_at", "created_at", "finished_at"], NOW)
+        ScheduledTask.objects.bulk_create(
+            ScheduledTask(occurrence=f"discarded {number}", **ended, **times) for number in range(1000)
+        )
+
+        plans = plans_made_by(lambda: diagnose(now=NOW, using="default"))
+
+        asked = [plan for plan in plans if "'discarded'" in plan or ("retryable" in plan and "failures" in plan)]
+        assert len(asked) == 2, plans
+        for plan in asked:
+            assert "Seq Scan" not in plan, plan
+        assert "timeline_task_ended" in asked[0]
 
 
 RUNS = """

@@ -122,6 +122,86 @@ class TestDiagnose:
         assert counts[0] == counts[1]
 
 
+class TestDiscards:
+    @pytest.fixture
+    def discarded(self, make_task, now):
+        """A task that was discarded so long ago: ``discarded(hours=1, …)``."""
+
+        def make(*, hours=0, **columns):
+            at = now - timedelta(hours=hours)
+            given = {"state": State.DISCARDED, "scheduled_at": at, "finished_at": at, "reason_code": "error"} | columns
+            return make_task(**given)
+
+        return make
+
+    def test_are_counted_by_task_with_the_newest_error(self, discarded, now):
+        discarded(hours=3, error="ValueError: no such address")
+        discarded(hours=1, error="smtplib.SMTPException: secret of somebody")
+        discarded(hours=2, task_key="trial.expire", reason_code="worker_lost")
+
+        found = look(now)
+
+        assert found.discarded == 3
+        assert found.discards == [
+            {"task_key": "trial.remind", "count": 2, "error": "smtplib.SMTPException"},
+            {"task_key": "trial.expire", "count": 1, "error": "worker_lost"},
+        ]
+
+    def test_are_not_well_though_what_is_due_is_run(self, discarded, now):
+        discarded()
+
+        found = look(now)
+
+        assert (found.well, found.working) == (False, True)
+        assert found.problems == []
+        assert found.as_data()["well"] is False
+
+    def test_are_forgotten_after_a_day(self, discarded, now):
+        discarded(hours=25)
+
+        found = look(now)
+
+        assert (found.discarded, found.well) == (0, True)
+
+    def test_are_seen_though_the_task_was_due_days_before(self, discarded, now):
+        discarded(hours=1, scheduled_at=now - timedelta(days=6))
+
+        assert look(now).discarded == 1
+
+    def test_are_settled_by_a_redrive(self, discarded, make_task, now):
+        first = discarded()
+        make_task(previous=first, occurrence=first.occurrence, revision=2, scheduled_at=now + timedelta(days=1))
+
+        assert look(now).discarded == 0
+
+    def test_are_told_apart_from_what_was_cancelled(self, make_task, now):
+        make_task(state=State.CANCELLED)
+
+        assert look(now).discarded == 0
+
+    def test_are_asked_for_in_as_many_statements_however_many_there_are(self, discarded, now):
+        counts = []
+        for number in (1, 30):
+            for _ in range(number):
+                discarded()
+            with CaptureQueriesContext(connection) as queries:
+                look(now)
+            counts.append(len(queries))
+
+        assert counts[0] == counts[1]
+
+
+class TestRetrying:
+    def test_counts_what_failed_and_waits_to_be_tried_again(self, make_task, now):
+        later = now + timedelta(hours=1)
+        make_task(state=State.RETRYABLE, failures=1, scheduled_at=later)
+        make_task(state=State.RETRYABLE, scheduled_at=later)
+
+        found = look(now)
+
+        assert (found.retrying, found.well) == (1, True)
+
+
 class TestDatabases:
     def test_are_those_that_have_tasks(self):
         assert databases() == ["default", "other"]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connections, router
-from django.db.models import Count, Min
+from django.db.models import Count, Exists, Min, OuterRef
 from django.utils.translation import gettext as _
 
 from timeline.conf import get_settings
-from timeline.lifecycle import State
+from timeline.lifecycle import ReasonCode, State
 from timeline.models import Identity, ScheduledTask
 from timeline.models.kinds import task_keys_there
 from timeline.models.triggers import missing_triggers
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
 MOST: Final = 10_000  # Rows counted at most: a probe must not be the load it reports.
+RECENTLY: Final = timedelta(hours=24)  # So long is a discard told of, unless it is redriven.
+EARLIER: Final = timedelta(weeks=1)  # So long before its end a discarded task may have been due, and still be found.
 LATE: Final = 60  # Poll intervals that a task may wait before something is wrong: a minute by default.
 
 
@@ -40,7 +43,11 @@ class Health:
         stuck: How many claimed or active tasks nobody has taken over though their lease ran out three polls ago.
         missing_triggers: Names.
         unknown_task_keys: Of open tasks that no timeline of this process declares.
-        problems: What is wrong, in sentences; none: well.
+        discarded: How many tasks were discarded in the last 24 hours of story time, and not redriven since.
+        discards: The same by task, the most first: ``task_key``, ``count``, and of the last the class of its ``error``, or the
+            reason code where there was none.
+        retrying: How many wait to be tried again after a failed attempt.
+        problems: What is wrong with how tasks are run, in sentences.
     """
 
     database: str
@@ -54,11 +61,19 @@ class Health:
     stuck: int
     missing_triggers: list[str]
     unknown_task_keys: list[str]
+    discarded: int
+    discards: list[dict[str, Any]]
+    retrying: int
     problems: list[str] = field(default_factory=list)
 
     @property
     def well(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether nothing is wrong: what is due is run, and nothing was discarded."""
+        return self.working and not self.discarded
+
+    @property
+    def working(self) -> bool:
+        """Whether what is due is run."""
         return not self.problems
 
     def as_data(self) -> dict[str, Any]:
@@ -82,6 +97,7 @@ def diagnose(*, now: datetime, using: str) -> Health:
     tasks = ScheduledTask.objects.using(using)
     patience = 3 * get_settings().POLL_INTERVAL
     overdue, oldest = _overdue(tasks, now)
+    discards = _discards(tasks, now)
     health = Health(
         database=using,
         site=Identity.objects.using(using).values_list("site", flat=True).first() or "",
@@ -94,6 +110,9 @@ def diagnose(*, now: datetime, using: str) -> Health:
         stuck=tasks.given_up(patience)[:MOST].count(),
         missing_triggers=missing_triggers(using),
         unknown_task_keys=_unknown_keys(using),
+        discarded=sum(each["count"] for each in discards),
+        discards=discards,
+        retrying=tasks.filter(state=State.RETRYABLE, failures__gt=0)[:MOST].count(),
     )
     return replace(health, problems=list(_problems(health, now)))
 
@@ -105,6 +124,25 @@ def _overdue(tasks: ScheduledTaskQuerySet, now: datetime) -> tuple[int, datetime
         count += counted["count"]
         oldest += [counted["oldest"]] if counted["oldest"] else []
     return min(count, MOST), min(oldest, default=None)
+
+
+def _discards(tasks: ScheduledTaskQuerySet, now: datetime) -> list[dict[str, Any]]:
+    """What was discarded lately and not redriven, by task. Of many, those that were due last."""
+    since = now - RECENTLY
+    last = tasks.filter(state=State.DISCARDED, scheduled_at__gte=since - EARLIER).order_by("-scheduled_at", "-pk")
+    found = tasks.filter(pk__in=last.values("pk")[:MOST], finished_at__gte=since)
+    found = found.exclude(Exists(tasks.filter(previous=OuterRef("pk"))))
+    rows = sorted(found.values_list("finished_at", "pk", "task_key"))
+    newest = {task_key: pk for _at, pk, task_key in rows}
+    ends = tasks.filter(pk__in=newest.values()).values_list("task_key", "reason_code", "error")
+    errors = {key: _kind_of(code, error) for key, code, error in ends}
+    counts = Counter(task_key for _at, _pk, task_key in rows).most_common()
+    return [{"task_key": key, "count": count, "error": errors.get(key, "")} for key, count in counts]
+
+
+def _kind_of(reason_code: str, error: str) -> str:
+    """Class of the error that a task was discarded for; the reason code where it was for none."""
+    return reason_code if reason_code == ReasonCode.WORKER_LOST or not error else error.partition(": ")[0]
 
 
 def _unknown_keys(using: str) -> list[str]:

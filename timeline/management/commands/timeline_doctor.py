@@ -9,10 +9,15 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from timeline.clocks import story_now
 from timeline.reading.diagnosing import MOST, Health, databases, diagnose
 from timeline.timing import in_utc
+
+_DISCARDED = gettext_lazy(
+    "Tasks were discarded in the last 24 hours. See their errors, mend the cause, and redrive them."
+)
 
 
 class Command(BaseCommand):
@@ -38,7 +43,8 @@ class Command(BaseCommand):
         told = _told(found)
         width = max(10, *(len(name) for name, _value in told))
         lines = [f"  {name:<{width}} {value}" for name, value in told]
-        return [f"{found.database}: {word}", *lines, *(self.style.WARNING(f"  {said}") for said in found.problems)]
+        wrong = [*found.problems, *([_DISCARDED] if found.discarded else [])]
+        return [f"{found.database}: {word}", *lines, *(self.style.WARNING(f"  {said}") for said in wrong)]
 
 
 def _told(found: Health) -> list[tuple[str, str]]:
@@ -52,10 +58,17 @@ def _told(found: Health) -> list[tuple[str, str]]:
         (_("claimed"), _counted(found.pending)),
         (_("active"), _counted(found.active)),
         (_("stuck"), _counted(found.stuck)),
+        (_("retrying"), _counted(found.retrying) if found.retrying else ""),
+        (_("discarded"), _discards(found)),
         (_("missing"), ", ".join(found.missing_triggers)),
         (_("unknown"), ", ".join(found.unknown_task_keys)),
     ]
     return [(name, value) for name, value in told if value]
+
+
+def _discards(found: Health) -> str:
+    """How many of which task, and the last one's error."""
+    return ", ".join(f"{each['task_key']} {each['count']} ({each['error']})" for each in found.discards)
 
 
 def _counted(number: int) -> str:
