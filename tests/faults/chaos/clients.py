@@ -22,14 +22,14 @@ from django.utils import timezone  # noqa: E402
 
 from tests.faults.app import journal  # noqa: E402
 from tests.faults.app.models import Subject  # noqa: E402
-from tests.faults.app.timelines import FOLLOW_UPS, KINDS  # noqa: E402
+from tests.faults.app.timelines import DECLARED, KINDS  # noqa: E402
 from timeline.exceptions import TimelineError  # noqa: E402
 from timeline.shortcuts import cancel, emit, move, redrive, schedule  # noqa: E402
 
 TICK: Final = 0.25  # Seconds.
 PATIENCE: Final = 60.0  # Seconds that they ask again and again.
 OF_RUNS: Final = 0.3  # Share of the tasks that belong to runs, of four each.
-OF_SLOW: Final = 100.0  # Tasks that take a while, so that kills find some in their handlers; a tenth of few.
+OF_SLOW: Final = 300.0  # Tasks that take a while, so that kills find some in their handlers; a tenth of few.
 BUSY: Final = 0.6  # Share of the time in which new tasks come.
 
 
@@ -50,20 +50,25 @@ class Clients:
         self._cancelled: list[Any] = []
 
     def work(self, tasks: int, seconds: float) -> None:
-        """Ask for so many tasks in the beginning of this time, and change some of them until its end."""
+        """Ask for so many tasks in the beginning of this time, and change some of them until its end; or longer, if need be."""
         begun = time.monotonic()
         self._slow = min(OF_SLOW / tasks, 0.1)
         runs = round(tasks * OF_RUNS / 4)
         loose = tasks - runs * 4
         pool = self.ask("subjects", lambda: Subject.objects.bulk_create([Subject() for _ in range(200)]))
-        while (passed := time.monotonic() - begun) < seconds:
+        while (passed := time.monotonic() - begun) < seconds or len(self._tasks) < loose:
             share = min(passed / (seconds * BUSY), 1)
-            while len(self._subjects) < runs * share:
-                self.start()
-            while len(self._tasks) < loose * share:
-                self.schedule(self._random.choice(pool))
+            self._fill(runs * share, loose * share, pool)
             self.change_something()
             time.sleep(TICK)
+
+    def _fill(self, runs: float, loose: float, pool: list[Subject]) -> None:
+        """Ask for what is to be there by now, for a tick at most: others have their turn, too."""
+        give_up = time.monotonic() + TICK
+        while len(self._subjects) < runs and time.monotonic() < give_up:
+            self.start()
+        while len(self._tasks) < loose and time.monotonic() < give_up + TICK:
+            self.schedule(self._random.choice(pool))
 
     def ask(self, verb: str, do: Callable[[], Any], *tasks: Any, entity: Any = None, due_at: Any = None) -> Any:
         """Ask until an answer comes, and write down when that was; None: it was refused, or none came."""
@@ -140,7 +145,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--seed", type=int, required=True)
     given = parser.parse_args()
-    journal.write("follow-ups", of=FOLLOW_UPS)
+    journal.write("declared", **DECLARED)
     Clients(given.seed).work(given.tasks, given.seconds)
 
 

@@ -17,7 +17,7 @@ Fault = Callable[[Fleet, random.Random], str]  # Says what was done.
 
 def kill(fleet: Fleet, chance: random.Random) -> str:
     """SIGKILL, and start it again."""
-    name = chance.choice(fleet.at_hand())
+    name = _anyone(fleet, chance)
     fleet.processes[name].kill()
     fleet.processes[name].restart()
     return name
@@ -35,7 +35,7 @@ def clock(fleet: Fleet, chance: random.Random) -> str:
 
 def freeze(fleet: Fleet, chance: random.Random) -> str:
     """SIGSTOP until its leases have run out."""
-    name = chance.choice(fleet.at_hand())
+    name = _anyone(fleet, chance)
     fleet.processes[name].freeze()
     fleet.later(name, LEASE + chance.uniform(0.5, 3), "thaw")
     return name
@@ -43,7 +43,7 @@ def freeze(fleet: Fleet, chance: random.Random) -> str:
 
 def terminate(fleet: Fleet, chance: random.Random) -> str:
     """SIGTERM, and start it again once it has stopped. Nothing that this may cost: it is no trouble."""
-    name = chance.choice(fleet.at_hand())
+    name = _anyone(fleet, chance)
     fleet.processes[name].terminate()
     fleet.later(name, STOPPING, "stop")
     return name
@@ -125,9 +125,15 @@ FAULTS: Final[dict[str, list[Fault]]] = {
 }
 
 
+def _anyone(fleet: Fleet, chance: random.Random) -> str:
+    """Choose a process: a worker, mostly."""
+    at_hand = fleet.at_hand(workers=chance.random() < 0.6) or fleet.at_hand()
+    return chance.choice(at_hand)
+
+
 def _trouble(fleet: Fleet, chance: random.Random, kind: str, seconds: float) -> str:
     """Choose a process, and write down what it has for so long."""
-    name = chance.choice(fleet.at_hand())
+    name = _anyone(fleet, chance)
     since = time.time()
     fleet.site.journal.trouble(kind, fleet.processes[name].group, since, since + seconds)
     return name

@@ -57,7 +57,7 @@ class Outcome:
 
 def run_chaos(*, tasks: int, seconds: float, seed: int, over: str, keep: bool = False) -> Outcome:
     """
-    Run work and faults for so many seconds, wait until all is at rest, and judge.
+    Run work and faults for so many seconds (longer, where people take longer to ask for so much), let it rest, and judge.
 
     Args:
         tasks: How many.
@@ -81,21 +81,20 @@ def run_chaos(*, tasks: int, seconds: float, seed: int, over: str, keep: bool = 
         fleet = Fleet(site, links, over, broker)
         stack.callback(fleet.stop)
         link = links.open(postgres.socket, commits=True)
-        with clients(site, link, tasks=tasks, seconds=seconds, seed=seed) as finished:
-            faults = break_things(fleet, link, over, seconds, seed)
-            finished()
+        with clients(site, link, tasks=tasks, seconds=seconds, seed=seed) as asking:
+            faults = break_things(fleet, link, over, seed, until=asking)
         resting = come_to_rest(fleet)
         fleet.stop()
         history = read_history(site.url, journals)
         violations = judge(history, slack=SLACK)
     if not violations and not keep:
         remove_folder(folder)
-    return Outcome(seed, over, len(history.tasks), faults, resting, recoveries(history), violations, folder)
+    return Outcome(seed, over, len(history.tasks), dict(faults), resting, recoveries(history), violations, folder)
 
 
 @contextmanager
-def clients(site: Site, link: Link, *, tasks: int, seconds: float, seed: int) -> Iterator[object]:
-    """Let the clients work; gives what waits until they have."""
+def clients(site: Site, link: Link, *, tasks: int, seconds: float, seed: int) -> Iterator[subprocess.Popen[bytes]]:
+    """Let the clients work; they have done so at the end."""
     command = ["tests.faults.chaos.clients", "--tasks", str(tasks), "--seconds", str(seconds), "--seed", str(seed)]
     with (site.folder / "clients.log").open("wb") as log:
         process = subprocess.Popen(
@@ -106,20 +105,21 @@ def clients(site: Site, link: Link, *, tasks: int, seconds: float, seed: int) ->
             stderr=log,
         )
     try:
-        yield lambda: process.wait(REST)
-        if process.returncode:
+        yield process
+        if process.wait(REST):
             raise RuntimeError((site.folder / "clients.log").read_text())
     finally:
         process.kill()
         process.wait()
 
 
-def break_things(fleet: Fleet, link: Link, over: str, seconds: float, seed: int) -> Counter[str]:
-    """Make one fault a second, from the first outcome on; gives how many of each kind."""
+def break_things(fleet: Fleet, link: Link, over: str, seed: int, until: subprocess.Popen[bytes]) -> Counter[str]:
+    """Make one fault a second, from the first outcome on until that process ends; gives how many of each kind."""
     wait_for_work(fleet)
     chance = random.Random(seed)  # noqa: S311 (repeatable, not secret)
     begun, faults = time.monotonic(), Counter[str]()
-    while (passed := time.monotonic() - begun) < seconds:
+    while until.poll() is None:
+        passed = time.monotonic() - begun
         fleet.tend()
         fault = chance.choice(FAULTS[over])
         link.cut_commits(chance.randint(0, 1))  # Those who ask do not get every answer either.

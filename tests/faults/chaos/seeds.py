@@ -71,10 +71,10 @@ def main() -> int:
         if passed(seed, given.tasks):
             continue
         outcome = run_chaos(tasks=given.tasks, seconds=given.seconds, seed=seed, over=over_of(seed))
-        keep(outcome, given.tasks)
         for violation in outcome.violations[:SHOWN]:
             print(violation)
         print(outcome, flush=True)
+        keep(outcome, given.tasks)
     outcomes = [json.loads(kept(seed, given.tasks).read_text()) for seed in given.seeds]
     for outcome in outcomes:
         print(outcome["line"])

@@ -117,6 +117,7 @@ class History:
     Args:
         read_at: When the rows were read, by the database's clock.
         follow_ups: Task key → keys of what follows its completion.
+        roots: Timeline → keys of what each of its runs begins with.
     """
 
     read_at: float
@@ -129,6 +130,7 @@ class History:
     asked: list[Asked] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     follow_ups: dict[str, list[str]] = field(default_factory=dict)
+    roots: dict[str, list[str]] = field(default_factory=dict)
 
     @cached_property
     def logs(self) -> dict[str, list[Entry]]:

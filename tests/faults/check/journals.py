@@ -25,6 +25,7 @@ class Journals(NamedTuple):
     asked: list[Asked]
     messages: list[Message]
     follow_ups: dict[str, list[str]]
+    roots: dict[str, list[str]]
 
 
 def read_journals(folder: Path) -> Journals:
@@ -35,13 +36,14 @@ def read_journals(folder: Path) -> Journals:
         its_own = list(_lines(path))
         entered += _entered(its_own)
         lines += its_own
-    told = [line for line in lines if line["what"] == "follow-ups"]
+    told = [line for line in lines if line["what"] == "declared"]
     return Journals(
         entered=entered,
         troubles=list(_troubles(lines)),
         asked=list(_asked(lines)),
         messages=[Message(tuple(line["tasks"]), line["token"]) for line in lines if line["what"] == "message"],
-        follow_ups=told[-1]["of"] if told else {},
+        follow_ups=told[-1]["follow_ups"] if told else {},
+        roots=told[-1]["roots"] if told else {},
     )
 
 

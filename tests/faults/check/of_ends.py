@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from tests.faults.check.history import History, Run, Task, Violation
@@ -25,11 +25,17 @@ def none_lost(history: History) -> Iterator[Violation]:
 
 
 def started_runs_are_there(history: History) -> Iterator[Violation]:
-    """Each entity whose start was confirmed has a run."""
-    entities = {run.entity_id for run in history.runs.values()}
+    """Each entity whose start was confirmed, however often, has one run, with one row of each task it begins with."""
+    runs = Counter(run.entity_id for run in history.runs.values())
     for asked in history.asked:
-        if asked.verb == "start" and asked.done_at is not None and asked.entity_id not in entities:
-            yield Violation("lost", asked.entity_id, "a run was started for it and confirmed, and there is none")
+        if asked.verb == "start" and asked.done_at is not None and runs[asked.entity_id] != 1:
+            yield Violation("lost", asked.entity_id, f"a run was started for it, and it has {runs[asked.entity_id]}")
+    tasks = _by_run(history)
+    for run in history.runs.values():
+        for key in history.roots.get(run.timeline, []):
+            rows = sum(task.task_key == key and task.previous_id is None for task in tasks[run.id])
+            if rows != 1:
+                yield Violation("lost", run.id, f"it has {rows} rows of {key}, with which it begins")
 
 
 def runs_end(history: History) -> Iterator[Violation]:

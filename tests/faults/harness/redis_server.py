@@ -50,6 +50,7 @@ class Redis:
         """End it at once: all messages are lost."""
         self._process.kill()
         self._process.wait()
+        self.client.close()
 
     def wipe(self) -> None:
         """Lose all messages."""

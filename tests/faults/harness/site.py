@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from tests.faults.harness.postgres import Postgres
-from tests.faults.harness.roles import ROOT, Journal
+from tests.faults.harness.roles import ROOT, Journal, surroundings
 
 
 def new_folder() -> Path:
@@ -67,5 +66,10 @@ class Site:
 def manage(environment: dict[str, str], *command: str) -> None:
     """Run a command of ``manage.py`` to its end."""
     subprocess.run(
-        [sys.executable, "-m", "manage", *command], cwd=ROOT, env={**os.environ, **environment}, check=True, timeout=120
+        [sys.executable, "-m", "manage", *command],
+        cwd=ROOT,
+        env={**surroundings(), **environment},
+        stdout=subprocess.DEVNULL,
+        check=True,
+        timeout=120,
     )

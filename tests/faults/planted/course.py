@@ -30,7 +30,7 @@ from django.utils import timezone  # noqa: E402
 import timeline  # noqa: E402
 from tests.faults.app import journal  # noqa: E402
 from tests.faults.app.models import Subject  # noqa: E402
-from tests.faults.app.timelines import FOLLOW_UPS, KINDS  # noqa: E402
+from tests.faults.app.timelines import DECLARED, KINDS  # noqa: E402
 from timeline.shortcuts import cancel, emit, redrive, schedule  # noqa: E402
 
 SOON: Final = 3.0  # Seconds that what should happen may take, before the course goes on without it.
@@ -245,7 +245,7 @@ STEPS: Final = {
 
 def main(names: list[str]) -> None:
     """Go these steps, one after the other."""
-    journal.write("follow-ups", of=FOLLOW_UPS)
+    journal.write("declared", **DECLARED)
     print("The package is", timeline.__file__, flush=True)
     for name in names:
         stage = Stage()

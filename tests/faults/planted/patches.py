@@ -143,8 +143,8 @@ FAULTS: Final = [
         "tokens",
         (
             "operations/rescuing.py",
-            'evidence={"resend": times}',
-            'evidence={"resend": times}, claim_token=__import__("uuid").uuid4()',
+            'evidence={"resend": times.get(task.pk, 0) + 1}',
+            'evidence={"resend": times.get(task.pk, 0) + 1}, claim_token=__import__("uuid").uuid4()',
         ),
     ),
     _fault(
