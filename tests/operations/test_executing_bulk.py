@@ -1,11 +1,13 @@
 """Execute many at once: one call for many entities, and each one's own outcome."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection, connections, transaction
 from django.db.models import Q
 
+from tests.databases import VENDOR
 from tests.operations.watching import AtEntry
 from tests.testapp.models import Effect, Order
 from timeline import Cancel, Discard, Retry, RetryAfter, at
@@ -326,6 +328,31 @@ class TestTheLastLook:
         ran = [rows[1]] if option == "only_if" else [rows[0], rows[2]]
         assert calls == [keys(ran)]
         assert [row.reason_code for row in done] == ["done" if row in ran else "guard" for row in rows]
+
+    @pytest.mark.parametrize("atomic", [False, *([True] if VENDOR == "postgresql" else [])])
+    def test_is_taken_again_where_the_guards_took_long(
+        self, gather, run_all, calls, emit_at, later, hasty, transactional_db, atomic
+    ):
+        """While the last one's guard is asked, somebody commits an exit of the first."""
+
+        def guard(order):
+            if order.pk == max(keys(rows)) and not Event.objects.exists():
+                with ThreadPoolExecutor(1) as elsewhere:
+                    elsewhere.submit(close_first).result()
+            return False
+
+        def close_first():
+            try:
+                emit_at("order.closed", Order.objects.get(pk=rows[0].entity_id), later)
+            finally:
+                connections.close_all()
+
+        rows = gather(3, unless=guard, atomic=atomic)
+
+        done = run_all(rows)
+
+        assert calls == [keys(rows[1:])]
+        assert [(row.state, row.attempt) for row in done] == [("cancelled", 1), *[("completed", 1)] * 2]
 
     def test_calls_nobody_when_all_are_refused(self, gather, run_all, calls):
         done = run_all(gather(2, only_if=Order.__str__, unless=Order.__str__))

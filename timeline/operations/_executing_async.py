@@ -153,7 +153,7 @@ class _SideBySide:
     def _begin_more(self) -> None:
         """Begin what there are slots for, and look at it."""
         free = SIDE_BY_SIDE - len(self._running)
-        if free and not self._setting.watch.stopping():
+        if free and not (self._setting.watch.stopping() or self._setting.watch.is_full()):
             attempts = self._setting.watch.more(self._task_key, free)
             for attempt in attempts:
                 self._setting.watch.entered(attempt.task)

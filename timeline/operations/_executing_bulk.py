@@ -15,9 +15,10 @@ from timeline.models import ScheduledTask
 from timeline.operations._attempting import Attempt, still_ours
 from timeline.operations._calling import refusal, returned
 from timeline.operations._current import now_running
-from timeline.operations._executing import Executed, Outcome, Setting, as_writes
+from timeline.operations._executing import Executed, Outcome, Setting, as_writes, is_time_up
 from timeline.operations._failing import catching, drop_if_lost, failed
 from timeline.operations._hooking import hooks_apart
+from timeline.operations._passing import look_again
 from timeline.operations._recording import record_all, record_together
 from timeline.operations._transition import Write
 
@@ -68,11 +69,11 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTas
         if attempts[0].declared.options.atomic:
             with transaction.atomic(using=setting.using, durable=True):
                 with hooks_apart([attempt.task.id for attempt in attempts], using=setting.using):
-                    outcomes = copy_context().run(_call, attempts)
+                    outcomes = copy_context().run(_call, attempts, setting)
                 now = setting.clock()
                 together = [write for _attempt, write in as_writes(outcomes, now)]
                 return record_together(together, now=now, using=setting.using)
-        outcomes = copy_context().run(_call, attempts)
+        outcomes = copy_context().run(_call, attempts, setting)
     now = setting.clock()
     if not caught:
         return record_all(as_writes(outcomes, now), now=now, using=setting.using, keeper=setting.watch.keeper())
@@ -83,12 +84,19 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTas
     return record_all(writes, now=now, using=setting.using, keeper=setting.watch.keeper())
 
 
-def _call(attempts: Sequence[Attempt]) -> list[Outcome]:
-    """Ask the guards of each, enter the handler with the rest, and take each one's result."""
+def _call(attempts: Sequence[Attempt], setting: Setting) -> list[Outcome]:
+    """
+    Ask the guards of each, enter the handler with the rest, and take each one's result.
+
+    Guards of hundreds take their time. If that is more than a group has, there is another look at those that may go on.
+    """
     now_running(*(attempt.task.id for attempt in attempts))
     refused = [(attempt, refusal(attempt)) for attempt in attempts]
     outcomes: list[Outcome] = [(attempt, write) for attempt, write in refused if write is not None]
     asked = [attempt for attempt, write in refused if write is None]
+    if asked and is_time_up(attempts[0].seen_at):
+        asked, ended = look_again(asked, setting)
+        outcomes += ended
     if not asked:
         return outcomes
     contexts = {attempt.entity: Context(**attempt.told()) for attempt in asked}

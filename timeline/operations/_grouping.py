@@ -54,7 +54,7 @@ def run_group(attempts: Sequence[Attempt], setting: Setting, *, look: Look = Loo
         rest: Sequence[Attempt] = setting.watch.remaining(attempts)
         while rest and not setting.watch.stopping():
             if not rest[0].declared.options.atomic and setting.watch.make_room():
-                look = Look.DUE_LATE
+                rest, look = setting.watch.remaining(rest), Look.DUE_LATE
                 continue
             if look is not Look.DONE:
                 rest, refused = pass_fresh_look(rest, setting, late=look is Look.DUE_LATE)

@@ -39,7 +39,9 @@ def _harmless(hook: Callable[[], object], task_ids: Sequence[UUID]) -> Callable[
         try:
             hook()
         except Exception as error:
-            logger.exception(_FAILED, hook, ", ".join(map(str, task_ids)), error, extra={"task_ids": list(task_ids)})
+            ids = [str(task_id) for task_id in task_ids]
+            bound = {"task_id": ids[0], **({"task_ids": ids} if len(ids) > 1 else {})}
+            logger.exception(_FAILED, hook, ", ".join(ids), error, extra=bound)
 
     return call
 

@@ -8,18 +8,34 @@ from time import monotonic
 from timeline.lifecycle import Reason, Trigger
 from timeline.models import ScheduledTask
 from timeline.operations._attempting import Attempt, still_ours
-from timeline.operations._executing import Setting, record_outcomes
+from timeline.operations._executing import Outcome, Setting, record_outcomes
 from timeline.operations._looking import look as last_look
 from timeline.operations._transition import Write
 
 
 def pass_look(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[Attempt], list[ScheduledTask]]:
     """Take the last look; give the attempts that may go on, and the tasks that have ended because they must not run."""
+    passed, outcomes = _look(attempts, setting)
+    return passed, record_outcomes(outcomes, setting)
+
+
+def look_again(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[Attempt], list[Outcome]]:
+    """
+    Take the last look at what may have been called off meanwhile, in whatever transaction this is.
+
+    Returns:
+        The attempts that may go on; and how those end that must not, which is not recorded yet. In neither is what somebody
+        else has ended.
+    """
+    ours = still_ours(attempts, using=setting.using)
+    return _look(ours, setting) if ours else ([], [])
+
+
+def _look(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[Attempt], list[Outcome]]:
     refused = last_look(attempts, now=setting.clock(), using=setting.using)
-    cancelled = [attempt for attempt in attempts if attempt.task.id in refused]
-    outcomes = [(attempt, _outcome_of(attempt, refused[attempt.task.id])) for attempt in cancelled]
-    ended = record_outcomes(outcomes, setting)
-    return [attempt for attempt in attempts if attempt.task.id not in refused], ended
+    ended = [attempt for attempt in attempts if attempt.task.id in refused]
+    outcomes = [(attempt, _outcome_of(attempt, refused[attempt.task.id])) for attempt in ended]
+    return [attempt for attempt in attempts if attempt.task.id not in refused], outcomes
 
 
 def pass_fresh_look(

@@ -21,6 +21,9 @@ class Keeper(Protocol):
             again: Tries once more, for a moment; says whether it is over: written, or not ours to write any more.
         """
 
+    def is_full(self) -> bool:
+        """Whether too many are kept for further ones."""
+
     def make_room(self, stopping: Callable[[], bool]) -> bool:
         """Wait until there is room for more, or until it is time to stop; say whether there was anything to wait for."""
 
@@ -70,6 +73,11 @@ class Watch:
     def keeper(self) -> Keeper | None:
         """Who keeps outcomes that cannot be written now; None: whoever records them waits until they can."""
         return None
+
+    def is_full(self) -> bool:
+        """Whether too many outcomes are kept to begin more beside those that are under way."""
+        keeper = self.keeper()
+        return keeper is not None and keeper.is_full()
 
     def make_room(self) -> bool:
         """

@@ -76,15 +76,19 @@ class Unwritten(Keeper):
             self._kept.append(_Kept(task, again))
             self._changed.notify_all()
 
+    def is_full(self) -> bool:
+        """Whether too many are kept for further ones."""
+        return len(self._kept) >= MOST
+
     def make_room(self, stopping: Callable[[], bool]) -> bool:
         """Wait while too many are kept, or until it is time to stop; say whether that was so."""
-        if len(self._kept) < MOST:
+        if not self.is_full():
             return False
         logger.warning(
             "%d outcomes cannot be written yet; no plain handler is entered until some are.", len(self._kept)
         )
         with self._changed:
-            while len(self._kept) >= MOST and not stopping():
+            while self.is_full() and not stopping():
                 self._changed.wait(SOONEST)
         return True
 
