@@ -7,12 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 
 from django.conf import settings
 from django.db import connection
 
 from tests.databases import url_of
+from timeline.clocks import MachineTime
+from timeline.models import ScheduledTask, Sign
 
 DEADLINE = 120
 
@@ -50,6 +53,13 @@ def kill(process: Process) -> None:
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def let_be_dead(**which: str) -> None:
+    """Let the killed have been silent for long: a minute passes for the database. Who is alive gives a sign of itself again."""
+    Sign.objects.all().delete()
+    held = ScheduledTask.objects.filter(state="active", **which)
+    held.update(lease_expires_at=MachineTime(timedelta(seconds=-1)))
 
 
 def wait_for(condition, what: str, within: float = DEADLINE) -> None:

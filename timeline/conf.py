@@ -28,6 +28,7 @@ class Settings:
         POLL_INTERVAL: The longest sleep of a poller. Twice this late, and a task is overdue.
         QUEUE_PREFIX: First part of the names of Celery's queues. Sites that share a broker need one each.
         RETENTION: How long ``timeline.maintain`` keeps what has ended. None: for ever.
+        SILENCE: How long a worker may give no sign before what it runs counts as lost.
         SITE: Name of this site: production and staging need one each. A database of another site is not worked on.
         SWEEP_INTERVAL: How often all open runs are compared with their entities, for changes that no signal saw. None: never.
     """
@@ -42,8 +43,24 @@ class Settings:
     POLL_INTERVAL: timedelta = timedelta(seconds=1)
     QUEUE_PREFIX: str = "timeline"
     RETENTION: timedelta | None = None
+    SILENCE: timedelta = timedelta(seconds=12)
     SITE: str = ""
     SWEEP_INTERVAL: timedelta | None = timedelta(minutes=10)
+
+    @property
+    def sign_every(self) -> timedelta:
+        """How often a worker gives a sign."""
+        return self.SILENCE / 4
+
+    @property
+    def missed_after(self) -> timedelta:
+        """How long ago a worker's last sign is when it is missed for the first time."""
+        return self.SILENCE - self.sign_every
+
+    @property
+    def grace(self) -> timedelta:
+        """How long a worker that gives signs is waited for once, when a lease of its own ran out: two beats."""
+        return min(self.LEASE, self.SILENCE) / 2
 
     @property
     def resend_after(self) -> timedelta:
@@ -67,6 +84,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "POLL_INTERVAL": (timedelta,),
     "QUEUE_PREFIX": (str,),
     "RETENTION": (timedelta, type(None)),
+    "SILENCE": (timedelta,),
     "SITE": (str,),
     "SWEEP_INTERVAL": (timedelta, type(None)),
 }

@@ -9,9 +9,9 @@ import pytest
 from tests.databases import VENDOR
 from timeline.clocks import MachineTime
 from timeline.lifecycle import State
-from timeline.models import Identity, ScheduledTask
+from timeline.models import Identity, ScheduledTask, Sign
 from timeline.models.kinds import First, ready_kinds
-from timeline.models.probing import first_due, kept_until, sign
+from timeline.models.probing import first_due, probe_lost, sign
 
 pytestmark = pytest.mark.django_db
 
@@ -36,17 +36,28 @@ class TestFirstDue:
         assert first_due(now=now, using="default") is None
 
 
-@postgresql_only
-class TestKeptUntil:
+class TestProbeLost:
     @pytest.mark.parametrize("state", [State.PENDING, State.ACTIVE])
-    def test_is_the_real_time_while_no_lease_has_run_out(self, make_task, state):
+    def test_finds_a_lease_that_has_run_out(self, make_task, state):
+        """While none has, it says until when they lasted, on PostgreSQL."""
         task = make_task(state=state)
-        before = kept_until(using="default")
+        before = probe_lost(using="default")
 
         ScheduledTask.objects.filter(pk=task.pk).update(lease_expires_at=MachineTime(-SECOND))
 
-        assert abs(before - datetime.now(UTC)) < 5 * SECOND
-        assert kept_until(using="default") is None
+        assert not before.is_lost
+        assert VENDOR == "sqlite" or abs(before.kept_until - datetime.now(UTC)) < 5 * SECOND
+        assert probe_lost(using="default") == (None, True)
+
+    @pytest.mark.parametrize(("seconds", "found"), [(1, False), (8, False), (10, True)])
+    def test_finds_a_worker_that_is_missed(self, seconds, found):
+        """What is known of the leases stays known."""
+        Sign.objects.create(worker="host:1:ab12", seen_at=MachineTime(-seconds * SECOND))
+
+        probed = probe_lost(using="default")
+
+        assert probed.is_lost == found
+        assert bool(probed.kept_until) == (VENDOR == "postgresql")
 
 
 class TestSign:

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import timedelta
 
 import pytest
 from django.db import connections, transaction
 
 from tests.postgresql.races import now
+from tests.processes import kill, start_process, wait_for
 from tests.testapp.models import Order
+from tests.testapp.timelines import CrashCase
 from timeline import Timeline, after, task
+from timeline.clocks import MachineTime
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.operations.dispatching import dispatch
 from timeline.operations.rescuing import rescue
 from timeline.operations.starting import start
+from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
 
@@ -77,6 +82,19 @@ def meanwhile():
         yield call
 
 
+@pytest.fixture
+def start_worker(tmp_path):
+    """Start a worker with an environment of its own; it is killed at the end."""
+    started = []
+
+    def start(name, **environment):
+        started.append(start_process(tmp_path, name, "manage", "timeline_worker", "--name", name, **environment))
+
+    yield start
+    for process in started:
+        kill(process)
+
+
 def lock_entity(row):
     Order.objects.select_for_update().get(pk=row.entity_id)
 
@@ -131,3 +149,30 @@ class TestRescueBesideAHostsTransaction:
 
         assert rescue(now=now(), using="default").discarded == [held]
         assert TimelineRun.objects.get().is_finished
+
+
+class TestRescueOfWhatAHostHadLocked:
+    def test_leaves_the_attempt_to_the_worker_that_runs_it(self, order, start_worker, tmp_path):
+        """The worker could not extend the lease; when the lock goes, a rescue is quicker than its next beat."""
+        with only_timelines(CrashCase):
+            row = schedule("crash_case.plain_write", order, at=now()).task
+            start_worker("busy", TEST_LEASE="3")
+            wait_for((tmp_path / "entered").exists, "entering the handler")
+
+            with transaction.atomic():
+                ScheduledTask.objects.select_for_update().get(pk=row.pk)
+                wait_for(lambda: ScheduledTask.objects.given_up().exists(), "the end of its lease")
+            rescued = rescue(now=now(), using="default")
+
+            assert rescued == ([], [], [])
+            wait_for(is_kept_up(row), "the worker's next beat")
+            (tmp_path / "go").touch()
+            wait_for(lambda: not ScheduledTask.objects.open().exists(), "the end of its handler")
+        row.refresh_from_db()
+        assert (row.state, row.attempt) == ("completed", 1)
+
+
+def is_kept_up(row):
+    """Whether its lease lasts for longer than was given to it."""
+    lasts = ScheduledTask.objects.filter(pk=row.pk, lease_expires_at__gt=MachineTime(timedelta(seconds=2)))
+    return lasts.exists

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections import Counter
 from datetime import timedelta
+from time import monotonic
 
 import pytest
 from django.core.management import call_command
@@ -69,6 +70,13 @@ def due(order, request):
     }
 
 
+def schedule_now(task_key, entity):
+    """Have a task due now."""
+    now = timezone.now()
+    given = {"key": "", "payload": {}, "cause": None, "using": "default"}
+    return schedule(task_key=task_key, entity=entity, at=now, now=now, **given).task
+
+
 def all_done():
     return not ScheduledTask.objects.open().exists()
 
@@ -119,6 +127,27 @@ class TestTwoOfEverything:
         assert set(ScheduledTask.objects.values_list("state", flat=True)) == {"completed"}
         ends = LogEntry.objects.filter(to_state="completed").values_list("task", flat=True)
         assert len(ends) == len(set(ends)) == TASKS
+
+
+class TestKilledCeleryWorker:
+    def test_has_its_task_run_again_within_twenty_seconds(self, order, celery, start, tmp_path):
+        """By default, and with nothing helped along."""
+        task = schedule_now("crash_case.plain_write", order)
+        start("poller", "manage", "timeline_poll")
+        victim = celery.worker("victim")
+        wait_for((tmp_path / "entered").exists, "entering the handler")
+        celery.worker("heir")
+
+        kill(victim)
+        killed = monotonic()
+        wait_for(lambda: task.log.filter(to_state="active").count() == 2, "its second attempt")
+        took = monotonic() - killed
+
+        (tmp_path / "go").touch()
+        wait_for(all_done, "its end")
+        assert took < 20
+        task.refresh_from_db()
+        assert (task.state, task.attempt, task.result) == ("completed", 2, {"lost": True})
 
 
 @pytest.mark.parametrize("due", [300], indirect=True)

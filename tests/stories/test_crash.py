@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import signal
+import time
 from collections import Counter
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
-from tests.processes import DEADLINE, wait_for
+from tests.processes import DEADLINE, let_be_dead, wait_for
 from tests.testapp.models import Effect, Order
-from timeline.clocks import MachineTime
 from timeline.models import ScheduledTask
 from timeline.shortcuts import explain, schedule
 
@@ -29,13 +30,13 @@ class TestKilledWorker:
         first.send_signal(signal.SIGKILL)
         first.wait()
         (tmp_path / "go").touch()
-        # The lease runs out: a minute passes for the database.
-        ScheduledTask.objects.filter(pk=task.pk).update(lease_expires_at=MachineTime(timedelta(seconds=-1)))
+        let_be_dead()
         workers("second")
 
         wait_for(lambda: not ScheduledTask.objects.open().exists(), "the second worker's run")
         task.refresh_from_db()
-        assert (task.state, task.attempt, task.lost, task.failures, task.worker) == ("completed", 2, 0, 0, "second")
+        assert (task.state, task.attempt, task.lost, task.failures) == ("completed", 2, 0, 0)
+        assert task.worker.startswith("second:")
         assert Effect.objects.count() == (1 if task_name == "atomic_write" else 2)
         assert [(entry.to_state, entry.reason_code) for entry in task.log.order_by("seq")] == [
             ("active", ""),
@@ -44,8 +45,35 @@ class TestKilledWorker:
             ("active", ""),
             ("completed", "done"),
         ]
-        assert "worker first was not heard of until its lease ran out" in explain(task)
+        assert re.search("worker first:.... was not heard of until its lease ran out", explain(task))
         assert task.result == {"lost": True}
+
+
+@pytest.mark.django_db(transaction=True)
+class TestKilledWorkerByDefault:
+    def test_has_its_task_run_again_within_twenty_seconds(self, tmp_path, workers):
+        """Nothing is helped along: neither leases nor clocks. The worker that lives keeps what it runs meanwhile."""
+        orders = [Order.objects.create() for _ in range(2)]
+        kept = schedule("crash_case.plain_write", orders[0], at=timezone.now()).task
+        workers("living")
+        wait_for((tmp_path / "entered").exists, "entering the first handler")
+        (tmp_path / "entered").unlink()
+        lost = schedule("crash_case.plain_write", orders[1], at=timezone.now()).task
+        victim = workers("victim")
+        wait_for((tmp_path / "entered").exists, "entering the second handler")
+        victim.send_signal(signal.SIGKILL)
+        victim.wait()
+        killed = time.monotonic()
+        workers("heir")
+
+        wait_for(lambda: lost.log.filter(to_state="active").count() == 2, "its second attempt")
+        took = time.monotonic() - killed
+        (tmp_path / "go").touch()
+
+        assert took < 20
+        wait_for(lambda: not ScheduledTask.objects.open().exists(), "the end of both")
+        kept.refresh_from_db()
+        assert (kept.state, kept.attempt) == ("completed", 1)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -66,8 +94,7 @@ class TestPoison:
                 )
                 if process.poll() is not None:
                     deaths += 1
-                    held = ScheduledTask.objects.filter(state="active")
-                    held.update(lease_expires_at=MachineTime(timedelta(seconds=-1)))
+                    let_be_dead()
             return deaths
 
         return work

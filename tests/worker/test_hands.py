@@ -79,7 +79,9 @@ class TestAWorkerWithThreads:
 
         work_until_done(worker)
 
-        assert list(ScheduledTask.objects.values_list("state", "worker", "attempt")) == [("completed", "w", 1)] * 2
+        assert (
+            list(ScheduledTask.objects.values_list("state", "worker", "attempt")) == [("completed", worker.name, 1)] * 2
+        )
         assert worker.ran == 2
 
     def test_runs_each_task_once(self, db):

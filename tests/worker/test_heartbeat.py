@@ -15,10 +15,11 @@ from tests.testapp.models import Order
 from timeline import RetryAfter, Timeline, task
 from timeline.clocks import MachineTime, story_now
 from timeline.lifecycle import State
-from timeline.models import ScheduledTask
+from timeline.models import ScheduledTask, Sign
 from timeline.operations.running import run
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
+from timeline.timing import EARLIEST
 from timeline.worker.heartbeat import Heartbeat
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -130,3 +131,38 @@ class TestATaskThatIsTriedAgainBesideItsFirstGroup:
                 Twice.again_go_on.set()
                 second.join()
         assert ScheduledTask.objects.get(pk=rows[0].pk).state == "completed"
+
+
+class TestSigns:
+    """A worker is heard of as long as it holds anything."""
+
+    @pytest.fixture
+    def attentive(self, settings):
+        settings.TIMELINE = {"SILENCE": timedelta(milliseconds=200)}
+
+    def heard(self):
+        before = Sign.objects.values_list("seen_at", flat=True).first()
+        return lambda: Sign.objects.filter(seen_at__gt=before or EARLIEST).exists()
+
+    def test_are_given_of_its_worker(self, attentive):
+        with Heartbeat("default", stopping=bool, worker="host:1:ab12"):
+            wait_for(self.heard(), "a sign")
+            wait_for(self.heard(), "another one")
+
+        assert Sign.objects.get().worker == "host:1:ab12"
+
+    def test_are_given_of_who_holds_an_attempt(self, attentive, make_task):
+        """Who keeps an outcome that cannot be written need not know whose message it came with."""
+        task = make_task(state=State.ACTIVE, attempt=1, worker="host:2:cd34")
+        with Heartbeat("default", stopping=bool) as heartbeat:
+            heartbeat.entered(task)
+            wait_for(self.heard(), "a sign")
+
+        assert Sign.objects.get().worker == "host:2:cd34"
+
+    def test_are_given_of_nobody_else(self, heartbeat, active):
+        heartbeat.entered(active)
+
+        time.sleep(0.3)
+
+        assert not Sign.objects.exists()

@@ -63,11 +63,13 @@ class TestPoll:
         schedule("jobs.first", order, at=just_now())
         schedule("jobs.urgent", order, at=just_now())
 
-        taken = Worker("default", "w").poll()
+        worker = Worker("default", "w")
+
+        taken = worker.poll()
 
         assert taken == 2
         assert effects() == ["urgent", "first"]
-        assert set(ScheduledTask.objects.values_list("state", "worker")) == {("completed", "w")}
+        assert set(ScheduledTask.objects.values_list("state", "worker")) == {("completed", worker.name)}
 
     def test_leaves_what_is_not_due(self, order):
         schedule("jobs.first", order, at=timezone.now() + timedelta(hours=1))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import connections
 
+from timeline.conf import get_settings
 from timeline.models.guiding import IN_ORDER, execute_guided
 from timeline.models.statements import statement
 
@@ -17,12 +18,27 @@ def first_due(*, now: datetime, using: str) -> datetime | None:
     return row[0] if row else None
 
 
-def kept_until(*, using: str) -> datetime | None:
-    """The database's real clock, if no lease has run out by then; None: one has, or it is not known (SQLite)."""
-    if connections[using].vendor != "postgresql":
-        return None
-    machine_time, given_up = _probe("first_given_up", {}, using, IN_ORDER) or (None, None)
-    return machine_time if given_up is None else None
+class Probed(NamedTuple):
+    """
+    What a poll finds before it does anything.
+
+    Args:
+        kept_until: The database's real clock, if no lease has run out by then; None: one has, or it is not known (SQLite).
+        is_lost: Whether there may be something to rescue: a lease has run out, or a worker is missed.
+    """
+
+    kept_until: datetime | None
+    is_lost: bool
+
+
+def probe_lost(*, using: str) -> Probed:
+    """Look whether something got lost."""
+    on_postgresql = connections[using].vendor == "postgresql"
+    after = get_settings().missed_after
+    asked = {"missed_after": after if on_postgresql else after.total_seconds()}
+    machine_time, given_up, missed = _probe("first_given_up", asked, using, IN_ORDER) or (None, None, False)
+    kept = machine_time if on_postgresql and given_up is None else None
+    return Probed(kept, given_up is not None or bool(missed))
 
 
 def sign(interval: timedelta, *, using: str) -> tuple[str, bool]:

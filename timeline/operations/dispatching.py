@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol
 
 from timeline.conf import get_settings
 from timeline.exceptions import BrokerUnavailable
-from timeline.models.probing import kept_until
+from timeline.models.probing import probe_lost
 from timeline.operations.claiming import Batch, claim, hand_back, is_anything_ready, messages_of
 from timeline.operations.identifying import sign_of_poller
 from timeline.operations.rescuing import Rescued, rescue
@@ -79,8 +79,8 @@ def dispatch(
         sign_of_poller(using=using)
     give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
     sender.connect()
-    kept = kept_until(using=using)
-    lost = rescue(now=now, using=using) if whole and kept is None else Rescued([], [], [])
+    found = probe_lost(using=using)
+    lost = rescue(now=now, using=using) if whole and found.is_lost else Rescued([], [], [])
     _send(messages_of(lost.resend), sender, using)
     staged = sent = 0
     patience, most = ROOM_AFTER, min(AT_FIRST, limit)
@@ -88,7 +88,7 @@ def dispatch(
         last_staged = stage(limit=2 * limit, now=now, using=using)
         staged += last_staged
         begun = monotonic()
-        batches = claim(limit=most, kept_until=kept, now=now, using=using)
+        batches = claim(limit=most, kept_until=found.kept_until, now=now, using=using)
         claimed = sum(len(batch.task_ids) for batch in batches)
         if claimed:
             most = _paced(claimed, monotonic() - begun, limit)

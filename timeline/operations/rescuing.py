@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
 from django.db import OperationalError
@@ -20,9 +21,11 @@ from timeline.operations._failing import catching
 from timeline.operations._polling import AT_ONCE, polling
 from timeline.operations._settling import settle
 from timeline.operations._transition import Write, apply
+from timeline.operations.signing import given_signs, let_go_of_the_silent
 
 logger = logging.getLogger("timeline")
 
+WAITED: Final = 0.5  # Seconds after which a transaction had to wait for the database to begin.
 LONGEST_RESEND: Final = timedelta(hours=1)
 TRY_AGAIN: Final = timedelta(seconds=5)  # To end what somebody else has locked; others have their turn before.
 TRY_MUCH_LATER: Final = timedelta(
@@ -47,7 +50,8 @@ class Rescued(NamedTuple):
 
 def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
     """
-    Give up attempts and messages whose lease ran out, by the database's real clock.
+    Give up attempts and messages whose lease ran out, by the database's real clock; so do those of a worker that is silent. A
+    worker that gives signs is given a little longer, once: it could not reach the row, perhaps, since somebody had locked it.
 
     The first attempt of a task that is lost does not count against ``TIMELINE["MAX_LOST"]``: it may have been a neighbour's
     fault. Each resend of a message doubles the time to the next, up to an hour. Waits for nobody: what somebody else has locked
@@ -58,14 +62,39 @@ def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
         now: Story time, for the log.
         using: Database alias.
     """
+    begun = monotonic()
     with polling(using):
-        tasks = list(ScheduledTask.objects.using(using).given_up().locked(skip_locked=True)[:limit])
-        lost = [_lost(task, now) for task in tasks if task.state == State.ACTIVE]
+        let_go_of_the_silent(just_waited=monotonic() - begun > WAITED, using=using)
+        rows = ScheduledTask.objects.using(using).given_up().annotate(machine_time=MachineTime())
+        tasks = list(rows.locked(skip_locked=True)[:limit])
+        active = [task for task in tasks if task.state == State.ACTIVE]
+        graced = {task.pk for task in _given_longer(active, now=now, using=using)}
+        lost = [_lost(task, now) for task in active if task.pk not in graced]
         resend = _sent_again([task for task in tasks if task.state == State.PENDING], now=now, using=using)
         given_up = apply([write for write in lost if write.triggers == (Trigger.RETRY,)], now=now, using=using)
         last = [write for write in lost if write.triggers == (Trigger.DISCARD,)]
         _set_aside(last, TRY_AGAIN, using)
     return Rescued(given_up, list(_ended(last, now=now, using=using)), resend)
+
+
+def _given_longer(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[ScheduledTask]:
+    """
+    Lengthen the leases of those whose worker gives signs, but of those that were given longer already and not kept up since.
+
+    The log keeps until when; a worker that kept up its lease in between has made it longer than that.
+    """
+    there = given_signs([task.worker for task in tasks], using=using) if tasks else set()
+    asked = [task for task in tasks if task.worker in there]
+    log = LogEntry.objects.using(using).filter(task__in=asked, attempt=F("task__attempt"), detail__has_key="grace")
+    until = dict(log.order_by("seq").values_list("task", "detail__until")) if asked else {}
+    length, lease = get_settings().grace, get_settings().LEASE
+    writes = []
+    for task in asked:
+        had = datetime.fromisoformat(until[task.pk]) if task.pk in until else None
+        if had is None or (task.lease_expires_at or had) > had + lease / 4:
+            ends = cast("Any", task).machine_time.astimezone(UTC) + length
+            writes.append(Write(task=task, lease=length, evidence={"grace": task.attempt, "until": ends.isoformat()}))
+    return apply(writes, now=now, using=using)
 
 
 def _lost(task: ScheduledTask, now: datetime) -> Write:

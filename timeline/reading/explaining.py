@@ -132,6 +132,10 @@ def _changed(entry: LogEntry) -> Iterator[str]:
         }
     elif "resend" in entry.detail:
         yield _("On %(at)s its message was sent again.") % {"at": in_utc(entry.at)}
+    elif "grace" in entry.detail:
+        yield _("On %(at)s its lease had run out; its worker was there, and was given a little longer.") % {
+            "at": in_utc(entry.at)
+        }
 
 
 def _ending(task: ScheduledTask, entry: LogEntry) -> str:

@@ -24,7 +24,7 @@ def masked_entry(entry: LogEntry) -> LogEntry:
     return shown
 
 
-_HARMLESS = ("scheduled_at", "scheduled_at_before", "resend")
+_HARMLESS = ("scheduled_at", "scheduled_at_before", "resend", "grace", "until")
 
 
 def _quiet(code: str, text: str) -> str:

@@ -89,9 +89,11 @@ def run(task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIAS) -> None:
         logger.error("%s", error.in_english())
         return
     batch = Batch("", "", UUID(token), [UUID(task_id) for task_id in task_ids])
-    heartbeat = Heartbeat(using, stopping=lambda: _stopping.value, pace=_pace, keeper=keeper_of(using))
+    name, keeper = worker_name(), keeper_of(using)
+    heartbeat = Heartbeat(using, stopping=lambda: _stopping.value, pace=_pace, keeper=keeper, worker=name)
     with heartbeat as watch, beside(using) as aside:
-        run_batch(batch, watch=watch, using=using, worker=worker_name(), aside=aside)
+        watch.give_sign()
+        run_batch(batch, watch=watch, using=using, worker=name, aside=aside)
     _pace.keep(using=using)
     if _stopping.value:
         hand_back([batch], using=using)

@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Final
 
 from timeline.conf import get_settings
+from timeline.models.probing import probe_lost
 from timeline.operations.identifying import sign_of_poller
 from timeline.operations.rescuing import rescue
 from timeline.operations.running import Attempt
@@ -24,7 +25,7 @@ from timeline.worker.ready import Ready
 from timeline.worker.sweeper import Sweeper
 from timeline.worker.unwritten import Unwritten
 
-RESCUE_EVERY: Final = timedelta(seconds=10)
+RESCUE_EVERY: Final = timedelta(seconds=2)
 STAGE_EVERY: Final = timedelta(milliseconds=100)  # While there is work; more often if there is more than fits.
 STAGED: Final = 1000  # Tasks in one statement.
 
@@ -44,7 +45,7 @@ class Worker(Loop):
         self.ran = 0
         self._counting = threading.Lock()
         self._unwritten = Unwritten(using)
-        self._heartbeat = Heartbeat(using, self._stop.is_set, keeper=self._unwritten)
+        self._heartbeat = Heartbeat(using, self._stop.is_set, keeper=self._unwritten, worker=self.name)
         self._aside: Aside | None = None
         self._hands: Hands | None = None
         if threads > 1:
@@ -87,8 +88,10 @@ class Worker(Loop):
         """Do what is due from time to time."""
         if self.is_round_due():
             sign_of_poller(using=self.using)
+        self._heartbeat.give_sign()
         if monotonic() >= self._next_rescue:
-            rescue(now=self._clock(), using=self.using)
+            if probe_lost(using=self.using).is_lost:
+                rescue(now=self._clock(), using=self.using)
             self._next_rescue = monotonic() + RESCUE_EVERY.total_seconds()
 
     def _begin_more(self, task_key: str, most: int) -> list[Attempt]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from time import monotonic
 from types import TracebackType
+from typing import Final
 from uuid import UUID
 
 from django.db import DatabaseError, InterfaceError, connections
@@ -15,31 +17,43 @@ from timeline.models import ScheduledTask
 from timeline.operations.extending import extend_leases
 from timeline.operations.running import Keeper, Watch
 from timeline.worker.pace import Pace
+from timeline.worker.signs import keep_giving, seconds_left
 
 logger = logging.getLogger("timeline")
+
+AGAIN: Final = 1.0  # Seconds after a beat that failed.
 
 
 class Heartbeat(Watch):
     """
-    Extends leases every third of ``TIMELINE["LEASE"]``, within a ``with`` block.
+    Extends leases every third of ``TIMELINE["LEASE"]`` and gives signs of its worker, within a ``with`` block.
 
-    A beat that fails (on SQLite, while a handler's transaction holds the one writer) is tried again with the next.
+    What fails (on SQLite, while a handler's transaction holds the one writer) is tried again after a second, and a lease that
+    could not be extended, as somebody has the row locked, with the next sign.
 
     Args:
         using: Database alias.
         stopping: Says whether to enter no further handler.
         pace: Learns how long handlers take; left out: one of its own.
         keeper: Keeps outcomes that cannot be written now; left out: they are waited for.
+        worker: Its name, as on the rows; left out: it gives signs while it holds something.
     """
 
     def __init__(
-        self, using: str, stopping: Callable[[], bool], pace: Pace | None = None, keeper: Keeper | None = None
+        self,
+        using: str,
+        stopping: Callable[[], bool],
+        pace: Pace | None = None,
+        keeper: Keeper | None = None,
+        worker: str = "",
     ) -> None:
         self.pace = pace or Pace()
         self._keeper = keeper
         self._using = using
         self._stopping = stopping
-        self._held: set[tuple[UUID, int]] = set()
+        self._worker = worker
+        self._next_extension = 0.0
+        self._held: dict[tuple[UUID, int], str] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, name="timeline-heartbeat", daemon=True)
@@ -61,12 +75,12 @@ class Heartbeat(Watch):
     def entered(self, task: ScheduledTask) -> None:
         """Keep up the lease of this attempt."""
         with self._lock:
-            self._held.add((task.pk, task.attempt))
+            self._held[task.pk, task.attempt] = task.worker
 
     def left(self, task: ScheduledTask) -> None:
         """Let it go, and no later attempt of the task, which another thread may have begun since this one ended."""
         with self._lock:
-            self._held.discard((task.pk, task.attempt))
+            self._held.pop((task.pk, task.attempt), None)
 
     def took(self, task_key: str, count: int, seconds: float) -> None:
         """Learn the pace."""
@@ -80,15 +94,49 @@ class Heartbeat(Watch):
         """Wait while too many of them are kept."""
         return self._keeper is not None and self._keeper.make_room(self._stopping)
 
+    def give_sign(self) -> None:
+        """
+        Give a sign of the worker, if it is time: before anything is begun, and by each beat.
+
+        Raises:
+            DatabaseError: if it does not reach the database.
+        """
+        for worker in self._workers():
+            keep_giving(worker, using=self._using)
+
+    def _workers(self) -> set[str]:
+        """Who is to be heard of: on whose rows anything is kept up, too, though the message it came with is over."""
+        with self._lock:
+            return {self._worker, *self._held.values()} - {""}
+
     def _beat(self) -> None:
+        self._next_extension = monotonic() + get_settings().LEASE.total_seconds() / 3
+        pause = self._pause()
         try:
-            while not self._stop.wait(get_settings().LEASE.total_seconds() / 3):
-                with self._lock:
-                    attempts = dict(sorted(self._held))  # Of a task that is held twice, the later attempt.
+            while not self._stop.wait(pause):
                 try:
-                    extend_leases(attempts, using=self._using)
+                    self.give_sign()
+                    self._extend()
+                    pause = self._pause()
                 except (DatabaseError, InterfaceError) as error:
                     logger.warning("A heartbeat failed and is tried again: %s", error)
                     connections[self._using].close_if_unusable_or_obsolete()
+                    pause = min(AGAIN, get_settings().LEASE.total_seconds() / 3)
         finally:
             connections[self._using].close()
+
+    def _pause(self) -> float:
+        """Say how many seconds there are until the next beat."""
+        left = [seconds_left(worker, using=self._using) for worker in self._workers()]
+        return min([max(self._next_extension - monotonic(), 0.0), get_settings().sign_every.total_seconds(), *left])
+
+    def _extend(self) -> None:
+        """Extend the leases if it is time; sooner than usual, if one was passed over."""
+        if monotonic() < self._next_extension:
+            return
+        with self._lock:
+            attempts = dict(sorted(self._held))  # Of a task that is held twice, the later attempt.
+        settings = get_settings()
+        usual = settings.LEASE.total_seconds() / 3
+        passed_over = extend_leases(attempts, using=self._using) < len(attempts)
+        self._next_extension = monotonic() + (min(usual, settings.sign_every.total_seconds()) if passed_over else usual)

@@ -31,12 +31,12 @@ class Loop(ABC):
 
     Args:
         using: Database alias.
-        name: Of the process, as shown on rows and in the log; left out: host name and process id.
+        name: Of the process, as shown on rows and in the log; left out: host name and process id. It is told apart from others.
     """
 
     def __init__(self, using: str, name: str = "") -> None:
         self.using = using
-        self.name = name or worker_name()
+        self.name = worker_name(name)
         self._clock = SteadyClock(using)
         self._alarm = Alarm()
         self._stop = threading.Event()  # Nobody waits for it: a signal handler may set it.

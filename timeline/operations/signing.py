@@ -1,0 +1,81 @@
+"""Signs of workers: each says every few seconds that it is there; what one ran that says nothing any more is another's."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from django.db.models import Exists, OuterRef
+
+from timeline.clocks import MachineTime
+from timeline.conf import get_settings
+from timeline.lifecycle import State
+from timeline.models import ScheduledTask, Sign
+
+logger = logging.getLogger("timeline")
+
+JUST_NOW: Final = timedelta(milliseconds=-1)  # Clocks of databases tell milliseconds; what ran out must be before now.
+
+
+def give_sign(worker: str, *, using: str) -> None:
+    """
+    Write down that a worker is there, by the database's real clock.
+
+    Args:
+        worker: Its name, as on the rows of what it runs.
+        using: Database alias.
+    """
+    Sign.objects.using(using).bulk_create(
+        [Sign(worker=worker, seen_at=MachineTime())],
+        update_conflicts=True,
+        unique_fields=["worker"],
+        update_fields=["seen_at", "missed_at"],
+    )
+
+
+def let_go_of_the_silent(*, just_waited: bool, using: str) -> None:
+    """
+    Let the leases run out of what silent workers hold, in the caller's transaction.
+
+    A worker is missed first, when three quarters of ``TIMELINE["SILENCE"]`` have passed since its sign, and silent when all of
+    it has and it has been missed for a beat. So a database that was away for however long, or whose clock was set, takes
+    nothing from workers that are there: they give a sign within a beat.
+
+    Args:
+        just_waited: Whether the caller had to wait for the database: then others that write had to as well, and everybody is
+            given another beat.
+        using: Database alias.
+    """
+    settings = get_settings()
+    signs = Sign.objects.using(using).filter(seen_at__lt=MachineTime(-settings.missed_after))
+    missing = {sign.worker: sign for sign in signs.order_by("worker").select_for_update(skip_locked=True)}
+    newly = [worker for worker, sign in missing.items() if just_waited or sign.missed_at is None]
+    if newly:
+        Sign.objects.using(using).filter(worker__in=newly).update(missed_at=MachineTime())
+    if others := sorted(missing.keys() - set(newly)):
+        long_missed = signs.filter(
+            worker__in=others,
+            seen_at__lt=MachineTime(-settings.SILENCE),
+            missed_at__lt=MachineTime(-settings.sign_every),
+        )
+        _void([sign.worker for sign in long_missed], using)
+
+
+def _void(workers: Sequence[str], using: str) -> None:
+    """Let their leases run out; forget those that hold nothing more. What somebody else has locked is left for next time."""
+    if not workers:
+        return
+    tasks = ScheduledTask.objects.using(using)
+    held = tasks.filter(state=State.ACTIVE, worker__in=workers, lease_expires_at__gt=MachineTime())
+    if ours := [task.pk for task in held.by_id().only("pk").locked(skip_locked=True)]:
+        logger.warning("%d attempts are given up: %s gave no sign any more.", len(ours), ", ".join(workers))
+        tasks.filter(pk__in=ours).update(lease_expires_at=MachineTime(JUST_NOW))
+    left = tasks.filter(state=State.ACTIVE, worker=OuterRef("worker"), lease_expires_at__gt=MachineTime())
+    Sign.objects.using(using).filter(~Exists(left), worker__in=workers).delete()
+
+
+def given_signs(workers: Sequence[str], *, using: str) -> set[str]:
+    """Those of these workers that have given a sign, and are not silent yet."""
+    return set(Sign.objects.using(using).filter(worker__in=set(workers)).values_list("worker", flat=True))
