@@ -288,13 +288,23 @@ class TestNewcomers:
     def test_are_not_those_who_came_while_the_timeline_was_gone(self, now):
         whole_round(now)
         with only_timelines(Delivery):
-            whole_round(now)
+            Sweep.objects.update(begun_at=MachineTime(-timedelta(hours=1)))
+            rest_of_round(now)
             self.insert(5)
 
         for _ in range(3):
             whole_round(now)
 
         assert not TimelineRun.objects.exists()
+
+    def test_are_found_though_a_process_of_an_older_release_sweeps_too(self, now):
+        """It does not know the timeline, and leaves alone how far others have come."""
+        whole_round(now)
+        with only_timelines(Delivery):
+            whole_round(now)
+        self.insert(2)
+
+        assert whole_round(now)[2] == 2
 
     def test_are_not_those_who_have_had_their_run(self, now):
         whole_round(now)

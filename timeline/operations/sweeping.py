@@ -18,6 +18,7 @@ from timeline.operations._polling import polling
 from timeline.operations.identifying import confirm_site
 
 BATCH: Final = 500
+FORGOTTEN: Final = 3  # Intervals without a round after which nobody knows a part any more.
 
 
 def sweep(*, size: int = BATCH, now: datetime, using: str) -> Swept:
@@ -47,7 +48,7 @@ def sweep(*, size: int = BATCH, now: datetime, using: str) -> Swept:
     due = [part for name, part in parts.items() if name not in resting]
     if due:
         confirm_site(using=using)
-        _prepare(parts, using)
+        _prepare(parts, interval, using)
     for part in due:
         some = _claim(part, size, interval, using)
         if some is not None:
@@ -59,13 +60,18 @@ def begin_round(*, using: str) -> None:
     """Let a round be due at once, where none is under way."""
     longest = Settings().SWEEP_INTERVAL or timedelta(0)
     wait = max(get_settings().SWEEP_INTERVAL or longest, longest)
-    Sweep.objects.using(using).filter(ended_at__isnull=False).update(begun_at=MachineTime(-2 * wait))
+    over = Sweep.objects.using(using).filter(ended_at__isnull=False, begun_at__gt=MachineTime(-2 * wait))
+    over.update(begun_at=MachineTime(-2 * wait))
 
 
-def _prepare(names: Collection[str], using: str) -> None:
-    """Make the rows of parts that are new; forget what is swept no more, so that it begins anew if it comes back."""
+def _prepare(names: Collection[str], interval: timedelta, using: str) -> None:
+    """
+    Make the rows of parts that are new; forget what nobody sweeps any more, so that it begins anew if it comes back.
+
+    What this process does not know, others may: of a later release, or of another site on this database.
+    """
     rows = Sweep.objects.using(using)
-    rows.exclude(pk__in=names).delete()
+    rows.exclude(pk__in=names).filter(begun_at__lt=MachineTime(-FORGOTTEN * interval)).delete()
     known = set(rows.values_list("pk", flat=True))
     made = [Sweep(timeline=name, begun_at=MachineTime()) for name in names if name not in known]
     rows.bulk_create(made, ignore_conflicts=True)
