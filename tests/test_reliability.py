@@ -1,0 +1,58 @@
+"""The page that says what can be relied on: each row of its tables names tests, and these are there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+PAGE = (Path(settings.BASE_DIR) / "docs" / "reliability.md").read_text(encoding="utf-8")
+TESTS = Path(settings.BASE_DIR) / "tests"
+NAME = re.compile(r"`([\w/]+\.py)(?:::(\w+))?(?:::(\w+))?`")
+ROWS = [
+    line for line in PAGE.splitlines() if line.startswith("|") and not line.startswith(("|---", "| what happens |"))
+]
+NAMED = sorted(set(NAME.findall(PAGE)))
+
+
+@cache
+def names_in(file: str) -> dict[str, set[str]]:
+    """Name of a class → names of its tests; those of no class under the empty name."""
+    found: dict[str, set[str]] = {"": set()}
+    for node in ast.parse((TESTS / file).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef):
+            found[node.name] = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+        elif isinstance(node, ast.FunctionDef):
+            found[""].add(node.name)
+    return {name: {test for test in tests if test.startswith("test_")} for name, tests in found.items()}
+
+
+class TestPage:
+    def test_has_a_table_for_each_kind_of_trouble(self):
+        assert len(re.findall(r"^\| what happens \|", PAGE, re.MULTILINE)) >= 5
+        assert len(ROWS) > 30
+
+    @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.split("|")[1].strip()[:60])
+    def test_names_a_test_for_each_row(self, row):
+        cells = row.strip("|").split("|")
+
+        assert len(cells) == 3
+        assert NAME.search(cells[2])
+        assert NAME.sub("", cells[2]).strip() == ""
+
+    @pytest.mark.parametrize("named", NAMED, ids=lambda named: "::".join(filter(None, named)))
+    def test_names_tests_that_are_there(self, named):
+        file, kind, test = named
+
+        assert Path(TESTS / file).name.startswith("test_")
+        found = names_in(file)
+        assert any(found.values())
+        if kind.startswith("test_"):
+            assert kind in found[""]
+        elif kind:
+            assert found[kind]
+            assert not test or test in found[kind]
