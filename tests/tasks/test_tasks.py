@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
 from celery import current_app
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 import timeline
-from tests.brokers import free_port
+from tests.brokers import free_port, received
 from tests.testapp.models import Order
 from timeline import Timeline, at, models, task, tasks
 from timeline.lifecycle import State
@@ -44,6 +46,7 @@ def _only_these():
     with only_timelines(Jobs):
         yield
     tasks._stopping.value = False
+    tasks._sender.close()  # The next test has another broker.
 
 
 @pytest.fixture
@@ -126,6 +129,59 @@ class TestRun:
         tasks.run(task_ids=task_ids, token=token)
 
         assert 0 < models.Pace.objects.get(task_key="jobs.work").seconds < 10
+
+
+@contextmanager
+def away(*, times):
+    """Have the database not answer so many statements."""
+    left = iter(range(times))
+
+    def fail(execute, *given):
+        if next(left, None) is not None:
+            raise OperationalError("the server closed the connection unexpectedly")
+        return execute(*given)
+
+    with connection.execute_wrapper(fail):
+        yield
+
+
+class TestRunWhileTheDatabaseIsAway:
+    @pytest.mark.parametrize("times", [1, 3])
+    def test_waits_for_it(self, claimed, times):
+        task_ids, [token] = claimed("jobs.work")
+
+        with away(times=times):
+            tasks.run(task_ids=task_ids, token=token)
+
+        assert list(ScheduledTask.objects.values_list("state", "attempt")) == [("completed", 1)]
+
+    def test_gives_the_message_back_when_the_worker_stops(self, claimed, over, broker):
+        """Somebody else has it then, and its rows need not wait to be sent again."""
+        over(broker.url, broker.prefix)
+        task_ids, [token] = claimed("jobs.work")
+        queue = f"{broker.prefix}.default"
+        tasks._stopping.value = True
+
+        tasks.run.push_request(delivery_info={"routing_key": queue})
+        with away(times=100):
+            tasks.run.run(task_ids=task_ids, token=token)
+        tasks.run.pop_request()
+
+        [(_headers, _properties, body)] = received(broker, queue)
+        assert body[1] == {"task_ids": task_ids, "token": token, "using": "default"}
+        assert states() == ["pending"]
+
+    def test_says_so_where_the_broker_is_down_as_well(self, claimed, over, caplog):
+        over(f"redis://127.0.0.1:{free_port()}/0")
+        task_ids, [token] = claimed("jobs.work")
+        tasks._stopping.value = True
+
+        tasks.run.push_request(delivery_info={"routing_key": "timeline.default"})
+        with away(times=100):
+            tasks.run.run(task_ids=task_ids, token=token)
+        tasks.run.pop_request()
+
+        assert "neither database nor broker is there" in caplog.text
 
 
 class TestPoll:

@@ -27,6 +27,7 @@ from timeline.operations.pruning import prune
 from timeline.operations.sweeping import sweep
 from timeline.tasks.connecting import beside, renew
 from timeline.tasks.keeping import keeper_of
+from timeline.tasks.reaching import persist
 from timeline.tasks.sending import CelerySender
 from timeline.worker.batch import run_batch
 from timeline.worker.heartbeat import Heartbeat
@@ -72,31 +73,51 @@ def poll(using: str = DEFAULT_DB_ALIAS) -> None:
         logger.error("%s", error.in_english())
 
 
-@shared_task(name="timeline.run", **OPTIONS)
-def run(task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIAS) -> None:
+@shared_task(name="timeline.run", bind=True, **OPTIONS)
+def run(self: Any, task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIAS) -> None:
     """
     Run a batch of claimed tasks. A worker that is told to stop gives back those it has not started.
+
+    A database that is away is waited for; if it stays away, the message goes back to its queue.
 
     Args:
         task_ids: Ids of the rows, as text, in the order they should run.
         token: Of the claim; rows that are not claimed with it any more are left.
         using: Database alias.
     """
+    batch = Batch("", "", UUID(token), [UUID(task_id) for task_id in task_ids])
+    if persist(lambda: _run(batch, using), using=using, stopping=_is_stopping):
+        return
+    queue = (self.request.delivery_info or {}).get("routing_key")
+    try:
+        if queue:
+            kwargs = {"task_ids": task_ids, "token": token, "using": using}
+            _sender.publish("timeline.run", kwargs, queue=queue)
+    except BrokerUnavailable as error:
+        logger.warning(
+            "A message is lost, and sent again by a later poll: neither database nor broker is there. %s", error
+        )
+
+
+def _run(batch: Batch, using: str) -> None:
     renew(using)
     try:
         confirm_site(using=using)
     except NotRunHere as error:
         logger.error("%s", error.in_english())
         return
-    batch = Batch("", "", UUID(token), [UUID(task_id) for task_id in task_ids])
     name, keeper = worker_name(), keeper_of(using)
-    heartbeat = Heartbeat(using, stopping=lambda: _stopping.value, pace=_pace, keeper=keeper, worker=name)
+    heartbeat = Heartbeat(using, stopping=_is_stopping, pace=_pace, keeper=keeper, worker=name)
     with heartbeat as watch, beside(using) as aside:
         watch.give_sign()
         run_batch(batch, watch=watch, using=using, worker=name, aside=aside)
     _pace.keep(using=using)
-    if _stopping.value:
+    if _is_stopping():
         hand_back([batch], using=using)
+
+
+def _is_stopping() -> bool:
+    return bool(_stopping.value)
 
 
 @shared_task(name="timeline.maintain", **OPTIONS)
