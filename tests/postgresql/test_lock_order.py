@@ -6,13 +6,14 @@ import threading
 from uuid import uuid4
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 
 from tests.postgresql.races import now, somebody_waits
 from tests.processes import wait_for
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import ScheduledTask
 from timeline.operations._transition import Write, apply
+from timeline.operations.claiming import Batch, hand_back
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -66,3 +67,19 @@ class TestSeveralTasks:
             return len(apply(writes, now=now(), using="default"))
 
         assert against_the_order(rows, give_back) == [1, 3]
+
+    def test_are_handed_back_without_waiting_for_one(self, make_task, at_once, backwards):
+        """What somebody else has, they start or end."""
+        token = uuid4()
+        rows = self.rows(make_task, backwards, state=State.PENDING, claim_token=token)
+
+        def hand_them_back():
+            with connection.cursor() as cursor:
+                cursor.execute("SET lock_timeout = '5s'")
+            return hand_back([Batch("trial.remind", "", token, [row.pk for row in rows])], using="default")
+
+        with transaction.atomic():
+            list(ScheduledTask.objects.filter(pk=rows[0].pk).locked())
+            [count] = at_once(hand_them_back)
+
+        assert count == 2

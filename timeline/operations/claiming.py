@@ -115,7 +115,11 @@ def hand_back(batches: Sequence[Batch], *, unsent: bool = False, using: str) -> 
         )
     )
     never: dict[str, None] = {"sent_at": None} if unsent else {}
-    return pending.update(lease_expires_at=MachineTime(timedelta(milliseconds=-1)), **never) if batches else 0
+    if not batches:
+        return 0
+    with polling(using):  # In the lock order, and past what somebody else has: they start it, or end it.
+        held = [task.pk for task in pending.by_id().only("pk").locked(skip_locked=True)]
+        return pending.filter(pk__in=held).update(lease_expires_at=MachineTime(timedelta(milliseconds=-1)), **never)
 
 
 def overlooked(task_keys: Sequence[str], *, using: str) -> Batch | None:
