@@ -18,7 +18,7 @@ from timeline import Timeline, at, task
 from timeline.clocks import story_now
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
 from timeline.operations.rescuing import rescue
-from timeline.shortcuts import start
+from timeline.shortcuts import cancel, start
 from timeline.testing import only_timelines
 from timeline.worker import Worker, unwritten
 
@@ -186,6 +186,23 @@ class TestWhatSomebodyHolds:
         assert Counter(sent) == {str(order.pk): 1 for order in made}
 
 
+class TestATaskThatIsCalledOff:
+    def test_ends_so_and_its_outcome_is_let_go(self, working, caplog):
+        """Whoever held it up did so."""
+        [order] = orders(1)
+
+        with held(Order.objects.filter(pk=order.pk)):
+            worker, thread = working()
+            wait_for(lambda: "is kept until" in caplog.text, "that the outcome is kept")
+            cancel([of(order)], reason="not wanted")
+        wait_for(lambda: "not ours any more" in caplog.text, "that the attempt is given up")
+        worker.stop()
+        thread.join(30)
+
+        assert (of(order).state, len(sent)) == ("cancelled", 1)
+        assert "will run again" not in caplog.text
+
+
 class TestAHostThatIsImpatient:
     def test_has_no_mail_sent_again_for_a_lock(self, working, host_sets, caplog):
         made = orders(3)
@@ -205,6 +222,24 @@ class TestAHostThatIsImpatient:
         with host_sets("statement_timeout", "1s"), slow_to_write(seconds=2):
             working()
             wait_for(lambda: "is kept until" in caplog.text or of(order).failures, "that writing it was cancelled")
+
+        wait_for(lambda: are_completed([order]), "the outcome")
+        assert each_was_sent_once(order)
+
+    def test_has_no_mail_sent_again_where_connections_are_cut(self, working, caplog):
+        [order] = orders(1)
+
+        def is_kept_once_its_connection_is_cut():
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+                    " AND datname = current_database()"
+                )
+            return "is kept until" in caplog.text
+
+        with slow_to_write(seconds=2):
+            working()
+            wait_for(is_kept_once_its_connection_is_cut, "that the outcome is kept")
 
         wait_for(lambda: are_completed([order]), "the outcome")
         assert each_was_sent_once(order)

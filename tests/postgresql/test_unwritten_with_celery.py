@@ -34,10 +34,16 @@ def letter(db):
 
 
 @pytest.fixture
-def worker(tmp_path, broker):
-    """Celery's, with one process in its pool, and a poller."""
+def pool():
+    """How Celery's worker runs messages: one at a time."""
+    return "prefork"
+
+
+@pytest.fixture
+def worker(tmp_path, broker, pool):
+    """Celery's, with one process or thread in its pool, and a poller."""
     environment = {"TEST_BROKER_URL": broker.url, "TEST_QUEUE_PREFIX": broker.prefix, "TEST_LEASE": str(LEASE)}
-    queue = ["-Q", f"{broker.prefix}.default", "-n", f"one@{broker.prefix}"]
+    queue = ["-P", pool, "-Q", f"{broker.prefix}.default", "-n", f"one@{broker.prefix}"]
     celery = start_process(
         tmp_path, "worker", "celery", "-A", "project", "worker", *queue, "-c", "1", "--without-gossip", **environment
     )
@@ -72,6 +78,7 @@ class TestAnEntityThatSomebodyHolds:
         assert entries(tmp_path) == {str(task_id): 1 for task_id in (letter.pk, *others)}
 
 
+@pytest.mark.parametrize("pool", ["prefork", "threads", "solo"])
 class TestAWorkerThatIsToldToStop:
     def test_says_what_it_leaves(self, letter, tmp_path, worker):
         log = tmp_path / "worker.log"
