@@ -34,7 +34,7 @@ class Trial(Timeline):
     starts_on = "user.created"
     exits = {"payment.configured": "paid", "trial.closed": "closed"}
 
-    @task(before("trial_ends_at", days=5), unless=has_payment, atomic=False)
+    @task(before("trial_ends_at", days=5), unless=has_payment, atomic=False, timeout=timedelta(minutes=1))
     def remind(self, user: User) -> None:
         assert_type(self.task.task_key, str)
 

@@ -269,6 +269,16 @@ class LeaseLost(TimelineError):
         self.attempt = attempt
 
 
+class TimedOut(LeaseLost):
+    """Its handler has taken longer than its ``timeout``: the attempt has failed. What it wrote is rolled back."""
+
+    message = "attempt %(attempt)s of task %(task)s took longer than %(timeout)s; what its handler comes back with is dropped."
+
+    def __init__(self, task: object, attempt: int, timeout: timedelta) -> None:
+        super().__init__(task, attempt)
+        self.timeout = timeout
+
+
 class BrokerUnavailable(TimelineError):
     """The message broker took no message. What was to be sent is sent by a later poll; see that the broker runs."""
 

@@ -108,6 +108,7 @@ class ReasonCode(TextChoices):
     WORKER_LOST = "worker_lost", _("worker lost")
     RELEASED = "released", _("released")
     ERROR = "error", _("error")
+    TIMEOUT = "timeout", _("timeout")
     RETRY_AFTER = "retry_after", _("asked to be retried later")
     SHADOW = "shadow", _("in shadow")
 

@@ -427,6 +427,9 @@ class TestCheckShapeOfATask:
             ({"retry": Retry(max_attempts=0)}, "retry has max_attempts=0."),
             ({"retry": Retry(base=15)}, "retry has no positive base, or a cap below it or too long."),
             ({"expires": 3}, "has expires = 3."),
+            ({"timeout": 3}, "has timeout = 3."),
+            ({"timeout": timedelta(0)}, "has timeout = datetime.timedelta(0)."),
+            ({"timeout": timedelta(seconds=-1)}, "has timeout = datetime.timedelta(days=-1, seconds=86399)."),
             ({"expires": timedelta(0)}, "has expires = datetime.timedelta(0)."),
             ({"expires": MAX_EXPIRES + timedelta(1)}, "has expires = datetime.timedelta(days=36526)."),
             ({"priority": 1.5}, "has priority = 1.5."),
@@ -448,6 +451,8 @@ class TestCheckShapeOfATask:
         [
             {"retry": Retry(max_attempts=1)},
             {"expires": timedelta(microseconds=1)},
+            {"timeout": timedelta(microseconds=1)},
+            {"timeout": timedelta(days=2)},
             {"expires": MAX_EXPIRES},
             {"priority": 32767},
             {"priority": -32768},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from datetime import timedelta
 
 import pytest
@@ -9,8 +10,8 @@ from django.utils import timezone
 
 from tests.brokers import Broker, answers
 from tests.processes import kill, start_process, wait_for
-from tests.testapp.models import Order
-from timeline.models import ScheduledTask
+from tests.testapp.models import Effect, Order
+from timeline.models import LogEntry, ScheduledTask
 from timeline.shortcuts import schedule
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -101,3 +102,35 @@ class TestTheNeighboursOfAHandlerThatHangs:
         wait_for((tmp_path / "hangs").exists, "its entry")
 
         are_done_while_it_hangs(hanging, tmp_path)
+
+
+class TestAHandlerWhoseTimeIsUp:
+    """It fails and is broken off; its second attempt is run by the same process, which goes on."""
+
+    @pytest.mark.parametrize("options", [[], ["--threads", "2"]], ids=["one thread", "two threads"])
+    def test_is_run_again_by_its_worker(self, due, workers, tmp_path, options):
+        hanging = due("hang_for_a_time")
+        worker = workers("worker", *options)
+
+        self.is_run_again(hanging, tmp_path)
+
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(20) == 0
+
+    @pytest.mark.parametrize("pool", ["prefork", "solo"])
+    def test_is_run_again_by_its_child(self, due, over_redis, tmp_path, pool):
+        hanging = due("hang_for_a_time")
+        over_redis("worker", "celery", "-A", "project", "worker", "-Q", "PREFIX.default", "-c", "1", "-P", pool)
+        over_redis("poller", "manage", "timeline_poll")
+
+        self.is_run_again(hanging, tmp_path)
+
+    def is_run_again(self, hanging, tmp_path):
+        wait_for(lambda: not ScheduledTask.objects.open().exists(), "the end of all", within=40)
+        hanging.refresh_from_db()
+        assert (hanging.state, hanging.failures, hanging.lost) == ("completed", 1, 0)
+        reasons = LogEntry.objects.filter(task=hanging, to_state="retryable").values_list("reason_code", flat=True)
+        assert list(reasons) == ["timeout"]
+        assert Effect.objects.count() == ScheduledTask.objects.count()
+        assert Effect.objects.filter(name__startswith=str(hanging.pk)).get().name == f"{hanging.pk} {hanging.attempt}"
+        assert not (tmp_path / "go").exists()

@@ -81,6 +81,13 @@ class CrashCase(Timeline):
         Effect.objects.create(name=str(self.task.pk))
         hang_with(order)
 
+    @task(timeout=timedelta(seconds=1), retry=Retry(base=timedelta(milliseconds=50)))
+    def hang_for_a_time(self, order: Order) -> None:
+        """Write an effect of its own; of an order that hangs, come back only the second time, or when told to."""
+        Effect.objects.create(name=f"{self.task.pk} {self.task.attempt}")
+        if self.task.attempt == 1:
+            hang_with(order)
+
     def write_and_wait(self) -> dict[str, bool]:
         folder = Path(os.environ["TEST_FOLDER"])
         Effect.objects.create(name=self.task.task_key)

@@ -203,6 +203,9 @@ def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> I
     expires = options.expires
     if expires is not None and not (isinstance(expires, timedelta) and timedelta(0) < expires <= MAX_EXPIRES):
         yield f"has expires = {expires!r}.", "Use a positive timedelta, a hundred years at most."
+    timeout = options.timeout
+    if timeout is not None and not (isinstance(timeout, timedelta) and timedelta(0) < timeout <= MAX_EXPIRES):
+        yield f"has timeout = {timeout!r}.", "Use a positive timedelta, a hundred years at most."
     if type(options.priority) is not int or not -(2**15) <= options.priority < 2**15:
         yield f"has priority = {options.priority!r}.", "Use a whole number from -32768 to 32767."
     if not isinstance(options.queue, str) or not 0 < len(options.queue) <= MAX_NAME:

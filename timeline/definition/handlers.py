@@ -41,6 +41,7 @@ class Options:
     bulk: int | None = None
     retry: Retry = field(default_factory=Retry)
     expires: timedelta | None = None
+    timeout: timedelta | None = None
     priority: int = 0
     queue: str = "default"
 
@@ -128,6 +129,7 @@ def task(
     bulk: int | None = ...,
     retry: Retry | None = ...,
     expires: timedelta | None = ...,
+    timeout: timedelta | None = ...,
     priority: int = ...,
     queue: str = ...,
 ) -> Decorator: ...
@@ -140,6 +142,7 @@ def task(
     atomic: Atomic = ...,
     retry: Retry | None = ...,
     expires: timedelta | None = ...,
+    timeout: timedelta | None = ...,
     priority: int = ...,
     queue: str = ...,
 ) -> EntityDecorator[Entity]: ...
@@ -152,6 +155,7 @@ def task(
     atomic: Atomic = ...,
     retry: Retry | None = ...,
     expires: timedelta | None = ...,
+    timeout: timedelta | None = ...,
     priority: int = ...,
     queue: str = ...,
 ) -> EntityDecorator[Entity]: ...
@@ -165,6 +169,7 @@ def task(
     bulk: int,
     retry: Retry | None = ...,
     expires: timedelta | None = ...,
+    timeout: timedelta | None = ...,
     priority: int = ...,
     queue: str = ...,
 ) -> BulkDecorator[Entity]: ...
@@ -178,6 +183,7 @@ def task(
     bulk: int,
     retry: Retry | None = ...,
     expires: timedelta | None = ...,
+    timeout: timedelta | None = ...,
     priority: int = ...,
     queue: str = ...,
 ) -> BulkDecorator[Entity]: ...
@@ -190,6 +196,7 @@ def task(
     bulk: int | None = None,
     retry: Retry | None = None,
     expires: timedelta | None = None,
+    timeout: timedelta | None = None,
     priority: int = 0,
     queue: str = "default",
 ) -> Any:
@@ -210,6 +217,8 @@ def task(
         retry: How it is tried again; left out: ``Retry()``.
         expires: How long after its nominal time it is too late to run (then cancelled, ``expired``); a hundred years at
             most. None: never.
+        timeout: How long its handler may take; with ``bulk``, the whole call. Past it, the attempt fails (``timeout``), and the
+            handler is broken off where it can be. None: as long as it likes.
         priority: Smaller runs first among what is due; -32,768 to 32,767.
         queue: Name of the queue it is for.
     """
@@ -221,6 +230,7 @@ def task(
         bulk=bulk,
         retry=Retry() if retry is None else retry,
         expires=expires,
+        timeout=timeout,
         priority=priority,
         queue=queue,
     )

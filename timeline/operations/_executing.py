@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from time import monotonic
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from django.db import transaction
 
@@ -20,6 +20,7 @@ from timeline.operations._calling import call
 from timeline.operations._failing import catching, drop_if_lost, failed
 from timeline.operations._hooking import hooks_apart
 from timeline.operations._recording import record, record_all
+from timeline.operations._timing_out import let_go_if_timed_out
 from timeline.operations._transition import Write
 from timeline.operations._watching import Watch
 
@@ -29,6 +30,7 @@ logger = logging.getLogger("timeline")
 BUDGET: Final = timedelta(milliseconds=50)
 
 Outcome = tuple[Attempt, Write | Exception]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,26 @@ def execute_each(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     return Executed(ended, attempts[place:])
 
 
+def call_in_time(
+    attempts: Sequence[Attempt], act: Callable[[], Answer], setting: Setting, *, undone: Sequence[Attempt] = ()
+) -> Answer:
+    """
+    Call a handler, for as long as it may take.
+
+    Args:
+        attempts: What it is called for.
+        act: The call.
+        setting: Where it runs.
+        undone: What shares its transaction, which is undone if its time is up.
+
+    Raises:
+        TimedOut: if its time was up: its attempts have failed.
+    """
+    if attempts[0].declared.options.timeout is None:
+        return act()
+    return setting.watch.call(attempts, act, undone=undone)
+
+
 def _record_early(outcomes: deque[Outcome], ended: list[ScheduledTask], setting: Setting) -> None:
     """Record what has ended, on another thread, while a handler holds up this one."""
     taken = [outcomes.popleft() for _ in range(len(outcomes))]
@@ -120,11 +142,12 @@ def _execute(attempt: Attempt, setting: Setting) -> ScheduledTask | Write | Exce
             if attempt.declared.options.atomic:
                 with transaction.atomic(using=setting.using, durable=True):
                     with hooks_apart([attempt.task.id], using=setting.using):
-                        write = call(attempt)
+                        write = call_in_time([attempt], partial(call, attempt), setting)
                     return record(write, now=setting.clock(), using=setting.using)
-            return call(attempt)
+            return call_in_time([attempt], partial(call, attempt), setting)
     except LeaseLost as error:
         logger.warning("%s", error)
+        let_go_if_timed_out(error)
         return None
     drop_if_lost(caught[0], setting.using)
     attempt.restore()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from contextvars import copy_context
+from functools import partial
+from typing import Any
 
 from asgiref.sync import async_to_sync, sync_to_async
 
@@ -19,6 +23,8 @@ from timeline.operations._executing import BUDGET, Executed, Outcome, Setting, i
 from timeline.operations._failing import catching, drop_if_lost
 from timeline.operations._passing import pass_fresh_look
 from timeline.operations._transition import Write
+
+logger = logging.getLogger("timeline")
 
 
 def execute_async(attempts: Sequence[Attempt], setting: Setting) -> Executed:
@@ -126,6 +132,8 @@ class _SideBySide:
         caught: list[Exception] = []
         with catching(caught):
             enter(attempt)  # In the context of this asyncio task, which ends with it.
+            if attempt.declared.options.timeout is not None:
+                self._setting.watch.under_way(attempt, partial(_cancel, asyncio.get_running_loop(), _this_task()))
             return returned(attempt, await handler_of(attempt)())
         return caught[0]
 
@@ -141,8 +149,10 @@ class _SideBySide:
             attempt, outcome = self._running.pop(task), _outcome(task)
             if outcome is None:
                 late.append(attempt)
-            else:
+            elif attempt.declared.options.timeout is None or self._setting.watch.is_in_time(attempt):
                 self._outcomes.append((attempt, outcome))
+            else:
+                logger.warning("Attempt %d of task %s is not ours any more.", attempt.task.attempt, attempt.task.id)
         self._put_back(late)
         outcomes, self._outcomes = self._outcomes, []
         if outcomes:
@@ -161,6 +171,17 @@ class _SideBySide:
             passed, refused = pass_fresh_look(attempts, self._setting, late=False)
             self._ended += refused
             self._waiting.extend(passed)
+
+
+def _this_task() -> asyncio.Task[Any]:
+    this = asyncio.current_task()
+    assert this is not None  # noqa: S101 (it is asked within one)
+    return this
+
+
+def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+    with suppress(RuntimeError):  # The loop is closed: it has ended meanwhile.
+        loop.call_soon_threadsafe(task.cancel)
 
 
 def _refusal(attempt: Attempt) -> Write | None:

@@ -5,21 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
+from functools import partial
 
 from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Context
-from timeline.exceptions import InvalidInput, LeaseLost
+from timeline.exceptions import InvalidInput, LeaseLost, TimedOut
 from timeline.models import ScheduledTask
 from timeline.operations._attempting import Attempt, still_ours
 from timeline.operations._calling import refusal, returned
 from timeline.operations._current import now_running
-from timeline.operations._executing import Executed, Outcome, Setting, as_writes, is_time_up
+from timeline.operations._executing import Executed, Outcome, Setting, as_writes, call_in_time, is_time_up
 from timeline.operations._failing import catching, drop_if_lost, failed
 from timeline.operations._hooking import hooks_apart
 from timeline.operations._passing import look_again
 from timeline.operations._recording import record_all, record_together
+from timeline.operations._timing_out import let_go_if_timed_out
 from timeline.operations._transition import Write
 
 logger = logging.getLogger("timeline")
@@ -48,10 +50,12 @@ def execute_bulk(attempts: Sequence[Attempt], setting: Setting) -> Executed:
         return Executed(_execute(together, setting), rest)
     except LeaseLost as error:
         logger.warning("%s", error)
+        let_go_if_timed_out(error)
+        timed_out = isinstance(error, TimedOut)
     for attempt in together:
         attempt.restore()
     ours = still_ours(together, using=setting.using)
-    if len(ours) == len(together):
+    if len(ours) == len(together) and not timed_out:
         ours = []  # It was not a row that said so: their leases run out.
     return Executed([], [*ours, *rest])
 
@@ -101,7 +105,8 @@ def _call(attempts: Sequence[Attempt], setting: Setting) -> list[Outcome]:
         return outcomes
     contexts = {attempt.entity: Context(**attempt.told()) for attempt in asked}
     instance = asked[0].definition.cls(now=asked[0].now, tasks=contexts)
-    results = getattr(instance, asked[0].declared.name)(list(contexts))
+    handler = getattr(instance, asked[0].declared.name)
+    results = call_in_time(asked, partial(handler, list(contexts)), setting)
     if results is None:
         return outcomes + [(attempt, returned(attempt, None)) for attempt in asked]
     return outcomes + _results(asked, results)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 from time import monotonic
 
 from django.db import transaction
@@ -12,10 +13,11 @@ from timeline.exceptions import LeaseLost
 from timeline.models import ScheduledTask
 from timeline.operations._attempting import Attempt
 from timeline.operations._calling import call
-from timeline.operations._executing import Executed, Setting, execute_each, is_time_up
+from timeline.operations._executing import Executed, Setting, call_in_time, execute_each, is_time_up
 from timeline.operations._failing import catching, drop_if_lost
 from timeline.operations._hooking import hooks_apart
 from timeline.operations._recording import record_together, wait_for_no_lock_long
+from timeline.operations._timing_out import let_go_if_timed_out
 from timeline.operations._transition import Write
 
 logger = logging.getLogger("timeline")
@@ -45,6 +47,7 @@ def execute_shared(attempts: Sequence[Attempt], setting: Setting) -> Executed:
             return Executed(ended, rest)
     except LeaseLost as error:
         logger.info("A shared transaction is undone: %s", error)
+        let_go_if_timed_out(error)
     for raised in caught:
         drop_if_lost(raised, setting.using)
     for attempt in attempts:
@@ -62,6 +65,7 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[Schedu
         Exception: whatever one of the handlers, or the database, raises.
     """
     writes: list[Write] = []
+    entered: list[Attempt] = []
     since = monotonic()
     with transaction.atomic(using=setting.using, durable=True):
         wait_for_no_lock_long(setting.using)
@@ -71,7 +75,9 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[Schedu
             place += 1
             if setting.watch.take(attempt):
                 with hooks_apart([attempt.task.id], using=setting.using):
-                    writes.append(call(attempt))
+                    called = call_in_time([attempt], partial(call, attempt), setting, undone=entered)
+                    writes.append(called)
+                entered.append(attempt)
         return record_together(writes, now=setting.clock(), using=setting.using), attempts[place:]
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from timeline.models import ScheduledTask
 from timeline.operations._attempting import Attempt
+
+Answer = TypeVar("Answer")
 
 
 class Keeper(Protocol):
@@ -55,6 +57,27 @@ class Watch:
     def more(self, task_key: str, most: int) -> list[Attempt]:  # noqa: ARG002 (who runs what is given begins no more)
         """Begin more of a kind, to be run beside those that are under way: so many at most, and none that was tried before."""
         return []
+
+    def call(self, attempts: Sequence[Attempt], act: Callable[[], Answer], *, undone: Sequence[Attempt] = ()) -> Answer:  # noqa: ARG002
+        """
+        Call a handler that may take only so long.
+
+        Args:
+            attempts: What it is called for.
+            act: The call.
+            undone: What shares its transaction, which is undone if its time is up.
+
+        Raises:
+            TimedOut: if its time was up: its attempts have failed.
+        """
+        return act()
+
+    def under_way(self, attempt: Attempt, cancel: Callable[[], object]) -> None:
+        """A coroutine that may take only so long is under way; ``cancel`` breaks it off, from any thread."""
+
+    def is_in_time(self, attempt: Attempt) -> bool:  # noqa: ARG002
+        """Whether it came back in time; otherwise its attempt has failed."""
+        return True
 
     def took(self, task_key: str, count: int, seconds: float) -> None:
         """So many handlers of a kind took so long, together."""

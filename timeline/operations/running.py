@@ -11,6 +11,7 @@ from timeline.operations._attempting import Attempt, begin, begin_group, startab
 from timeline.operations._executing import BUDGET, Setting
 from timeline.operations._grouping import HELD_UP, Look, release, run_group
 from timeline.operations._passing import pass_look
+from timeline.operations._timing_out import fail_for_time
 from timeline.operations._watching import Keeper, Watch
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Watch",
     "begin_given",
     "begin_ready",
+    "fail_for_time",
     "give_back",
     "look_ahead",
     "run",

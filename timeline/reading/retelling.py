@@ -39,6 +39,7 @@ _WRITTEN: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
         _("the worker stopped before it got to it"),
         _("another task held up the worker before it got to it"),
     ),
+    ReasonCode.TIMEOUT: (_("it took longer than %(timeout)s"),),
     ReasonCode.RETRY_AFTER: (_("asked to be retried in %(delay)s"),),
     ReasonCode.SHADOW: (_("would have run"),),
 }

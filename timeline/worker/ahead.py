@@ -127,6 +127,7 @@ class WorkingOff:
             it; None: nowhere, one thing after the other.
         more: Begins more of a kind while some of it run side by side, so many at most.
         hand_on: Lets others have what was given to this worker and has not been begun; called when a handler holds it up.
+        disown: Puts another thread in the place of one that does not come back; says whether it did.
     """
 
     groups: Iterator[list[Attempt]]
@@ -137,9 +138,12 @@ class WorkingOff:
     aside: Aside | None
     more: Callable[[str, int], list[Attempt]] | None = None
     hand_on: Callable[[], object] | None = None
+    disown: Callable[[threading.Thread], bool] | None = None
 
     def __post_init__(self) -> None:
-        self._post = Post(self.watch, clock=self.clock, using=self.using, more=self.more, hand_on=self.hand_on)
+        self._post = Post(
+            self.watch, clock=self.clock, using=self.using, more=self.more, hand_on=self.hand_on, disown=self.disown
+        )
         self._lagging = Lagging(self._post, self.aside) if self.aside is not None else None
 
     def run(self) -> Worked:

@@ -130,6 +130,7 @@ class Worker(Loop):
             watch=self._heartbeat,
             aside=self._aside,
             more=self._begin_more,
+            disown=self._hands.replace if self._hands is not None else None,
         )
         worked = work.run()
         with self._counting:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from time import monotonic
 from types import TracebackType
+from typing import Final
 
 from django.db import DatabaseError, InterfaceError, connections
 
 from timeline.conf import get_settings
 
 logger = logging.getLogger("timeline")
+
+PATIENCE: Final = 2.0  # Seconds that a worker that stops waits for threads whose handlers did not come back in time.
 
 
 class Hands:
@@ -43,7 +47,9 @@ class Hands:
         self._called = threading.Condition()
         self._calls = 0
         self._ended = False
-        self._threads = [threading.Thread(target=self._work, name=f"timeline-hand-{number}") for number in range(count)]
+        self._count = count
+        self._disowned: set[threading.Thread] = set()
+        self._threads = [self._thread(number) for number in range(count)]
 
     def __enter__(self) -> Hands:
         """Begin to wait for calls."""
@@ -52,11 +58,15 @@ class Hands:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Take no more calls; wait for the handlers under way."""
+        """Take no more calls; wait for the handlers under way, and a moment for those whose time was up."""
         self._ended = True
         self.call()
-        for thread in self._threads:
-            thread.join()
+        for thread in [*self._threads]:
+            if thread not in self._disowned:
+                thread.join()
+        give_up = monotonic() + PATIENCE
+        for thread in self._disowned:
+            thread.join(max(give_up - monotonic(), 0))
         if self._error is not None:
             raise self._error
 
@@ -66,15 +76,48 @@ class Hands:
             self._calls += 1
             self._called.notify_all()
 
+    def replace(self, thread: threading.Thread) -> bool:
+        """
+        Put another thread in the place of one whose handler does not come back; if it does, it ends.
+
+        Returns:
+            Whether that was done: no more than there are hands are left to themselves.
+        """
+        with self._called:
+            if self._ended or thread not in self._threads or len(self._alive()) >= self._count:
+                logger.error("%s does not come back, and none is put in its place; restart this worker.", thread.name)
+                return False
+            self._disowned.add(thread)
+            self._threads.append(self._thread(len(self._threads)))
+            self._threads[-1].start()
+        logger.warning(
+            "%s does not come back; %s is in its place. %d threads are left to themselves.",
+            thread.name,
+            self._threads[-1].name,
+            len(self._alive()),
+        )
+        return True
+
+    def _alive(self) -> list[threading.Thread]:
+        """Those that were replaced and have not come back."""
+        return [thread for thread in self._disowned if thread.is_alive()]
+
+    def _thread(self, number: int) -> threading.Thread:
+        """Make one; its process does not wait for it to end, as ``__exit__`` does, because it may never."""
+        return threading.Thread(target=self._work, name=f"timeline-hand-{number}", daemon=True)
+
+    def _is_over(self) -> bool:
+        return self._ended or threading.current_thread() in self._disowned
+
     def _work(self) -> None:
         heard = 0
         try:
-            while not self._ended:
+            while not self._is_over():
                 with self._called:
                     while self._calls == heard:
                         self._called.wait()
                     heard = self._calls
-                while not (self._ended or self._stopping()) and self._try():
+                while not (self._is_over() or self._stopping()) and self._try():
                     pass
         except BaseException as died:  # noqa: BLE001 (a worker without hands must not go on as if it had them)
             self._error = died

@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, wait
+from typing import TypeVar
 from uuid import UUID
 
 from timeline.models import ScheduledTask
 from timeline.operations.running import BUDGET, Attempt, Keeper, Watch
 from timeline.worker.aside import Aside
+
+Answer = TypeVar("Answer")
 
 
 class Lagging(Watch):
@@ -56,6 +59,18 @@ class Lagging(Watch):
     def take(self, attempt: Attempt) -> bool:
         """Take an attempt to enter its handler."""
         return self._watch.take(attempt)
+
+    def call(self, attempts: Sequence[Attempt], act: Callable[[], Answer], *, undone: Sequence[Attempt] = ()) -> Answer:
+        """Call a handler that may take only so long."""
+        return self._watch.call(attempts, act, undone=undone)
+
+    def under_way(self, attempt: Attempt, cancel: Callable[[], object]) -> None:
+        """A coroutine that may take only so long is under way."""
+        self._watch.under_way(attempt, cancel)
+
+    def is_in_time(self, attempt: Attempt) -> bool:
+        """Whether it came back in time."""
+        return self._watch.is_in_time(attempt)
 
     def more(self, task_key: str, most: int) -> list[Attempt]:
         """Begin more of a kind."""

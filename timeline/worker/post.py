@@ -7,16 +7,20 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from time import monotonic
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 
+from timeline.exceptions import TimedOut
 from timeline.models import ScheduledTask
-from timeline.operations.running import Attempt, Keeper, Watch, give_back
+from timeline.operations.running import Attempt, Keeper, Watch, fail_for_time, give_back
+from timeline.worker.interrupting import interruptibly
+from timeline.worker.timed import Timed
 
 logger = logging.getLogger("timeline")
 
 PATIENCE: Final = 0.7  # Seconds without progress after which what waits is given back.
 
+Answer = TypeVar("Answer")
 Key = tuple[UUID, int]
 
 
@@ -38,6 +42,7 @@ class Post(Watch):
         using: Database alias.
         more: Begins more of a kind, so many at most.
         hand_on: Called when the thread is held up: lets others have what it was given and has not begun.
+        disown: Puts another thread in the place of one that does not come back; says whether it did.
     """
 
     def __init__(
@@ -48,17 +53,22 @@ class Post(Watch):
         using: str,
         more: Callable[[str, int], list[Attempt]] | None = None,
         hand_on: Callable[[], object] | None = None,
+        disown: Callable[[threading.Thread], bool] | None = None,
     ) -> None:
         self.using = using
         self._watch = watch
         self._clock = clock
         self._more = more
         self._hand_on = hand_on
+        self._disown = disown
         self._lock = threading.Lock()
         self._since = monotonic()  # When the thread last got on.
         self._waiting: dict[Key, Attempt] = {}
         self._taken_away: set[Key] = set()
         self._owed: list[Attempt] = []  # Taken away, and not written down yet.
+        self._timed: dict[Key, Timed] = {}
+        self._is_disowned = False
+        self._seen_to = threading.Lock()
         self._lending = threading.Lock()
         self._record: Callable[[], None] | None = None
         self._rest = 0.0
@@ -66,8 +76,8 @@ class Post(Watch):
         self._handed_on = 0.0  # When it had last got on, when that was handed on last.
 
     def stopping(self) -> bool:
-        """Whether to enter no further handler."""
-        return self._watch.stopping()
+        """Whether to enter no further handler: the worker stops, or another thread is in the place of this one."""
+        return self._is_disowned or self._watch.stopping()
 
     def entered(self, task: ScheduledTask) -> None:
         """Keep up the lease of this attempt."""
@@ -128,14 +138,47 @@ class Post(Watch):
         self.hold(attempts)
         return attempts
 
+    def call(self, attempts: Sequence[Attempt], act: Callable[[], Answer], *, undone: Sequence[Attempt] = ()) -> Answer:
+        """
+        Call a handler that may take only so long.
+
+        Raises:
+            TimedOut: if its time was up, whatever it came back with.
+        """
+        timed = Timed(attempts, undone)
+        with self._lock:
+            self._timed[key_of(attempts[0].task)] = timed
+        try:
+            return interruptibly(act, is_time_up=lambda: timed.is_late) if timed.in_main else act()
+        finally:
+            if not self.is_in_time(attempts[0]):
+                task = attempts[0].task
+                raise TimedOut(task.pk, task.attempt, timed.timeout) from None
+
+    def under_way(self, attempt: Attempt, cancel: Callable[[], object]) -> None:
+        """A coroutine that may take only so long is under way."""
+        with self._lock:
+            self._timed[key_of(attempt.task)] = Timed([attempt], cancel=cancel)
+
+    def is_in_time(self, attempt: Attempt) -> bool:
+        """It has come back: say whether in time."""
+        with self._lock:
+            timed = self._timed.pop(key_of(attempt.task), None)
+            return timed is None or not timed.is_late
+
     def lend(self, record: Callable[[], None] | None) -> None:
         """Let the warden record what has ended, if this thread is held up; waits while it does."""
         with self._lending:
             self._record = record
 
+    def close(self) -> None:
+        """Its thread has gone; waits for what the warden writes just now."""
+        with self._seen_to:
+            self.closed = True
+
     def see_to(self, now: float) -> bool:
         """
-        Give back what waits for too long. On the warden's thread.
+        Fail those whose time is up, and give back what waits for too long. On the warden's thread.
 
         Args:
             now: By ``monotonic()``.
@@ -143,14 +186,17 @@ class Post(Watch):
         Returns:
             Whether there was anything to write.
         """
-        if now < self._rest:
-            return False
+        with self._seen_to:
+            return now >= self._rest and self._see_to(now)
+
+    def _see_to(self, now: float) -> bool:
+        late = self._see_to_time(now)
         since = self._take_away(now)
         if self._owed:
             logger.warning("Another task holds up this worker; %d that wait are given back.", len(self._owed))
             self._owed = give_back(self._owed, now=self._clock(), using=self.using)
         elif since == self._handed_on:
-            return False
+            return late
         with self._lending:
             if self._record is not None:
                 self._record()
@@ -158,6 +204,40 @@ class Post(Watch):
             self._hand_on()
         self._handed_on = since
         return True
+
+    def _see_to_time(self, now: float) -> bool:
+        """Fail those whose time is up, and break off those that have not come back since; say whether there were any."""
+        with self._lock:
+            late = [timed for timed in self._timed.values() if not timed.is_late and timed.is_up(now)]
+            for timed in late:
+                timed.is_late = True
+                self._owed += timed.undone
+                self._taken_away |= {key_of(attempt.task) for attempt in (*timed.attempts, *timed.undone)}
+            hanging = [timed for timed in self._timed.values() if timed.is_late and timed.again_at <= now]
+        stacks = [timed.stack() for timed in late]
+        for timed in hanging:  # First, so that the locks of its transaction are not in the way of what is written.
+            timed.break_off(now)
+        for timed, stack in zip(late, stacks, strict=True):
+            self._fail(timed, stack)
+        return bool(late)
+
+    def _fail(self, timed: Timed, stack: str) -> None:
+        logger.warning(
+            "%d attempts have failed: %s took longer than %s.",
+            len(timed.attempts),
+            timed.attempts[0].task.task_key,
+            timed.timeout,
+        )
+        if timed.cancel is None and not timed.in_main and self._disown is not None:
+            self._is_disowned = self._disown(timed.thread)
+        fail_for_time(
+            timed.attempts,
+            timed.timeout,
+            stack,
+            now=self._clock(),
+            using=self.using,
+            keeper=self._watch.keeper(),
+        )
 
     def _take_away(self, now: float) -> float:
         """Take what waits, if the thread is held up; say since when it is."""

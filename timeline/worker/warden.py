@@ -42,7 +42,7 @@ class Warden:
         try:
             yield
         finally:
-            post.closed = True
+            post.close()
             if not post.owes:
                 self._posts.discard(post)
 

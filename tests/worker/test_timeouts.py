@@ -1,0 +1,337 @@
+"""A handler that takes longer than it may: its attempt fails at that moment, and it is broken off where it can be."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import signal
+import threading
+import time
+from datetime import timedelta
+
+import pytest
+from django.db import connection, transaction
+from django.utils import timezone
+
+from tests.processes import wait_for
+from tests.testapp.models import Effect, Order
+from tests.worker.test_hands import work_until_done
+from timeline import Retry, Timeline, task
+from timeline.clocks import story_now
+from timeline.models import LogEntry, ScheduledTask
+from timeline.operations.running import Watch, begin_given, run_begun
+from timeline.shortcuts import schedule
+from timeline.testing import only_timelines
+from timeline.worker import Worker
+from timeline.worker.interrupting import SIGNAL, TimeIsUp, interrupt, interruptibly
+from timeline.worker.post import Post
+from timeline.worker.warden import warden
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]  # Two that write.
+
+SHORT = timedelta(seconds=0.3)
+LONG = 60.0  # Seconds: what nobody waits for.
+
+seen: list[str] = []
+acts: dict[str, object] = {}
+again = Retry(base=timedelta(milliseconds=1), jitter=0)
+
+
+def act(job):
+    """Do what the test has for this one, in its first attempt."""
+    seen.append(f"{job.task.occurrence} {job.task.attempt}")
+    if job.task.attempt == 1 and job.task.occurrence in acts:
+        acts[job.task.occurrence]()
+    return "well"
+
+
+class Slow(Timeline):
+    entity = "testapp.Order"
+
+    @task(atomic=False, timeout=SHORT, retry=again)
+    def plain(self, order):
+        return act(self)
+
+    @task(timeout=SHORT, retry=again)
+    def atomic(self, order):
+        Effect.objects.create(name=str(self.task.attempt))
+        return act(self)
+
+    @task(atomic="shared", timeout=SHORT, retry=again)
+    def shared(self, order):
+        Effect.objects.create(name=f"{self.task.occurrence} {self.task.attempt}")
+        return act(self)
+
+    @task(bulk=10, timeout=SHORT, retry=again)
+    def bulk(self, orders):
+        for order in orders:
+            act(Slow(task=self.tasks[order].task))
+
+    @task(atomic=False, timeout=SHORT, retry=again)
+    async def side_by_side(self, order):
+        seen.append(f"{self.task.occurrence} {self.task.attempt}")
+        if self.task.attempt == 1 and self.task.occurrence in acts:
+            await asyncio.sleep(LONG)
+        return "well"
+
+    @task(atomic=False, timeout=SHORT, retry=Retry(max_attempts=1))
+    def once(self, order):
+        return act(self)
+
+
+@pytest.fixture(autouse=True)
+def _slow(settings):
+    settings.TIMELINE = {"POLL_INTERVAL": timedelta(milliseconds=50)}
+    seen.clear()
+    acts.clear()
+    with only_timelines(Slow):
+        yield
+
+
+def clock():
+    return story_now("default")
+
+
+def due(kind, count=1):
+    at = timezone.now() - timedelta(seconds=1)
+    return [schedule(f"slow.{kind}", Order.objects.create(), at=at, key=str(number)).task for number in range(count)]
+
+
+def run_them(rows):
+    """Run them on this thread, the main one, watched over."""
+    post = Post(Watch(), clock=clock, using="default")
+    done = []
+    with warden.over(post):
+        for attempts in begin_given(task_ids=[row.pk for row in rows], clock=clock, using="default"):
+            post.hold(attempts)
+            done += run_begun(attempts, clock=clock, using="default", watch=post)
+    return done
+
+
+def ends(rows):
+    found = ScheduledTask.objects.in_bulk([row.pk for row in rows])
+    return [(found[row.pk].state, found[row.pk].reason_code, found[row.pk].failures) for row in rows]
+
+
+def sleep():
+    time.sleep(LONG)
+
+
+def sleep_whatever_is_raised():
+    """Keep what is raised, as a loop that tries again does."""
+    give_up = time.monotonic() + LONG
+    while time.monotonic() < give_up:
+        try:
+            time.sleep(LONG)
+        except Exception:  # noqa: BLE001, S112 (as hosts do)
+            continue
+
+
+def query():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_sleep(60)")
+
+
+def open_a_transaction():
+    with transaction.atomic():
+        Effect.objects.create(name="within")
+        query()
+
+
+class TestOnTheMainThread:
+    @pytest.mark.parametrize("what", [sleep, sleep_whatever_is_raised, query, open_a_transaction])
+    @pytest.mark.parametrize("kind", ["plain", "atomic"])
+    def test_it_is_interrupted_and_the_next_is_run(self, db, kind, what):
+        rows = due(kind, 3)
+        acts["1"] = what
+
+        run_them(rows)
+
+        assert ends(rows) == [("completed", "done", 0), ("retryable", "timeout", 1), ("completed", "done", 0)]
+        failed = ScheduledTask.objects.get(pk=rows[1].pk)
+        assert failed.reason == "it took longer than 0:00:00.300000"
+        assert "TimedOut" in failed.error
+        entry = LogEntry.objects.get(task=failed, reason_code="timeout")
+        assert what.__name__ in str(entry.detail)  # Where it was.
+        assert Effect.objects.count() == (2 if kind == "atomic" else 0)
+        assert not connection.in_atomic_block
+
+    def test_it_is_tried_again(self, db):
+        rows = due("atomic")
+        acts["0"] = sleep
+        run_them(rows)
+
+        run_them(rows)
+
+        assert ends(rows) == [("completed", "done", 1)]
+        assert list(Effect.objects.values_list("name", flat=True)) == ["2"]
+
+    def test_it_is_discarded_with_its_last_attempt(self, db):
+        rows = due("once")
+        acts["0"] = sleep
+
+        run_them(rows)
+
+        assert ends(rows) == [("discarded", "timeout", 1)]
+
+    def test_others_of_its_transaction_are_given_back(self, db):
+        """What they wrote is undone with it; each is entered again."""
+        rows = due("shared", 3)
+        acts["1"] = sleep
+
+        run_them(rows)
+
+        assert ends(rows)[:2] == [("retryable", "released", 0), ("retryable", "timeout", 1)]
+        run_them(rows)
+        assert {end[0] for end in ends(rows)} == {"completed"}
+        assert sorted(Effect.objects.values_list("name", flat=True)) == ["0 2", "1 2", "2 1"]
+
+    def test_all_of_one_call_fail_and_none_is_blamed(self, db):
+        """Whose fault it was shows when each is run alone."""
+        rows = due("bulk", 3)
+        acts["1"] = sleep
+
+        run_them(rows)
+
+        assert ends(rows) == [("retryable", "timeout", 0)] * 3
+
+    def test_a_coroutine_is_cancelled_and_no_other(self, db):
+        rows = due("side_by_side", 3)
+        acts["1"] = True
+
+        run_them(rows)
+
+        assert ends(rows) == [("completed", "done", 0), ("retryable", "timeout", 1), ("completed", "done", 0)]
+
+    def test_what_came_back_in_time_stands(self, db):
+        rows = due("plain", 3)
+
+        run_them(rows)
+
+        assert ends(rows) == [("completed", "done", 0)] * 3
+        assert signal.getsignal(SIGNAL) == signal.SIG_DFL
+
+
+class TestACallThatNothingInterrupts:
+    def test_has_failed_while_it_still_hangs_and_what_it_comes_back_with_is_dropped(self, db, caplog):
+        """In C, without a look at signals; its row tells before it comes back."""
+        rows, told = due("atomic"), []
+        came_back = threading.Event()
+
+        def wait_in_c():
+            # Locked twice, a mutex of C waits for ever, whatever signals come; another thread lets it go.
+            mutex, c = ctypes.create_string_buffer(64), ctypes.CDLL(None)
+            c.pthread_mutex_lock(mutex)
+
+            def let_go():
+                try:
+                    wait_for(lambda: ends(rows) == [("retryable", "timeout", 1)], "the failure", within=20)
+                    told.append(True)
+                finally:
+                    connection.close()
+                    c.pthread_mutex_unlock(mutex)
+
+            threading.Thread(target=let_go).start()
+            c.pthread_mutex_lock(mutex)
+            came_back.set()
+
+        acts["0"] = wait_in_c
+
+        run_them(rows)
+
+        assert told == [True]
+        assert ends(rows) == [("retryable", "timeout", 1)]
+        assert not Effect.objects.exists()
+        assert str(rows[0].pk) in caplog.text
+
+
+class TestThreads:
+    def test_that_do_not_come_back_are_replaced(self, db, caplog):
+        """Two hang for good; the worker goes on with two others, and stops without them."""
+        rows = due("plain", 6)
+        go_on = threading.Event()
+        acts["0"] = acts["1"] = lambda: go_on.wait(LONG)
+
+        try:
+            work_until_done(Worker("default", threads=2))
+        finally:
+            go_on.set()
+
+        assert {end[0] for end in ends(rows)} == {"completed"}
+        assert [end[2] for end in ends(rows)] == [1, 1, 0, 0, 0, 0]
+        assert "is in its place" in caplog.text
+
+    def test_that_come_back_late_change_nothing(self, db):
+        rows = due("atomic")
+        is_over = []
+
+        def wait():
+            wait_for(lambda: ends(rows) == [("completed", "done", 1)], "the second attempt", within=20)
+            is_over.append(True)
+
+        acts["0"] = wait
+
+        work_until_done(Worker("default", threads=2))
+
+        wait_for(lambda: is_over, "the end of the first")
+        assert ends(rows) == [("completed", "done", 1)]
+        assert list(Effect.objects.values_list("name", flat=True)) == ["2"]
+        assert LogEntry.objects.filter(task=rows[0], to_state="completed").count() == 1
+
+
+class TestTheInterrupt:
+    def test_breaks_off_what_is_called_and_puts_back_what_the_signal_meant(self):
+        before = signal.signal(SIGNAL, signal.SIG_IGN)
+        try:
+            threading.Timer(0.1, interrupt).start()
+
+            with pytest.raises(TimeIsUp):
+                interruptibly(lambda: time.sleep(LONG), is_time_up=lambda: True)
+
+            assert signal.getsignal(SIGNAL) == signal.SIG_IGN
+        finally:
+            signal.signal(SIGNAL, before)
+
+    def test_leaves_a_call_alone_whose_time_is_not_up(self):
+        called = []
+
+        interruptibly(lambda: (interrupt(), called.append(1)), is_time_up=lambda: False)
+
+        assert called == [1]
+
+    def test_leaves_alone_what_comes_after_the_call(self):
+        """It comes late: what it meant is gone, and so is the call."""
+        interruptibly(lambda: None, is_time_up=lambda: True)
+
+        interrupt()
+
+    def test_comes_at_any_moment_and_hits_the_call_or_nothing(self):
+        """Sent all the time, it is raised out of the call or not at all: what the signal meant is always put back."""
+        stop, outcomes = threading.Event(), set()
+
+        def send():
+            while not stop.wait(0.0001):
+                interrupt()
+
+        def body():
+            try:
+                for _ in range(300):
+                    pass
+            except TimeIsUp:
+                outcomes.add("inside")
+                raise
+
+        before = signal.getsignal(SIGNAL)
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            for _ in range(3000):
+                try:
+                    interruptibly(body, is_time_up=lambda: True)
+                except TimeIsUp:
+                    outcomes.add("raised")
+                assert signal.getsignal(SIGNAL) == before
+        finally:
+            stop.set()
+            sender.join()
+        assert outcomes <= {"inside", "raised"}
