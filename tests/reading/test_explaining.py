@@ -1,6 +1,7 @@
 """Explain: one story for each way a task can stand or end."""
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 
@@ -290,3 +291,12 @@ class TestWhy:
         row = make_task(state=State.CANCELLED, reason_code=reason.code, reason=reason.text, actor=reason.actor)
 
         assert why(row) == "not now, by ada"
+
+
+class TestACauseThatIsNotThere:
+    @pytest.mark.only_postgresql
+    def test_is_left_out(self, make_task, told):
+        """An older release let a task name an event that was rolled back; nothing in PostgreSQL refuses it."""
+        row = make_task(cause_id=UUID(int=7))
+
+        assert told(row)[0].endswith(" was scheduled ad hoc on 2026-03-01 09:00 UTC.")

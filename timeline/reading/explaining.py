@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 
 from django.utils.translation import gettext as _
@@ -11,7 +12,7 @@ from django.utils.translation import gettext_lazy
 from timeline.conf import get_settings
 from timeline.exceptions import UnknownTask
 from timeline.lifecycle import FINAL, ReasonCode, State
-from timeline.models import LogEntry, ScheduledTask
+from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.reading.masking import masked, masked_entry
 from timeline.reading.retelling import retold
 from timeline.registry import registry
@@ -81,8 +82,9 @@ def _origin(task: ScheduledTask) -> str:
             "timeline": task.run.timeline,
             "at": in_utc(task.run.started_at),
         }
-    if task.cause:
-        said = _("%(said)s with the event %(event)s") % {"said": said, "event": task.cause.name}
+    with suppress(Event.DoesNotExist):  # See where attempts read their causes.
+        if task.cause:
+            said = _("%(said)s with the event %(event)s") % {"said": said, "event": task.cause.name}
     return f"{said}."
 
 
