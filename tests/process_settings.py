@@ -9,6 +9,7 @@ CELERY_BROKER_URL = os.environ.get("TEST_BROKER_URL", "")
 TIMELINE = {
     "POLL_INTERVAL": timedelta(seconds=float(os.environ.get("TEST_POLL_INTERVAL", "0.05"))),
     "LEASE": timedelta(seconds=float(os.environ.get("TEST_LEASE", "60"))),
+    "SILENCE": timedelta(seconds=float(os.environ.get("TEST_SILENCE", "12"))),
     "QUEUE_PREFIX": os.environ.get("TEST_QUEUE_PREFIX", "timeline"),
 }
 

@@ -31,7 +31,7 @@ class TestSeeds:
         monkeypatch.setattr(seeds, "KEPT", tmp_path / "kept")
 
     def outcome(self, *violations):
-        return Outcome(5, "celery", 990, {"kill": 3, "cut": 2}, 4.2, [1.0, 3.0], list(violations), "/nowhere")
+        return Outcome(5, "celery", "tuned", 990, {"kill": 3, "cut": 2}, 4.2, [1.0, 3.0], list(violations), "/nowhere")
 
     def test_are_left_out_once_they_have_passed(self):
         assert not seeds.passed(5, 1000)
@@ -51,8 +51,14 @@ class TestSeeds:
         assert [seeds.over_of(seed) for seed in (1, 2)] == ["celery", "embedded"]
 
     def test_are_summed_up(self):
-        one = {"tasks": 10, "faults": {"kill": 3, "cut": 2}, "recovery": [1.0, 3.0], "violations": []}
+        one = {
+            "settings": "tuned",
+            "tasks": 10,
+            "faults": {"kill": 3, "cut": 2},
+            "recovery": [1.0, 3.0],
+            "violations": [],
+        }
 
         line = seeds.summary([one, {**one, "recovery": []}])
 
-        assert line == "2 seeds: 20 tasks, 10 faults, recovery p50 2.0 s, max 3.0 s, of 2, 0 violations"
+        assert line == "2 seeds: 20 tasks, 10 faults, recovery tuned: p50 2.0 s, max 3.0 s, of 2, 0 violations"

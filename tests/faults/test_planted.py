@@ -23,7 +23,10 @@ def go(site, redis_server):
     """Go a part of the course with the package, or with a copy of it; give the history."""
 
     def run(steps, package=None):
-        environment = {**surroundings(), **site.environment(TEST_LEASE="1", TEST_BROKER_URL=redis_server.url())}
+        environment = {
+            **surroundings(),
+            **site.environment(TEST_LEASE="1", TEST_SILENCE="1", TEST_BROKER_URL=redis_server.url()),
+        }
         environment["PYTHONPATH"] = os.pathsep.join([str(package or ROOT), str(ROOT)])
         command = [sys.executable, "-m", "tests.faults.planted.course", *steps.split()]
         done = subprocess.run(

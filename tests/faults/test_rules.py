@@ -114,6 +114,14 @@ GOOD = {
         "troubles": [Trouble("frozen", 7, 11.2, 12.8)],
     },
     "a run with what follows": {"tasks": [FIRST, THEN], "entries": BOTH, "runs": [RUN], **PLAN},
+    "given longer": {
+        "tasks": [task(seq=3)],
+        "entries": [
+            DONE[0],
+            Entry("a", 2, 11.5, "active", "active", 1, "", {"grace": 1}),
+            DONE[1]._replace(seq=3),
+        ],
+    },
     "sent twice with one token": {"messages": [Message(("a",), "x"), Message(("a",), "x")]},
 }
 BAD = {
@@ -177,6 +185,10 @@ BAD = {
         {"entries": log(("available", "completed"), ("completed", "completed"))},
     ),
     "a move from elsewhere": ("legal-moves", {"entries": log(("available", "active"), ("retryable", "available"))}),
+    "given longer without a word": (
+        "legal-moves",
+        {"entries": [DONE[0], Entry("a", 2, 11.5, "active", "active", 1, "", {})]},
+    ),
     "a gap in the log": ("replay", {"entries": [DONE[0], DONE[1]._replace(seq=3)]}),
     "an entry too few": ("replay", {"entries": DONE[:1]}),
     "another state": ("replay", {"tasks": [task(state="discarded")]}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tests.faults.chaos.fleet import FLEETS
+from tests.faults.chaos.fleet import FLEETS, SETTINGS
 from tests.faults.chaos.running import run_chaos
 
 SHOWN = 20
@@ -17,6 +17,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--over", choices=sorted(FLEETS), default="embedded")
+    parser.add_argument("--settings", choices=sorted(SETTINGS), default="tuned", help="(default: %(default)s)")
     parser.add_argument("--keep", action="store_true", help="keep journals and logs, whatever comes")
     outcome = run_chaos(**vars(parser.parse_args()))
     for violation in outcome.violations[:SHOWN]:

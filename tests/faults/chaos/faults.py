@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from tests.faults.chaos.fleet import LEASE, STOPPING, Fleet
+from tests.faults.chaos.fleet import STOPPING, Fleet
 
 HOUR: Final = 3600.0
-SILENCE: Final = 1.5  # Seconds: with a beat before and one after, less than a lease.
+SILENCE: Final = 1.0  # Seconds: with a beat before and one after, less than a worker may be silent for.
 
 Fault = Callable[[Fleet, random.Random], str]  # Says what was done.
 
@@ -37,7 +37,7 @@ def freeze(fleet: Fleet, chance: random.Random) -> str:
     """SIGSTOP until its leases have run out."""
     name = _anyone(fleet, chance)
     fleet.processes[name].freeze()
-    fleet.later(name, LEASE + chance.uniform(0.5, 3), "thaw")
+    fleet.later(name, fleet.silent + chance.uniform(0.5, 3), "thaw")
     return name
 
 

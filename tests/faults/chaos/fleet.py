@@ -10,8 +10,13 @@ from tests.faults.harness.redis_server import Redis
 from tests.faults.harness.roles import Process
 from tests.faults.harness.site import Site, manage
 
-LEASE: Final = 5.0  # Seconds.
-POLL: Final = 0.2
+POLL: Final = "0.2"  # Seconds.
+# The rest of the settings: as they come, or such as to take over from a dead worker sooner. Seconds.
+SETTINGS: Final[dict[str, dict[str, str]]] = {
+    "default": {},
+    "tuned": {"TEST_LEASE": "5", "TEST_SILENCE": "4"},
+}
+SILENT: Final = {"default": 12.0, "tuned": 5.0}  # Seconds of silence after which a worker counts as gone.
 
 # Over what → name and role of each process.
 FLEETS: Final[dict[str, dict[str, str]]] = {
@@ -37,13 +42,15 @@ class Fleet:
         links: Where links live.
         over: ``embedded`` or ``celery``.
         broker: For Celery.
+        settings: ``default`` or ``tuned``.
     """
 
-    def __init__(self, site: Site, links: Links, over: str, broker: Redis | None) -> None:
+    def __init__(self, site: Site, links: Links, over: str, broker: Redis | None, settings: str) -> None:
         self.site = site
+        self.silent = SILENT[settings]
         self.broker = broker
         self.broker_link: Link | None = None
-        more = {"TEST_LEASE": str(LEASE), "TEST_POLL_INTERVAL": str(POLL)}
+        more = {**SETTINGS[settings], "TEST_POLL_INTERVAL": POLL}
         if broker is not None:
             self.broker_link = links.open(("127.0.0.1", broker.port))
             more["TEST_BROKER_URL"] = broker.url(self.broker_link.port)

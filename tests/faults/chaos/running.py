@@ -26,7 +26,7 @@ from tests.faults.harness.roles import ROOT, surroundings
 from tests.faults.harness.site import Site, new_folder, remove_folder
 
 EVERY: Final = 1.0  # Seconds between faults.
-REST: Final = 150.0  # Seconds that everything may take to come to rest once the faults have stopped.
+REST: Final = 120.0  # Seconds in which something has to end, once the faults have stopped, until all has.
 SLACK: Final = 1.0  # Seconds that a busy machine may keep a process waiting between its last look and a handler.
 STARTING: Final = 60.0  # Seconds that processes may take to start.
 ENDED: Final = "SELECT count(*) FROM timeline_scheduledtask WHERE state = 'completed'"
@@ -39,6 +39,7 @@ class Outcome:
 
     seed: int
     over: str
+    settings: str
     tasks: int
     faults: dict[str, int]
     resting: float
@@ -49,13 +50,16 @@ class Outcome:
     def __str__(self) -> str:
         faults = ", ".join(f"{kind} {count}" for kind, count in sorted(self.faults.items()))
         return (
-            f"seed {self.seed} over {self.over}: {self.tasks} tasks, {sum(self.faults.values())} faults ({faults}),"
+            f"seed {self.seed} over {self.over}, {self.settings}: {self.tasks} tasks,"
+            f" {sum(self.faults.values())} faults ({faults}),"
             f" at rest {self.resting:.0f} s after the last, recovery {shown(self.recovery)},"
             f" {len(self.violations)} violations"
         )
 
 
-def run_chaos(*, tasks: int, seconds: float, seed: int, over: str, keep: bool = False) -> Outcome:
+def run_chaos(
+    *, tasks: int, seconds: float, seed: int, over: str, settings: str = "tuned", keep: bool = False
+) -> Outcome:
     """
     Run work and faults for so many seconds (longer, where people take longer to ask for so much), let it rest, and judge.
 
@@ -64,6 +68,7 @@ def run_chaos(*, tasks: int, seconds: float, seed: int, over: str, keep: bool = 
         seconds: For how long there are faults.
         seed: What everybody does is drawn from it.
         over: ``embedded`` or ``celery``.
+        settings: ``default`` or ``tuned``.
         keep: Leave the folder with journals and logs, whatever comes; it stays where there are violations.
     """
     folder = new_folder()
@@ -78,7 +83,7 @@ def run_chaos(*, tasks: int, seconds: float, seed: int, over: str, keep: bool = 
         if over == "celery":
             broker = Redis(folder)
             stack.callback(broker.kill)
-        fleet = Fleet(site, links, over, broker)
+        fleet = Fleet(site, links, over, broker, settings)
         stack.callback(fleet.stop)
         link = links.open(postgres.socket, commits=True)
         with clients(site, link, tasks=tasks, seconds=seconds, seed=seed) as asking:
@@ -89,7 +94,9 @@ def run_chaos(*, tasks: int, seconds: float, seed: int, over: str, keep: bool = 
         violations = judge(history, slack=SLACK)
     if not violations and not keep:
         remove_folder(folder)
-    return Outcome(seed, over, len(history.tasks), dict(faults), resting, recoveries(history), violations, folder)
+    return Outcome(
+        seed, over, settings, len(history.tasks), dict(faults), resting, recoveries(history), violations, folder
+    )
 
 
 @contextmanager
@@ -147,14 +154,15 @@ def number(fleet: Fleet, query: str) -> int:
 
 
 def come_to_rest(fleet: Fleet) -> float:
-    """Stop all faults, and wait until no task is open; gives how many seconds that took."""
+    """Stop all faults, and wait until no task is open, or none ends any more; gives how many seconds that took."""
     for link in fleet.links.values():
         link.calm()
     fleet.tend(now=True)
-    begun = time.monotonic()
-    while time.monotonic() - begun < REST:
-        fleet.tend()
-        if not number(fleet, OPEN):
-            break
+    begun = since = time.monotonic()
+    left = number(fleet, OPEN)
+    while left and time.monotonic() - since < REST:
         time.sleep(0.5)
+        fleet.tend()
+        if (now := number(fleet, OPEN)) < left:
+            left, since = now, time.monotonic()
     return time.monotonic() - begun

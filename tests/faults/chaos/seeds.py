@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from tests.faults.chaos.fleet import SETTINGS
 from tests.faults.chaos.running import Outcome, run_chaos
 from tests.faults.check.judging import shown
 from tests.faults.harness.roles import ROOT
@@ -35,6 +36,11 @@ def over_of(seed: int) -> str:
     return "celery" if seed % 2 else "embedded"
 
 
+def settings_of(seed: int) -> str:
+    """Of four seeds two have the default settings, one over each."""
+    return "default" if seed % 4 in (1, 2) else "tuned"
+
+
 def kept(seed: int, tasks: int) -> Path:
     """Where its outcome is kept."""
     return KEPT / f"{tasks}-{seed}.json"
@@ -54,11 +60,15 @@ def keep(outcome: Outcome, tasks: int) -> None:
 
 def summary(outcomes: list[dict[str, Any]]) -> str:
     """One line about all of them."""
-    recovery = sorted(seconds for outcome in outcomes for seconds in outcome["recovery"])
+    recovery = "; ".join(
+        f"{settings}: {shown(sorted(times))}"
+        for settings in SETTINGS
+        if (times := [time for one in outcomes if one["settings"] == settings for time in one["recovery"]])
+    )
     tasks = sum(outcome["tasks"] for outcome in outcomes)
     faults = sum(sum(outcome["faults"].values()) for outcome in outcomes)
     violations = sum(len(outcome["violations"]) for outcome in outcomes)
-    return f"{len(outcomes)} seeds: {tasks} tasks, {faults} faults, recovery {shown(recovery)}, {violations} violations"
+    return f"{len(outcomes)} seeds: {tasks} tasks, {faults} faults, recovery {recovery}, {violations} violations"
 
 
 def main() -> int:
@@ -66,11 +76,18 @@ def main() -> int:
     parser.add_argument("--seeds", type=numbers, default=numbers("1-20"), help="for example 1-4,9 (default: 1-20)")
     parser.add_argument("--tasks", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--settings", choices=sorted(SETTINGS), help="default: by turns, two seeds each")
     given = parser.parse_args()
     for seed in given.seeds:
         if passed(seed, given.tasks):
             continue
-        outcome = run_chaos(tasks=given.tasks, seconds=given.seconds, seed=seed, over=over_of(seed))
+        outcome = run_chaos(
+            tasks=given.tasks,
+            seconds=given.seconds,
+            seed=seed,
+            over=over_of(seed),
+            settings=given.settings or settings_of(seed),
+        )
         for violation in outcome.violations[:SHOWN]:
             print(violation)
         print(outcome, flush=True)

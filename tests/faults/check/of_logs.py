@@ -25,7 +25,9 @@ LEGAL = frozenset(
         ("retryable", "cancelled"),
     }
 )
-IN_PLACE = frozenset({"scheduled", "retryable", "pending"})  # Another time; or its message was sent again.
+# What is logged of a task that stays where it is, and what its entry must tell then: another time, which not every change
+# of other columns has; that its message was sent again; that its worker was given longer.
+IN_PLACE = {"scheduled": "", "retryable": "", "pending": "resend", "active": "grace"}
 CREATED_AS = frozenset({"scheduled", "available"})
 
 
@@ -45,8 +47,10 @@ def _illegal(entry: Entry, before: str | None) -> str:
         return f"begins at {entry.from_state}, where no task is created"
     if before is not None and entry.from_state != before:
         return f"goes from {entry.from_state}, though the entry before it came to {before}"
-    if move in LEGAL or (entry.from_state == entry.to_state and entry.from_state in IN_PLACE):
+    if move in LEGAL:
         return ""
+    if entry.from_state == entry.to_state and (told := IN_PLACE.get(entry.from_state)) is not None:
+        return "" if not told or told in entry.detail else f"stays {entry.from_state} and does not tell why"
     return f"goes from {move[0]} to {move[1]}: there is no such move"
 
 

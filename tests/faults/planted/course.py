@@ -34,7 +34,7 @@ from tests.faults.app.timelines import DECLARED, KINDS  # noqa: E402
 from timeline.shortcuts import cancel, emit, redrive, schedule  # noqa: E402
 
 SOON: Final = 3.0  # Seconds that what should happen may take, before the course goes on without it.
-PATIENCE: Final = 30.0  # The same where a lease has to run out.
+PATIENCE: Final = 60.0  # The same where a lease has to run out.
 OPEN: Final = "SELECT count(*) FROM timeline_scheduledtask WHERE state NOT IN ('completed', 'discarded', 'cancelled')"
 
 
@@ -231,7 +231,8 @@ def resent(stage: Stage) -> None:
     stage.fork("timeline_poll")
     with redis.from_url(os.environ["TEST_BROKER_URL"]) as broker:
         for _ in range(2):
-            _key, message = broker.brpop(["faults.default"], timeout=PATIENCE)
+            wait_until(lambda: broker.llen("faults.default"), PATIENCE)
+            message = broker.rpop("faults.default")
             body = json.loads(base64.b64decode(json.loads(message)["body"]))
             journal.write("message", tasks=body[1]["task_ids"], token=body[1]["token"])
     stage.ask("cancel", lambda: cancel(task, reason="seen enough"), task)
