@@ -70,10 +70,10 @@ class TestPage:
         assert get_settings() == Settings(RETENTION=timedelta(days=365))
         assert names["DATABASES"]["default"] == {"DISABLE_SERVER_SIDE_CURSORS": True}
 
-    def test_tells_how_much_is_pruned_in_an_hour(self):
+    def test_tells_how_much_is_pruned_in_a_minute(self):
         limit = signature(prune).parameters["limit"].default
 
-        assert f"{MAINTAINED_AT_ONCE * limit:,} runs an hour" in " ".join(PAGE.read_text(encoding="utf-8").split())
+        assert f"{MAINTAINED_AT_ONCE * limit:,} runs a minute" in " ".join(PAGE.read_text(encoding="utf-8").split())
 
 
 class TestCommands:
