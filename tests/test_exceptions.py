@@ -39,6 +39,7 @@ from timeline.exceptions import (
     UnknownTimeline,
     UnreadableEntity,
     WrongEntity,
+    WrongIsolation,
     WrongSite,
 )
 
@@ -73,6 +74,7 @@ ENGLISH = [
     LeaseLost("T1", 3),
     BrokerUnavailable(OSError("refused")),
     UnreadableEntity("accounts.user 1", "ValueError: the key is lost"),
+    WrongIsolation("serializable", "default"),
 ]
 # What handlers say in their own words.
 FREE = {Cancel, Discard, RetryAfter}

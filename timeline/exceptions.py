@@ -171,6 +171,24 @@ class KeyConflict(InvalidInput):
         super().__init__("key", problem, _("Use another key."), name=name, key=key, differs=differs)
 
 
+class WrongIsolation(TimelineError):
+    """
+    Called in a transaction that may not see what others committed since it began; nothing was written.
+
+    Call it outside of that transaction, where it has one of its own, or let the transaction be READ COMMITTED.
+    """
+
+    message = (
+        "A transaction of the database %(using)r is %(level)s here: it may not see what was committed since it began, so that "
+        "an exit would end nothing. Call this outside of it, or let it be READ COMMITTED, as PostgreSQL has it by default: see "
+        "isolation_level in OPTIONS, and default_transaction_isolation of the server, the database and the role."
+    )
+
+    def __init__(self, level: str, using: str) -> None:
+        self.level = level.upper()
+        self.using = using
+
+
 class LabelsCollide(TimelineError):
     """
     Rows of an old and of a new label would be the same row. End, or delete, those of one label first.

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from django.db import connections, transaction
+from django.db import connections
+
+from timeline.models.isolating import atomic
 
 # For what takes the first rows of an index. Where statistics are of a time when nothing was ready, one index is as good as
 # another to PostgreSQL: it would read a hundred thousand ready rows by one that has them in another order, and sort them, for
@@ -30,7 +32,7 @@ def execute_guided(
         cursor.execute(f"{as_select(settings)};\n{sql}", parameters)
         cursor.nextset()
     else:
-        with transaction.atomic(using=using):
+        with atomic(using=using):
             cursor.execute(as_select(settings))
             cursor.execute(sql, parameters)
 

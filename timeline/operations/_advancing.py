@@ -9,11 +9,12 @@ from functools import cache
 from typing import Any, Final
 from uuid import UUID
 
-from django.db import connections, transaction
+from django.db import connections
 
 from timeline.conf import get_settings
 from timeline.lifecycle import FINAL, Reason, State
 from timeline.models.guiding import IN_ORDER, execute_guided
+from timeline.models.isolating import atomic
 from timeline.models.returning import Row, cursor_for_rows, rows_of
 from timeline.models.statements import narrowed, statement
 from timeline.operations._changes import columns_of
@@ -92,7 +93,7 @@ def committed(using: str) -> Iterator[None]:
     if works_in_sets(using) and not connections[using].in_atomic_block:
         yield
     else:
-        with transaction.atomic(using=using, durable=True):
+        with atomic(using=using, durable=True):
             yield
 
 

@@ -11,10 +11,9 @@ from functools import partial
 from time import monotonic
 from typing import Final, NamedTuple, TypeVar
 
-from django.db import transaction
-
 from timeline.exceptions import LeaseLost
 from timeline.models import ScheduledTask
+from timeline.models.isolating import atomic
 from timeline.operations._attempting import Attempt
 from timeline.operations._calling import call
 from timeline.operations._failing import catching, drop_if_lost, failed
@@ -140,7 +139,7 @@ def _execute(attempt: Attempt, setting: Setting) -> ScheduledTask | Write | Exce
     try:
         with catching(caught):
             if attempt.declared.options.atomic:
-                with transaction.atomic(using=setting.using, durable=True):
+                with atomic(using=setting.using, durable=True):
                     with hooks_apart([attempt.task.id], using=setting.using):
                         write = call_in_time([attempt], partial(call, attempt), setting)
                     return record(write, now=setting.clock(), using=setting.using)

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 
-from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Context
 from timeline.exceptions import InvalidInput, LeaseLost, TimedOut
 from timeline.models import ScheduledTask
+from timeline.models.isolating import atomic
 from timeline.operations._attempting import Attempt, still_ours
 from timeline.operations._calling import refusal, returned
 from timeline.operations._current import now_running
@@ -71,7 +71,7 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTas
     outcomes: list[Outcome] = []
     with catching(caught):
         if attempts[0].declared.options.atomic:
-            with transaction.atomic(using=setting.using, durable=True):
+            with atomic(using=setting.using, durable=True):
                 with hooks_apart([attempt.task.id for attempt in attempts], using=setting.using):
                     outcomes = copy_context().run(_call, attempts, setting)
                 now = setting.clock()

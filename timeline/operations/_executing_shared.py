@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from functools import partial
 from time import monotonic
 
-from django.db import transaction
-
 from timeline.exceptions import LeaseLost
 from timeline.models import ScheduledTask
+from timeline.models.isolating import atomic
 from timeline.operations._attempting import Attempt
 from timeline.operations._calling import call
 from timeline.operations._executing import Executed, Setting, call_in_time, execute_each, is_time_up
@@ -67,7 +66,7 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[Schedu
     writes: list[Write] = []
     entered: list[Attempt] = []
     since = monotonic()
-    with transaction.atomic(using=setting.using, durable=True):
+    with atomic(using=setting.using, durable=True):
         wait_for_no_lock_long(setting.using)
         place = 0
         while place < len(attempts) and not (writes and (is_time_up(since) or setting.watch.stopping())):

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from django.db import connections, transaction
+from django.db import connections
 
 from timeline.models.guiding import as_select
+from timeline.models.isolating import atomic
 
 # Rows that others hold are skipped: the first is for locks on whole tables.
 BOUNDS: Final = {"lock_timeout": "5s", "statement_timeout": "30s"}
@@ -28,7 +29,7 @@ def polling(using: str, bounds: Mapping[str, str] = BOUNDS) -> Iterator[None]:
     the timeout of the host's settings.
     """
     connection = connections[using]
-    with transaction.atomic(using=using):
+    with atomic(using=using):
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
                 cursor.execute(as_select(bounds))

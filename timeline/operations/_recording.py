@@ -12,10 +12,11 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-from django.db import connections, transaction
+from django.db import connections
 
 from timeline.exceptions import LeaseLost
 from timeline.models import ScheduledTask
+from timeline.models.isolating import atomic
 from timeline.models.statements import statement
 from timeline.operations._attempting import Attempt
 from timeline.operations._failing import catching, drop_if_lost, failed, may_be_written_later
@@ -182,7 +183,7 @@ class Unwritten:
 
 @contextmanager
 def _waiting_for_no_lock_long(using: str) -> Iterator[None]:
-    with transaction.atomic(using=using):
+    with atomic(using=using):
         wait_for_no_lock_long(using)
         yield
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.db import transaction
-
 from timeline.lifecycle import FINAL
 from timeline.models import ScheduledTask
+from timeline.models.isolating import atomic
 from timeline.operations._locking import Locked, lock_runs
 from timeline.operations._transition import Write, apply
 from timeline.operations.reconciling import reconcile_locked
@@ -32,7 +31,7 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
     ending = [write.task for write in writes if _ends(write)]
     if not ending:
         return apply(writes, now=now, using=using, wait=wait)
-    with transaction.atomic(using=using, savepoint=False):
+    with atomic(using=using, savepoint=False):
         refs = [task.entity_ref for task in ending]
         locked = lock_runs((task.run_id for task in ending if task.run_id), refs, using=using, wait=wait)
         if not wait:

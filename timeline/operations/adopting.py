@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from django.db import transaction
-
 from timeline.conf import get_settings
 from timeline.lifecycle import Reason, Trigger
 from timeline.models import Identity, ScheduledTask, TimelineRun
 from timeline.models.identity import THE_ONE
+from timeline.models.isolating import atomic
 from timeline.operations._locking import lock_runs, lock_tasks
 from timeline.operations._transition import Write, apply
 from timeline.operations.leaving import end_runs
@@ -59,7 +58,7 @@ def clear(*, reason: Reason, now: datetime, using: str) -> Open:
 
 
 def _end_some_runs(reason: Reason, now: datetime, using: str) -> Open | None:
-    with transaction.atomic(using=using):
+    with atomic(using=using):
         some = list(TimelineRun.objects.using(using).open().order_by("pk")[:BATCH])
         locked = lock_runs((run.pk for run in some), (run.entity_ref for run in some), using=using)
         still = [run for run in locked.runs if run.is_open]
@@ -68,7 +67,7 @@ def _end_some_runs(reason: Reason, now: datetime, using: str) -> Open | None:
 
 
 def _cancel_some(reason: Reason, now: datetime, using: str) -> int:
-    with transaction.atomic(using=using):
+    with atomic(using=using):
         some = ScheduledTask.objects.using(using).open().order_by("pk").values_list("pk", flat=True)[:BATCH]
         tasks = lock_tasks(list(some), using=using)
         writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks if task.is_open]

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db import transaction
-
 from timeline.lifecycle import Reason, State, Trigger, target
 from timeline.models import EntityRef, ScheduledTask
+from timeline.models.isolating import atomic
 from timeline.models.returning import COLUMNS
 from timeline.operations._calling_off import call_off
 from timeline.operations._current import refuse_own
@@ -42,7 +41,7 @@ def cancel(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: st
         for task in tasks:
             target(State(task.state), Trigger.CANCEL, task=task.pk)
         writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks]
-        with transaction.atomic(using=using, savepoint=False):
+        with atomic(using=using, savepoint=False):
             done = apply(writes, now=now, using=using)
             reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True)
     return done
@@ -64,7 +63,7 @@ def cancel_all(*, ref: EntityRef, reason: Reason, now: datetime | None = None, u
     Returns:
         The tasks, in state ``cancelled``, the oldest first; none if nothing was open.
     """
-    with transaction.atomic(using=using, savepoint=False):
+    with atomic(using=using, savepoint=False):
         _locked, now = lock_entity_now(ref, gone=True, now=now, using=using)
         named = {"label": ref.label, "entity": ref.id}
         tasks = call_off("entity", named, columns=COLUMNS, reason=reason, now=now, using=using)

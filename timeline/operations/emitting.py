@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from django.db import connections, transaction
+from django.db import connections
 from django.db.models import Model
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
@@ -21,6 +21,7 @@ from timeline.ids import uuid7s
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
 from timeline.models.entities import by_label
 from timeline.models.inserting import Insertion, as_stored, columns_of
+from timeline.models.isolating import atomic
 from timeline.models.statements import as_list, statement
 from timeline.operations._beginning import FEW, Beginning, begin, constantly, foresee, needs_savepoint
 from timeline.operations._locking import in_transaction, lock_batch, lock_entity_now
@@ -155,7 +156,7 @@ def emit_many(
     tally = Tally()
     for batch in batches:
         now = None
-        with transaction.atomic(using=batch.using):
+        with atomic(using=batch.using):
             for part in rounds(batch.refs):
                 entities = lock_batch(part, gone=batch.gone, read=_reads(name, part), using=batch.using)
                 now = now or clock(batch.using)
@@ -190,7 +191,7 @@ def record(said: Said, entities: Mapping[EntityRef, Model | None], *, using: str
         begins=constantly(said.occurred_at),
         now=now,
     )
-    with transaction.atomic(using=using, savepoint=needs_savepoint(beginnings)):
+    with atomic(using=using, savepoint=needs_savepoint(beginnings)):
         ended = Ended([], [])
         if apart := len(beginnings) > FEW or _ends_runs(said.name, entities):
             recorded = event.send().inserted()

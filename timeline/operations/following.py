@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from django.db import transaction
 from django.db.models import Model
 
 from timeline.conf import get_settings
 from timeline.lifecycle import Reason, ReasonCode
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
+from timeline.models.isolating import atomic
 from timeline.operations._beginning import constantly
 from timeline.operations._current import running
 from timeline.operations._locking import in_transaction, lock_batch, lock_runs
@@ -27,7 +27,7 @@ def entity_created(*, entity: Model | EntityRef, now: datetime, using: str) -> N
     if not definitions or not get_settings().AUTOSTART:
         return
     with in_transaction(using):
-        entities = lock_batch([ref], using=using)
+        entities = lock_batch([ref], fresh=False, using=using)
         start_locked(definitions, entities, begins=constantly(now), now=now, using=using)
 
 
@@ -63,7 +63,7 @@ def entity_saved(*, entity: Model | EntityRef, fields: Collection[str] | None, n
 def entity_deleted(*, ref: EntityRef, now: datetime, using: str) -> None:
     """End the runs of a deleted entity and cancel its ad hoc tasks. Its rows stay, as its history."""
     reason = Reason(ReasonCode.ENTITY_GONE, "the entity was deleted")
-    with transaction.atomic(using=using, savepoint=False):
+    with atomic(using=using, savepoint=False):
         runs = TimelineRun.objects.using(using).open().for_entity(ref).locked()
         mark_ended(list(runs), reason=reason, now=now, using=using)
         tasks = ScheduledTask.objects.using(using).open().for_entity(ref).exclude(pk__in=running())

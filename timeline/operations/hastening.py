@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db import transaction
-
 from timeline.lifecycle import Reason, Trigger
 from timeline.models import ScheduledTask
+from timeline.models.isolating import atomic
 from timeline.operations._announcing import announce
 from timeline.operations._locking import lock_tasks
 from timeline.operations._transition import Write, apply
@@ -32,7 +31,7 @@ def run_now(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: s
         ScheduledTask.DoesNotExist: if one of them is not there.
         TransitionNotAllowed: if one of them is due already, or has ended; nothing is changed then.
     """
-    with transaction.atomic(using=using):
+    with atomic(using=using):
         writes = [
             Write(task=task, triggers=(Trigger.DUE,), scheduled_at=min(now, task.scheduled_at), reason=reason)
             for task in lock_tasks(task_ids, using=using)

@@ -8,7 +8,7 @@ from datetime import datetime
 from operator import attrgetter
 from typing import NamedTuple
 
-from django.db import connections, transaction
+from django.db import connections
 from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
@@ -17,6 +17,7 @@ from timeline.exceptions import InvalidInput, NoOpenRun
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import by_label
+from timeline.models.isolating import atomic
 from timeline.models.statements import as_list, statement
 from timeline.operations._calling_off import call_off
 from timeline.operations._locking import in_transaction, lock_entity_now
@@ -133,7 +134,7 @@ def end_open_runs(
         "key": key,
     }
     sql = statement("end_open_runs", connection.vendor)
-    with transaction.atomic(using=using, savepoint=False):
+    with atomic(using=using, savepoint=False):
         runs = sorted(TimelineRun.objects.using(using).raw(sql, parameters), key=attrgetter("pk"))
         return Ended(runs, _cancel_those_of(runs, reason=reason, now=now, using=using))
 

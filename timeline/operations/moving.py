@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db import transaction
 from django.utils.translation import gettext_noop
 
 from timeline.lifecycle import WAITING, Reason, ReasonCode, State, Trigger, target
 from timeline.models import ScheduledTask
+from timeline.models.isolating import atomic
 from timeline.operations._creating import create_tasks, expiry_at, next_revision
 from timeline.operations._current import refuse_own
 from timeline.operations._locking import lock_tasks
@@ -42,7 +42,7 @@ def move(*, task_ids: Sequence[UUID], at: datetime, reason: Reason, now: datetim
         NaiveDatetime, DateOutOfRange: for ``at``. Nothing is changed in any of these cases.
     """
     at = check_time("at", at)
-    with transaction.atomic(using=using):
+    with atomic(using=using):
         tasks = lock_tasks(task_ids, using=using)
         refuse_own(tasks, gettext_noop("move"))
         due = [task for task in tasks if task.state not in WAITING]

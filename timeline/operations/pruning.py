@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.core import serializers
-from django.db import connections, transaction
+from django.db import connections
 
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
 from timeline.models.among import Among
+from timeline.models.isolating import atomic
 from timeline.models.statements import statement
 from timeline.timing import check_time
 
@@ -48,7 +49,7 @@ def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int 
     """
     before = check_time("ended_before", ended_before)
     all_tasks = ScheduledTask.objects.using(using)
-    with transaction.atomic(using=using):
+    with atomic(using=using):
         run_ids = _ended_runs(before, limit, using)
         of_runs = all_tasks.filter(run__in=run_ids).values_list("pk", flat=True) if run_ids else []
         task_ids = [*of_runs, *_ended_ad_hoc(before, limit, using)]

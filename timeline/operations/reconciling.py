@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from datetime import datetime
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Model
 
 from timeline.definition import Definition
@@ -17,6 +16,7 @@ from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import Entities
 from timeline.models.facts import plan_of
+from timeline.models.isolating import atomic
 from timeline.operations._creating import create_missing, new_task
 from timeline.operations._current import running
 from timeline.operations._locking import lock_runs
@@ -41,11 +41,11 @@ def reconcile(*, entity: Model | EntityRef, now: datetime, using: str) -> None:
         DateOutOfRange, NaiveDatetime, UnreadableEntity: if the entity gives no proper time; nothing is changed then.
     """
     ref = ref_of(entity)
-    with transaction.atomic(using=using):
+    with atomic(using=using):
         run_ids = (
             TimelineRun.objects.using(using).for_entity(ref).filter(ended_at__isnull=True).values_list("pk", flat=True)
         )
-        locked = lock_runs(list(run_ids), [ref], using=using)
+        locked = lock_runs(list(run_ids), [ref], fresh=True, using=using)
         reconcile_locked(locked.runs, locked.entities, now=now, using=using)
 
 

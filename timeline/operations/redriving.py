@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Q
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
@@ -15,6 +14,7 @@ from django.utils.translation import gettext_noop
 from timeline.exceptions import AlreadyOpen, RunEnded, TransitionNotAllowed
 from timeline.lifecycle import OPEN, Reason
 from timeline.models import ScheduledTask, TimelineRun
+from timeline.models.isolating import atomic
 from timeline.operations._creating import create_tasks, next_revision
 from timeline.operations._locking import lock_runs, lock_tasks
 from timeline.operations.reconciling import reconcile_locked
@@ -41,7 +41,7 @@ def redrive(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: s
             and key is open.
         RunEnded: if the run of one ended by an exit. Nothing is changed in any of these cases.
     """
-    with transaction.atomic(using=using):
+    with atomic(using=using):
         tasks = lock_tasks(task_ids, using=using)
         latest = _latest_revisions(tasks, using)
         _check(tasks, latest)

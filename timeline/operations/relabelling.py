@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import InvalidInput, LabelsCollide
 from timeline.models import Event, ScheduledTask, TimelineRun, model_of
 from timeline.models.entities import MAX_LABEL
+from timeline.models.isolating import atomic
 from timeline.payloads import check_text
 
 BATCH: Final = 1000
@@ -46,7 +46,7 @@ def relabel(*, old: str, new: str, using: str) -> Relabelled:
             changed in any of these cases.
     """
     old, new = _checked(old, new)
-    with transaction.atomic(using=using):
+    with atomic(using=using):
         events, runs, tasks = (
             Event.objects.using(using).all(),
             TimelineRun.objects.using(using).all(),

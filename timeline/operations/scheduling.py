@@ -83,7 +83,7 @@ def schedule(
         announce_times([at], now=task.created_at, using=using)
         return Scheduled(task, True)
     with in_transaction(using):
-        _locked, now = lock_entity_now(ref, now=now, using=using)
+        _locked, now = lock_entity_now(ref, fresh=False, now=now, using=using)
         _check_cause(cause, using)
         task.state, task.created_at = state_at(at, now), now
         known = None

@@ -7,7 +7,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from django.db import transaction
 from django.db.models import DateField, Model
 from django.utils.translation import gettext_lazy as _
 
@@ -15,6 +14,7 @@ from timeline.definition import Definition
 from timeline.exceptions import InvalidInput, WrongEntity
 from timeline.models import EntityRef, TimelineRun, model_of, ref_of
 from timeline.models.facts import moment_in
+from timeline.models.isolating import atomic
 from timeline.operations._beginning import Beginning, Begins, begin, constantly, foresee, needs_savepoint
 from timeline.operations._locking import in_transaction, lock_batch, lock_entity_now
 from timeline.operations.sets import Batch, Tally, in_portions, rounds
@@ -114,7 +114,7 @@ def start_many(
         for ref in batch.refs:
             _check_entity(definition, ref)
         now = None
-        with transaction.atomic(using=batch.using):
+        with atomic(using=batch.using):
             for part in rounds(batch.refs):
                 entities = lock_batch(part, gone=batch.gone, read=read, using=batch.using)
                 now = now or clock(batch.using)
@@ -135,7 +135,7 @@ def start_locked(
     """Start a run of each definition for entities that the caller has locked; those of which one is open get none."""
     each = {ref.label: definitions for ref in entities}
     beginnings = foresee(each, entities, key=key, params=params, begins=begins, now=now)
-    with transaction.atomic(using=using, savepoint=needs_savepoint(beginnings)):
+    with atomic(using=using, savepoint=needs_savepoint(beginnings)):
         return begin(beginnings, now=now, using=using)
 
 

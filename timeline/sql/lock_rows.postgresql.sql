@@ -1,7 +1,8 @@
 -- The rows of one model's entities, in the lock order; nothing of them is read but the key. The clock may be read in passing:
--- outside, since within it would tell when the wait for a lock began.
+-- outside, since within it would tell when the wait for a lock began; so may the level of the transaction.
 SELECT {key}
     , clock_timestamp()  -- if clock
+    , current_setting('transaction_isolation')  -- if level
 FROM (
     SELECT {key}
     FROM {table}

@@ -1,0 +1,137 @@
+"""
+Isolation: whether a transaction sees what others committed a moment ago.
+
+Who has locked an entity must see the runs that others began before they let go of it. At READ COMMITTED each statement does;
+at REPEATABLE READ and SERIALIZABLE a transaction sees what there was when it began, however long it waited for a lock since.
+SQLite has one writer, and no such question.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db.transaction import Atomic
+
+from timeline.clocks import story_now
+from timeline.exceptions import WrongIsolation
+from timeline.models.statements import statement
+
+FRESH: Final = frozenset({"read committed", "read uncommitted"})  # To PostgreSQL these are the same.
+LEVEL: Final = "current_setting('transaction_isolation')"
+_READ_COMMITTED: Final = 2  # As psycopg counts them.
+_IDLE: Final = 0
+
+
+def atomic(*, using: str, savepoint: bool = True, durable: bool = False) -> Atomic:
+    """
+    ``transaction.atomic``, but that a transaction that begins here is READ COMMITTED, whatever the host has for its own.
+
+    No statement asks for that: BEGIN says it. What is called on its commit finds the host's level again.
+    """
+    return _ReadCommitted(using, savepoint, durable)
+
+
+class _ReadCommitted(Atomic):
+    def __enter__(self) -> None:
+        self._begun = _begins(self.using or DEFAULT_DB_ALIAS)
+        if self._begun is not None:
+            self._before = self._begun.isolation_level
+            self._begun.isolation_level = _READ_COMMITTED
+        try:
+            super().__enter__()
+        except BaseException:
+            self._give_back()
+            raise
+        if self._begun is not None:
+            transaction.on_commit(self._give_back, using=self.using)  # The first of all hooks.
+
+    def __exit__(self, *raised: Any) -> None:
+        try:
+            super().__exit__(*raised)
+        finally:
+            self._give_back()
+
+    def _give_back(self) -> None:
+        begun, self._begun = self._begun, None
+        if begun is not None and begun.pgconn.transaction_status == _IDLE:
+            begun.isolation_level = self._before
+
+
+def _begins(using: str) -> Any:
+    """The driver's connection, where a transaction begins on it now; else None."""
+    connection: Any = connections[using]
+    if connection.in_atomic_block or not _tells(connection):
+        return None
+    connection.ensure_connection()
+    driver = connection.connection
+    return driver if connection.autocommit and driver.pgconn.transaction_status == _IDLE else None
+
+
+def has_to_ask(using: str) -> bool:
+    """
+    Whether only the database knows if the caller's transaction sees what is there.
+
+    Raises:
+        WrongIsolation: if it is known here already that it does not.
+    """
+    connection: Any = connections[using]
+    if connection.vendor != "postgresql" or not connection.in_atomic_block:
+        return False
+    level = connection.connection.isolation_level if _tells(connection) else None
+    if level is None:
+        return True
+    check_level(_name_of(connection, level), using=using)
+    return False
+
+
+def now_in_fresh_transaction(*, using: str) -> datetime:
+    """
+    Read story time by the database's clock, and see in passing that the caller's transaction sees what is there.
+
+    Raises:
+        WrongIsolation: if it does not.
+    """
+    if not has_to_ask(using):
+        return story_now(using)
+    with connections[using].cursor() as cursor:
+        cursor.execute(statement("clock_and_isolation", "postgresql"))
+        at, level = cursor.fetchone()
+    check_level(level, using=using)
+    return at.astimezone(UTC)  # type: ignore[no-any-return]
+
+
+def host_level(using: str) -> str:
+    """The level that a host's settings give its transactions, where these may not see what is there; else empty."""
+    connection: Any = connections[using]
+    level = connection.settings_dict["OPTIONS"].get("isolation_level") if _tells(connection) else None
+    name = "" if level is None else _name_of(connection, level)
+    return "" if name in FRESH else name
+
+
+def server_level(using: str) -> str:
+    """The level that transactions have that ask for none."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(statement("default_isolation", "postgresql"))
+        return str(cursor.fetchone()[0])
+
+
+def _tells(connection: Any) -> bool:
+    """Whether its driver knows the level, and takes one without a statement: psycopg 3."""
+    return connection.vendor == "postgresql" and hasattr(connection.Database, "adapters")
+
+
+def _name_of(connection: Any, level: Any) -> str:
+    return str(connection.Database.IsolationLevel(level).name).replace("_", " ").lower()
+
+
+def check_level(level: str, *, using: str) -> None:
+    """
+    See that a transaction of this level, as PostgreSQL calls it, sees what is there.
+
+    Raises:
+        WrongIsolation: if it does not.
+    """
+    if level not in FRESH:
+        raise WrongIsolation(level, using)

@@ -1,0 +1,2 @@
+-- Story time, and the isolation level of the transaction in passing.
+SELECT clock_timestamp(), current_setting('transaction_isolation')
