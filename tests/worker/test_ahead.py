@@ -251,7 +251,7 @@ class TestWhatIsBegunAhead:
         made, begun = batch("brief.note", 2 * GROUP), []
 
         def later():
-            return list(ScheduledTask.objects.order_by("scheduled_at").values_list("state", flat=True)[GROUP:])
+            return list(ScheduledTask.objects.order_by("pk").values_list("state", flat=True)[GROUP:])
 
         def die(job, order):
             wait_for(lambda: row(GROUP).state == "active", "a beginning")
