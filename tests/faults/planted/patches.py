@@ -136,6 +136,7 @@ FAULTS: Final = [
             "lease_expires_at__lt=MachineTime(-since))",
             "lease_expires_at__lt=MachineTime(timedelta(hours=1)))",
         ),
+        ("models/probing.py", "Probed(kept, given_up is not None or bool(missed))", "Probed(kept, True)"),
         ("operations/rescuing.py", " for task in active if task.pk not in graced]", " for task in active]"),
     ),
     _fault(
