@@ -24,6 +24,7 @@ from timeline.operations.moving import move
 from timeline.operations.reconciling import reconcile
 from timeline.operations.redriving import redrive
 from timeline.operations.rescuing import rescue
+from timeline.operations.sweeping import sweep
 from timeline.reading.explaining import explain
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
@@ -176,7 +177,7 @@ class TestAnEnding:
         assert not ScheduledTask.objects.open().exists()
         assert TimelineRun.objects.get().is_open
 
-    @pytest.mark.parametrize("mended_by", ["save", "reconcile"])
+    @pytest.mark.parametrize("mended_by", ["save", "reconcile", "sweep"])
     def test_is_followed_up_once_the_entity_is_mended(self, spoil, crowd, run_at, later, now, mended_by):
         [row] = crowd(1, lambda job, order: spoil(order.pk), declared=PLACE, when=WHENS[1])
         run_at(row, later)
@@ -184,6 +185,9 @@ class TestAnEnding:
 
         if mended_by == "save":
             Order.objects.get(pk=row.entity_id).save()
+        elif mended_by == "sweep":
+            while sweep(now=later, using="default").left:
+                pass
         else:
             reconcile(entity=row.entity_ref, now=later, using="default")
 
