@@ -1,0 +1,264 @@
+"""The operations that the sweep kills: what is there before each, and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.test import override_settings
+
+from tests.faults.world import START, Box, Clock, let_leases_run_out, new_orders, restart
+from tests.testapp.models import Order
+from timeline.lifecycle import Reason
+from timeline.models import Event, ScheduledTask, TimelineRun
+from timeline.operations.adopting import adopt, clear
+from timeline.operations.claiming import claim, hand_back
+from timeline.operations.dispatching import dispatch
+from timeline.operations.extending import extend_leases
+from timeline.operations.pacing import keep_paces
+from timeline.operations.pruning import prune
+from timeline.operations.rescuing import rescue
+from timeline.operations.running import begin_given, run
+from timeline.operations.staging import stage
+from timeline.shortcuts import (
+    cancel,
+    cancel_all,
+    emit,
+    emit_many,
+    enroll,
+    leave,
+    move,
+    reconcile,
+    redrive,
+    relabel,
+    run_now,
+    schedule,
+    start,
+    start_many,
+)
+
+DAY = timedelta(days=1)
+WHY = "because"
+
+
+@dataclass
+class Scene:
+    """What an operation finds, and what it was told of it before."""
+
+    clock: Clock
+    orders: list[Order]
+    told: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def order(self) -> Order:
+        """The first one, as the database has it."""
+        return Order.objects.get(pk=self.orders[0].pk)
+
+    def task(self, key: str, **conditions: Any) -> ScheduledTask:
+        """The latest of a kind, of the first order."""
+        whose = {"entity_id": str(self.orders[0].pk), **conditions}
+        return ScheduledTask.objects.filter(task_key=f"world.{key}", **whose).latest("revision")
+
+    def due(self, key: str) -> None:
+        """Claim all that is due nine days later, and take what was sent of one kind."""
+        self.clock.now += timedelta(days=9)
+        stage(now=self.clock.now, using="default")
+        sent = self.told["sent"] = claim(now=self.clock.now, using="default")
+        self.told["batches"] = [batch for batch in sent if batch.task_key == f"world.{key}"]
+        assert self.told["batches"]
+
+    def begin(self) -> None:
+        """Begin what was claimed, and never end it."""
+        for batch in self.told["batches"]:
+            for _attempts in begin_given(
+                task_ids=batch.task_ids, token=batch.token, clock=self.clock, using="default", worker="gone"
+            ):
+                pass
+
+    def run(self) -> None:
+        """Run what was claimed."""
+        for batch in self.told["batches"]:
+            run(task_ids=batch.task_ids, token=batch.token, clock=self.clock, using="default", worker="w")
+
+
+Act = Callable[[Scene], object]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """
+    One operation.
+
+    Args:
+        act: Does it.
+        arrange: Makes what must be there before.
+        whole: Whether it is one transaction: it has happened, or nothing of it.
+        again: Whether who asked asks again if it did not happen.
+        orders: How many there are.
+        to_the_end: Whether all that is left is run afterwards.
+    """
+
+    act: Act
+    arrange: Act = lambda _scene: None
+    whole: bool = True
+    again: bool = True
+    orders: int = 2
+    to_the_end: bool = True
+
+
+def placed(scene: Scene) -> None:
+    emit_many("order.placed", scene.orders, key="placed")
+
+
+def of_kind(key: str) -> Act:
+    def arrange(scene: Scene) -> None:
+        placed(scene)
+        scene.due(key)
+
+    return arrange
+
+
+def mail_due(scene: Scene) -> None:
+    placed(scene)
+    scene.due("ship")
+    scene.told["batches"] = scene.told["sent"]
+    scene.run()
+    scene.due("mail")
+
+
+def extra(scene: Scene) -> None:
+    schedule("world.extra", scene.order, at=START + DAY, key="extra")
+
+
+def extra_run(scene: Scene) -> None:
+    extra(scene)
+    restart(scene.clock)
+
+
+def finished(scene: Scene) -> None:
+    """Runs all of whose tasks have ended."""
+    placed(scene)
+    restart(scene.clock)
+
+
+def save(scene: Scene) -> None:
+    order = scene.order
+    order.ships_at = START + 3 * DAY
+    with transaction.atomic():
+        order.save()
+
+
+def delete(scene: Scene) -> None:
+    Order.objects.filter(pk=scene.orders[0].pk).first().delete()
+
+
+def create(scene: Scene) -> None:
+    with transaction.atomic():
+        Order.objects.create(ships_at=START)
+
+
+def lost(scene: Scene) -> None:
+    """Attempts whose worker is gone, and messages that nobody took."""
+    placed(scene)
+    scene.due("ship")
+    scene.begin()
+    let_leases_run_out()
+
+
+def lost_for_good(scene: Scene) -> None:
+    """The last attempt that was left."""
+    lost(scene)
+    rescue(now=scene.clock.now, using="default")
+    stage(now=scene.clock.now, using="default")
+    scene.told["batches"] = claim(now=scene.clock.now, using="default")
+    scene.begin()
+    let_leases_run_out()
+
+
+def rescue_for_good(scene: Scene) -> None:
+    with override_settings(TIMELINE={**settings.TIMELINE, "MAX_LOST": 1}):
+        rescue(now=scene.clock.now, using="default")
+
+
+def relabelled(scene: Scene) -> None:
+    placed(scene)
+    for model in (ScheduledTask, TimelineRun, Event):
+        model.objects.update(entity_label="testapp.basket")
+
+
+OPERATIONS = {
+    "emit, starts": Operation(lambda scene: emit("order.placed", scene.order, key="k")),
+    "emit, ends": Operation(lambda scene: emit("order.closed", scene.order, key="k"), placed),
+    "emit_many": Operation(lambda scene: emit_many("order.placed", scene.orders, key="k", batch_size=1), whole=False),
+    "emit_many, ends": Operation(lambda scene: emit_many("order.closed", scene.orders, key="k"), placed),
+    "emit_many, in portions": Operation(
+        lambda scene: emit_many("order.placed", scene.orders, key="k"), orders=210, to_the_end=False
+    ),
+    "start": Operation(lambda scene: start("world", scene.order)),
+    "start_many": Operation(lambda scene: start_many("world", scene.orders)),
+    "enroll": Operation(lambda scene: enroll("world", Order.objects.all())),
+    "leave": Operation(lambda scene: leave("world", scene.order, reason=WHY), placed),
+    "schedule": Operation(lambda scene: schedule("world.extra", scene.order, at=START + DAY)),
+    "schedule, with a key": Operation(lambda scene: schedule("world.extra", scene.order, at=START + DAY, key="k")),
+    "move": Operation(lambda scene: move(scene.task("ship"), at=START + 2 * DAY, reason=WHY), placed),
+    "move, due": Operation(
+        lambda scene: move(scene.task("ship", state="pending"), at=START + 20 * DAY, reason=WHY), of_kind("ship")
+    ),
+    "cancel": Operation(lambda scene: cancel(scene.task("ship"), reason=WHY), placed),
+    "cancel, the last": Operation(lambda scene: cancel(ScheduledTask.objects.all(), reason=WHY), placed),
+    "cancel_all": Operation(lambda scene: cancel_all(scene.order, reason=WHY), placed),
+    "run_now": Operation(lambda scene: run_now(scene.task("ship"), reason=WHY), placed),
+    "redrive": Operation(lambda scene: redrive(scene.task("ship", state="completed"), reason=WHY), finished),
+    "redrive, ad hoc": Operation(lambda scene: redrive(scene.task("extra"), reason=WHY), extra_run),
+    "reconcile": Operation(
+        lambda scene: reconcile(scene.order),
+        lambda scene: (placed(scene), Order.objects.update(ships_at=START + 4 * DAY)),
+    ),
+    "save": Operation(save, placed),
+    "create": Operation(create),
+    "delete": Operation(delete, lambda scene: (placed(scene), extra(scene))),
+    "relabel": Operation(lambda scene: relabel("testapp.basket", "testapp.order"), relabelled),
+    "stage": Operation(lambda scene: stage(now=START + 5 * DAY, using="default"), placed, whole=True),
+    "claim": Operation(
+        lambda scene: claim(now=scene.clock.now, using="default"),
+        lambda scene: (placed(scene), stage(now=START + 5 * DAY, using="default")),
+    ),
+    "hand_back": Operation(lambda scene: hand_back(scene.told["batches"], using="default"), of_kind("ship")),
+    "dispatch": Operation(
+        lambda scene: dispatch(sender=Box(), now=START + 5 * DAY, using="default"), placed, whole=False, again=False
+    ),
+    "run, atomic": Operation(Scene.run, of_kind("ship"), whole=False, again=False),
+    "run, plain": Operation(Scene.run, mail_due, whole=False, again=False),
+    "run, shared": Operation(Scene.run, of_kind("share"), whole=False, again=False),
+    "run, bulk": Operation(Scene.run, of_kind("bulk"), whole=False, again=False),
+    "run, async": Operation(Scene.run, of_kind("call"), whole=False, again=False),
+    "run, ad hoc": Operation(Scene.run, lambda scene: (extra(scene), scene.due("extra")), whole=False, again=False),
+    "rescue": Operation(lambda scene: rescue(now=scene.clock.now, using="default"), lost, whole=False, again=False),
+    "rescue, for good": Operation(rescue_for_good, lost_for_good, whole=False),
+    "extend": Operation(
+        lambda scene: extend_leases(
+            {pk: 1 for batch in scene.told["batches"] for pk in batch.task_ids}, using="default"
+        ),
+        of_kind("ship"),
+    ),
+    "prune": Operation(
+        lambda scene: prune(ended_before=START + 90 * DAY, using="default"),
+        lambda scene: (extra_run(scene), finished(scene)),
+    ),
+    "clear": Operation(
+        lambda scene: clear(reason=Reason.operator(WHY), now=scene.clock.now, using="default"),
+        lambda scene: (placed(scene), extra(scene)),
+        whole=False,
+    ),
+    "adopt": Operation(lambda scene: adopt(now=START, using="default"), placed),
+    "keep paces": Operation(lambda scene: keep_paces({"world.ship": 0.001}, using="default"), placed),
+}
+
+
+def arranged(operation: Operation) -> Scene:
+    """Make what an operation finds. Story time must be told by the scene's clock from then on."""
+    return Scene(Clock(), new_orders(operation.orders))

@@ -1,0 +1,105 @@
+"""
+The crash-point sweep: each operation dies before and after each of its statements and each COMMIT, and all comes right.
+
+How many points there are stands in ``points.json``; with ``SWEEP_WRITE=1`` it is written anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from django.db import connection
+
+from tests.faults.dying import Points
+from tests.faults.operations import OPERATIONS, arranged
+from tests.faults.world import Born, World, check, picture, restart, wipe
+from timeline.testing import only_timelines
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+FILE = Path(__file__).parent / "points.json"
+
+
+@pytest.fixture(autouse=True)
+def _world():
+    with only_timelines(World, Born):
+        yield
+    wipe()
+
+
+def known() -> dict[str, dict[str, int]]:
+    return json.loads(FILE.read_text()) if FILE.exists() else {}
+
+
+def play(operation, at):
+    """Let an operation die at a point, or not; give its scene, the points it passed, and what there was before."""
+    wipe()
+    scene = arranged(operation)
+    points = Points(at)
+    with scene.clock.told():
+        operation.arrange(scene)
+        before = picture()
+        with points.passing():
+            operation.act(scene)
+    return scene, points, before
+
+
+def end(operation, scene):
+    """Let all that is left be run; give what there is then."""
+    if operation.to_the_end:
+        with scene.clock.told():
+            restart(scene.clock)
+    check()
+    return picture()
+
+
+class TestSweep:
+    @pytest.mark.parametrize("name", OPERATIONS)
+    def test_comes_right_wherever_it_dies(self, name, record_property, capsys):
+        """It has happened, or nothing of it; asked again and worked off, it ends as if nobody had died."""
+        operation = OPERATIONS[name]
+        play(operation, None)  # What is asked once a process is asked here.
+        scene, points, _before = play(operation, None)
+        check()
+        after = picture()
+        final = end(operation, scene)
+
+        last = len(points.passed) - 1
+        for at, point in enumerate(points.passed):
+            scene, died, before = play(operation, at)
+            where = f"{name}, {point} ({at})"
+            assert died.dead, where
+            check()
+            seen = picture()
+            if operation.whole:
+                assert seen in (before, after), where
+            with scene.clock.told():
+                if operation.again and seen != after:
+                    operation.act(scene)
+            if operation.whole:
+                assert picture() == after, where
+            if at in (0, last) or not operation.whole:  # Else it is as it was after others.
+                assert end(operation, scene) == final, where
+
+        with capsys.disabled():
+            print(f"{name}: {len(points.passed)} points")
+        counted = len(points.passed)
+        self.compare(name, counted)
+
+    def compare(self, name, counted):
+        there = known()
+        if os.environ.get("SWEEP_WRITE"):
+            there.setdefault(connection.vendor, {})[name] = counted
+            FILE.write_text(json.dumps(there, indent=2, sort_keys=True) + "\n")
+        assert counted >= there[connection.vendor][name], f"{name} has fewer points than it had; see points.json"
+
+    def test_leaves_no_operation_out(self, capsys):
+        """What is in the file is swept, and in all there are as many as it says."""
+        there = known()[connection.vendor]
+
+        with capsys.disabled():
+            print(f"in all: {sum(there.values())} points of {len(there)} operations on {connection.vendor}")
+        assert set(there) == set(OPERATIONS)

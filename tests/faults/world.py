@@ -1,0 +1,189 @@
+"""The world of the sweep and of the rule machine: handlers of all kinds, a broker that is a list, and a restart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+from django.db import connection, transaction
+
+from tests.faults.invariants import violations
+from tests.testapp.models import Effect, Order
+from timeline import Timeline, after, at, created, task
+from timeline.clocks import story_time
+from timeline.exceptions import BrokerUnavailable
+from timeline.lifecycle import OPEN
+from timeline.models import Event, LogEntry, ScheduledTask, TimelineRun
+from timeline.operations.claiming import Batch
+from timeline.operations.dispatching import dispatch
+from timeline.operations.running import run
+from timeline.timing import EARLIEST
+
+START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+ENTERED: list[str] = []  # Ids of tasks whose plain handlers were entered, each time: what went to the outside.
+FAILING: set[str] = set()  # Task keys whose handlers raise.
+
+
+def effect(kind: str, task_id: Any) -> Effect:
+    return Effect(name=f"{kind} {task_id.hex}")
+
+
+def done(context: Any, kind: str) -> None:
+    if context.task.task_key in FAILING:
+        raise RuntimeError("broken")
+    effect(kind, context.task.pk).save()
+
+
+class World(Timeline):
+    """A handler of each kind; one follows another."""
+
+    entity = "testapp.Order"
+    starts_on = "order.placed"
+    exits: ClassVar = {"order.closed": "closed"}
+
+    @task(at("ships_at"))
+    def ship(self, order: Order) -> None:
+        done(self, "ship")
+
+    @task(after(ship, days=1), atomic=False)
+    def mail(self, order: Order) -> None:
+        if self.task.task_key in FAILING:
+            raise RuntimeError("broken")
+        ENTERED.append(self.task.pk.hex)
+
+    @task(after(days=2), atomic="shared")
+    def share(self, order: Order) -> None:
+        done(self, "share")
+
+    @task(after(days=2), bulk=10)
+    def bulk(self, orders: list[Order]) -> None:
+        if "world.bulk" in FAILING:
+            raise RuntimeError("broken")
+        Effect.objects.bulk_create([effect("bulk", self.tasks[order].task.pk) for order in orders])
+
+    @task(after(days=3), atomic=False)
+    async def call(self, order: Order) -> None:
+        if self.task.task_key in FAILING:
+            raise RuntimeError("broken")
+        ENTERED.append(self.task.pk.hex)
+
+    @task()
+    def extra(self, order: Order) -> None:
+        done(self, "extra")
+
+
+class Born(Timeline):
+    """Starts when an order is made."""
+
+    entity = "testapp.Order"
+    starts_on = created()
+
+    @task(after(days=1))
+    def greet(self, order: Order) -> None:
+        done(self, "greet")
+
+
+FOLLOW_UPS = {"world.ship": {"world.mail"}}
+EFFECTS = {f"world.{kind}": kind for kind in ("ship", "share", "bulk", "extra")} | {"born.greet": "greet"}
+
+
+class Box:
+    """A broker: what is sent lies in a list until it is taken; it may be down."""
+
+    def __init__(self) -> None:
+        self.messages: list[Batch] = []
+        self.down = False
+
+    def connect(self) -> None:
+        """It is there, unless it is down."""
+        if self.down:
+            raise BrokerUnavailable(OSError("down"))
+
+    def send(self, batch: Batch, *, using: str) -> None:
+        """Take a message."""
+        self.connect()
+        self.messages.append(batch)
+
+
+class Clock:
+    """Story time that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def told(self) -> Any:
+        """Let it be story time within the block."""
+        return story_time(self)
+
+
+def new_orders(count: int = 2) -> list[Order]:
+    """Orders that ship in a day."""
+    return Order.objects.bulk_create([Order(ships_at=START + timedelta(days=1)) for _ in range(count)])
+
+
+def wipe() -> None:
+    """Let nothing be left of what was before."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        for model in (LogEntry, ScheduledTask, TimelineRun, Event, Effect, Order):
+            cursor.execute(f"DELETE FROM {model._meta.db_table}")  # noqa: S608 (our own words)
+    if connection.vendor == "sqlite":  # No machine dies here, only processes.
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA synchronous = OFF")
+    ENTERED.clear()
+    FAILING.clear()
+
+
+def let_leases_run_out() -> None:
+    """Nobody was heard of: each lease is out."""
+    ScheduledTask.objects.exclude(lease_expires_at=None).update(lease_expires_at=EARLIEST)
+
+
+def work_off(box: Box, clock: Clock) -> None:
+    """Run what the messages carry, in the order they came."""
+    while box.messages:
+        batch = box.messages.pop(0)
+        run(task_ids=batch.task_ids, token=batch.token, clock=clock, using="default", worker="sweep")
+
+
+def restart(clock: Clock) -> None:
+    """Start anew after a death: leases run out, polls rescue and send, and all is run until nothing is left."""
+    box = Box()
+    for _ in range(20):
+        clock.now += timedelta(days=10)
+        let_leases_run_out()
+        dispatch(sender=box, now=clock.now, using="default")
+        work_off(box, clock)
+        if not ScheduledTask.objects.filter(state__in=OPEN).exists():
+            return
+    raise AssertionError("It does not come to rest.")
+
+
+def picture() -> list[tuple[Any, ...]]:
+    """What there is, but for ids, attempts and the log: alike for whatever came about in one way or another."""
+    place = {pk: number for number, pk in enumerate(Order.objects.order_by("pk").values_list("pk", flat=True))}
+    orders = {str(pk): number for pk, number in place.items()}
+    whose = ("entity_id", "entity_label")
+    rows = ScheduledTask.objects.values_list(*whose, "task_key", "revision", "state", "reason_code", "scheduled_at")
+    tasks = [(*row[:6], row[6] if row[4] == "scheduled" else None) for row in rows]
+    runs = TimelineRun.objects.values_list(*whose, "timeline", "key", "end_reason")
+    events = Event.objects.values_list(*whose, "name", "key")
+    seen = [("task", *row) for row in tasks] + [("run", *row) for row in runs] + [("event", *row) for row in events]
+    seen += [("order", str(pk), ships_at) for pk, ships_at in Order.objects.values_list("pk", "ships_at")]
+    return sorted(((row[0], orders.get(row[1], "gone"), *row[2:]) for row in seen), key=repr)
+
+
+def check() -> None:
+    """All that must hold."""
+    with connection.cursor() as cursor:
+        assert violations(cursor, follow_ups=FOLLOW_UPS, effects=EFFECTS) == []
+    plain = ScheduledTask.objects.filter(task_key__in=["world.mail", "world.call"])
+    times = Counter(ENTERED)
+    for row in plain:
+        least = int(row.state == "completed")
+        assert least <= times[row.pk.hex] <= row.attempt, (
+            f"{row.task_key}: entered {times[row.pk.hex]} times, {row.state}"
+        )
