@@ -121,8 +121,7 @@ def double(fleet: Fleet, chance: random.Random) -> str:
 COMMON: Final[list[Fault]] = [kill, kill, freeze, terminate, clock, reset, delay, silence, cut, cut, database]
 FAULTS: Final[dict[str, list[Fault]]] = {
     "embedded": COMMON,
-    # A lost message is sent again after twice as long each time: more of these would show little but that.
-    "celery": [*COMMON, *COMMON, wipe, broker, broker_link, double, double, double],
+    "celery": [*COMMON, wipe, broker, broker_link, double, double],
 }
 
 
