@@ -113,5 +113,6 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "handlers": {"console": {"class": "logging.StreamHandler"}},
-    "loggers": {"timeline": {"handlers": ["console"], "level": "INFO"}},
+    # Not passed on: Celery's workers have a handler of their own on the root, which would print each line again.
+    "loggers": {"timeline": {"handlers": ["console"], "level": "INFO", "propagate": False}},
 }
