@@ -60,6 +60,14 @@ class Reading(Timeline):
     def read(self, note): ...
 
 
+class Absent(Timeline):
+    entity = "testapp.Seller"
+    starts_on = created()
+
+    @task(after(days=1))
+    def look(self, seller): ...
+
+
 class Arrival(Timeline):
     entity = "testapp.Parcel"
     starts_on = created()
@@ -236,6 +244,30 @@ class TestRounds:
         with django_assert_num_queries(1):
             sweep(now=now, using="default")
 
+    def test_let_each_part_have_its_turn_where_one_is_always_due(self, planned, now, settings):
+        with only_timelines(Delivery, Welcome):
+            planned(20)
+            whole_round(now)
+            [order] = Order.objects.bulk_create([Order()])
+            settings.TIMELINE = {"SWEEP_INTERVAL": timedelta(microseconds=1)}
+
+            for _ in range(200):
+                sweep(size=2, now=now, using="default")
+
+        assert TimelineRun.objects.for_entity(order).exists()
+
+    def test_pass_over_a_part_whose_table_is_not_there(self, now, caplog):
+        with only_timelines(Absent, Welcome):
+            whole_round(now)
+            with connection.cursor() as cursor:
+                cursor.execute("ALTER TABLE testapp_seller RENAME TO testapp_moved")
+            Order.objects.bulk_create([Order() for _ in range(5)])
+
+            started = whole_round(now)[2]
+
+        assert started == 5
+        assert caplog.text.count("The sweep cannot read absent now") == 1
+
     def test_are_none_where_the_setting_says_so(self, planned, now, settings, django_assert_num_queries):
         settings.TIMELINE = {"SWEEP_INTERVAL": None}
 
@@ -385,7 +417,7 @@ class TestNewcomers:
 
         def statements():
             begin_round(using="default")
-            sweep(size=1000, now=now, using="default")  # The open runs have their turn first.
+            Sweep.objects.filter(pk="").update(begun_at=MachineTime())  # The open runs have no turn.
             return statements_of(lambda: sweep(size=2000, now=now, using="default"))
 
         whole_round(now)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
+from random import sample
 from typing import Any, Final
 
-from django.db import connections
+from django.db import DatabaseError, connections
 
 from timeline.clocks import MachineTime
 from timeline.conf import Settings, get_settings
@@ -16,6 +18,8 @@ from timeline.operations._overlooking import newcomers
 from timeline.operations._parting import Part, Swept
 from timeline.operations._polling import polling
 from timeline.operations.identifying import confirm_site
+
+logger = logging.getLogger("timeline")
 
 BATCH: Final = 500
 FORGOTTEN: Final = 3  # Intervals without a round after which nobody knows a part any more.
@@ -49,8 +53,9 @@ def sweep(*, size: int = BATCH, now: datetime, using: str) -> Swept:
     if due:
         confirm_site(using=using)
         _prepare(parts, interval, using)
-    for part in due:
-        some = _claim(part, size, interval, using)
+    # In any order: where a round takes longer than the interval, the next one is due at once, and others want their turn, too.
+    for part in sample(due, len(due)):
+        some = _claim_if_readable(part, size, interval, using)
         if some is not None:
             return part.mend(some, now=now, using=using)
     return Swept()
@@ -75,6 +80,19 @@ def _prepare(names: Collection[str], interval: timedelta, using: str) -> None:
     known = set(rows.values_list("pk", flat=True))
     made = [Sweep(timeline=name, begun_at=MachineTime()) for name in names if name not in known]
     rows.bulk_create(made, ignore_conflicts=True)
+
+
+def _claim_if_readable(part: Part[Any], size: int, interval: timedelta, using: str) -> Sequence[Any] | None:
+    """Take the next few of a part, as ``_claim``. One whose table the database refuses to read keeps no other from its turn."""
+    try:
+        return _claim(part, size, interval, using)
+    except DatabaseError as error:
+        if not connections[using].is_usable():
+            raise
+        logger.warning("The sweep cannot read %s now: %s", part.name or "the open runs", error)
+        rows = Sweep.objects.using(using).filter(pk=part.name, ended_at__isnull=False)
+        rows.update(begun_at=MachineTime())  # Until its next round.
+        return None
 
 
 def _claim(part: Part[Any], size: int, interval: timedelta, using: str) -> Sequence[Any] | None:
