@@ -33,7 +33,7 @@ from tests.faults.app.models import Subject  # noqa: E402
 from tests.faults.app.timelines import DECLARED, KINDS  # noqa: E402
 from timeline.shortcuts import cancel, emit, redrive, schedule  # noqa: E402
 
-SOON: Final = 3.0  # Seconds that what should happen may take, before the course goes on without it.
+SOON: Final = 5.0  # Seconds that what should happen may take, before the course goes on without it.
 PATIENCE: Final = 60.0  # The same where a lease has to run out.
 OPEN: Final = "SELECT count(*) FROM timeline_scheduledtask WHERE state NOT IN ('completed', 'discarded', 'cancelled')"
 
@@ -47,17 +47,20 @@ class Stage:
         self._workers: list[int] = []
 
     def fork(self, command: str, *arguments: str) -> int:
-        """Start a command of ``manage.py`` as a process in a group of its own; gives its id."""
+        """Start a command of ``manage.py`` as a process in a group of its own; gives its id once it says that it works."""
         connections.close_all()
         if child := os.fork():
             self._workers.append(child)
             with suppress(OSError):
                 os.setpgid(child, child)
+            log_of_it = self.folder / f"{child}.log"
+            wait_until(lambda: log_of_it.exists() and log_of_it.stat().st_size, PATIENCE)
             return child
         os.setpgid(0, 0)
         log = os.open(self.folder / f"{os.getpid()}.log", os.O_WRONLY | os.O_CREAT)
         os.dup2(log, 1)
         os.dup2(log, 2)
+        sys.stdout.reconfigure(line_buffering=True)
         try:
             call_command(command, *arguments, skip_checks=True)
         finally:

@@ -69,9 +69,9 @@ FAULTS: Final = [
             "operations/_advancing.py",
             "    if works_in_sets(using) and not connections[using].in_atomic_block:\n        yield\n",
             "    if works_in_sets(using) and not connections[using].in_atomic_block:\n"
-            "        with transaction.atomic(using=using):\n"
+            "        with atomic(using=using):\n"
             "            yield\n"
-            "            transaction.set_rollback(True, using=using)\n",
+            "            connections[using].set_rollback(True)\n",
         ),
     ),
     _fault(
