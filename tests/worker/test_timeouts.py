@@ -23,7 +23,7 @@ from timeline.operations.running import Watch, begin_given, run_begun
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
 from timeline.worker import Worker
-from timeline.worker.interrupting import SIGNAL, TimeIsUp, interrupt, interruptibly
+from timeline.worker.interrupting import SIGNAL
 from timeline.worker.post import Post
 from timeline.worker.warden import warden
 
@@ -277,61 +277,3 @@ class TestThreads:
         assert ends(rows) == [("completed", "done", 1)]
         assert list(Effect.objects.values_list("name", flat=True)) == ["2"]
         assert LogEntry.objects.filter(task=rows[0], to_state="completed").count() == 1
-
-
-class TestTheInterrupt:
-    def test_breaks_off_what_is_called_and_puts_back_what_the_signal_meant(self):
-        before = signal.signal(SIGNAL, signal.SIG_IGN)
-        try:
-            threading.Timer(0.1, interrupt).start()
-
-            with pytest.raises(TimeIsUp):
-                interruptibly(lambda: time.sleep(LONG), is_time_up=lambda: True)
-
-            assert signal.getsignal(SIGNAL) == signal.SIG_IGN
-        finally:
-            signal.signal(SIGNAL, before)
-
-    def test_leaves_a_call_alone_whose_time_is_not_up(self):
-        called = []
-
-        interruptibly(lambda: (interrupt(), called.append(1)), is_time_up=lambda: False)
-
-        assert called == [1]
-
-    def test_leaves_alone_what_comes_after_the_call(self):
-        """It comes late: what it meant is gone, and so is the call."""
-        interruptibly(lambda: None, is_time_up=lambda: True)
-
-        interrupt()
-
-    def test_comes_at_any_moment_and_hits_the_call_or_nothing(self):
-        """Sent all the time, it is raised out of the call or not at all: what the signal meant is always put back."""
-        stop, outcomes = threading.Event(), set()
-
-        def send():
-            while not stop.wait(0.0001):
-                interrupt()
-
-        def body():
-            try:
-                for _ in range(300):
-                    pass
-            except TimeIsUp:
-                outcomes.add("inside")
-                raise
-
-        before = signal.getsignal(SIGNAL)
-        sender = threading.Thread(target=send)
-        sender.start()
-        try:
-            for _ in range(3000):
-                try:
-                    interruptibly(body, is_time_up=lambda: True)
-                except TimeIsUp:
-                    outcomes.add("raised")
-                assert signal.getsignal(SIGNAL) == before
-        finally:
-            stop.set()
-            sender.join()
-        assert outcomes <= {"inside", "raised"}
