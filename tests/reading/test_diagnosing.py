@@ -138,13 +138,17 @@ class TestDiscards:
         discarded(hours=3, error="ValueError: no such address")
         discarded(hours=1, error="smtplib.SMTPException: secret of somebody")
         discarded(hours=2, task_key="trial.expire", reason_code="worker_lost")
+        discarded(
+            hours=2, task_key="trial.tell", reason_code="timeout", error="timeline.exceptions.TimedOut: it took long"
+        )
 
         found = look(now)
 
-        assert found.discarded == 3
+        assert found.discarded == 4
         assert found.discards == [
             {"task_key": "trial.remind", "count": 2, "error": "smtplib.SMTPException"},
             {"task_key": "trial.expire", "count": 1, "error": "worker_lost"},
+            {"task_key": "trial.tell", "count": 1, "error": "timeout"},
         ]
 
     def test_are_not_well_though_what_is_due_is_run(self, discarded, now):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import logging
 import signal
 import threading
 import time
@@ -20,6 +21,7 @@ from timeline import Retry, Timeline, task
 from timeline.clocks import story_now
 from timeline.models import LogEntry, ScheduledTask
 from timeline.operations.running import Watch, begin_given, run_begun
+from timeline.reading.explaining import explain
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
 from timeline.worker import Worker
@@ -173,6 +175,20 @@ class TestOnTheMainThread:
         run_them(rows)
 
         assert ends(rows) == [("discarded", "timeout", 1)]
+
+    def test_it_is_told_in_one_line_and_a_few_words(self, db, caplog):
+        rows = due("plain")
+        acts["0"] = sleep
+
+        run_them(rows)
+
+        assert [record.name for record in caplog.records if record.levelno >= logging.WARNING] == ["timeline.endings"]
+        [said] = [
+            line
+            for line in explain(*ScheduledTask.objects.all(), now=clock(), using="default").splitlines()
+            if "ended" in line
+        ]
+        assert said.endswith("without success: it took longer than 0:00:00.300000.")
 
     def test_others_of_its_transaction_are_given_back(self, db):
         """What they wrote is undone with it; each is entered again."""

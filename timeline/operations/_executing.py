@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,11 +18,9 @@ from timeline.operations._calling import call
 from timeline.operations._failing import catching, drop_if_lost, failed
 from timeline.operations._hooking import hooks_apart
 from timeline.operations._recording import record, record_all
-from timeline.operations._timing_out import let_go_if_timed_out
+from timeline.operations._timing_out import let_go_if_timed_out, log_lost
 from timeline.operations._transition import Write
 from timeline.operations._watching import Watch
-
-logger = logging.getLogger("timeline")
 
 # What a group takes before its outcomes are written: all that a crash repeats.
 BUDGET: Final = timedelta(milliseconds=50)
@@ -145,7 +142,7 @@ def _execute(attempt: Attempt, setting: Setting) -> ScheduledTask | Write | Exce
                     return record(write, now=setting.clock(), using=setting.using)
             return call_in_time([attempt], partial(call, attempt), setting)
     except LeaseLost as error:
-        logger.warning("%s", error)
+        log_lost(error)
         let_go_if_timed_out(error)
         return None
     drop_if_lost(caught[0], setting.using)

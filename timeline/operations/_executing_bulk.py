@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
@@ -21,10 +20,8 @@ from timeline.operations._failing import catching, drop_if_lost, failed
 from timeline.operations._hooking import hooks_apart
 from timeline.operations._passing import look_again
 from timeline.operations._recording import record_all, record_together
-from timeline.operations._timing_out import let_go_if_timed_out
+from timeline.operations._timing_out import let_go_if_timed_out, log_lost
 from timeline.operations._transition import Write
-
-logger = logging.getLogger("timeline")
 
 
 def execute_bulk(attempts: Sequence[Attempt], setting: Setting) -> Executed:
@@ -49,7 +46,7 @@ def execute_bulk(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     try:
         return Executed(_execute(together, setting), rest)
     except LeaseLost as error:
-        logger.warning("%s", error)
+        log_lost(error)
         let_go_if_timed_out(error)
         timed_out = isinstance(error, TimedOut)
     for attempt in together:

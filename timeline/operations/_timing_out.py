@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -16,6 +17,8 @@ from timeline.operations._failing import MAX_TRACEBACK, failed
 from timeline.operations._recording import record_all
 from timeline.operations._transition import Write
 from timeline.operations._watching import Keeper
+
+logger = logging.getLogger("timeline")
 
 
 def fail_for_time(
@@ -42,9 +45,14 @@ def fail_for_time(
 
 def _outcome(attempt: Attempt, timeout: timedelta, stack: str, now: datetime, *, together: bool) -> Write:
     write = failed(attempt, TimedOut(attempt.task.id, attempt.task.attempt, timeout), now, together=together)
-    error = {**(write.error or {}), "traceback": stack[-MAX_TRACEBACK:]}
     reason = Reason(ReasonCode.TIMEOUT, f"it took longer than {timeout}")
+    error = {**(write.error or {}), "message": reason.text, "traceback": stack[-MAX_TRACEBACK:]}
     return replace(write, reason=reason, error=error)
+
+
+def log_lost(error: LeaseLost) -> None:
+    """Log that an attempt was no longer ours; quietly, if its time was up: that it failed has a line of its own already."""
+    logger.log(logging.INFO if isinstance(error, TimedOut) else logging.WARNING, "%s", error)
 
 
 def let_go_if_timed_out(error: LeaseLost) -> None:

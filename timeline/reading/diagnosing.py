@@ -142,7 +142,8 @@ def _discards(tasks: ScheduledTaskQuerySet, now: datetime) -> list[dict[str, Any
 
 def _kind_of(reason_code: str, error: str) -> str:
     """Class of the error that a task was discarded for; the reason code where it was for none."""
-    return reason_code if reason_code == ReasonCode.WORKER_LOST or not error else error.partition(": ")[0]
+    raised = error and reason_code not in (ReasonCode.WORKER_LOST, ReasonCode.TIMEOUT)
+    return error.partition(": ")[0] if raised else reason_code
 
 
 def _unknown_keys(using: str) -> list[str]:

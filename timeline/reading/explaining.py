@@ -154,7 +154,8 @@ def _ending(task: ScheduledTask, entry: LogEntry) -> str:
 
 
 def _reason(entry: LogEntry) -> str:
-    if error := entry.detail.get("error"):
+    error = entry.detail.get("error")
+    if error and entry.reason_code != ReasonCode.TIMEOUT:  # The words of that say it all, in the reader's language.
         message = error["message"] or _("no message")
         return f"{error['class']}: {message}"
     if not entry.reason_code:

@@ -193,7 +193,9 @@ class Post(Watch):
         late = self._see_to_time(now)
         since = self._take_away(now)
         if self._owed:
-            logger.warning("Another task holds up this worker; %d that wait are given back.", len(self._owed))
+            logger.warning(
+                "A handler holds up this worker; %d tasks that wait behind it are given back.", len(self._owed)
+            )
             self._owed = give_back(self._owed, now=self._clock(), using=self.using)
         elif since == self._handed_on:
             return late
@@ -222,12 +224,6 @@ class Post(Watch):
         return bool(late)
 
     def _fail(self, timed: Timed, stack: str) -> None:
-        logger.warning(
-            "%d attempts have failed: %s took longer than %s.",
-            len(timed.attempts),
-            timed.attempts[0].task.task_key,
-            timed.timeout,
-        )
         if timed.cancel is None and not timed.in_main and self._disown is not None:
             self._is_disowned = self._disown(timed.thread)
         fail_for_time(
