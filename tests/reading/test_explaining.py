@@ -8,7 +8,7 @@ import pytest
 from tests.testapp.models import Order
 from timeline import Cancel, Discard, Retry, RetryAfter, Timeline, after, at, task
 from timeline.lifecycle import Reason, ReasonCode, State
-from timeline.models import ScheduledTask
+from timeline.models import LogEntry, ScheduledTask
 from timeline.operations.claiming import claim
 from timeline.operations.rescuing import rescue
 from timeline.operations.running import run
@@ -200,6 +200,16 @@ class TestExplain:
 
         assert "On 2026-03-06 09:00 UTC its message was sent again." in told(ship)
         assert "It is on its way to a worker." in told(ship)
+
+    def test_says_that_its_worker_was_given_longer(self, make_task, told, now):
+        row = make_task(state=State.ACTIVE, attempt=1, worker="mail:ab12", lease_expires_at=now)
+        LogEntry.objects.create(
+            task=row, seq=1, at=now, from_state=State.ACTIVE, to_state=State.ACTIVE, attempt=1, detail={"grace": 1}
+        )
+
+        said = "On 2026-03-01 09:00 UTC its lease had run out; its worker was there, and was given a little longer."
+        assert said in told(row)
+        assert not any("Attempt 1 started" in line for line in told(row))
 
     @pytest.mark.parametrize(
         ("state", "rests"),

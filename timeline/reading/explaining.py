@@ -112,12 +112,12 @@ def _rule(task: ScheduledTask) -> str:
 def _life(task: ScheduledTask, log: list[LogEntry]) -> Iterator[str]:
     for entry in log:
         told = {"number": entry.attempt, "at": in_utc(entry.at), "why": _reason(entry), "worker": task.worker}
-        if entry.to_state == State.ACTIVE and task.worker and entry.attempt == task.attempt:
+        if entry.from_state == entry.to_state:
+            yield from _changed(entry)
+        elif entry.to_state == State.ACTIVE and task.worker and entry.attempt == task.attempt:
             yield _("Attempt %(number)s started on %(at)s by %(worker)s.") % told
         elif entry.to_state == State.ACTIVE:
             yield _("Attempt %(number)s started on %(at)s.") % told
-        elif entry.from_state == entry.to_state:
-            yield from _changed(entry)
         elif entry.to_state == State.RETRYABLE:
             yield _("Attempt %(number)s ended on %(at)s without success: %(why)s.") % told
         elif entry.to_state in FINAL:
