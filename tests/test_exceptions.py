@@ -33,6 +33,7 @@ from timeline.exceptions import (
     Refusal,
     RetryAfter,
     RunEnded,
+    TimedOut,
     TimelineError,
     TransitionNotAllowed,
     UnknownTask,
@@ -65,6 +66,8 @@ SHOWN = [
     RunEnded("T1", "paid"),
     AlreadyOpen("T1"),
     NoAutocommit("default"),
+    UnreadableEntity("accounts.user 1", "ValueError: the key is lost"),
+    WrongIsolation("serializable", "default"),
     WrongSite("staging", "production", "default"),
     WrongSite("", "", "default"),
 ]
@@ -72,9 +75,8 @@ SHOWN = [
 ENGLISH = [
     DefinitionError("Trial", "is async.", "Use def."),
     LeaseLost("T1", 3),
+    TimedOut("T1", 3, timedelta(minutes=2)),
     BrokerUnavailable(OSError("refused")),
-    UnreadableEntity("accounts.user 1", "ValueError: the key is lost"),
-    WrongIsolation("serializable", "default"),
 ]
 # What handlers say in their own words.
 FREE = {Cancel, Discard, RetryAfter}

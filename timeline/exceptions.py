@@ -151,7 +151,7 @@ class UnreadableEntity(InvalidInput):
 
     def __init__(self, entity: object, cause: str) -> None:
         said = {"entity": entity, "cause": cause}
-        super().__init__("entity", "%(entity)s cannot be read (%(cause)s).", "Mend it, or its model.", **said)
+        super().__init__("entity", _("%(entity)s cannot be read (%(cause)s)."), _("Mend it, or its model."), **said)
 
     @classmethod
     def because(cls, entity: object, error: BaseException) -> UnreadableEntity:
@@ -173,15 +173,15 @@ class KeyConflict(InvalidInput):
 
 class WrongIsolation(TimelineError):
     """
-    Called in a transaction that may not see what others committed since it began; nothing was written.
+    Called in a transaction that does not see what others have committed since it began; nothing was written.
 
     Call it outside of that transaction, where it has one of its own, or let the transaction be READ COMMITTED.
     """
 
-    message = (
-        "A transaction of the database %(using)r is %(level)s here: it may not see what was committed since it began, so that "
-        "an exit would end nothing. Call this outside of it, or let it be READ COMMITTED, as PostgreSQL has it by default: see "
-        "isolation_level in OPTIONS, and default_transaction_isolation of the server, the database and the role."
+    message = _(
+        "The transaction on the database %(using)r is %(level)s: it does not see what others have committed since it began, so "
+        "that an exit might end nothing. Call this outside of a transaction, or make it READ COMMITTED, PostgreSQL's default: "
+        "see isolation_level in OPTIONS, and default_transaction_isolation of the server, the database and the role."
     )
 
     def __init__(self, level: str, using: str) -> None:
