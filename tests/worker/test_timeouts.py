@@ -11,7 +11,7 @@ import time
 from datetime import timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from tests.processes import wait_for
@@ -99,7 +99,7 @@ def due(kind, count=1):
     return [schedule(f"slow.{kind}", Order.objects.create(), at=at, key=str(number)).task for number in range(count)]
 
 
-def run_them(rows):
+def run_them(rows, clock=clock):
     """Run them on this thread, the main one, watched over."""
     post = Post(Watch(), clock=clock, using="default")
     done = []
@@ -218,6 +218,22 @@ class TestOnTheMainThread:
         run_them(rows)
 
         assert ends(rows) == [("completed", "done", 0), ("retryable", "timeout", 1), ("completed", "done", 0)]
+
+    def test_it_has_failed_once_the_database_answers_again(self, db, caplog):
+        """Also where it came back, and its group is over, before that."""
+        rows, failures = due("plain", 3), [OperationalError("not now")]
+        acts["1"] = sleep
+
+        def unsteady_clock():
+            if failures and threading.current_thread().name == "timeline-warden":
+                raise failures.pop()
+            return clock()
+
+        run_them(rows, unsteady_clock)
+
+        wait_for(lambda: ends(rows)[1] == ("retryable", "timeout", 1), "the failure", within=20)
+        assert "not now" in caplog.text
+        assert ends(rows)[2] == ("completed", "done", 0)
 
     def test_what_came_back_in_time_stands(self, db):
         rows = due("plain", 3)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from datetime import timedelta
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import DatabaseError
+from django.db import DatabaseError, OperationalError, connection
 from django.utils import timezone
 
 from tests.processes import wait_for
@@ -25,6 +26,7 @@ from timeline.worker.warden import warden
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]  # Groups, and two that write.
 
 entered: list[str] = []
+undone: list[str] = []
 
 
 def are_given_back():
@@ -54,6 +56,15 @@ class Held(Timeline):
     def shared(self, order):
         enter(self)
 
+    @task(atomic="shared")
+    def shared_at_first(self, order):
+        """Share a transaction until the last one fails."""
+        if undone:
+            enter(self)
+        elif self.task.occurrence == "4":
+            undone.append("4")
+            raise LookupError("undo what all of them did")
+
     @task(bulk=2)
     def bulk(self, orders):
         for order in orders:
@@ -72,6 +83,7 @@ def _held(monkeypatch):
     monkeypatch.setattr("timeline.operations._executing.BUDGET", timedelta(hours=1))
     monkeypatch.setattr("timeline.operations._executing_async.SIDE_BY_SIDE", 2)
     entered.clear()
+    undone.clear()
     with only_timelines(Held):
         yield
 
@@ -126,6 +138,14 @@ class TestAHandlerThatHangs:
 
         assert asked == [1]
 
+    def test_has_those_given_back_that_shared_a_transaction_with_it_before(self, begun):
+        """All were entered once, but that was undone, and now they wait for it."""
+        run_them(begun("shared_at_first"))
+
+        assert undone
+        assert entered == ["0"]
+        assert are_given_back()
+
     def test_has_them_given_back_once_the_database_answers_again(self, begun, monkeypatch, caplog):
         """What was taken away is not entered, and not forgotten."""
         failures = [DatabaseError("not now")]
@@ -141,6 +161,42 @@ class TestAHandlerThatHangs:
 
         assert entered == ["0"]
         assert "not now" in caplog.text
+
+
+def slowly(execute, sql, *given):
+    """Take longer to read what tasks are about than a handler may hold up others."""
+    if sql.startswith("SELECT") and "testapp_order" in sql:
+        time.sleep(1.5)
+    return execute(sql, *given)
+
+
+def cut(execute, sql, *given):
+    if sql.startswith("SELECT") and "testapp_order" in sql:
+        raise OperationalError("the connection is lost")
+    return execute(sql, *given)
+
+
+class TestALook:
+    def test_that_takes_long_has_nothing_given_back(self, begun):
+        """Else what a slow database is asked about would be begun and given back for ever, and never entered."""
+        attempts = begun("plain")[1:]
+
+        with connection.execute_wrapper(slowly):
+            done = run_them(attempts)
+
+        assert entered == ["1", "2", "3", "4"]
+        assert [task.state for task in done] == ["completed"] * 4
+
+    def test_that_fails_has_all_given_back(self, begun):
+        """They need not wait until their leases run out: nobody has entered them."""
+        attempts = begun("plain")[1:]
+
+        with connection.execute_wrapper(cut), pytest.raises(OperationalError):
+            run_them(attempts)
+
+        wait_for(are_given_back, "the release of what was begun", within=20)
+        assert entered == []
+        assert {row.failures for row in ScheduledTask.objects.filter(occurrence__in=["1", "2", "3", "4"])} == {0}
 
 
 class TestThePost:

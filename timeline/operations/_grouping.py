@@ -23,6 +23,7 @@ Execute = Callable[[Sequence[Attempt], Setting], Executed]
 
 
 STOPPED: Final = Reason(ReasonCode.RELEASED, "the worker stopped before it got to it")
+FAILED: Final = Reason(ReasonCode.RELEASED, "an error ended the worker's turn before it got to it")
 HELD_UP: Final = Reason(ReasonCode.RELEASED, "another task held up the worker before it got to it")
 
 
@@ -64,8 +65,12 @@ def run_group(attempts: Sequence[Attempt], setting: Setting, *, look: Look = Loo
                 executed = _execute(rest, setting) if rest else Executed([], [])
             ended += executed.ended
             rest = setting.watch.remaining(executed.rest)
+            setting.watch.hold(rest)  # Some may have been entered, in a transaction that was undone.
         if rest:
             release(rest, STOPPED, now=setting.clock(), using=setting.using)
+    except BaseException:
+        setting.watch.abandon()
+        raise
     finally:
         for attempt in attempts:
             setting.watch.left(attempt.task)

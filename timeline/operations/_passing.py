@@ -15,7 +15,8 @@ from timeline.operations._transition import Write
 
 def pass_look(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[Attempt], list[ScheduledTask]]:
     """Take the last look; give the attempts that may go on, and the tasks that have ended because they must not run."""
-    passed, outcomes = _look(attempts, setting)
+    with setting.watch.looking():
+        passed, outcomes = _look(attempts, setting)
     return passed, record_outcomes(outcomes, setting)
 
 
@@ -50,7 +51,8 @@ def pass_fresh_look(
         late: Whether they have waited since they were begun: somebody may have called them off.
     """
     if late:
-        attempts = still_ours(attempts, using=setting.using)
+        with setting.watch.looking():
+            attempts = still_ours(attempts, using=setting.using)
     passed, refused = pass_look(attempts, setting) if attempts else ([], [])
     now = monotonic()
     for attempt in passed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, TypeVar
 
 from timeline.models import ScheduledTask
@@ -49,6 +50,13 @@ class Watch:
     def remaining(self, attempts: Sequence[Attempt]) -> list[Attempt]:
         """Those that nobody has given back since."""
         return list(attempts)
+
+    def looking(self) -> AbstractContextManager[object]:
+        """A last look is under way within a ``with`` block: no handler holds up those that wait for it."""
+        return nullcontext()
+
+    def abandon(self) -> None:
+        """An error ends the run: let another thread give back what has been begun and not entered."""
 
     def take(self, attempt: Attempt) -> bool:  # noqa: ARG002 (who lets nobody give back need not know which)
         """Take an attempt to enter its handler; False: it was given back, and belongs to whoever begins it next."""

@@ -9,7 +9,7 @@ from uuid import UUID
 from timeline.models import ScheduledTask
 from timeline.operations._attempting import Attempt, begin, begin_group, startable, still_ours
 from timeline.operations._executing import BUDGET, Setting
-from timeline.operations._grouping import HELD_UP, Look, release, run_group
+from timeline.operations._grouping import FAILED, HELD_UP, Look, release, run_group
 from timeline.operations._passing import pass_look
 from timeline.operations._timing_out import fail_for_time
 from timeline.operations._watching import Keeper, Watch
@@ -184,7 +184,7 @@ def look_ahead(
     return pass_look(attempts, Setting(clock, using, watch or Watch()))
 
 
-def give_back(attempts: Sequence[Attempt], *, now: datetime, using: str) -> list[Attempt]:
+def give_back(attempts: Sequence[Attempt], *, now: datetime, using: str, failed: bool = False) -> list[Attempt]:
     """
     Give back what was begun and has not been entered, because the worker is held up: due at once, no budget touched.
 
@@ -192,10 +192,11 @@ def give_back(attempts: Sequence[Attempt], *, now: datetime, using: str) -> list
         attempts: That are not going to be entered.
         now: Story time.
         using: Database alias.
+        failed: Whether an error has ended the worker's turn; otherwise another task holds it up.
 
     Returns:
         Those that are still to be given back: somebody else has their rows locked just now.
     """
-    given = {task.id for task in release(attempts, HELD_UP, now=now, using=using, wait=False)}
+    given = {task.id for task in release(attempts, FAILED if failed else HELD_UP, now=now, using=using, wait=False)}
     left = [attempt for attempt in attempts if attempt.task.id not in given]
     return still_ours(left, using=using) if left else []

@@ -38,6 +38,7 @@ _WRITTEN: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
     ReasonCode.RELEASED: (
         _("the worker stopped before it got to it"),
         _("another task held up the worker before it got to it"),
+        _("an error ended the worker's turn before it got to it"),
     ),
     ReasonCode.TIMEOUT: (_("it took longer than %(timeout)s"),),
     ReasonCode.RETRY_AFTER: (_("asked to be retried in %(delay)s"),),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, wait
+from contextlib import AbstractContextManager
 from typing import TypeVar
 from uuid import UUID
 
@@ -55,6 +56,14 @@ class Lagging(Watch):
     def remaining(self, attempts: Sequence[Attempt]) -> list[Attempt]:
         """Those that nobody has given back since."""
         return self._watch.remaining(attempts)
+
+    def looking(self) -> AbstractContextManager[object]:
+        """A last look is under way."""
+        return self._watch.looking()
+
+    def abandon(self) -> None:
+        """Let another thread give back what has been begun and not entered."""
+        self._watch.abandon()
 
     def take(self, attempt: Attempt) -> bool:
         """Take an attempt to enter its handler."""

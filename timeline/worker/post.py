@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from time import monotonic
 from typing import Final, TypeVar
 from uuid import UUID
 
+from timeline.conf import get_settings
 from timeline.exceptions import TimedOut
 from timeline.models import ScheduledTask
 from timeline.operations.running import Attempt, Keeper, Watch, fail_for_time, give_back
@@ -67,12 +69,16 @@ class Post(Watch):
         self._taken_away: set[Key] = set()
         self._owed: list[Attempt] = []  # Taken away, and not written down yet.
         self._timed: dict[Key, Timed] = {}
+        self._failing: list[tuple[Timed, str]] = []  # Whose time is up, and where they were; not written down yet.
+        self._looks = 0  # Under way.
+        self._has_failed = False
         self._is_disowned = False
         self._seen_to = threading.Lock()
         self._lending = threading.Lock()
         self._record: Callable[[], None] | None = None
         self._rest = 0.0
         self.closed = False  # Whether its thread has gone.
+        self._closed_at = 0.0
         self._handed_on = 0.0  # When it had last got on, when that was handed on last.
 
     def stopping(self) -> bool:
@@ -115,6 +121,24 @@ class Post(Watch):
         with self._lock:
             return [attempt for attempt in attempts if key_of(attempt.task) not in self._taken_away]
 
+    @contextmanager
+    def looking(self) -> Iterator[None]:
+        """Be patient for a lease: what is slow to be looked at would else be begun and given back for ever."""
+        with self._lock:
+            self._looks += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._looks -= 1
+                self._since = monotonic()
+
+    def abandon(self) -> None:
+        """Let the warden give back what waits: an error ends the run."""
+        with self._lock:
+            self._has_failed = True
+            self._take_all()
+
     def take(self, attempt: Attempt) -> bool:
         """Take it, unless the warden has."""
         key = key_of(attempt.task)
@@ -126,7 +150,11 @@ class Post(Watch):
     @property
     def owes(self) -> bool:
         """Whether something was taken away and is not written down yet."""
-        return bool(self._owed)
+        return bool(self._owed or self._failing)
+
+    def is_over(self, now: float) -> bool:
+        """Whether its thread has gone and owes nothing more, or what it owes has had time to run out."""
+        return self.closed and not (self.owes and now - self._closed_at < get_settings().LEASE.total_seconds())
 
     def rest(self, until: float) -> None:
         """Let it alone until then, by ``monotonic()``: the database failed."""
@@ -174,7 +202,7 @@ class Post(Watch):
     def close(self) -> None:
         """Its thread has gone; waits for what the warden writes just now."""
         with self._seen_to:
-            self.closed = True
+            self.closed, self._closed_at = True, monotonic()
 
     def see_to(self, now: float) -> bool:
         """
@@ -193,10 +221,9 @@ class Post(Watch):
         late = self._see_to_time(now)
         since = self._take_away(now)
         if self._owed:
-            logger.warning(
-                "A handler holds up this worker; %d tasks that wait behind it are given back.", len(self._owed)
-            )
-            self._owed = give_back(self._owed, now=self._clock(), using=self.using)
+            why = "An error ended a worker's turn" if self._has_failed else "A handler holds up this worker"
+            logger.warning("%s; %d tasks that wait behind it are given back.", why, len(self._owed))
+            self._give_back()
         elif since == self._handed_on:
             return late
         with self._lending:
@@ -207,6 +234,12 @@ class Post(Watch):
         self._handed_on = since
         return True
 
+    def _give_back(self) -> None:
+        owed = list(self._owed)
+        left = give_back(owed, now=self._clock(), using=self.using, failed=self._has_failed)
+        with self._lock:  # The thread may have abandoned more meanwhile.
+            self._owed[: len(owed)] = left
+
     def _see_to_time(self, now: float) -> bool:
         """Fail those whose time is up, and break off those that have not come back since; say whether there were any."""
         with self._lock:
@@ -216,16 +249,22 @@ class Post(Watch):
                 self._owed += timed.undone
                 self._taken_away |= {key_of(attempt.task) for attempt in (*timed.attempts, *timed.undone)}
             hanging = [timed for timed in self._timed.values() if timed.is_late and timed.again_at <= now]
-        stacks = [timed.stack() for timed in late]
+        self._failing += [(timed, timed.stack()) for timed in late]
         for timed in hanging:  # First, so that the locks of its transaction are not in the way of what is written.
             timed.break_off(now)
-        for timed, stack in zip(late, stacks, strict=True):
-            self._fail(timed, stack)
-        return bool(late)
+        for timed in late:
+            self._let_go(timed)
+        acted = bool(self._failing)
+        while self._failing:  # What cannot be written is still there next time.
+            self._fail(*self._failing[0])
+            del self._failing[0]
+        return acted
 
-    def _fail(self, timed: Timed, stack: str) -> None:
+    def _let_go(self, timed: Timed) -> None:
         if timed.cancel is None and not timed.in_main and self._disown is not None:
             self._is_disowned = self._disown(timed.thread)
+
+    def _fail(self, timed: Timed, stack: str) -> None:
         fail_for_time(
             timed.attempts,
             timed.timeout,
@@ -238,9 +277,13 @@ class Post(Watch):
     def _take_away(self, now: float) -> float:
         """Take what waits, if the thread is held up; say since when it is."""
         with self._lock:
-            if self.closed or now - self._since < PATIENCE:
+            patience = get_settings().LEASE.total_seconds() if self._looks else PATIENCE
+            if self.closed or now - self._since < patience:
                 return self._handed_on
-            self._owed += self._waiting.values()
-            self._taken_away |= set(self._waiting)
-            self._waiting.clear()
+            self._take_all()
             return self._since
+
+    def _take_all(self) -> None:
+        self._owed += self._waiting.values()
+        self._taken_away |= set(self._waiting)
+        self._waiting.clear()

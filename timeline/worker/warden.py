@@ -41,32 +41,32 @@ class Warden:
         self._posts.add(post)
         try:
             yield
+        except BaseException:
+            post.abandon()
+            raise
         finally:
             post.close()
-            if not post.owes:
+            if post.is_over(monotonic()):
                 self._posts.discard(post)
 
     def _watch(self) -> None:
         while True:
             sleep(TICK)
             for post in list(self._posts):
-                failed = self._see_to(post)
-                if post.closed and (failed or not post.owes):  # What it still owes waits for its leases to run out.
+                self._see_to(post)
+                if post.is_over(monotonic()):
                     self._posts.discard(post)
 
-    def _see_to(self, post: Post) -> bool:
-        """See to a post; say whether that failed."""
+    def _see_to(self, post: Post) -> None:
         acted = True
         try:
             acted = post.see_to(monotonic())
         except Exception as error:  # noqa: BLE001 (whatever is wrong at one post, the others are watched over)
             logger.warning("What is held up is not given back yet: %s", error)
             post.rest(monotonic() + REST)
-            return True
         finally:
             if acted:
                 connections[post.using].close()
-        return False
 
 
 warden = Warden()
