@@ -395,7 +395,7 @@ class TestExitsOfTheLastLook:
 
         [asked] = [query["sql"] for query in queries if 'FROM "timeline_event"' in query["sql"]]
         plan = plan_of(asked.replace("%", "%%"), None)
-        assert "timeline_event_entity" in plan
+        assert "timeline_event_recorded" in plan
         assert re.search(r"Index Cond: .*recorded_at >= ", plan)
         row.refresh_from_db()
         assert row.state == State.COMPLETED

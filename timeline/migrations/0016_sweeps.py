@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("timeline", "0014_what_ended_first"),
+        ("timeline", "0015_runs_that_ended_first"),
     ]
 
     operations = [

@@ -42,7 +42,7 @@ class Event(EntityColumns):
             models.CheckConstraint(condition=in_range("occurred_at", "recorded_at"), name="timeline_event_in_range"),
         ]
         indexes = [
-            models.Index(fields=["entity_label", "entity_id", "name", "recorded_at"], name="timeline_event_entity")
+            models.Index(fields=["entity_label", "entity_id", "name", "recorded_at"], name="timeline_event_recorded")
         ]
 
     def __str__(self) -> str:

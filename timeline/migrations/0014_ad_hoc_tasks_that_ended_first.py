@@ -1,5 +1,5 @@
 """
-Index what ended, in order of when: prune, which mostly finds nothing, read all runs and all tasks for that.
+Index ad hoc tasks that ended, in order of when: prune, which mostly finds nothing, read all tasks for that.
 
 An ad hoc task is found by its first revision.
 """
@@ -19,14 +19,6 @@ class Migration(migrations.Migration):
                 condition=models.Q(("finished_at__isnull", False), ("revision", 1), ("run__isnull", True)),
                 fields=["finished_at", "id"],
                 name="timeline_adhoc_ended",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="timelinerun",
-            index=models.Index(
-                condition=models.Q(("ended_at__isnull", False)),
-                fields=["ended_at", "id"],
-                name="timeline_run_ended",
             ),
         ),
     ]
