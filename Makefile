@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test install lint types floors checks tests matrix baseline sizing throughput scale herd admin-pages api-pages \
+.PHONY: demo test install lint types floors checks tests faults matrix baseline sizing throughput scale herd admin-pages api-pages \
 	bench bench-quick chaos clean
 
 # What is installed follows the files that say so.
@@ -19,7 +19,7 @@ install: $(VENV)/.installed
 demo: install
 	@$(BIN)/python manage.py demo $(ARGS)
 
-test: lint types floors checks tests
+test: lint types floors checks tests faults
 
 lint: install
 	$(BIN)/ruff check .
@@ -35,18 +35,26 @@ checks: install
 	$(BIN)/python manage.py makemigrations --check --dry-run --settings tests.settings
 	$(BIN)/python manage.py check --fail-level WARNING --settings tests.settings
 
-# The whole suite on SQLite and, at the same time, on PostgreSQL: the server DATABASE_URL names, or one that comes with a pip
+# All but the faults on SQLite and, at the same time, on PostgreSQL: the server DATABASE_URL names, or one that comes with a pip
 # package.
 tests: install
 	$(BIN)/coverage erase
 	@log=$$(mktemp); trap 'rm -f $$log' EXIT; \
-	TEST_DB=sqlite $(BIN)/coverage run -m pytest $(ARGS) > $$log 2>&1 & on_sqlite=$$!; \
+	TEST_DB=sqlite $(BIN)/coverage run -m pytest --ignore tests/faults $(ARGS) > $$log 2>&1 & on_sqlite=$$!; \
 	echo "On PostgreSQL; what it said on SQLite meanwhile follows."; \
-	failed=0; TEST_DB=postgresql $(BIN)/coverage run -m pytest $(ARGS) || failed=1; \
+	failed=0; TEST_DB=postgresql $(BIN)/coverage run -m pytest --ignore tests/faults $(ARGS) || failed=1; \
 	wait $$on_sqlite || failed=1; cat $$log; exit $$failed
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under 95 --include 'timeline/*'
-	$(BIN)/coverage report --fail-under 95 --include 'tests/*' --omit tests/typing_cases.py
+	$(BIN)/coverage report --fail-under 95 --include 'tests/*' --omit 'tests/typing_cases.py,tests/faults/*'
+
+# What is broken on purpose: processes killed, frozen and cut off, each statement died at, races, a thousand tasks in chaos.
+# Without coverage, which would take as long again.
+faults: install
+	@log=$$(mktemp); trap 'rm -f $$log' EXIT; \
+	TEST_DB=sqlite $(BIN)/python -m pytest tests/faults $(ARGS) > $$log 2>&1 & on_sqlite=$$!; \
+	failed=0; TEST_DB=postgresql $(BIN)/python -m pytest tests/faults $(ARGS) || failed=1; \
+	wait $$on_sqlite || failed=1; cat $$log; exit $$failed
 
 # Each Python with each Django that we say it runs on; an interpreter that is not there is left out, with a word.
 matrix: install
