@@ -15,12 +15,12 @@ from tests.testapp.models import (
     Customer,
     CustomerProxy,
     Effect,
+    Folder,
+    Leaf,
     Order,
     OrderProxy,
     Parcel,
-    Plan,
     Reseller,
-    Seat,
 )
 from tests.triggers import drop_trigger
 from timeline import Timeline, after, at, created, task
@@ -167,13 +167,13 @@ class TestFollow:
         with django_assert_num_queries(1):
             Effect.objects.all().delete()
 
-    def test_leaves_other_models_theirs_where_they_go_with_an_entity(self, django_assert_num_queries):
+    def test_leaves_other_models_theirs_where_they_go_with_another(self, django_assert_num_queries):
         """Rows that are deleted with another one, too: one statement for the children, whatever their number."""
-        plan = Plan.objects.create(user_id=1)
-        Seat.objects.bulk_create([Seat(plan=plan) for _ in range(500)])
+        folder = Folder.objects.create()
+        Leaf.objects.bulk_create([Leaf(folder=folder) for _ in range(500)])
 
         with django_assert_num_queries(2):
-            plan.delete()
+            folder.delete()
 
     def test_does_not_hear_other_models_at_all(self):
         heard = [signal.has_listeners(Effect) for signal in (pre_save, post_save, pre_delete, post_delete)]

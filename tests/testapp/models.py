@@ -170,3 +170,19 @@ class Seat(models.Model):
 
     def __str__(self) -> str:
         return f"seat {self.pk}"
+
+
+class Folder(models.Model):
+    """What no timeline is ever about."""
+
+    def __str__(self) -> str:
+        return f"folder {self.pk}"
+
+
+class Leaf(models.Model):
+    """Goes with its folder."""
+
+    folder = models.ForeignKey(Folder, models.CASCADE)
+
+    def __str__(self) -> str:
+        return f"leaf {self.pk}"
