@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection, transaction
 
 from tests.processes import wait_for
 from timeline.clocks import MachineTime
@@ -90,6 +91,23 @@ class TestLetGoOfTheSilent:
 
         assert given_up() == set()
         assert Sign.objects.exists()
+
+    def test_keeps_what_one_runs_that_could_not_give_a_sign_meanwhile(self, worker, running):
+        """A rescue that stands still has its row locked."""
+        sign, looked = worker(seen=10, missed=1), []
+        running()
+
+        def stand_still(execute, sql, parameters, many, context):
+            done = execute(sql, parameters, many, context)
+            if not looked:
+                looked.append(sql)
+                Sign.objects.filter(pk=sign.pk).update(seen_at=ago(30), missed_at=ago(20))
+            return done
+
+        with transaction.atomic(), connection.execute_wrapper(stand_still):
+            let_go()
+
+        assert given_up() == set()
 
     @pytest.mark.parametrize(("seen", "missed"), [(8, False), (10, True), (3600, True)])
     def test_misses_one_after_three_quarters_of_the_silence(self, worker, seen, missed):

@@ -15,6 +15,10 @@ from timeline.models.isolating import atomic
 BOUNDS: Final = {"lock_timeout": "5s", "statement_timeout": "30s"}
 AT_ONCE: Final = {"lock_timeout": "20ms", "statement_timeout": "30s"}  # For what is tried, and left if somebody has it.
 
+# Of a poll that stands still in the middle, or cannot be reached any more: what it locked is let go of. Workers wait for that
+# to give a sign. Not in a transaction of the caller's, which may take its time.
+IDLE: Final = {"idle_in_transaction_session_timeout": "10s"}
+
 
 @contextmanager
 def polling(using: str, bounds: Mapping[str, str] = BOUNDS) -> Iterator[None]:
@@ -29,8 +33,9 @@ def polling(using: str, bounds: Mapping[str, str] = BOUNDS) -> Iterator[None]:
     the timeout of the host's settings.
     """
     connection = connections[using]
+    idle = {} if connection.in_atomic_block else IDLE
     with atomic(using=using):
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
-                cursor.execute(as_select(bounds))
+                cursor.execute(as_select({**idle, **bounds}))
         yield

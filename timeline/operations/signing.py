@@ -50,17 +50,20 @@ def let_go_of_the_silent(*, just_waited: bool, using: str) -> None:
     """
     settings = get_settings()
     signs = Sign.objects.using(using).filter(seen_at__lt=MachineTime(-settings.missed_after))
-    missing = {sign.worker: sign for sign in signs.order_by("worker").select_for_update(skip_locked=True)}
-    newly = [worker for worker, sign in missing.items() if just_waited or sign.missed_at is None]
+    # As late as it was when they were read: while their rows are locked here, they cannot give a sign.
+    locked = signs.annotate(machine_time=MachineTime()).order_by("worker").select_for_update(skip_locked=True)
+    newly, silent = [], []
+    for sign in locked:
+        if just_waited or sign.missed_at is None:
+            newly.append(sign.worker)
+        elif (
+            sign.seen_at < sign.machine_time - settings.SILENCE
+            and sign.missed_at < sign.machine_time - settings.sign_every
+        ):
+            silent.append(sign.worker)
     if newly:
         Sign.objects.using(using).filter(worker__in=newly).update(missed_at=MachineTime())
-    if others := sorted(missing.keys() - set(newly)):
-        long_missed = signs.filter(
-            worker__in=others,
-            seen_at__lt=MachineTime(-settings.SILENCE),
-            missed_at__lt=MachineTime(-settings.sign_every),
-        )
-        _void([sign.worker for sign in long_missed], using)
+    _void(silent, using)
 
 
 def _void(workers: Sequence[str], using: str) -> None:
