@@ -293,6 +293,26 @@ class TestThreads:
         assert [end[2] for end in ends(rows)] == [1, 1, 0, 0, 0, 0]
         assert "is in its place" in caplog.text
 
+    def test_that_do_not_come_back_do_not_keep_a_worker_that_stops(self, db):
+        """Its time is up after the worker was told to stop, when nobody is put in its place."""
+        rows, go_on, came_back = due("plain"), threading.Event(), []
+        worker = Worker("default", threads=2)
+
+        def hang():
+            worker.stop()
+            go_on.wait(20)
+            came_back.append(True)
+
+        acts["0"] = hang
+
+        try:
+            worker.work()
+
+            assert not came_back
+        finally:
+            go_on.set()
+        wait_for(lambda: ends(rows) == [("retryable", "timeout", 1)], "the failure", within=20)
+
     def test_that_come_back_late_change_nothing(self, db):
         rows = due("atomic")
         is_over = []

@@ -15,6 +15,7 @@ from timeline.conf import get_settings
 
 logger = logging.getLogger("timeline")
 
+TICK: Final = 0.2  # Seconds within which a worker that stops learns that the time of a handler is up.
 PATIENCE: Final = 2.0  # Seconds that a worker that stops waits for threads whose handlers did not come back in time.
 
 
@@ -48,7 +49,8 @@ class Hands:
         self._calls = 0
         self._ended = False
         self._count = count
-        self._disowned: set[threading.Thread] = set()
+        self._late: set[threading.Thread] = set()  # Whose handlers have not come back in time.
+        self._disowned: set[threading.Thread] = set()  # Those of them that have been replaced.
         self._threads = [self._thread(number) for number in range(count)]
 
     def __enter__(self) -> Hands:
@@ -62,10 +64,10 @@ class Hands:
         self._ended = True
         self.call()
         for thread in [*self._threads]:
-            if thread not in self._disowned:
-                thread.join()
+            while thread.is_alive() and thread not in self._late:
+                thread.join(TICK)
         give_up = monotonic() + PATIENCE
-        for thread in self._disowned:
+        for thread in [*self._late]:
             thread.join(max(give_up - monotonic(), 0))
         if self._error is not None:
             raise self._error
@@ -83,8 +85,12 @@ class Hands:
         Returns:
             Whether that was done: no more than there are hands are left to themselves.
         """
+        self._late.add(thread)
         with self._called:
-            if self._ended or thread not in self._threads or len(self._alive()) >= self._count:
+            if self._ended:
+                logger.warning("%s does not come back, and this worker stops without it.", thread.name)
+                return False
+            if thread not in self._threads or len(self._alive()) >= self._count:
                 logger.error("%s does not come back, and none is put in its place; restart this worker.", thread.name)
                 return False
             self._disowned.add(thread)
@@ -127,10 +133,17 @@ class Hands:
 
     def _try(self) -> int:
         try:
-            return self._run()
+            return self._run_in_time()
         except (DatabaseError, InterfaceError) as error:
             logger.warning("The database failed; trying again: %s", error)
             connections[self._using].close()
             with self._called:
                 self._called.wait(get_settings().POLL_INTERVAL.total_seconds())
             return 1
+
+    def _run_in_time(self) -> int:
+        try:
+            return self._run()
+        finally:
+            if not self._is_over():
+                self._late.discard(threading.current_thread())
