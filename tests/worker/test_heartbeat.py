@@ -16,6 +16,7 @@ from timeline import RetryAfter, Timeline, task
 from timeline.clocks import MachineTime, story_now
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, Sign
+from timeline.operations.extending import extend_leases
 from timeline.operations.running import run
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
@@ -97,6 +98,23 @@ class TestHeartbeat:
         time.sleep(0.5)
 
         assert not is_given_up()
+
+    def test_goes_on_after_an_error_that_is_not_the_databases(self, heartbeat, active, monkeypatch, caplog):
+        """No file left to wait with, say: a heart that stands still has what lives given up."""
+        failures = [OSError("too many open files")]
+
+        def fail_once(*given, **named):
+            if failures:
+                raise failures.pop()
+            return extend_leases(*given, **named)
+
+        monkeypatch.setattr("timeline.worker.heartbeat.extend_leases", fail_once)
+        heartbeat.entered(active)
+
+        wait_for(lambda: "too many open files" in caplog.text, "the failure")
+        ends_at = ScheduledTask.objects.get().lease_expires_at
+        later = ScheduledTask.objects.filter(lease_expires_at__gt=ends_at)
+        wait_for(later.exists, "a later beat")
 
 
 @pytest.mark.only_postgresql  # Groups, and two that write.

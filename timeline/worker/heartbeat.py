@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Final
 from uuid import UUID
 
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import connections
 
 from timeline.conf import get_settings
 from timeline.models import ScheduledTask
@@ -118,7 +118,7 @@ class Heartbeat(Watch):
                     self.give_sign()
                     self._extend()
                     pause = self._pause()
-                except (DatabaseError, InterfaceError) as error:
+                except Exception as error:  # noqa: BLE001 (whatever it is: without beats, what lives is given up)
                     logger.warning("A heartbeat failed and is tried again: %s", error)
                     connections[self._using].close_if_unusable_or_obsolete()
                     pause = min(AGAIN, get_settings().LEASE.total_seconds() / 3)
