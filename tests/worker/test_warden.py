@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -17,9 +18,13 @@ from timeline import Timeline, task
 from timeline.clocks import story_now
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
+from timeline.operations.claiming import Batch
 from timeline.operations.running import Watch, begin_given, give_back, run_begun
 from timeline.shortcuts import cancel, schedule
 from timeline.testing import only_timelines
+from timeline.worker.batch import run_batch
+from timeline.worker.heartbeat import Heartbeat
+from timeline.worker.pace import Pace
 from timeline.worker.post import Post
 from timeline.worker.warden import warden
 
@@ -65,6 +70,12 @@ class Held(Timeline):
             undone.append("4")
             raise LookupError("undo what all of them did")
 
+    @task(atomic=False)
+    def ends_its_thread(self, order):
+        if self.task.occurrence == "3":
+            raise SystemExit
+        entered.append(self.task.occurrence)
+
     @task(bulk=2)
     def bulk(self, orders):
         for order in orders:
@@ -76,6 +87,20 @@ class Held(Timeline):
     async def side_by_side(self, order):
         await sync_to_async(enter)(self)
         await asyncio.sleep(0)
+
+
+class InATest(Timeline):
+    entity = "testapp.Order"
+
+    @task(atomic=False)
+    def plain(self, order):
+        time.sleep(0 if entered else 1.5)
+        entered.append(self.task.occurrence)
+
+
+class Many(Pace):
+    def most(self, task_key, budget=None):
+        return 10
 
 
 @pytest.fixture(autouse=True)
@@ -161,6 +186,36 @@ class TestAHandlerThatHangs:
 
         assert entered == ["0"]
         assert "not now" in caplog.text
+
+
+class TestAHandlerThatEndsItsThread:
+    def test_has_what_ended_before_it_recorded(self, begun):
+        """The mails of its group are out; in a pool of threads, their process lives on."""
+        attempts = begun("ends_its_thread")
+
+        with pytest.raises(SystemExit):
+            run_begun(attempts, clock=clock, using="default", watch=Watch())
+
+        assert entered == ["0", "1", "2"]
+        rows = ScheduledTask.objects.filter(occurrence__in=entered)
+        assert set(rows.values_list("state", flat=True)) == {"completed"}
+
+
+class TestATestsTransaction:
+    @pytest.mark.django_db(transaction=False)
+    def test_has_all_entered_though_one_takes_long(self, db):
+        """No other thread sees what is written there."""
+        with only_timelines(InATest):
+            at = timezone.now() - timedelta(seconds=1)
+            rows = [schedule("in_a_test.plain", Order.objects.create(), at=at, key=str(each)).task for each in range(3)]
+            watch = Heartbeat("default", stopping=bool, pace=Many())
+            batch = Batch("", "", uuid4(), [row.pk for row in rows])
+
+            with watch:
+                run_batch(batch, watch=watch, using="default", worker="w")
+
+        assert entered == ["0", "1", "2"]
+        assert not ScheduledTask.objects.exclude(state="completed").exists()
 
 
 def slowly(execute, sql, *given):

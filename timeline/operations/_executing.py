@@ -73,25 +73,27 @@ def execute_each(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     outcomes: deque[Outcome] = deque()
     setting.watch.lend(partial(_record_early, outcomes, ended, setting))
     place = 0
-    while place < len(attempts) and not (place and is_time_up(attempts[place].seen_at)):
-        if setting.watch.stopping():
-            break
-        setting.watch.keep_up()
-        attempt = attempts[place]
-        place += 1
-        if not setting.watch.take(attempt):
-            continue
-        started = monotonic()
-        outcome = _execute(attempt, setting)
-        if isinstance(outcome, ScheduledTask):
-            ended.append(outcome)
-        elif outcome is not None:
-            outcomes.append((attempt, outcome))
-        setting.watch.took(attempt.task.task_key, 1, monotonic() - started)
-    setting.watch.lend(None)
-    if outcomes:
-        tasks = [attempt.task for attempt, _end in outcomes]
-        ended += setting.watch.settle(tasks, partial(record_outcomes, list(outcomes), setting))
+    try:
+        while place < len(attempts) and not (place and is_time_up(attempts[place].seen_at)):
+            if setting.watch.stopping():
+                break
+            setting.watch.keep_up()
+            attempt = attempts[place]
+            place += 1
+            if not setting.watch.take(attempt):
+                continue
+            started = monotonic()
+            outcome = _execute(attempt, setting)
+            if isinstance(outcome, ScheduledTask):
+                ended.append(outcome)
+            elif outcome is not None:
+                outcomes.append((attempt, outcome))
+            setting.watch.took(attempt.task.task_key, 1, monotonic() - started)
+    finally:  # Also where a handler ends this thread: what those before it did is done.
+        setting.watch.lend(None)
+        if outcomes:
+            tasks = [attempt.task for attempt, _end in outcomes]
+            ended += setting.watch.settle(tasks, partial(record_outcomes, list(outcomes), setting))
     return Executed(ended, attempts[place:])
 
 
