@@ -197,6 +197,19 @@ class TestRescueOfWhatALivingWorkerRuns:
         assert rescue(now=now, using="default") == ([], [], [])
         assert row.log.count() == 2
 
+    def test_keeps_it_where_the_clock_of_the_database_was_set_an_hour_forward(self, worker, running, now):
+        """By that clock its lease and its sign are of long ago. It gives another sign within a beat."""
+        sign = worker("host:2:cd34", seen=3600)
+        row = running("host:2:cd34", lease_expires_at=ago(3540))
+
+        assert rescue(now=now, using="default") == ([], [], [])
+        give_sign(sign.worker, using="default")
+        extend_leases({row.pk: 1}, using="default")
+
+        assert rescue(now=now, using="default") == ([], [], [])
+        row.refresh_from_db()
+        assert row.lease_expires_at - datetime.now(UTC) > timedelta(seconds=50)
+
     def test_gives_another_attempt_its_own(self, row, now):
         rescue(now=now, using="default")
         ScheduledTask.objects.filter(pk=row.pk).update(attempt=2, lease_expires_at=EARLIEST)

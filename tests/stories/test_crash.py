@@ -50,6 +50,39 @@ class TestKilledWorker:
 
 
 @pytest.mark.django_db(transaction=True)
+class TestFrozenWorker:
+    @pytest.mark.parametrize(
+        ("task_name", "effects"),
+        [
+            pytest.param("atomic_write", 1, marks=pytest.mark.only_postgresql),
+            ("plain_write", 2),
+        ],  # SQLite has one writer.
+    )
+    def test_records_nothing_when_it_wakes_up_after_another_one_ran_its_task(
+        self, task_name, effects, tmp_path, workers
+    ):
+        """What an atomic handler wrote in it is rolled back; what a plain one did is done twice."""
+        task = schedule(f"crash_case.{task_name}", Order.objects.create(), at=timezone.now()).task
+        frozen = workers("frozen")
+        wait_for((tmp_path / "entered").exists, "entering the handler")
+        frozen.send_signal(signal.SIGSTOP)
+        (tmp_path / "go").touch()
+        let_be_dead()
+        workers("heir")
+        wait_for(lambda: not ScheduledTask.objects.open().exists(), "the heir's run")
+        told = list(task.log.order_by("seq").values_list("seq", "to_state", "attempt"))
+
+        frozen.send_signal(signal.SIGCONT)
+        wait_for(lambda: "not ours any more" in (tmp_path / "frozen.log").read_text(), "what the frozen one says of it")
+
+        task.refresh_from_db()
+        assert (task.state, task.attempt, task.result) == ("completed", 2, {"lost": True})
+        assert task.worker.startswith("heir:")
+        assert list(task.log.order_by("seq").values_list("seq", "to_state", "attempt")) == told
+        assert Effect.objects.count() == effects
+
+
+@pytest.mark.django_db(transaction=True)
 class TestKilledWorkerByDefault:
     def test_has_its_task_run_again_within_twenty_seconds(self, tmp_path, workers):
         """Nothing is helped along: neither leases nor clocks. The worker that lives keeps what it runs meanwhile."""
