@@ -1,4 +1,4 @@
-"""What the package announces to whoever listens; sent after the commit of the transaction that made it true."""
+"""What the package announces to whoever listens; what is about rows, after the commit of the transaction that made it true."""
 
 from __future__ import annotations
 

@@ -96,9 +96,8 @@ def _definition_of(run: TimelineRun) -> Definition | None:
         definition = registry.timeline(run.timeline)
     except UnknownTimeline:
         return None
-    return (
-        definition if definition.label == run.entity_label else None
-    )  # A model that was renamed may not look deleted.
+    # Where it is about another model, as after a rename, its entities only look as if they were gone.
+    return definition if definition.label == run.entity_label else None
 
 
 def _rows_of(runs: Sequence[TimelineRun], using: str) -> dict[UUID, list[ScheduledTask]]:

@@ -28,9 +28,7 @@ logger = logging.getLogger("timeline")
 WAITED: Final = 0.5  # Seconds after which a transaction had to wait for the database to begin.
 LONGEST_RESEND: Final = timedelta(hours=1)
 TRY_AGAIN: Final = timedelta(seconds=5)  # To end what somebody else has locked; others have their turn before.
-TRY_MUCH_LATER: Final = timedelta(
-    minutes=1
-)  # To end what cannot be ended: each time says so in the log of the process.
+TRY_MUCH_LATER: Final = timedelta(minutes=1)  # To end what cannot be ended; each time, the log of the process says so.
 
 
 class Rescued(NamedTuple):
