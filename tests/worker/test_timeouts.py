@@ -140,8 +140,16 @@ def open_a_transaction():
         query()
 
 
+def leave_a_transaction_open():
+    """As one is that is broken off while Django begins or ends it."""
+    transaction.atomic().__enter__()
+    sleep()
+
+
 class TestOnTheMainThread:
-    @pytest.mark.parametrize("what", [sleep, sleep_whatever_is_raised, query, open_a_transaction])
+    @pytest.mark.parametrize(
+        "what", [sleep, sleep_whatever_is_raised, query, open_a_transaction, leave_a_transaction_open]
+    )
     @pytest.mark.parametrize("kind", ["plain", "atomic"])
     def test_it_is_interrupted_and_the_next_is_run(self, db, kind, what):
         rows = due(kind, 3)

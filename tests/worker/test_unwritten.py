@@ -44,6 +44,21 @@ class TestKeep:
         keeper.close()
         assert len(tries) == 3
 
+    def test_goes_on_after_an_error_of_a_try(self, keeper, make_task, caplog):
+        """The others need it: their leases would run out, and their handlers be entered again."""
+        over, failures = threading.Event(), [LookupError("a mistake of ours")]
+
+        def again():
+            if failures:
+                raise failures.pop()
+            over.set()
+            return True
+
+        keeper.keep(make_task(state=State.ACTIVE), again)
+
+        assert over.wait(20)
+        assert "a mistake of ours" in caplog.text
+
     def test_begins_anew_when_nothing_was_left(self, keeper, make_task):
         for _ in range(2):
             over = threading.Event()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from datetime import timedelta
 from uuid import uuid4
@@ -10,6 +11,7 @@ from uuid import uuid4
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError, OperationalError, connection
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone
 
 from tests.processes import wait_for
@@ -252,6 +254,24 @@ class TestALook:
         wait_for(are_given_back, "the release of what was begun", within=20)
         assert entered == []
         assert {row.failures for row in ScheduledTask.objects.filter(occurrence__in=["1", "2", "3", "4"])} == {0}
+
+
+class TestTheWarden:
+    def test_goes_on_after_a_connection_that_does_not_close(self, begun, monkeypatch, caplog):
+        """Without it, nobody's time would be up."""
+        close, failures = BaseDatabaseWrapper.close, [OperationalError("not closed")]
+
+        def fail_once(self):
+            if failures and threading.current_thread().name == "timeline-warden":
+                raise failures.pop()
+            close(self)
+
+        monkeypatch.setattr(BaseDatabaseWrapper, "close", fail_once)
+
+        run_them(begun("plain"))
+
+        wait_for(lambda: "not closed" in caplog.text, "the failure", within=20)
+        assert [thread for thread in threading.enumerate() if thread.name == "timeline-warden"]
 
 
 class TestThePost:

@@ -67,3 +67,6 @@ def let_go_if_timed_out(error: LeaseLost) -> None:
     for connection in connections.all(initialized_only=True):
         connection.close()
         connection.connection = None  # In the middle of a transaction, close() leaves it for the end of that.
+        # Broken off while it begins or ends a transaction, Django would take itself to be in it for ever, and not connect.
+        connection.in_atomic_block = connection.closed_in_transaction = connection.needs_rollback = False
+        connection.atomic_blocks, connection.savepoint_ids = [], []

@@ -112,14 +112,22 @@ class Unwritten(Keeper):
         try:
             with self._leases as leases:
                 while (kept := self._next()) is not None:
-                    over = kept.again()
-                    with self._changed:
-                        self._put_away(kept, over=over, leases=leases)
+                    self._try(kept, leases)
         finally:
             with self._changed:
                 if self._thread is threading.current_thread():
                     self._thread = None
             connections[self._using].close()
+
+    def _try(self, kept: _Kept, leases: Heartbeat) -> None:
+        """Try one. An error of ours keeps none of the others from being written, and that one from being lost at once."""
+        over = False
+        try:
+            over = kept.again()
+        except Exception:
+            logger.exception("The outcome of task %s is tried again, after an error", kept.task.pk)
+        with self._changed:
+            self._put_away(kept, over=over, leases=leases)
 
     def _next(self) -> _Kept | None:
         """Wait until one is to be tried again; None: there is nothing left, or no time."""

@@ -58,15 +58,16 @@ class Warden:
                     self._posts.discard(post)
 
     def _see_to(self, post: Post) -> None:
-        acted = True
         try:
-            acted = post.see_to(monotonic())
+            acted = True
+            try:
+                acted = post.see_to(monotonic())
+            finally:
+                if acted:
+                    connections[post.using].close()
         except Exception as error:  # noqa: BLE001 (whatever is wrong at one post, the others are watched over)
             logger.warning("What is held up is not given back yet: %s", error)
             post.rest(monotonic() + REST)
-        finally:
-            if acted:
-                connections[post.using].close()
 
 
 warden = Warden()
