@@ -59,8 +59,11 @@ class Settings:
 
     @property
     def grace(self) -> timedelta:
-        """How long a worker that gives signs is waited for once, when a lease of its own ran out: two beats."""
-        return min(self.LEASE, self.SILENCE) / 2
+        """
+        How long a worker that gives signs is waited for once, when a lease of its own ran out: until it is to extend it next,
+        and a beat. All leases run out together when the database's clock is set forward.
+        """
+        return self.LEASE / 3 + min(self.LEASE / 3, self.sign_every)
 
     @property
     def resend_after(self) -> timedelta:

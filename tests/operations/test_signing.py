@@ -171,7 +171,7 @@ class TestRescueOfWhatALivingWorkerRuns:
 
         row.refresh_from_db()
         assert (row.state, row.attempt) == (State.ACTIVE, 1)
-        assert timedelta(seconds=4) < row.lease_expires_at - datetime.now(UTC) < timedelta(seconds=7)
+        assert timedelta(seconds=21) < row.lease_expires_at - datetime.now(UTC) < timedelta(seconds=24)
         entry = row.log.get()
         assert (entry.from_state, entry.to_state, entry.detail["grace"]) == (State.ACTIVE, State.ACTIVE, 1)
 

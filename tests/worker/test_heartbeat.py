@@ -17,6 +17,7 @@ from timeline.clocks import MachineTime, story_now
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, Sign
 from timeline.operations.extending import extend_leases
+from timeline.operations.rescuing import rescue
 from timeline.operations.running import run
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
@@ -62,6 +63,25 @@ class Twice(Timeline):
 
 def is_given_up():
     return ScheduledTask.objects.given_up().exists()
+
+
+class TestTheDatabasesClock:
+    def test_takes_nothing_from_a_living_worker_when_it_is_set_forward(self, make_task, settings):
+        """All leases are over at once, long before the next time that they would have been extended."""
+        settings.TIMELINE = {"LEASE": timedelta(seconds=4), "SILENCE": timedelta(seconds=2)}
+        row = make_task(state=State.ACTIVE, attempt=1, worker="host:1:ab12")
+
+        def is_extended():
+            assert not rescue(now=timezone.now(), using="default").retried
+            return ScheduledTask.objects.filter(lease_expires_at__gt=MachineTime(timedelta(seconds=3))).exists()
+
+        with Heartbeat("default", stopping=bool, worker=row.worker) as watch:
+            wait_for(Sign.objects.exists, "a sign")
+            watch.entered(row)
+            ScheduledTask.objects.update(lease_expires_at=EARLIEST)
+            wait_for(is_extended, "the next extension")
+
+        assert ScheduledTask.objects.get().attempt == 1
 
 
 class TestHeartbeat:
