@@ -76,7 +76,7 @@ class TestTheDatabasesClock:
             return ScheduledTask.objects.filter(lease_expires_at__gt=MachineTime(timedelta(seconds=3))).exists()
 
         with Heartbeat("default", stopping=bool, worker=row.worker) as watch:
-            wait_for(Sign.objects.exists, "a sign")
+            watch.give_sign()
             watch.entered(row)
             ScheduledTask.objects.update(lease_expires_at=EARLIEST)
             wait_for(is_extended, "the next extension")
@@ -182,10 +182,9 @@ class TestSigns:
         before = Sign.objects.values_list("seen_at", flat=True).first()
         return lambda: Sign.objects.filter(seen_at__gt=before or EARLIEST).exists()
 
-    def test_are_given_of_its_worker(self, attentive):
-        with Heartbeat("default", stopping=bool, worker="host:1:ab12"):
-            wait_for(self.heard(), "a sign")
-            wait_for(self.heard(), "another one")
+    def test_are_given_of_its_worker_before_anything_is_begun(self, attentive):
+        with Heartbeat("default", stopping=bool, worker="host:1:ab12") as heartbeat:
+            heartbeat.give_sign()
 
         assert Sign.objects.get().worker == "host:1:ab12"
 
@@ -195,6 +194,7 @@ class TestSigns:
         with Heartbeat("default", stopping=bool) as heartbeat:
             heartbeat.entered(task)
             wait_for(self.heard(), "a sign")
+            wait_for(self.heard(), "another one")
 
         assert Sign.objects.get().worker == "host:2:cd34"
 

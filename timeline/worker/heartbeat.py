@@ -96,18 +96,21 @@ class Heartbeat(Watch):
 
     def give_sign(self) -> None:
         """
-        Give a sign of the worker, if it is time: before anything is begun, and by each beat.
+        Give a sign of the worker, if it is time: before anything is begun. While something is held, each beat gives one.
 
         Raises:
             DatabaseError: if it does not reach the database.
         """
+        keep_giving(self._worker, using=self._using)
+
+    def _give_signs(self) -> None:
         for worker in self._workers():
             keep_giving(worker, using=self._using)
 
     def _workers(self) -> set[str]:
-        """Who is to be heard of: on whose rows anything is kept up, too, though the message it came with is over."""
+        """Whose rows are kept up: others' too, where an outcome is kept after the message that it came with is over."""
         with self._lock:
-            return {self._worker, *self._held.values()} - {""}
+            return set(self._held.values()) - {""}
 
     def _beat(self) -> None:
         self._next_extension = monotonic() + get_settings().LEASE.total_seconds() / 3
@@ -115,7 +118,7 @@ class Heartbeat(Watch):
         try:
             while not self._stop.wait(pause):
                 try:
-                    self.give_sign()
+                    self._give_signs()
                     self._extend()
                     pause = self._pause()
                 except Exception as error:  # noqa: BLE001 (whatever it is: without beats, what lives is given up)
