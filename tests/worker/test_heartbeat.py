@@ -188,6 +188,14 @@ class TestSigns:
 
         assert Sign.objects.get().worker == "host:1:ab12"
 
+    def test_are_given_of_its_worker_while_it_is_at_work(self, attentive):
+        """Something may have been begun that is not held yet."""
+        with Heartbeat("default", stopping=bool, worker="host:1:ab12") as heartbeat, heartbeat.at_work():
+            wait_for(self.heard(), "a sign")
+            wait_for(self.heard(), "another one")
+
+        assert Sign.objects.get().worker == "host:1:ab12"
+
     def test_are_given_of_who_holds_an_attempt(self, attentive, make_task):
         """Who keeps an outcome that cannot be written need not know whose message it came with."""
         task = make_task(state=State.ACTIVE, attempt=1, worker="host:2:cd34")

@@ -152,7 +152,7 @@ class WorkingOff:
         """Run all, watched over; but not within a test's transaction: no other thread sees what is written there."""
         if connections[self.using].in_atomic_block:
             return self._run_all()
-        with warden.over(self._post):
+        with self.watch.at_work(), warden.over(self._post):
             return self._run_all()
 
     def _run_all(self) -> Worked:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import monotonic
 from types import TracebackType
 from typing import Final
@@ -52,6 +53,7 @@ class Heartbeat(Watch):
         self._using = using
         self._stopping = stopping
         self._worker = worker
+        self._at_work = 0  # Threads.
         self._next_extension = 0.0
         self._held: dict[tuple[UUID, int], str] = {}
         self._lock = threading.Lock()
@@ -94,9 +96,20 @@ class Heartbeat(Watch):
         """Wait while too many of them are kept."""
         return self._keeper is not None and self._keeper.make_room(self._stopping)
 
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Within the block each beat gives a sign of the worker: something may have been begun that is not held yet."""
+        with self._lock:
+            self._at_work += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._at_work -= 1
+
     def give_sign(self) -> None:
         """
-        Give a sign of the worker, if it is time: before anything is begun. While something is held, each beat gives one.
+        Give a sign of the worker, if it is time: before anything is begun. While it is at work, each beat gives one.
 
         Raises:
             DatabaseError: if it does not reach the database.
@@ -108,9 +121,9 @@ class Heartbeat(Watch):
             keep_giving(worker, using=self._using)
 
     def _workers(self) -> set[str]:
-        """Whose rows are kept up: others' too, where an outcome is kept after the message that it came with is over."""
+        """This one at work, and whose rows are kept up: others' too, where an outcome outlives the message it came with."""
         with self._lock:
-            return set(self._held.values()) - {""}
+            return {self._worker if self._at_work else "", *self._held.values()} - {""}
 
     def _beat(self) -> None:
         self._next_extension = monotonic() + get_settings().LEASE.total_seconds() / 3
