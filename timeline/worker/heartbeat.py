@@ -37,7 +37,7 @@ class Heartbeat(Watch):
         stopping: Says whether to enter no further handler.
         pace: Learns how long handlers take; left out: one of its own.
         keeper: Keeps outcomes that cannot be written now; left out: they are waited for.
-        worker: Its name, as on the rows; left out: it gives signs while it holds something.
+        worker: Its name, as on the rows; left out: signs are given of those alone on whose rows something is held.
     """
 
     def __init__(
