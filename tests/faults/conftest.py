@@ -11,6 +11,8 @@ from tests.faults.harness.postgres import Postgres
 from tests.faults.harness.redis_server import Redis
 from tests.faults.harness.site import Site, new_folder, remove_folder
 
+pytest.register_assert_rewrite("tests.faults.races")
+
 _numbers = itertools.count()
 
 

@@ -24,7 +24,7 @@ MOVES = {
     *((state, "cancelled") for state in ("scheduled", "available", "pending", "active", "retryable")),
 }
 TASK = "id, run_id, task_key, occurrence, revision, previous_id, entity_label, entity_id, state, seq, attempt, lease_expires_at"
-TASK += ", finished_at, reason_code"
+TASK += ", claim_token, finished_at, reason_code"
 LOG = "task_id, seq, from_state, to_state, attempt, reason_code"
 RUN = "id, timeline, key, entity_label, entity_id, ended_at, end_reason"
 
@@ -91,6 +91,8 @@ def _of_row(name: str, task: Row) -> list[str]:
         wrong.append(f"{name}: {task['state']}, finished at {task['finished_at']}")
     if (task["state"] in LEASED) != (task["lease_expires_at"] is not None):
         wrong.append(f"{name}: {task['state']}, with a lease until {task['lease_expires_at']}")
+    if task["claim_token"] is not None and task["state"] not in LEASED:
+        wrong.append(f"{name}: {task['state']}, with the token of a claim")
     if task["state"] in FINAL and not task["reason_code"]:
         wrong.append(f"{name}: {task['state']} for no reason")
     return wrong

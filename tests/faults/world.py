@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
+from uuid import UUID
 
 from django.db import connection, transaction
 
@@ -18,20 +19,47 @@ from timeline.models import Event, LogEntry, ScheduledTask, TimelineRun
 from timeline.operations.claiming import Batch
 from timeline.operations.dispatching import dispatch
 from timeline.operations.running import run
-from timeline.timing import EARLIEST
+from timeline.timing import EARLIEST, LATEST
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 ENTERED: list[str] = []  # Ids of tasks whose plain handlers were entered, each time: what went to the outside.
 FAILING: set[str] = set()  # Task keys whose handlers raise.
 
 
+class Call(NamedTuple):
+    """
+    A handler was entered.
+
+    Args:
+        task_id, attempt: For which attempt.
+        due_at, at: When the task was due, and what the handler was told of the time.
+        stale: Whether the date that the task hangs on had become another one.
+    """
+
+    task_id: UUID
+    attempt: int
+    due_at: datetime
+    at: datetime
+    stale: bool = False
+
+
+CALLS: list[Call] = []  # Whatever became of them: a rollback takes none back.
+
+
+def entered(context: Any, *, stale: bool = False) -> None:
+    """Write down that a handler was entered, and let it raise if it is to."""
+    task = context.task
+    CALLS.append(Call(task.pk, task.attempt, task.scheduled_at, context.now, stale))
+    if task.task_key in FAILING:
+        raise RuntimeError("broken")
+
+
 def effect(kind: str, task_id: Any) -> Effect:
     return Effect(name=f"{kind} {task_id.hex}")
 
 
-def done(context: Any, kind: str) -> None:
-    if context.task.task_key in FAILING:
-        raise RuntimeError("broken")
+def done(context: Any, kind: str, *, stale: bool = False) -> None:
+    entered(context, stale=stale)
     effect(kind, context.task.pk).save()
 
 
@@ -44,12 +72,11 @@ class World(Timeline):
 
     @task(at("ships_at"))
     def ship(self, order: Order) -> None:
-        done(self, "ship")
+        done(self, "ship", stale=order.ships_at != self.task.anchor_value)
 
     @task(after(ship, days=1), atomic=False)
     def mail(self, order: Order) -> None:
-        if self.task.task_key in FAILING:
-            raise RuntimeError("broken")
+        entered(self)
         ENTERED.append(self.task.pk.hex)
 
     @task(after(days=2), atomic="shared")
@@ -58,14 +85,13 @@ class World(Timeline):
 
     @task(after(days=2), bulk=10)
     def bulk(self, orders: list[Order]) -> None:
-        if "world.bulk" in FAILING:
-            raise RuntimeError("broken")
+        for context in self.tasks.values():
+            entered(context)
         Effect.objects.bulk_create([effect("bulk", self.tasks[order].task.pk) for order in orders])
 
     @task(after(days=3), atomic=False)
     async def call(self, order: Order) -> None:
-        if self.task.task_key in FAILING:
-            raise RuntimeError("broken")
+        entered(self)
         ENTERED.append(self.task.pk.hex)
 
     @task()
@@ -134,12 +160,19 @@ def wipe() -> None:
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA synchronous = OFF")
     ENTERED.clear()
+    CALLS.clear()
     FAILING.clear()
 
 
 def let_leases_run_out() -> None:
     """Nobody was heard of: each lease is out."""
     ScheduledTask.objects.exclude(lease_expires_at=None).update(lease_expires_at=EARLIEST)
+
+
+def let_messages_grow_old() -> None:
+    """What was sent is waited for no more, and no lease is out: however long this machine takes."""
+    ScheduledTask.objects.exclude(lease_expires_at=None).update(lease_expires_at=LATEST)
+    ScheduledTask.objects.exclude(sent_at=None).update(sent_at=EARLIEST)
 
 
 def work_off(box: Box, clock: Clock) -> None:

@@ -46,25 +46,38 @@ class Stage:
         self.subject = Subject.objects.create()
         self._workers: list[int] = []
 
-    def fork(self, command: str, *arguments: str) -> int:
-        """Start a command of ``manage.py`` as a process in a group of its own; gives its id once it says that it works."""
+    def fork(self, command: str, *arguments: str, anew: bool = False) -> int:
+        """
+        Start a command of ``manage.py`` as a process in a group of its own; gives its id once it says that it works.
+
+        Args:
+            command, arguments: What to start.
+            anew: With an interpreter of its own, for what goes to the broker: a thread of ours that just then imports what
+                belongs to it would leave a fork without that import for ever.
+        """
         connections.close_all()
         if child := os.fork():
             self._workers.append(child)
             with suppress(OSError):
                 os.setpgid(child, child)
-            log_of_it = self.folder / f"{child}.log"
+            log_of_it = self.log_of(child)
             wait_until(lambda: log_of_it.exists() and log_of_it.stat().st_size, PATIENCE)
             return child
         os.setpgid(0, 0)
-        log = os.open(self.folder / f"{os.getpid()}.log", os.O_WRONLY | os.O_CREAT)
+        log = os.open(self.log_of(os.getpid()), os.O_WRONLY | os.O_CREAT)
         os.dup2(log, 1)
         os.dup2(log, 2)
         sys.stdout.reconfigure(line_buffering=True)
         try:
+            if anew:
+                os.execv(sys.executable, [sys.executable, "-m", "django", command, "--skip-checks", *arguments])  # noqa: S606
             call_command(command, *arguments, skip_checks=True)
         finally:
             os._exit(0)
+
+    def log_of(self, process: int) -> Path:
+        """What a process that was forked says."""
+        return self.folder / f"{process}.log"
 
     def worker(self, name: str = "one") -> int:
         """Start an embedded worker."""
@@ -231,12 +244,12 @@ def redriven(stage: Stage) -> None:
 def resent(stage: Stage) -> None:
     """Nobody takes a message: it is sent again."""
     task = stage.schedule("plain")
-    stage.fork("timeline_poll")
+    poller = stage.fork("timeline_poll", anew=True)
     with redis.from_url(os.environ["TEST_BROKER_URL"]) as broker:
         for _ in range(2):
-            wait_until(lambda: broker.llen("faults.default"), PATIENCE)
-            message = broker.rpop("faults.default")
-            body = json.loads(base64.b64decode(json.loads(message)["body"]))
+            if not wait_until(lambda: broker.llen("faults.default"), PATIENCE):
+                raise TimeoutError(f"no message came; the poller said: {stage.log_of(poller).read_text()}")
+            body = json.loads(base64.b64decode(json.loads(broker.rpop("faults.default"))["body"]))
             journal.write("message", tasks=body[1]["task_ids"], token=body[1]["token"])
     stage.ask("cancel", lambda: cancel(task, reason="seen enough"), task)
 

@@ -1,0 +1,93 @@
+"""The faults that the rule machine must notice, each planted by itself."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.faults.planted.surgery import Change, Fault
+
+
+def _fault(name: str, *changes: tuple[str, ...]) -> Fault:
+    return Fault(name, tuple(Change(*change) for change in changes))
+
+
+FAULTS: Final = [
+    _fault(
+        "a run does not end with its last task",
+        ("operations.reconciling:_finish", "    if not runs:\n        return\n", "    return\n"),
+    ),
+    _fault(
+        "a follow-up is not made",
+        ("operations.reconciling:_carry_out", "tasks.append(new_task(run, definition, change, now=now))", "continue"),
+    ),
+    _fault(
+        "a date that is saved moves nothing",
+        (
+            "operations.reconciling:_carry_out",
+            "writes.append(Write(task=row, times=times, definition_hash=fingerprint, reason=reason))",
+            "continue",
+        ),
+    ),
+    _fault(
+        "a cancel leaves the token",
+        ("transition", "        claim_token = NULL,  -- if not leased\n", "", "postgresql"),
+        ("transition", "WHEN 'active' THEN task.claim_token", "ELSE task.claim_token", "sqlite"),
+    ),
+    _fault("a rescue does not count the attempt", ("operations.rescuing:_lost", "lost=counted,", "lost=0,")),
+    _fault(
+        "a lost message is not sent again",
+        ("operations.rescuing:rescue", "if task.state == State.PENDING]", "if False]"),
+    ),
+    _fault(
+        "a move keeps the old time",
+        ("operations.moving:_in_place", "scheduled_at=at,", "scheduled_at=task.scheduled_at,"),
+    ),
+    _fault(
+        "what is open can be redriven",
+        ("operations.redriving:_check", "if task.state in OPEN:", "if False:"),
+    ),
+    _fault(
+        "prune takes what is open",
+        ("ended_ad_hoc", "(finished_at IS NULL OR finished_at >= %(before)s)", "finished_at >= %(before)s"),
+    ),
+    _fault(
+        "an exit leaves what is available",
+        ("held_runs", "({final})", "({final}, 'available')", "postgresql"),
+        ("open_of_runs", "({final})", "({final}, 'available')", "sqlite"),
+    ),
+    _fault(
+        "a poll takes what is due tomorrow",
+        (
+            "operations.staging:stage",
+            "    if works_in_sets(using):\n",
+            "    now += __import__('datetime').timedelta(days=1)\n    if works_in_sets(using):\n",
+        ),
+    ),
+    _fault(
+        "an outcome that comes too late is accepted",
+        ("transition", "AND task.attempt = change.from_attempt\n", "\n"),
+    ),
+    _fault(
+        "a cancel is ignored at the fence",
+        ("operations._recording:record_together", "    if len(done) < len(writes):\n", "    if False:\n"),
+        ("operations._recording:record", "using=using)[0]", "using=using) and write.task or write.task"),
+    ),
+    _fault(
+        "a message that comes twice starts its task twice",
+        ("held_given", "(state = 'pending' AND", "(state IN ('pending', 'active') AND", "postgresql"),
+        ("advance", " AND was.state <> %(to_state)s", "", "postgresql"),
+        ("operations._attempting:_triggers", "(state == State.PENDING and", "(state in LEASED and", "sqlite"),
+        (
+            "operations._attempting:_triggers",
+            "    state = State(task.state)\n",
+            "    from timeline.lifecycle import LEASED\n\n    state = State(task.state)\n",
+            "sqlite",
+        ),
+    ),
+    _fault("a failure does not count", ("operations._failing:_discarding", "failures=failures,", "failures=0,")),
+    _fault("a retry is due at once", ("operations._failing:_outcome", "scheduled_at=now + delay", "scheduled_at=now")),
+    _fault(
+        "the last look does not compare the date",
+        ("operations._looking:_superseded", "if value is None or value != task.anchor_value:", "if value is None:"),
+    ),
+]
