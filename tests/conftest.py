@@ -13,7 +13,9 @@ from django.db import connections
 from project.accounts.models import User
 from tests.brokers import broker  # noqa: F401 (a fixture)
 from tests.databases import VENDOR
-from tests.new_project import new_project, wheel  # noqa: F401 (fixtures)
+from tests.flushing import quick_flush
+from tests.new_project import new_project  # noqa: F401 (a fixture)
+from tests.packages import wheel  # noqa: F401 (a fixture)
 from tests.processes import Process, kill, start_worker
 from tests.testapp.models import Order
 from timeline.lifecycle import FINAL, LEASED, State
@@ -26,9 +28,11 @@ ONCE = [
     "definition",
     "planning",
     "project/test_demo.py",  # It lives on SQLite, whatever the tests do.
+    "test_changelog.py",
     "test_installed.py",
     "test_locale.py",
     "test_pytest_plugin.py",
+    "test_release.py",
 ]
 collect_ignore = [] if VENDOR == "sqlite" else ONCE
 collect_ignore += [] if find_spec("django_celery_beat") else ["management/test_install_beat.py"]
@@ -65,6 +69,12 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
                         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
                     )
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_flush() -> Iterator[None]:
+    with quick_flush():
+        yield
 
 
 @pytest.fixture

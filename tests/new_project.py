@@ -1,41 +1,36 @@
 """
-"Add it to your project", followed to the letter: the built wheel, alone, in a new project with a UUID-keyed user model.
+README, followed to the letter: in an empty folder, in an environment made only of what it says to install.
 
-The blocks are README's own. What README leaves to the host (the user model, the view that signs people up) is made here.
+Commands, files and examples are README's own, in its order. A block goes into the file that the lines before it name. What
+README leaves to the host, the times of a trial, is made here.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
+import shlex
 import subprocess
-import sys
 import time
-import zipfile
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
-from django.conf import settings
 
-ROOT = Path(settings.BASE_DIR)
+from tests.packages import ROOT, Environment, run
+
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+# Of the commands, those that do not end by themselves.
+RUN_ON = ("timeline_worker", "timeline_poll", "worker", "beat")
 
-MODELS = """
-import uuid
-from django.contrib.auth.base_user import AbstractBaseUser
-from django.db import models
+GIVEN = """
+from datetime import timedelta
+from django.utils import timezone
+from accounts.models import User
 
-class User(AbstractBaseUser):
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
-    email = models.EmailField(unique=True)
-    signed_up_at = models.DateTimeField()
-    trial_ends_at = models.DateTimeField()
-    payment_configured_at = models.DateTimeField(null=True)
-    script_seen_at = models.DateTimeField(null=True)
-    is_active = models.BooleanField(default=True)
-    USERNAME_FIELD = "email"
+now = timezone.now()
+in_thirty_days, in_sixty_days = now + timedelta(days=30), now + timedelta(days=60)
 """
 
 SIGN_UP = """
@@ -45,70 +40,86 @@ from accounts.models import User
 from timeline.shortcuts import emit
 
 now = timezone.now()
-user = User.objects.create(email="ada@example.com", signed_up_at=now - timedelta(days=30), trial_ends_at=now)
+user = User.objects.create(username="grace", signed_up_at=now - timedelta(days=30), trial_ends_at=now)
 emit("user.created", user)
 print(user.pk)
 """
 
 
-def blocks(language: str) -> list[str]:
-    """The blocks of the part that says how to add it."""
-    part = README.partition("## Add it to your project")[2].partition("## The code in five minutes")[0]
-    return re.findall(rf"^```{language}\n(.*?)^```$", part, re.DOTALL | re.MULTILINE)
+class Step(NamedTuple):
+    """A fenced block of README: its language, the file it goes into or nothing, and what is in it."""
+
+    language: str
+    file: str
+    text: str
+
+    @property
+    def commands(self) -> list[list[str]]:
+        """The words of each of its commands."""
+        lines = self.text.splitlines() if self.language == "console" else ()
+        return [shlex.split(line.removeprefix("$ ")) for line in lines]
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """The package as it is published."""
-    folder = tmp_path_factory.mktemp("wheel")
-    source = folder / "source"  # A copy, so that nothing is built into the checkout.
-    shutil.copytree(ROOT / "timeline", source / "timeline", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run(
-        [*pip, "wheel", "--no-deps", "--wheel-dir", str(folder), str(source)], check=True, capture_output=True
-    )
-    return next(folder.glob("*.whl"))
+def steps(heading: str) -> list[Step]:
+    """The blocks below a heading, up to the next heading of any level."""
+    part = re.search(rf"^#+ {heading}\n(.*?)^#+ ", README, re.DOTALL | re.MULTILINE).group(1)
+    found = []
+    for said, language, text in re.findall(r"(.*?)^```(\w+)\n(.*?)^```$", part, re.DOTALL | re.MULTILINE):
+        before = said.rstrip().rpartition("\n\n")[2]
+        files = [] if language == "console" else re.findall(r"`(\w+/\w+\.py)`", before)
+        found.append(Step(language, files[-1] if files else "", text))
+    return found
 
 
 class Project:
-    """A new project with the wheel in it."""
+    """
+    A new project in a folder of its own.
+
+    Args:
+        folder: An empty one.
+        wheel: In place of ``.``, where README says ``pip install .``.
+    """
 
     def __init__(self, folder: Path, wheel: Path) -> None:
-        self.folder = folder / "shop"
-        self.installed = folder / "installed"
-        self.environment = {
-            **os.environ,
-            "PYTHONPATH": str(self.installed),
-            "DJANGO_SETTINGS_MODULE": "shop.settings",
-        }
-        self.started: list[subprocess.Popen[bytes]] = []
-        zipfile.ZipFile(wheel).extractall(self.installed)
+        self.folder = folder / "project"
         self.folder.mkdir()
-        self._write()
+        self.environment = Environment(folder / "environment")
+        self.variables = self.environment.variables()
+        self.started: list[subprocess.Popen[bytes]] = []
+        self._wheel = wheel
 
-    def manage(self, *command: str) -> str:
-        """Run one of its commands; gives what it printed."""
-        done = subprocess.run(
-            [sys.executable, "manage.py", *command],
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    def follow(self, step: Step) -> str:
+        """Do what README says; gives what was printed."""
+        if step.language == "console":
+            return "".join(self.run(*command) for command in step.commands)
+        if step.file:
+            self.add(step.file, f"\n{step.text}")
+            return ""
+        raise ValueError(f"README does not say where this goes: {step.text}")
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
-        """Start something that does not end by itself: ``manage …`` or ``celery …``."""
-        command = [sys.executable, "-m", *words]
-        log = (self.folder / f"{len(self.started)}.log").open("wb")
-        self.started.append(subprocess.Popen(command, cwd=self.folder, env=self.environment, stdout=log, stderr=log))
-        log.close()
-        return self.started[-1]
+    def run(self, *command: str) -> str:
+        """Run a command of README's, or start it where it does not end by itself; gives what it printed."""
+        if command[:2] == ("pip", "install"):
+            self.environment.install(*(re.sub(r"^\.", str(self._wheel), word) for word in command[2:]))
+            return ""
+        if set(RUN_ON) & set(command):
+            self.start(*command)
+            return ""
+        return run(*command, cwd=self.folder, env=self.variables)
+
+    def shell(self, text: str) -> str:
+        """Run Python in it; gives what it printed."""
+        return self.run("python", "manage.py", "shell", "--verbosity", "0", "-c", text).strip()
+
+    def start(self, *command: str) -> None:
+        """Start something that does not end by itself."""
+        with self.log(len(self.started)).open("wb") as log:
+            process = subprocess.Popen(command, cwd=self.folder, env=self.variables, stdout=log, stderr=log)
+        self.started.append(process)
+
+    def log(self, number: int) -> Path:
+        """What the process that was started as such has printed."""
+        return self.folder / f"{number}.log"
 
     def stop(self) -> list[int]:
         """Stop what was started, and kill what has not ended after half a minute; gives how each ended."""
@@ -117,8 +128,8 @@ class Project:
         return [_wait_or_kill(process) for process in self.started]
 
     def wait_until_completed(self, key: str, *task_keys: str) -> list[str]:
-        """Wait until a user's tasks have completed, for half a minute at most; gives all that have."""
-        give_up = time.monotonic() + 30
+        """Wait until a user's tasks have completed, for a minute at most; gives all that have."""
+        give_up = time.monotonic() + 60
         while not set(task_keys) <= set(shown := self._completed(key)) and time.monotonic() < give_up:
             time.sleep(0.2)
         return shown
@@ -129,21 +140,8 @@ class Project:
             opened.write(text)
 
     def _completed(self, key: str) -> list[str]:
-        lines = self.manage("timeline_explain", "accounts.user", key).splitlines()
+        lines = self.run("python", "manage.py", "timeline_explain", "accounts.user", key).splitlines()
         return [line.split()[3] for line in lines if line.startswith("  ✓")]
-
-    def _write(self) -> None:
-        subprocess.run([sys.executable, "-m", "django", "startproject", "shop", str(self.folder)], check=True)
-        (self.folder / "accounts" / "migrations").mkdir(parents=True)
-        (self.folder / "accounts" / "migrations" / "__init__.py").touch()
-        self.add("accounts/models.py", MODELS)
-        installed_apps, databases, timelines = blocks("python")[:3]
-        mail = 'AUTH_USER_MODEL = "accounts.User"\nEMAIL_BACKEND = "django.core.mail.backends.dummy.EmailBackend"\n'
-        # The new project's own admin and middleware are about its former user model and apps.
-        less = 'ROOT_URLCONF = "shop.bare_urls"\nMIDDLEWARE = []\nTEMPLATES = []\n'
-        self.add("shop/bare_urls.py", "urlpatterns = []\n")
-        self.add("shop/settings.py", f"{installed_apps}{databases}{mail}{less}")
-        self.add("accounts/timelines.py", timelines)
 
 
 def _wait_or_kill(process: subprocess.Popen[bytes]) -> int:
@@ -154,7 +152,7 @@ def _wait_or_kill(process: subprocess.Popen[bytes]) -> int:
 
 
 @pytest.fixture
-def new_project(wheel, tmp_path):
+def new_project(wheel, tmp_path) -> Iterator[Project]:
     """A new project; what it started is killed at the end."""
     made = Project(tmp_path, wheel)
     yield made
@@ -162,3 +160,5 @@ def new_project(wheel, tmp_path):
         if process.poll() is None:
             process.kill()
         process.wait()
+    for number in range(len(made.started)):
+        print(made.log(number).read_text())  # Shown where the test failed.

@@ -7,6 +7,7 @@ import shlex
 from dataclasses import fields
 from datetime import timedelta
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,10 @@ from django.core.management import call_command, get_commands
 from django.test import TestCase
 
 from project.accounts.models import User
-from tests.testapp.models import Customer, Order
-from timeline import Timeline
+from tests.testapp.models import Customer, Order, Ticket
+from timeline import Retry, Timeline, task
 from timeline.conf import Settings
+from timeline.definition.handlers import Options
 from timeline.lifecycle import TRANSITIONS, ReasonCode, State, Trigger
 from timeline.operations.identifying import sign_of_poller
 from timeline.registry import registry
@@ -60,6 +62,7 @@ class TestExamples:
             "User": User,
             "Order": Order,
             "Customer": Customer,
+            "Ticket": Ticket,
             "now": now,
             "timedelta": timedelta,
             "in_thirty_days": now + timedelta(days=30),
@@ -109,6 +112,8 @@ class TestCommands:
         elif words[:3] == ["celery", "-A", "shop"]:
             command = celery.commands[words[3]]
             command.make_parser(Context(command)).parse_args(words[4:])
+        elif words[0] in {"pip", "django-admin"} or words[2] == "startapp":
+            assert page == "README.md"  # tests/new_project.py runs these.
         else:
             assert words[:2] == ["python", "manage.py"]
             assert words[2] in get_commands()
@@ -143,6 +148,13 @@ class TestTables:
 
         shown = re.findall(r"^\| `(timeline\.[EW]\d+)` \|", text, re.MULTILINE)
         assert shown == sorted(set(re.findall(r'id="(timeline\.[EW]\d+)"', code)))
+
+    def test_options_of_a_task_are_all_there(self):
+        text = (ROOT / "docs" / "declaring.md").read_text(encoding="utf-8")
+        shown = re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", text[text.index("### Every option") :], re.MULTILINE)
+
+        assert [name for name, _default in shown] == list(signature(task).parameters)
+        assert {name: eval(default, {"Retry": Retry}) for name, default in shown} == vars(Options())  # noqa: S307
 
     def test_settings_are_all_there(self):
         text = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 import ast
 import inspect
 import pickle
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polib
@@ -16,12 +16,14 @@ from timeline.exceptions import (
     AlreadyOpen,
     BrokerUnavailable,
     Cancel,
+    ChangedSince,
     DateOutOfRange,
     DefinitionError,
     Discard,
     HandlerSignal,
     InvalidInput,
     KeyConflict,
+    KeyReused,
     LabelsCollide,
     LeaseLost,
     NaiveDatetime,
@@ -36,6 +38,7 @@ from timeline.exceptions import (
     TimedOut,
     TimelineError,
     TransitionNotAllowed,
+    UnknownEvent,
     UnknownTask,
     UnknownTimeline,
     UnreadableEntity,
@@ -44,7 +47,8 @@ from timeline.exceptions import (
     WrongSite,
 )
 
-ERRORS = [value for value in vars(exceptions).values() if inspect.isclass(value) and issubclass(value, Exception)]
+CLASSES = [value for value in vars(exceptions).values() if inspect.isclass(value)]
+ERRORS = [kind for kind in CLASSES if issubclass(kind, Exception) and not issubclass(kind, Warning)]
 
 BASES = {TimelineError, NotRunHere, Refusal, HandlerSignal}
 
@@ -56,15 +60,18 @@ SHOWN = [
     NotPlainJSON("payload", "has a set."),
     PayloadTooLarge("result", 70000, 65536),
     UnknownTimeline("trail", ["trial"]),
+    UnknownEvent("user.craeted", "accounts.user", ["user.created"], ["", "shop.client"]),
     UnknownTask("a.b", []),
     WrongEntity("is an Order.", "Give a User."),
     KeyConflict("user.created", "k1", "payload"),
+    KeyReused(),
     LabelsCollide("shop.client", "accounts.user", "open runs", ["1", "2"]),
     TransitionNotAllowed("completed", "cancel", "Redrive it.", task="T1"),
     TransitionNotAllowed("completed", "cancel", "Redrive it."),
     NoOpenRun("trial", "accounts.user 1", "k"),
     RunEnded("T1", "paid"),
     AlreadyOpen("T1"),
+    ChangedSince("T1", "scheduled", datetime(2026, 3, 1, tzinfo=UTC), seq=3, actor="ben", reason="private"),
     NoAutocommit("default"),
     UnreadableEntity("accounts.user 1", "ValueError: the key is lost"),
     WrongIsolation("serializable", "default"),
@@ -220,7 +227,7 @@ class TestOfRowsAndRuns:
         assert str(NoOpenRun("trial", "accounts.user 1", "k")) == (
             "timeline: accounts.user 1 has no open run of 'trial' (key 'k'). Start one first."
         )
-        assert str(RunEnded("T1", "paid")) == "run: the run of task T1 ended (paid). Start a new run instead."
+        assert str(RunEnded("T1", "paid")) == "run: the run of task T1 has ended. Start a new run instead."
         assert str(AlreadyOpen("T1")).startswith("task: T1 is open already. Move, run or cancel it")
         assert str(LeaseLost("T1", 3)).startswith("attempt 3 of task T1 is not ours any more")
 

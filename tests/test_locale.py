@@ -14,14 +14,30 @@ import polib
 import pytest
 from django.conf import settings
 from django.utils import translation
+from django.utils.translation import gettext, trans_real
 
-from timeline.lifecycle import State
+from timeline.exceptions import TransitionNotAllowed
+from timeline.lifecycle import ReasonCode, State
 
 LOCALE = Path(settings.BASE_DIR) / "timeline" / "locale"
 CATALOGUES = sorted(LOCALE.glob("*/LC_MESSAGES/django.po"))
 SOURCES = sorted(LOCALE.parent.rglob("*.py"))
-GETTEXT = {"_", "gettext", "gettext_lazy", "gettext_noop", "ngettext", "ngettext_lazy"}  # As makemessages knows them.
+GETTEXT = {
+    "_",
+    "gettext",
+    "gettext_lazy",
+    "gettext_noop",
+    "ngettext",
+    "ngettext_lazy",
+    "pgettext",
+    "pgettext_lazy",
+}  # As makemessages knows them.
+TEMPLATES = sorted((LOCALE.parent / "templates" / "admin").rglob("*.html"))
 PLACEHOLDER = re.compile(r"%\(\w+\)[a-z]?|\{\w+\}")
+
+
+def key(entry):
+    return entry.msgctxt, entry.msgid
 
 
 def texts(entry):
@@ -36,15 +52,23 @@ class TestCatalogue:
         assert len(catalogue) > 150
         assert [entry.msgid for entry in catalogue if not entry.translated() or entry.fuzzy] == []
 
+    def test_gives_single_words_a_context(self, file):
+        """Else another app's catalogue, which comes before ours, may say something else for them."""
+        words = [entry.msgid for entry in polib.pofile(str(file)) if re.fullmatch(r"\w+", entry.msgid)]
+        alone = {entry.msgid for entry in polib.pofile(str(file)) if not entry.msgctxt and entry.msgid in words}
+
+        assert len(words) > 50
+        assert alone == {"Home", "finished"}  # The first means Django's own; the other stands in rows, in English.
+
     def test_keeps_the_placeholders(self, file):
         for entry in polib.pofile(str(file)):
             for text in filter(None, texts(entry)):
                 assert set(PLACEHOLDER.findall(text)) == set(PLACEHOLDER.findall(entry.msgid)), entry.msgid
 
     def test_is_compiled_as_it_stands(self, file):
-        compiled = {entry.msgid: texts(entry) for entry in polib.mofile(str(file.with_suffix(".mo")))}
+        compiled = {key(entry): texts(entry) for entry in polib.mofile(str(file.with_suffix(".mo")))}
 
-        assert compiled == {entry.msgid: texts(entry) for entry in polib.pofile(str(file))}
+        assert compiled == {key(entry): texts(entry) for entry in polib.pofile(str(file))}
 
     def test_is_of_the_texts_in_the_code(self, file, tmp_path):
         """Extracted anew, nothing is added and nothing is left over."""
@@ -56,14 +80,50 @@ class TestCatalogue:
         subprocess.run(command, cwd=tmp_path / "timeline", env=environment, check=True, capture_output=True)
 
         extracted = polib.pofile(str(tmp_path / file.relative_to(LOCALE.parent.parent)))
-        assert {entry.msgid for entry in extracted if not entry.obsolete} == {
-            entry.msgid for entry in polib.pofile(str(file))
+        assert {key(entry) for entry in extracted if not entry.obsolete} == {
+            key(entry) for entry in polib.pofile(str(file))
         }
 
 
 def test_a_german_reads_german():
     with translation.override("de"):
         assert str(State.CANCELLED.label) == "abgesagt"
+
+
+@pytest.fixture
+def foreign_words(tmp_path, settings, monkeypatch):
+    """Another app's catalogue says something else for each of our short texts; it comes before ours."""
+    ours = polib.pofile(str(LOCALE / "de" / "LC_MESSAGES" / "django.po"))
+    theirs = polib.POFile()
+    theirs.metadata = {"Content-Type": "text/plain; charset=UTF-8", "Plural-Forms": "nplurals=2; plural=(n != 1);"}
+    theirs.extend(
+        polib.POEntry(msgid=text, msgstr="FREMD") for text in {entry.msgid for entry in ours if entry.msgctxt}
+    )
+    folder = tmp_path / "de" / "LC_MESSAGES"
+    folder.mkdir(parents=True)
+    theirs.save_as_mofile(str(folder / "django.mo"))
+    monkeypatch.setattr(trans_real, "_translations", {})
+    settings.LOCALE_PATHS = [tmp_path]
+    with translation.override("de"):
+        assert gettext("active") == "FREMD"
+        yield
+
+
+@pytest.mark.usefixtures("foreign_words")
+class TestWordsOfOtherApps:
+    @pytest.mark.parametrize("word", [*State, *ReasonCode])
+    def test_do_not_name_our_states_and_reasons(self, word):
+        assert "FREMD" not in str(word.label)
+
+    def test_do_not_name_states_in_our_errors(self):
+        assert "FREMD" not in str(TransitionNotAllowed("active", "redrive", ""))
+
+
+@pytest.mark.parametrize("file", TEMPLATES, ids=lambda file: file.name)
+def test_short_words_of_the_admin_have_a_context(file):
+    said = re.findall(r"""{% translate (["'])(.+?)\1 (context )?""", file.read_text())
+
+    assert [text for _quote, text, context in said if len(text.split()) < 3 and not context] in ([], ["Home"])
 
 
 class TestSources:

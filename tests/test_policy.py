@@ -8,10 +8,10 @@ from django.utils.functional import SimpleLazyObject
 
 from project.accounts.models import User
 from tests.testapp.models import Order, Plan, Seat
-from timeline import Timeline, task
+from timeline import Timeline, policy, task
 from timeline.lifecycle import FINAL, OPEN, WAITING, State
-from timeline.models import ScheduledTask, ref_of
-from timeline.policy import Action, TimelinePolicy, get_policy
+from timeline.models import EntityRef, ScheduledTask, ref_of
+from timeline.policy import Action, Belonging, TimelinePolicy, get_policy
 from timeline.testing import only_timelines
 
 
@@ -251,3 +251,88 @@ class TestGetPolicy:
 
     def test_gives_the_default_otherwise(self):
         assert type(get_policy()) is TimelinePolicy
+
+
+@pytest.fixture
+def many(monkeypatch):
+    """From the second entity on, those of an owner are looked up by a query."""
+    monkeypatch.setattr(policy, "FEW", 1)
+
+
+class Parcels(Timeline):
+    """About what has a key of text, and of a number."""
+
+    entity = "testapp.Plan"
+    owner = "user"
+
+    @task()
+    def renew(self, plan) -> None: ...
+
+
+@pytest.mark.usefixtures("many")
+class TestManyOwned:
+    def test_are_seen_by_their_owner_alone(self, person, about, seat):
+        ada, ben = person("ada"), person("ben")
+        own = {about("seating.free", seat(ada)) for _ in range(3)}
+        for _ in range(3):
+            about("seating.free", seat(ben))
+        about("accounting.bill", seat(ada))
+
+        assert seen(ada) == own
+
+    def test_are_found_by_a_number(self, person, make_task):
+        ada, ben = person("ada"), person("ben")
+        with only_timelines(Parcels):
+            rows = [
+                make_task(task_key="parcels.renew", entity_label="testapp.plan", entity_id=str(plan.pk))
+                for plan in [Plan.objects.create(user=user) for user in (ada, ada, ben, ben)]
+            ]
+
+            assert seen(ada) == set(rows[:2])
+
+    def test_stand_beside_rows_whose_text_is_no_such_key(self, person, about, seat, make_task):
+        """The key of the model was another once; a list of keys did not mind, and a cast would."""
+        ada = person("ada")
+        own = {about("seating.free", seat(ada)) for _ in range(2)}
+        for text in ["12", "none", "", "x" * 100, "9" * 40, "-", "1-1"]:
+            label = "testapp.seat" if text else ""
+            make_task(task_key="seating.free", entity_label=label, entity_id=text)
+        assert seen(ada) == own
+        with only_timelines(Parcels):
+            plan = [
+                make_task(task_key="parcels.renew", entity_label="testapp.plan", entity_id=t) for t in ("x", "9" * 40)
+            ]
+            assert len(plan) == 2
+            [Plan.objects.create(user=ada) for _ in range(2)]
+            assert seen(ada) == set()
+
+    def test_are_asked_for_as_often_as_few(self, person, about, seat, django_assert_num_queries):
+        ada = person("ada")
+        for _ in range(5):
+            about("seating.free", seat(ada))
+
+        with django_assert_num_queries(2):
+            assert len(seen(ada)) == 5
+
+    def test_have_timelines_that_their_owner_sees(self, person, seat):
+        ada, ben = person("ada"), person("ben")
+        mine = [seat(ada) for _ in range(2)]
+        theirs = [seat(ben) for _ in range(2)]
+
+        def sees(user, entity):
+            return TimelinePolicy().sees_timeline(user, "seating", ref_of(entity), using="default")
+
+        assert [sees(ada, one) for one in (*mine, *theirs)] == [True, True, False, False]
+        assert not TimelinePolicy().sees_timeline(ada, "seating", EntityRef("testapp.seat", "none"), using="default")
+
+    def test_can_be_a_query_that_the_host_gives(self, person, about, seat):
+        ada, ben = person("ada"), person("ben")
+        shared = about("seating.free", seat(ben))
+        about("seating.free", seat(ben))
+
+        class Sharing(TimelinePolicy):
+            def belongings(self, user, *, using):
+                shown = Seat.objects.using(using).filter(pk=shared.entity_id)
+                return [Belonging("seating", "testapp.seat", shown), Belonging("", "accounts.user", [str(user.pk)])]
+
+        assert set(Sharing().visible(ScheduledTask.objects.all(), ada)) == {shared}

@@ -1,6 +1,6 @@
 """Django's signals, as a host sends them: save, delete, fixtures, migrations."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core import serializers
@@ -19,11 +19,14 @@ from tests.testapp.models import (
     Leaf,
     Order,
     OrderProxy,
+    Page,
     Parcel,
     Reseller,
+    Story,
 )
 from tests.triggers import drop_trigger
 from timeline import Timeline, after, at, created, task
+from timeline.exceptions import WrongEntity
 from timeline.lifecycle import State
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
 from timeline.models.triggers import missing_triggers
@@ -156,6 +159,56 @@ class TestOnDelete:
 
         assert TimelineRun.objects.get().is_open
         assert ScheduledTask.objects.get().state == State.SCHEDULED
+
+
+class TestAKeyThatRowsCannotHold:
+    """Nothing can be about it."""
+
+    @pytest.fixture(params=["x" * 101, ""], ids=["long", "empty"])
+    def url(self, request):
+        class Ending(Timeline):
+            entity = "testapp.Page"
+            starts_on = "page.made"
+
+            @task(at("goes_at"))
+            def end(self, page): ...
+
+        with only_timelines(Ending):
+            yield request.param
+
+    @pytest.mark.parametrize("model", [Page, Story])
+    def test_keeps_no_row_from_being_saved_and_deleted(self, url, model, now):
+        page = model.objects.create(url=url)
+        page.goes_at = now
+        page.save()
+        Page.objects.get().save()
+        page.delete()
+
+        assert not Page.objects.exists()
+
+    def test_keeps_no_date_from_being_saved(self, url):
+        page = Page.objects.create(url=url)
+        page.goes_at = datetime(9500, 1, 1, tzinfo=UTC)
+
+        page.save()
+
+        assert Page.objects.get().goes_at == page.goes_at
+
+    def test_is_refused_where_a_run_is_to_start(self, url):
+        class Beginning(Timeline):
+            entity = "testapp.Page"
+            starts_on = created()
+
+            @task(after(days=1))
+            def check(self, page): ...
+
+        with only_timelines(Beginning):
+            with pytest.raises(WrongEntity, match="empty or over 100 characters"), transaction.atomic():
+                Page.objects.create(url=url)
+            with autostart(False):
+                Page.objects.create(url=url)
+
+        assert Page.objects.count() == 1
 
 
 class TestFollow:

@@ -129,6 +129,12 @@ class TestRegister:
         with pytest.raises(DefinitionError, match=r"has a proxy as entity.*Name 'testapp\.Order'"):
             Registry().register(declare(entity="testapp.OrderProxy"))
 
+    def test_refuses_a_model_that_is_swapped_and_names_the_setting(self):
+        with pytest.raises(
+            DefinitionError, match=r"'auth\.User', for which 'accounts\.User'.*settings\.AUTH_USER_MODEL"
+        ):
+            Registry().register(declare(entity="auth.User"))
+
     def test_refuses_what_the_model_does_not_bear_out(self):
         with pytest.raises(DefinitionError, match=r"time_zone = 'tz', which testapp\.order does not have"):
             Registry().register(declare(entity="testapp.Order", time_zone="tz"))

@@ -23,7 +23,8 @@ NAMED = sorted(set(NAME.findall(PAGE)))
 def names_in(file: str) -> dict[str, set[str]]:
     """Name of a class → names of its tests; those of no class under the empty name."""
     found: dict[str, set[str]] = {"": set()}
-    for node in ast.parse((TESTS / file).read_text(encoding="utf-8")).body:
+    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    for node in (part for whole in tree.body for part in (whole.body if isinstance(whole, ast.If) else [whole])):
         if isinstance(node, ast.ClassDef):
             found[node.name] = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
         elif isinstance(node, ast.FunctionDef):

@@ -4,7 +4,7 @@ from timeline.definition import Retry, Timeline, created, task
 from timeline.exceptions import Cancel, Discard, RetryAfter, TimelineError
 from timeline.timing import after, at, before
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "Cancel",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from django.apps import AppConfig
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 
 class TimelineConfig(AppConfig):
     """The app as Django sees it."""
 
     name = "timeline"
-    verbose_name = _("timeline")
+    verbose_name = pgettext_lazy("timeline", "timeline")
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

@@ -103,14 +103,16 @@ class MachineTime(Func):
 
     Args:
         plus: Added to it; may be negative.
+        once: Read when the statement begins, not for each row: what is compared with it is then looked for in an index.
     """
 
     output_field = DateTimeField()
     arity = 0
 
-    def __init__(self, plus: timedelta = timedelta(0), **extra: Any) -> None:
+    def __init__(self, plus: timedelta = timedelta(0), *, once: bool = False, **extra: Any) -> None:
         super().__init__(**extra)
         self.plus = plus
+        self.once = once
 
     def as_sqlite(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
@@ -120,4 +122,4 @@ class MachineTime(Func):
     def as_postgresql(
         self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any
     ) -> tuple[str, tuple[timedelta, ...]]:
-        return "(clock_timestamp() + %s)", (self.plus,)
+        return ("(SELECT clock_timestamp() + %s)" if self.once else "(clock_timestamp() + %s)"), (self.plus,)

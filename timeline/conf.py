@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any, Final
@@ -27,9 +28,11 @@ class Settings:
         POLICY: Dotted path of the class that says who may see and do what, ``timeline.policy.TimelinePolicy`` or a subclass.
         POLL_INTERVAL: The longest sleep of a poller. Twice this late, and a task is overdue.
         QUEUE_PREFIX: First part of the names of Celery's queues. Sites that share a broker need one each.
+        RECORDED_EVENTS: Names of events that no timeline knows and that are recorded on purpose.
         RETENTION: How long ``timeline.maintain`` keeps what has ended. None: for ever.
         SILENCE: How long a worker may give no sign before what it runs counts as lost.
         SITE: Name of this site: production and staging need one each. A database of another site is not worked on.
+        STRICT_EVENTS: Whether an event that no timeline knows is refused (``UnknownEvent``). Else: a warning, with ``DEBUG``.
         SWEEP_INTERVAL: How often all open runs are compared with their entities, for changes that no signal saw. None: never.
     """
 
@@ -42,9 +45,11 @@ class Settings:
     POLICY: str = "timeline.policy.TimelinePolicy"
     POLL_INTERVAL: timedelta = timedelta(seconds=1)
     QUEUE_PREFIX: str = "timeline"
+    RECORDED_EVENTS: Collection[str] = ()
     RETENTION: timedelta | None = None
     SILENCE: timedelta = timedelta(seconds=12)
     SITE: str = ""
+    STRICT_EVENTS: bool = False
     SWEEP_INTERVAL: timedelta | None = timedelta(minutes=10)
 
     @property
@@ -86,9 +91,11 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "POLICY": (str,),
     "POLL_INTERVAL": (timedelta,),
     "QUEUE_PREFIX": (str,),
+    "RECORDED_EVENTS": (tuple, list, set, frozenset),
     "RETENTION": (timedelta, type(None)),
     "SILENCE": (timedelta,),
     "SITE": (str,),
+    "STRICT_EVENTS": (bool,),
     "SWEEP_INTERVAL": (timedelta, type(None)),
 }
 

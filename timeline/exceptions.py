@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, ClassVar
 
 from django.utils import translation
 from django.utils.formats import number_format
 from django.utils.functional import lazy
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 _number = lazy(number_format, str)
+_ASKED_FOR = (
+    pgettext_lazy("timeline", "move"),
+    pgettext_lazy("timeline", "redrive"),
+)  # For the catalogue: no triggers.
 
 
 class TimelineError(Exception):
@@ -38,6 +42,10 @@ class TimelineError(Exception):
 
     def _values(self) -> Mapping[str, object]:
         return vars(self)
+
+
+class TimelineDeprecationWarning(DeprecationWarning):
+    """What is used here will be taken away; the text says what to use instead, and the changelog since when."""
 
 
 class DefinitionError(TimelineError):
@@ -122,7 +130,7 @@ class UnknownTimeline(InvalidInput):
 
     def __init__(self, name: str, known: list[str]) -> None:
         self.name = name
-        said = {"name": name, "known": ", ".join(known) or _("none")}
+        said = {"name": name, "known": ", ".join(known) or pgettext_lazy("timeline", "none")}
         super().__init__("timeline", _("%(name)r is not registered."), _("Known: %(known)s."), **said)
 
 
@@ -131,8 +139,40 @@ class UnknownTask(InvalidInput):
 
     def __init__(self, task_key: str, known: list[str]) -> None:
         self.task_key = task_key
-        said = {"name": task_key, "known": ", ".join(known) or _("none")}
+        said = {"name": task_key, "known": ", ".join(known) or pgettext_lazy("timeline", "none")}
         super().__init__("task_key", _("%(name)r is not registered."), _("Known: %(known)s."), **said)
+
+
+class UnknownEvent(InvalidInput):
+    """
+    No timeline about such entities starts or ends with this event. Correct its name, or name it in
+    ``TIMELINE["RECORDED_EVENTS"]`` if it is meant to be recorded and nothing else.
+
+    Args:
+        name: Of the event.
+        label: Of the entity; empty: the system's.
+        near: Names of known events that look like it.
+        elsewhere: Labels of other entities for which it is known.
+    """
+
+    def __init__(self, name: str, label: str, near: list[str], elsewhere: list[str]) -> None:
+        self.name = name
+        self.label = label
+        self.near = near
+        self.elsewhere = elsewhere
+        problem = _("No timeline about %(label)s starts or ends with the event %(name)r.")
+        super().__init__("name", problem, "", name=name, label=label or _("the system"))
+
+    @property
+    def remedy(self) -> str:
+        """Which names are meant, perhaps, and what can be done."""
+        said = []
+        if self.near:
+            said.append(gettext("Did you mean %(names)s?") % {"names": ", ".join(map(repr, self.near))})
+        if elsewhere := [label or gettext("the system") for label in self.elsewhere]:
+            said.append(gettext("It is known for %(labels)s.") % {"labels": ", ".join(elsewhere)})
+        said.append(gettext("If it is meant to be recorded only, name it in TIMELINE['RECORDED_EVENTS']."))
+        return " ".join(said)
 
 
 class WrongEntity(InvalidInput):
@@ -169,6 +209,14 @@ class KeyConflict(InvalidInput):
         self.key = key
         problem = _("%(key)r was used for %(name)s before, with another %(differs)s.")
         super().__init__("key", problem, _("Use another key."), name=name, key=key, differs=differs)
+
+
+class KeyReused(InvalidInput):
+    """This ``Idempotency-Key`` came before with another request. Send a new key with each request, the same to repeat one."""
+
+    def __init__(self) -> None:
+        problem = _("came before with another request: another method, address or body.")
+        super().__init__("Idempotency-Key", problem, _("Send a new key, or the same request again."))
 
 
 class WrongIsolation(TimelineError):
@@ -242,7 +290,12 @@ class TransitionNotAllowed(Refusal):
     def _values(self) -> Mapping[str, object]:
         which = gettext("task %(task)s") % vars(self) if self.task else gettext("a task")
         # A state is called in English what it is called in code, and so is a trigger.
-        return {**super()._values(), "which": which, "state": gettext(self.state), "trigger": gettext(self.trigger)}
+        return {
+            **super()._values(),
+            "which": which,
+            "state": pgettext("timeline", self.state),
+            "trigger": pgettext("timeline", self.trigger),
+        }
 
 
 class NoOpenRun(TimelineError):
@@ -257,9 +310,15 @@ class NoOpenRun(TimelineError):
 
 
 class RunEnded(Refusal):
-    """The run of this task ended by an exit, so the task is no longer true. Start a new run instead."""
+    """
+    An exit ended the run of this task, or came after it, so the task is no longer true. Start a new run instead.
 
-    message = _("run: the run of task %(task)s ended (%(end_reason)s). %(remedy)s")
+    Args:
+        task: Its id.
+        end_reason: Name of the exit, or what somebody wrote who ended the run; in no text, since not everybody may read that.
+    """
+
+    message = _("run: the run of task %(task)s has ended. %(remedy)s")
 
     def __init__(self, task: object, end_reason: str) -> None:
         self.task = task
@@ -275,6 +334,44 @@ class AlreadyOpen(Refusal):
     def __init__(self, task: object) -> None:
         self.task = task
         super().__init__(_("Move, run or cancel it instead of making another."))
+
+
+class ChangedSince(Refusal):
+    """
+    The task has changed since it was looked at; nothing was written. Look at it again, and decide anew.
+
+    Args:
+        task: Its id.
+        state, scheduled_at: What it is by now.
+        seq: What to give as seen, once it was looked at again.
+        remedy: Other than to look again.
+        actor, reason: Who changed it last, and why; in no text, since not everybody may read them. Empty: the system.
+    """
+
+    message = _("task: %(task)s has changed since you looked: it is %(state)s by now, due %(due)s. %(remedy)s")
+
+    def __init__(
+        self,
+        task: object,
+        state: str,
+        scheduled_at: datetime,
+        *,
+        seq: int = 0,
+        actor: str = "",
+        reason: str = "",
+        remedy: StrOrPromise = "",
+    ) -> None:
+        self.task = task
+        self.state = state
+        self.scheduled_at = scheduled_at
+        self.seq = seq
+        self.actor = actor
+        self.reason = reason
+        super().__init__(remedy or _("Look at it again, and decide anew."))
+
+    def _values(self) -> Mapping[str, object]:
+        due = f"{self.scheduled_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        return {**super()._values(), "state": pgettext("timeline", self.state), "due": due}
 
 
 class LeaseLost(TimelineError):

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from timeline.exceptions import TransitionNotAllowed
 
@@ -23,26 +25,26 @@ if TYPE_CHECKING:
 class State(TextChoices):
     """Where a task stands."""
 
-    SCHEDULED = "scheduled", _("scheduled")
-    AVAILABLE = "available", _("available")
-    PENDING = "pending", _("pending")
-    ACTIVE = "active", _("active")
-    RETRYABLE = "retryable", _("retryable")
-    COMPLETED = "completed", _("completed")
-    DISCARDED = "discarded", _("discarded")
-    CANCELLED = "cancelled", _("cancelled")
+    SCHEDULED = "scheduled", pgettext_lazy("timeline", "scheduled")
+    AVAILABLE = "available", pgettext_lazy("timeline", "available")
+    PENDING = "pending", pgettext_lazy("timeline", "pending")
+    ACTIVE = "active", pgettext_lazy("timeline", "active")
+    RETRYABLE = "retryable", pgettext_lazy("timeline", "retryable")
+    COMPLETED = "completed", pgettext_lazy("timeline", "completed")
+    DISCARDED = "discarded", pgettext_lazy("timeline", "discarded")
+    CANCELLED = "cancelled", pgettext_lazy("timeline", "cancelled")
 
 
 class Trigger(TextChoices):
     """What moves a task from one state to another."""
 
-    DUE = "due", _("due")
-    CLAIM = "claim", _("claim")
-    START = "start", _("start")
-    COMPLETE = "complete", _("complete")
-    RETRY = "retry", _("retry")
-    DISCARD = "discard", _("discard")
-    CANCEL = "cancel", _("cancel")
+    DUE = "due", pgettext_lazy("timeline", "due")
+    CLAIM = "claim", pgettext_lazy("timeline", "claim")
+    START = "start", pgettext_lazy("timeline", "start")
+    COMPLETE = "complete", pgettext_lazy("timeline", "complete")
+    RETRY = "retry", pgettext_lazy("timeline", "retry")
+    DISCARD = "discard", pgettext_lazy("timeline", "discard")
+    CANCEL = "cancel", pgettext_lazy("timeline", "cancel")
 
 
 # One row per (state, trigger). A state that starts no row is final.
@@ -94,23 +96,32 @@ _REMEDIES: Final[Mapping[State, StrPromise]] = {
 class ReasonCode(TextChoices):
     """Why a task came to where it is. A closed set; the text beside it is free."""
 
-    DONE = "done", _("done")
-    EXIT = "exit", _("exit")
-    GUARD = "guard", _("guard")
-    HANDLER = "handler", _("handler's decision")
-    OPERATOR = "operator", _("operator")
-    SUPERSEDED = "superseded", _("superseded")
-    MOVED = "moved", _("moved")
-    PREDECESSOR = "predecessor", _("predecessor")
-    EXPIRED = "expired", _("expired")
-    ENTITY_GONE = "entity_gone", _("entity gone")
-    DEFINITION = "definition", _("definition")
-    WORKER_LOST = "worker_lost", _("worker lost")
-    RELEASED = "released", _("released")
-    ERROR = "error", _("error")
-    TIMEOUT = "timeout", _("timeout")
-    RETRY_AFTER = "retry_after", _("asked to be retried later")
-    SHADOW = "shadow", _("in shadow")
+    DONE = "done", pgettext_lazy("timeline", "done")
+    EXIT = "exit", pgettext_lazy("timeline", "exit")
+    GUARD = "guard", pgettext_lazy("timeline", "guard")
+    HANDLER = "handler", pgettext_lazy("timeline", "handler's decision")
+    OPERATOR = "operator", pgettext_lazy("timeline", "operator")
+    SUPERSEDED = "superseded", pgettext_lazy("timeline", "superseded")
+    MOVED = "moved", pgettext_lazy("timeline", "moved")
+    PREDECESSOR = "predecessor", pgettext_lazy("timeline", "predecessor")
+    EXPIRED = "expired", pgettext_lazy("timeline", "expired")
+    ENTITY_GONE = "entity_gone", pgettext_lazy("timeline", "entity gone")
+    DEFINITION = "definition", pgettext_lazy("timeline", "definition")
+    WORKER_LOST = "worker_lost", pgettext_lazy("timeline", "worker lost")
+    RELEASED = "released", pgettext_lazy("timeline", "released")
+    ERROR = "error", pgettext_lazy("timeline", "error")
+    TIMEOUT = "timeout", pgettext_lazy("timeline", "timeout")
+    RETRY_AFTER = "retry_after", pgettext_lazy("timeline", "asked to be retried later")
+    SHADOW = "shadow", pgettext_lazy("timeline", "in shadow")
+
+
+class RunEnd(StrEnum):
+    """How a run ended. A closed set; the text beside it is free."""
+
+    FINISHED = "finished"  # Nothing was left of it.
+    EXIT = "exit"  # An event; the text is the name of the exit.
+    LEFT = "left"  # By hand; the text is what somebody wrote.
+    ENTITY_GONE = "entity_gone"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,14 @@ def check_text(field: str, value: object, longest: int, *, least: int = 0) -> No
         raise InvalidInput(field, _("%(value)s does not do."), fitting, **said)
 
 
+def clip(text: str, length: int) -> str:
+    """Cut to what a text column of so many characters holds, without what no database stores."""
+    if text.isascii() and text.isprintable() and len(text) <= length:
+        return text
+    clean = text.replace("\x00", "").encode(errors="replace").decode()
+    return clean if len(clean) <= length else f"{clean[: length - 1]}…"
+
+
 def check_json(field: str, value: object) -> None:
     """
     Refuse what JSON cannot hold exactly.

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from django.contrib.auth import get_user_model
-from django.db.models import Model, Q
+from django.contrib.auth import get_permission_codename, get_user_model
+from django.db.models import Model, Q, QuerySet
 from django.utils.module_loading import import_string
 
 from timeline.conf import get_settings
 from timeline.lifecycle import OPEN, WAITING, State
-from timeline.models import EntityRef, ScheduledTask, family_of, model_of, ref_as
+from timeline.models import EntityRef, ScheduledTask, model_of, ref_as
+from timeline.models.entities import keys_of
+from timeline.models.kin import Names, names_of
+from timeline.models.owned import can_be_looked_up, naming_one_of
 from timeline.registry import registry
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
 
+    from timeline.models import TimelineRun
+    from timeline.models.run import TimelineRunQuerySet
     from timeline.models.task import ScheduledTaskQuerySet
 
     User = Model | AnonymousUser
@@ -41,6 +46,9 @@ POSSIBLE: Final = {
 }
 
 
+FEW: Final = 1000  # So many entities are named by their keys; more are looked up as rows are read.
+
+
 class Belonging(NamedTuple):
     """
     Entities whose rows are somebody's.
@@ -48,17 +56,28 @@ class Belonging(NamedTuple):
     Args:
         timeline: Only what this timeline has about them; empty: whatever is about them.
         label: Label of their model.
-        ids: Their keys as text.
+        ids: Their keys as text; or, where there may be many, a query of the entities in the database of the rows. Their key is
+            a number, a UUID or text then.
     """
 
     timeline: str
     label: str
-    ids: list[str]
+    ids: list[str] | QuerySet[Any]
 
     @property
     def named(self) -> Q:
         """Condition on rows that name one of the entities, of whatever timeline."""
+        if isinstance(self.ids, QuerySet):
+            return naming_one_of(self.ids)
         return Q(entity_label=self.label, entity_id__in=self.ids)
+
+    def names(self, ref: EntityRef) -> bool:
+        """Whether this entity is one of them: by a query, if they are one."""
+        if ref.label != self.label:
+            return False
+        if isinstance(self.ids, QuerySet):
+            return any(self.ids.filter(pk=key).exists() for key in keys_of(self.ids.model, [ref]))
+        return ref.id in self.ids
 
 
 class TimelinePolicy:
@@ -109,10 +128,41 @@ class TimelinePolicy:
         if not getattr(user, "is_active", False) or user.pk is None:
             return False
         theirs = self.belongings(user, using=using)
-        return any(
-            belonging.timeline in ("", timeline) and ref.label == belonging.label and ref.id in belonging.ids
-            for belonging in theirs
-        )
+        return any(belonging.timeline in ("", timeline) and belonging.names(ref) for belonging in theirs)
+
+    def runs_seen(self, runs: TimelineRunQuerySet, user: User, most: int) -> list[TimelineRun]:
+        """
+        Read the runs of which the user may see what is foreseen, those recorded last first.
+
+        Args:
+            runs: Of one database.
+            user: Of the request.
+            most: So many at most; of a policy that has a ``sees_timeline`` of its own, those that it lets of so many.
+        """
+        asks = type(self).sees_timeline is not TimelinePolicy.sees_timeline
+        if not asks and not self._has(user, "view_scheduledtask"):
+            runs = self.runs_concerning(runs, user) if getattr(user, "is_active", False) else runs.none()
+        latest = list(runs.order_by("-pk")[:most])  # Keys tell the order of recording, and are an index.
+        using = runs.db
+        return [
+            run for run in latest if not asks or self.sees_timeline(user, run.timeline, run.entity_ref, using=using)
+        ]
+
+    def runs_concerning(self, runs: TimelineRunQuerySet, user: User) -> TimelineRunQuerySet:
+        """Narrow runs down to those about a user, or about what is theirs. Says not who may see them."""
+        theirs = Q(pk__in=[])
+        for belonging in self.belongings(user, using=runs.db):
+            of_timeline = Q(timeline=belonging.timeline) if belonging.timeline else Q()
+            theirs |= of_timeline & belonging.named
+        return runs.filter(theirs)
+
+    def sees_model(self, user: User, label: str) -> bool:
+        """Whether the user may see which entities of this kind are whose: staff with permission to view or change them."""
+        model = model_of(label)
+        if model is None or not getattr(user, "is_staff", False):
+            return False
+        names = [get_permission_codename(verb, model._meta) for verb in ("view", "change")]
+        return any(user.has_perm(f"{model._meta.app_label}.{name}") for name in names)  # type: ignore[union-attr]
 
     def allows(self, user: User, action: Action) -> bool:
         """Whether the user may do this at all, with tasks that they see."""
@@ -125,6 +175,16 @@ class TimelinePolicy:
     def sees_payload(self, user: User) -> bool:
         """Whether the user may read payloads, results and errors."""
         return self._has(user, "view_payload")
+
+    def sees_decisions(self, user: User, task: ScheduledTask) -> bool:  # noqa: ARG002 (for those who answer otherwise)
+        """
+        Whether the user may read who decided about a task that they see, and what they wrote.
+
+        Staff who may view tasks. Everybody else, owners too, gets the code of the reason, and the name of an exit: what staff
+        write is often meant for each other. Answer otherwise where owners are to read it. About who ended a run, the admin asks
+        with a task that is no row: it has a run, an entity and a timeline.
+        """
+        return self._has(user, "view_scheduledtask")
 
     def may_emit(self, user: User) -> bool:
         """Whether the user may emit events."""
@@ -144,23 +204,29 @@ def get_policy() -> TimelinePolicy:
     return policy
 
 
-def _names_of(user: User) -> list[EntityRef]:
-    """How rows may name the user: by their own model, and by its parents."""
-    return [ref_as(user, model) for model in family_of(get_user_model())] if isinstance(user, Model) else []
+def _names_of(user: User, using: str) -> Names:
+    """How rows may name the user: by whichever model of their family."""
+    return names_of(ref_as(user, get_user_model()), using=user._state.db or using) if isinstance(user, Model) else ()
 
 
 def _belongings(user: User, using: str) -> Iterator[Belonging]:
-    for ref in _names_of(user):
+    for ref in _names_of(user, using):
         yield Belonging("", ref.label, [ref.id])
     for definition in registry:
-        if definition.cls.owner and (keys := _owned(definition.label, definition.cls.owner, user, using)):
-            yield Belonging(definition.name, definition.label, keys)
+        if definition.cls.owner:
+            yield Belonging(
+                definition.name, definition.label, _owned(definition.label, definition.cls.owner, user, using)
+            )
 
 
-def _owned(label: str, owner: str, user: User, using: str) -> list[str]:
-    """Ids of the entities that a chain of foreign keys leads from to this user."""
+def _owned(label: str, owner: str, user: User, using: str) -> list[str] | QuerySet[Any]:
+    """The entities that a chain of foreign keys leads from to this user: the keys of a few; a query of many."""
     model = model_of(label)
     if model is None:
         return []
     entities = model._base_manager.using(using).filter(**{owner.replace(".", "__"): user.pk})
-    return [str(key) for key in entities.values_list("pk", flat=True)]
+    keys = entities.order_by().values_list("pk", flat=True)
+    few = list(keys[: FEW + 1])
+    if len(few) <= FEW:
+        return [str(key) for key in few]
+    return entities if can_be_looked_up(entities) else [str(key) for key in keys]

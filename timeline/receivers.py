@@ -12,11 +12,12 @@ from typing import Any
 
 from django.db import connections
 from django.db.models import Model
-from django.db.models.signals import post_delete, post_save, pre_save
+from django.db.models.signals import post_delete, post_save, pre_delete, pre_save
 
 from timeline.clocks import story_now
-from timeline.models import Identity, family_of, model_of, ref_as
-from timeline.models.entities import children_following, key_as
+from timeline.conf import get_settings
+from timeline.models import Identity, family_of, lock_rows, model_of, ref_as
+from timeline.models.entities import children_following, key_given, refs_as
 from timeline.models.triggers import install_triggers
 from timeline.operations.following import entity_created, entity_deleted, entity_saved
 from timeline.operations.identifying import stamp
@@ -59,6 +60,8 @@ def _hear(kin: type[Model], model: type[Model]) -> None:
     if issubclass(kin, model) or issubclass(model, concrete):
         pre_save.connect(before_save, sender=kin, dispatch_uid="timeline.before_save")
         post_save.connect(on_save, sender=kin, dispatch_uid="timeline.on_save")
+        if any(concrete._meta.parents.values()):
+            pre_delete.connect(before_delete, sender=kin, dispatch_uid="timeline.before_delete")
     if concrete is model:
         post_delete.connect(on_delete, sender=kin, dispatch_uid="timeline.on_delete")
 
@@ -80,12 +83,28 @@ def before_save(
     if raw:
         return
     refuse_misfits(instance, fields=update_fields, using=using)
-    if not instance._state.adding:
-        return
-    parents = [model for model in family_of(sender)[1:] if registry.started_by_creation(model._meta.label_lower)]
-    keys = {model: key for model in parents if (key := key_as(instance, model)) is not None}
-    there = {model for model, key in keys.items() if model._base_manager.using(using).filter(pk=key).exists()}
-    vars(instance)[_THERE] = there
+    if parents := _known(family_of(sender)[1:]):
+        vars(instance)[_THERE] = _parents_there(instance, parents, using)
+
+
+def _parents_there(instance: Model, parents: Iterable[type[Model]], using: str) -> set[type[Model]]:
+    """
+    Parents that a child names by their keys. Whether they are there is asked only where a new child starts a run or none.
+
+    Of a child that says it was read, they are: ``child.__dict__.update(parent.__dict__)`` has it say so.
+    """
+    keys = {model: key for model in parents if (key := key_given(instance, model)) is not None}
+    is_new = instance._state.adding
+    return {
+        model
+        for model, key in keys.items()
+        if not (is_new and _starts_runs(model._meta.label_lower))
+        or model._base_manager.using(using).filter(pk=key).exists()
+    }
+
+
+def _starts_runs(label: str) -> bool:
+    return get_settings().AUTOSTART and bool(registry.started_by_creation(label))
 
 
 def on_save(
@@ -107,25 +126,30 @@ def on_save(
     there = vars(instance).pop(_THERE, ())
     if raw:
         return
-    family = {model: ref_as(instance, model) for model in _known(family_of(sender))}
-    made = [ref for model, ref in family.items() if created and model not in there]
-    saved = [ref for ref in family.values() if ref not in made]
+    family = _known(family_of(sender))
+    made = [model for model in family if created and model not in there]
+    saved = refs_as(instance, [model for model in family if model not in made])
     saved += [] if created else children_following(instance, update_fields, using=using)
-    made = [ref for ref in made if registry.started_by_creation(ref.label)]
-    saved = [ref for ref in saved if registry.following(ref.label)]
-    if not made and not saved:
-        return
-    now = story_now(using)
-    for ref in made:
-        entity_created(entity=ref, now=now, using=using)
-    for ref in saved:
-        entity_saved(entity=ref, fields=update_fields, now=now, using=using)
+    for model in made:
+        if _starts_runs(model._meta.label_lower):
+            entity_created(entity=ref_as(instance, model), using=using)
+    entity_saved(refs=saved, fields=update_fields, using=using)
+
+
+def before_delete(*, sender: type[Model], instance: Model, using: str, **_extra: Any) -> None:
+    """
+    A child is about to be deleted: lock its rows and its parents' from the top down, as everybody else does.
+
+    Django deletes them from the bottom up: who has locked the parent would wait for the child, and both for each other.
+    """
+    if connections[using].features.has_select_for_update:
+        lock_rows(refs_as(instance, family_of(sender)[:1]), using=using)
 
 
 def on_delete(*, sender: type[Model], instance: Model, using: str, **_extra: Any) -> None:
     """An entity was deleted. Django sends this for its parents too, each with an instance of its own."""
-    for model in _known(family_of(sender)[:1]):
-        entity_deleted(ref=ref_as(instance, model), now=story_now(using), using=using)
+    for ref in refs_as(instance, _known(family_of(sender)[:1])):
+        entity_deleted(ref=ref, using=using)
 
 
 def on_migrate(*, using: str, **_extra: Any) -> None:

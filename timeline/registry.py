@@ -21,6 +21,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._definitions: dict[str, Definition] = {}
+        self._aside: list[dict[str, Definition]] = []  # What ``replaced`` has put away.
 
     def __iter__(self) -> Iterator[Definition]:
         return iter(list(self._definitions.values()))
@@ -45,6 +46,9 @@ class Registry:
             except LookupError:
                 problem = f"has entity = {cls.entity!r}, which is no installed model."
                 raise DefinitionError(cls.__name__, problem, 'Use "app_label.Model" of an installed app.') from None
+            if model._meta.swapped:
+                problem = f"has entity = {cls.entity!r}, for which {model._meta.swapped!r} stands in here."
+                raise DefinitionError(cls.__name__, problem, f"Name settings.{model._meta.swappable}.")
             if model._meta.proxy:
                 concrete = model._meta.concrete_model._meta.label
                 raise DefinitionError(cls.__name__, f"has a proxy as entity, {cls.entity!r}.", f"Name {concrete!r}.")
@@ -64,13 +68,14 @@ class Registry:
     @contextmanager
     def replaced(self, *classes: type[Timeline]) -> Iterator[None]:
         """Let just these timelines be known within the block. For tests."""
-        before, self._definitions = self._definitions, {}
+        self._aside.append(self._definitions)
+        self._definitions = {}
         try:
             for cls in classes:
                 self.register(cls)
             yield
         finally:
-            self._definitions = before
+            self._definitions = self._aside.pop()
 
     def timeline(self, timeline: str | type[Timeline]) -> Definition:
         """
@@ -84,6 +89,17 @@ class Registry:
         if not isinstance(timeline, str) or timeline not in self._definitions:
             raise UnknownTimeline(str(timeline), sorted(self._definitions))
         return self._definitions[timeline]
+
+    def about(self, timeline: str, label: str) -> Definition | None:
+        """
+        Find the definition of a run, by the name of its timeline and the label of its entity.
+
+        Returns:
+            None: it is not known here, or it is about another model now, as after a rename: then the entity of the run only
+            looks as if it were gone.
+        """
+        definition = self._definitions.get(timeline)
+        return definition if definition is not None and definition.label == label else None
 
     def task(self, task_key: str) -> tuple[Definition, Task[Any, ..., Any]]:
         """
@@ -127,6 +143,15 @@ class Registry:
     def ended_by(self, event: str, label: str) -> list[Definition]:
         """Timelines of this kind of entity whose runs the event ends."""
         return [known for known in self if known.label == label and event in known.exits]
+
+    def events(self) -> dict[str, set[str]]:
+        """Label → events that start or end runs of such entities, also of timelines that ``replaced`` has put away."""
+        found: dict[str, set[str]] = {}
+        for definitions in (self._definitions, *self._aside):
+            for known in definitions.values():
+                starts = {start for start in known.starts_on if isinstance(start, str)}
+                found.setdefault(known.label, set()).update(starts, known.exits)
+        return found
 
     def labels_following(self, fields: Set[str]) -> set[str]:
         """Kinds of entities that have a timeline whose times follow one of these fields."""

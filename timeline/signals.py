@@ -8,6 +8,12 @@ from uuid import UUID
 
 from django.dispatch import Signal
 
+__all__ = [
+    "Ending",
+    "attempts_failed",
+    "tasks_ended",
+]  # What hosts may count on; the rest is between parts of this package.
+
 # Rows became due that no poll has seen yet. Argument: ``using``, the alias of their database. A hint, no more: a poll finds
 # them all the same.
 work_due = Signal()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.contrib.sessions.models import Session
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from tests.admin.conftest import ACT, ALL, LIST, detail, text_of
+from tests.admin.conftest import ACT, ALL, ENTITY, LIST, detail, text_of
 from timeline.admin import acting
 from timeline.lifecycle import FINAL, OPEN, WAITING, State
 from timeline.models import LogEntry, ScheduledTask
 from timeline.policy import Action
-from timeline.shortcuts import cancel, emit
+from timeline.shortcuts import cancel, emit, move, redrive
 
 STATES = {Action.CANCEL: OPEN, Action.MOVE: OPEN, Action.RUN_NOW: WAITING, Action.REDRIVE: FINAL}
 
@@ -63,7 +65,10 @@ class TestAsking:
     def test_changes_nothing_by_get(self, operator, about, order):
         row = about(order)
 
-        assert operator.get(ACT, {"action": "cancel", "task": row.pk, "confirmed": 1, "reason": "x"}).status_code == 405
+        response = operator.get(ACT, {"action": "cancel", "task": row.pk, "confirmed": 1, "reason": "x"}, follow=True)
+
+        assert response.redirect_chain == [(LIST, 302)]
+        assert "Choose the tasks first." in text_of(response)
         assert state_of(row) == "scheduled"
 
     def test_needs_the_token_of_the_form(self, person, about, order):
@@ -211,8 +216,205 @@ class TestMeanwhile:
 
         response = act(operator, "redrive", first)
 
-        assert "Nothing was changed, because of care.call" in text_of(response)
+        assert "cannot be any more. A later revision carries on for it" in text_of(response)
         assert ScheduledTask.objects.count() == 2
+
+
+class TestSeen:
+    """What somebody decides about, they have looked at as it is."""
+
+    @pytest.mark.parametrize("action", [Action.CANCEL, Action.MOVE, Action.RUN_NOW])
+    def test_what_was_moved_meanwhile_is_looked_at_again(self, operator, about, order, action, clock):
+        row = about(order)
+        seen = re.findall(r'name="seen" value="([^"]+)"', text_of(ask(operator, action, row)))
+        theirs = clock.now + timedelta(days=9)
+        move(row, at=theirs, reason="they are away", actor="ben")
+
+        response = act(operator, action, row, at="2026-04-01T12:00", seen=seen)
+
+        assert f"({row.pk}) has changed since you looked." in text_of(response)
+        assert "they are away, by ben" in text_of(response)
+        assert 'value="they asked"' in text_of(response)
+        row.refresh_from_db()
+        assert (row.state, row.scheduled_at) == ("scheduled", theirs)
+
+        seen = re.findall(r'name="seen" value="([^"]+)"', text_of(response))
+        assert act(operator, action, row, at="2026-04-01T12:00", seen=seen).status_code == 302
+
+    def test_what_was_redriven_and_ended_meanwhile_is_not_redriven_again(self, operator, about, order):
+        row = about(order, state=State.DISCARDED)
+        seen = re.findall(r'name="seen" value="([^"]+)"', text_of(ask(operator, "redrive", row)))
+        [again] = redrive(row, reason="faster")
+        cancel(again, reason="after all not")
+
+        assert "cannot be any more. A later revision carries on" in text_of(act(operator, "redrive", row, seen=seen))
+        assert ScheduledTask.objects.count() == 2
+
+    def test_what_has_a_later_revision_is_not_offered_to_be_redriven(self, operator, about, order):
+        """It would be refused at each confirmation, however often one looks."""
+        row = about(order, state=State.DISCARDED)
+        [again] = redrive(row, reason="once more")
+        cancel(again, reason="after all not")
+
+        assert 'value="redrive"' not in text_of(operator.get(detail(row)))
+        assert "A later revision carries on for it; look at that one." in text_of(ask(operator, "redrive", row))
+        assert 'value="redrive"' in text_of(operator.get(detail(again)))
+
+    def test_what_is_redriven_between_the_count_and_the_call_is_told_with_the_way_on(
+        self, operator, about, order, monkeypatch
+    ):
+        row, count = about(order, state=State.DISCARDED), acting.count
+        seen = re.findall(r'name="seen" value="([^"]+)"', text_of(ask(operator, "redrive", row)))
+
+        def slow(*args):
+            counted = count(*args)
+            if ScheduledTask.objects.count() == 1:
+                cancel(redrive(row, reason="faster")[0], reason="after all not")
+            return counted
+
+        monkeypatch.setattr("timeline.admin.confirming.count", slow)
+
+        assert "It was redriven; look at its latest revision." in text_of(act(operator, "redrive", row, seen=seen))
+
+    def test_one_that_changed_stops_them_all(self, operator, about, order, clock):
+        ours, theirs = about(order), about(order)
+        seen = re.findall(r'name="seen" value="([^"]+)"', text_of(ask(operator, "cancel", ours, theirs)))
+        move(theirs, at=clock.now + timedelta(days=9), reason="they are away")
+
+        act(operator, "cancel", ours, theirs, seen=seen)
+
+        assert state_of(ours) == "scheduled"
+
+    def test_between_the_count_and_the_call_counts_too(self, operator, about, order, clock, monkeypatch):
+        row, count = about(order), acting.count
+        seen = re.findall(r'name="seen" value="([^"]+)"', text_of(ask(operator, "cancel", row)))
+
+        def slow(*args):
+            counted = count(*args)
+            if ScheduledTask.objects.get(pk=row.pk).seq == row.seq:
+                move(row.pk, at=clock.now + timedelta(days=9), reason="faster")
+            return counted
+
+        monkeypatch.setattr("timeline.admin.confirming.count", slow)
+
+        assert f"({row.pk}) has changed since you looked." in text_of(act(operator, "cancel", row, seen=seen))
+        assert state_of(row) == "scheduled"
+
+    @pytest.mark.parametrize("seen", ["x", "1:2", "a:b:c", "\x00"])
+    def test_nonsense_is_not_found(self, operator, about, order, seen):
+        assert act(operator, "cancel", about(order), seen=seen).status_code == 404
+
+
+class TestMistakes:
+    """Who made one hears of it first, and at the field."""
+
+    def test_are_summed_up_and_described_at_their_field(self, operator, about, order):
+        text = text_of(act(operator, "move", about(order), reason="", at="2026-02-01T12:00"))
+
+        assert "<title>Error: " in text
+        assert 'role="alert" tabindex="-1" autofocus' in text
+        assert '<a href="#id_reason">Reason: This field is required.</a>' in text
+        assert '<a href="#id_at">New time: This time has passed.' in text
+        described = re.search(r'<input[^>]*name="reason"[^>]*aria-describedby="([^"]+)"', text).group(1).split()
+        assert all(f'id="{name}"' in text for name in described)
+        assert "id_reason_error" in described
+        assert len(re.findall('aria-invalid="true"', text)) == 2
+
+    def test_are_not_spoken_of_where_there_are_none(self, operator, about, order):
+        text = text_of(ask(operator, "move", about(order)))
+
+        assert "Error:" not in text
+        assert "autofocus" not in text
+
+
+class TestAnExpiredSession:
+    """What was typed is there after the login."""
+
+    def log_in_again(self, client, user, response):
+        """As a browser does: by the form, and on to where it leads."""
+        assert response.status_code == 302
+        assert "/admin/login/" in response.url
+        user.set_password("of the tests only")
+        user.save()
+        return client.post(response.url, {"username": user.email, "password": "of the tests only"}, follow=True)
+
+    def test_keeps_reason_and_time_and_asks_anew(self, person, about, order):
+        row, user, client = about(order), person("operator", *ALL), Client()
+
+        response = act(client, "move", row, reason="they <asked>", at="2026-04-01T12:00", where="?timeline=care")
+        back = self.log_in_again(client, user, response)
+
+        text = text_of(back)
+        assert back.redirect_chain == [(ACT, 302)]
+        assert "You had to log in again. Nothing was changed" in text
+        assert 'value="they &lt;asked&gt;"' in text
+        assert 'value="2026-04-01T12:00"' in text
+        assert 'value="?timeline=care"' in text
+        assert f'name="seen" value="{row.pk}:' in text
+        assert "Error:" not in text
+        assert not LogEntry.objects.exists()
+
+        assert act(client, "move", row, at="2026-04-01T12:00").status_code == 302
+        assert client.get(ACT, follow=True).redirect_chain == [(LIST, 302)]
+
+    def test_keeps_what_was_chosen_in_the_list(self, person, about, order):
+        rows, user, client = [about(order) for _ in range(200)], person("operator", *ALL), Client()
+
+        text = text_of(self.log_in_again(client, user, ask(client, "cancel", *rows)))
+
+        assert "Cancel 200 tasks" in text
+
+    def test_keeps_no_more_than_fits_a_form_of_ours(self, db):
+        """Nobody has to log in to have it kept."""
+        long = "".join(chr(0x4E00 + number % 20000) for number in range(2000))
+
+        Client().post(ACT, {"action": long, "task": [f"{number}{long}" for number in range(300)], "reason": long})
+
+        assert len(str(Session.objects.get().get_decoded())) < 15_000
+
+    def test_keeps_it_for_nobody_else(self, person, browse, about, order):
+        """Who logs in on the same machine does not read it, nor sign it."""
+        row, ada, ben = about(order), person("ada", *ALL), person("ben", *ALL)
+        made_for = re.findall(r'name="who" value="([^"]+)"', text_of(ask(browse(ada), "cancel", row)))
+        client = Client()
+
+        response = act(client, "cancel", row, reason="ada's words", who=made_for)
+        back = self.log_in_again(client, ben, response)
+
+        assert made_for == [str(ada.pk)]
+        assert back.redirect_chain == [(ACT, 302), (LIST, 302)]
+        assert "ada" not in str(client.session.items())
+        assert "Choose the tasks first." in text_of(back)
+
+    @pytest.mark.parametrize("page", ["list", "task", "act"])
+    def test_is_kept_for_whom_each_form_was_made(self, person, browse, about, order, page):
+        row, ada = about(order), person("ada", *ALL)
+        client = browse(ada)
+        pages = {"list": client.get(LIST), "task": client.get(detail(row)), "act": ask(client, "cancel", row)}
+
+        assert f'name="who" value="{ada.pk}"' in text_of(pages[page])
+
+    def test_gives_nobody_a_right(self, person, about, order):
+        row, user, client = about(order), person("viewer", "view_scheduledtask"), Client()
+
+        assert self.log_in_again(client, user, act(client, "cancel", row)).status_code == 403
+        assert state_of(row) == "scheduled"
+
+    def test_keeps_nothing_without_the_token_of_the_form(self, about, order):
+        client = Client(enforce_csrf_checks=True)
+
+        assert act(client, "cancel", about(order)).status_code == 403
+        assert not client.session.keys()
+
+
+class TestMethods:
+    @pytest.mark.parametrize("method", ["put", "delete", "patch", "post", "options"])
+    def test_that_pages_do_not_have_are_refused(self, operator, about, order, method):
+        row = about(order)
+
+        for path in (LIST, detail(row), f"{ENTITY}?label=testapp.order&id={order.pk}"):
+            assert getattr(operator, method)(path).status_code == 405
+        assert method == "post" or getattr(operator, method)(ACT).status_code == 405
 
 
 class TestMoving:

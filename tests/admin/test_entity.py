@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
+from itertools import pairwise
 
 import pytest
 from django.contrib.admin import AdminSite, ModelAdmin
@@ -14,7 +16,7 @@ from django.urls import reverse
 from tests.admin.conftest import ALL, ENTITY, detail, text_of
 from tests.testapp.models import Order
 from timeline.admin import TaskAdmin, TimelineAdminMixin
-from timeline.admin.drawing import LEFT, RIGHT, drawing
+from timeline.admin.drawing import drawing
 from timeline.admin.entities import MOST, Item
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
@@ -32,7 +34,7 @@ class TestWhatItShows:
 
         text = text_of(page(operator, order))
 
-        assert re.search(r'<g class="tl-mark tl-foreseen"><title>care.follow_up, March 11, 2026', text)
+        assert re.search(r'<g class="tl-mark tl-foreseen"><title>care.follow_up, 2026-03-11', text)
         assert "stroke-dasharray" in text
         assert "7 days after greet completes" in text
         assert re.search(r'<g class="tl-mark tl-cancelled"><title>care.call, [^<]* – they asked</title>', text)
@@ -131,10 +133,26 @@ class TestWhoSees:
             {"label": "testapp.order", "id": "x"},
             {"label": "testapp.order", "id": "9" * 30},
             {"label": "testapp.order", "id": "\x00"},
+            {"label": "testapp.order\x00", "id": "1"},
         ],
     )
     def test_what_was_never_there_is_not_found(self, operator, given):
         assert operator.get(ENTITY, given).status_code == 404
+
+    @pytest.mark.parametrize("spelling", ["0{}", " {}", "+{}", "{}.0"])
+    def test_each_has_one_address(self, operator, order, about, spelling):
+        """Else two addresses would show one entity, and half of its rows each."""
+        about(order)
+
+        assert page(operator, order).status_code == 200
+        assert operator.get(ENTITY, {"label": "testapp.order", "id": spelling.format(order.pk)}).status_code == 404
+        assert operator.get(ENTITY, {"label": "Testapp.Order", "id": order.pk}).status_code == 404
+
+    def test_digits_of_other_scripts_name_nothing(self, operator, about):
+        order = Order.objects.create(pk=17)
+        about(order)
+
+        assert operator.get(ENTITY, {"label": "testapp.order", "id": "١٧"}).status_code == 404
 
     def test_staff_see_their_own(self, browse, person, about):
         staff = person("staff", is_staff=True)
@@ -152,7 +170,7 @@ class TestDrawing:
 
         places = [mark.x for lane in drawn.lanes for mark in lane.marks]
         assert places == sorted(places)
-        assert all(LEFT <= place <= RIGHT for place in [*places, drawn.now_x])
+        assert all(4 <= place <= 96 for place in [*places, drawn.now_x])
         assert 2 <= len(drawn.ticks) <= 8
 
     @pytest.mark.parametrize("years", [0, 1, 100, 6000])
@@ -169,6 +187,15 @@ class TestDrawing:
         [lane] = drawing(items, now=now, zone=now.tzinfo).lanes
 
         assert len([mark for mark in lane.marks if mark.text]) < 15
+
+    @pytest.mark.parametrize("hours", [18, 20, 30, 40, 60, 100, 400])
+    def test_keeps_days_where_half_of_the_words_are_left_out(self, now, hours):
+        items = [Item("a.b", now + timedelta(hours=hours), "scheduled", "scheduled", "")]
+
+        ticks = drawing(items, now=now, zone=now.tzinfo).ticks
+
+        assert [tick.text for tick in ticks if "-" in tick.text and not tick.is_minor]
+        assert all(one.is_minor != other.is_minor for one, other in pairwise(ticks))
 
     def test_is_none_of_nothing(self, now):
         assert drawing([], now=now, zone=now.tzinfo) is None

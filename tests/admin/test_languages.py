@@ -7,7 +7,7 @@ from html import unescape
 import pytest
 from django.utils import translation
 
-from tests.admin.conftest import ACT, ENTITY, detail, text_of
+from tests.admin.conftest import ACT, ENTITY, LIST, detail, text_of
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.shortcuts import cancel, emit
@@ -39,6 +39,18 @@ class TestMessages:
 
         assert f"task: {first.pk} ist schon offen. Verschieben Sie sie, führen Sie sie aus oder" in said
         assert ScheduledTask.objects.count() == 2
+
+
+class TestSpans:
+    @pytest.mark.parametrize(
+        ("hours", "said"),
+        [(24 * 3, "noch 3 Tage"), (-24 * 3, "fällig, 3 Tage her"), (0.01, "in weniger als einer Minute")],
+    )
+    def test_stand_in_the_right_case(self, german, about, order, hours, said):
+        """Django's spans are in the nominative: after “in” and “vor” they are wrong."""
+        about(order, hours)
+
+        assert said in text_of(german.get(LIST)).replace("\xa0", " ")
 
 
 class TestReasons:

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.admin.conftest import ALL, LIST, detail, text_of
+from tests.admin.conftest import ALL, ENTITY, LIST, detail, text_of
 from tests.testapp.models import Order
 from timeline.lifecycle import FINAL, OPEN, State
-from timeline.models import ScheduledTask
+from timeline.models import LogEntry, ScheduledTask
+from timeline.shortcuts import emit, leave, start
 
 
 def shown(response):
     """Ids of the tasks on a page, in order."""
     return [row.task.pk for band in response.context["bands"] for row in band.rows]
+
+
+def offered(client, **given):
+    return [str(action) for action, _verb in client.get(LIST, given).context["actions"]]
 
 
 def strip(response):
@@ -50,6 +56,28 @@ class TestBands:
     def test_say_when_there_is_nothing(self, operator):
         assert "Nothing is ahead." in text_of(operator.get(LIST))
         assert "No task is like that." in text_of(operator.get(LIST, {"q": "17"}))
+
+
+class TestRows:
+    @pytest.mark.parametrize(
+        ("hours", "columns", "said"),
+        [
+            (0, {}, "due just now"),
+            (-3, {}, "due 3 hours ago"),
+            (0.01, {}, "in less than a minute"),
+            (3, {}, "in 3 hours"),
+            (24 * 10, {}, "in 1 week, 3 days"),
+            (-30, {"state": State.CANCELLED}, "ended just now"),
+            (5, {"state": State.COMPLETED, "finished": 2}, "ended 2 hours ago"),
+        ],
+    )
+    def test_say_how_far_from_now_they_are(self, operator, about, order, clock, hours, columns, said):
+        ago = timedelta(hours=columns.pop("finished", 0))
+        about(order, hours, **columns, **({"finished_at": clock.now - ago} if columns else {}))
+
+        [row] = operator.get(LIST, {"state": "all"}).context["bands"][0].rows
+
+        assert row.span.replace("\xa0", " ") == said
 
 
 class TestFilters:
@@ -153,6 +181,34 @@ class TestStrip:
 
         assert strip(operator.get(LIST, {"kind": "accounts.user"}))["2026-03-01"].due == 1
 
+    @pytest.mark.parametrize("state", State)
+    def test_counts_what_the_list_shows(self, operator, about, order, state):
+        """Of what has ended, on the days that have passed."""
+        side = -26 if state in FINAL else 1
+        for each in State:
+            about(order, side, state=each)
+
+        response = operator.get(LIST, {"state": state})
+
+        at_work = state in (State.AVAILABLE, State.PENDING, State.ACTIVE)
+        assert [day.due for day in response.context["strip"] if day.due] == [1]
+        day = strip(response)["2026-02-28" if state in FINAL else "2026-03-01"]
+        assert (day.due, shown(operator.get(LIST + day.where))) == (1, shown(response))
+        assert at_work or f"state: {state}" in text_of(response)
+
+    @pytest.mark.parametrize(
+        ("state", "hours", "due"),
+        [("overdue", -26, 5), ("overdue", 1, 0), ("ended", -26, 3), ("all", 1, 8), ("open", 1, 5)],
+    )
+    def test_counts_what_the_list_shows_of_several_states(self, operator, about, order, state, hours, due):
+        for each in State:
+            about(order, hours, state=each)
+
+        response = operator.get(LIST, {"state": state})
+
+        assert sum(day.due for day in response.context["strip"]) == due - (state == "overdue" and due > 0)
+        assert len(shown(response)) == sum(day.due for day in response.context["strip"])
+
     def test_stops_counting_where_a_day_has_very_many(self, operator, about, order, monkeypatch):
         monkeypatch.setattr("timeline.admin.strip.MOST", 3)
         for _ in range(5):
@@ -166,7 +222,7 @@ class TestStrip:
     def test_says_each_day_in_words(self, operator, about, order):
         about(order)
 
-        assert "1 task on Sunday, March 1, 2026" in text_of(operator.get(LIST))
+        assert "1 task on Sunday, 2026-03-01" in text_of(operator.get(LIST))
 
 
 class TestWhoSees:
@@ -186,10 +242,11 @@ class TestWhoSees:
 
     def test_the_buttons_are_those_permitted(self, browse, person, about, order):
         about(order)
+        about(order, state=State.DISCARDED)
 
         for permission in ("cancel", "move", "run_now", "redrive"):
             client = browse(person(permission, "view_scheduledtask", f"{permission}_scheduledtask"))
-            assert [str(action) for action, _verb in client.get(LIST).context["actions"]] == [permission]
+            assert offered(client, state="all") == [permission]
         assert 'type="checkbox"' not in text_of(browse(person("viewer", "view_scheduledtask")).get(LIST))
 
     def test_reasons_that_quote_an_error_need_the_permission(self, browse, person, operator, about, order):
@@ -205,6 +262,19 @@ class TestWhoSees:
             assert operator.get(path).status_code == 404
         operator.post(detail(row), {"state": "completed"})
         assert ScheduledTask.objects.get(pk=row.pk).state == "scheduled"
+
+
+class TestActions:
+    def test_are_those_that_lead_anywhere_from_what_is_listed(self, operator, about, order):
+        about(order)
+        about(order, state=State.ACTIVE)
+        about(order, state=State.DISCARDED)
+
+        assert offered(operator) == ["cancel", "move", "run_now"]
+        assert offered(operator, state="active") == ["cancel", "move"]
+        assert offered(operator, state="discarded") == ["redrive"]
+        assert offered(operator, state="all") == ["cancel", "move", "run_now", "redrive"]
+        assert offered(operator, q="17") == []
 
 
 class TestQueries:
@@ -254,7 +324,45 @@ class TestPart:
         assert "<html" not in part
         assert "csrfmiddlewaretoken" not in part
 
+    def test_brings_the_buttons_with_the_first_rows(self, operator, about, order):
+        """A list that was empty when it was opened has none."""
+        assert 'name="action"' not in text_of(operator.get(LIST))
+        about(order)
+
+        assert 'name="action" value="cancel"' in text_of(operator.get(LIST, {"part": ""}))
+
+
+class TestDates:
+    def test_have_one_style_on_all_pages(self, operator, about, order, clock):
+        """As the story of a task has them: year, month, day."""
+        row = about(order, -5, state=State.DISCARDED, attempt=1, expires_at=clock.now)
+        LogEntry.objects.bulk_create(
+            LogEntry(task=row, seq=seq, at=clock.now, from_state=a, to_state=b, attempt=1)
+            for seq, (a, b) in enumerate([("available", "active"), ("active", "discarded")], 1)
+        )
+        emit("order.placed", order)
+        leave("care", order, reason="they moved")
+        start("care", order)
+        of_ended_run = ScheduledTask.objects.get(task_key="care.greet", state=State.CANCELLED)
+        page = f"{ENTITY}?label=testapp.order&id={order.pk}"
+
+        for path in (f"{LIST}?state=all&day=2026-03-01", detail(row), detail(of_ended_run), page):
+            text = text_of(operator.get(path))
+            assert "2026-03-01 " in text
+            assert not re.search(r"March|Mar\.|\d\d/\d\d/\d{4}|noon| [ap]\.m\.", text)
+
 
 def test_the_index_names_the_page_for_those_who_may_open_it(browse, person):
     assert "Upcoming events" in text_of(browse(person("viewer", *ALL)).get("/admin/"))
     assert "Upcoming events" not in text_of(browse(person("staff", is_staff=True)).get("/admin/"))
+
+
+@pytest.mark.parametrize(
+    "name", ["q", "timeline", "task", "kind", "day", "after", "before", "state", "part", "label", "id"]
+)
+@pytest.mark.parametrize("text", ["\x00", "17\x00", "care\x00", "2026-03-01\x00", "2026-03-01T00:00+00:00_\x00"])
+def test_a_character_that_no_database_takes_is_no_error(operator, about, order, name, text):
+    about(order)
+
+    assert operator.get(LIST, {name: text}).status_code == 200
+    assert operator.get(ENTITY, {"label": "testapp.order", "id": order.pk, name: text}).status_code in (200, 404)

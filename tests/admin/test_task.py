@@ -34,7 +34,7 @@ class TestWhatItTells:
 
         text = text_of(operator.get(detail(about(order))))
 
-        assert "3:30 p.m. (Asia/Kolkata)" in text
+        assert "15:30 (Asia/Kolkata)" in text
         assert "2026-03-01 10:00:00 UTC" in text
 
     def test_why_it_is_there(self, operator, order):

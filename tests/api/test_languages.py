@@ -48,6 +48,18 @@ class TestProblems:
             "Verwenden Sie einen anderen Schlüssel."
         )
 
+    def test_of_reused_keys_are_in_german(self, in_german):
+        headers = {"Idempotency-Key": "k"}
+        for name in ("day.begun", "day.closed"):
+            answer = in_german.client.post(
+                f"{ROOT}/events/", {"name": name}, content_type="application/json", headers=headers
+            )
+
+        assert answer.json()["detail"] == (
+            "Idempotency-Key: kam schon mit einer anderen Anfrage: Methode, Adresse oder Inhalt waren anders. "
+            "Senden Sie einen neuen Schlüssel, oder noch einmal dieselbe Anfrage."
+        )
+
     @pytest.mark.parametrize(
         ("path", "said"),
         [

@@ -12,6 +12,7 @@ from timeline.lifecycle import State
 from timeline.models import ref_of
 from timeline.policy import TimelinePolicy
 from timeline.shortcuts import emit, start
+from timeline.testing import only_timelines
 
 HOUR = timedelta(hours=1)
 
@@ -115,6 +116,13 @@ class TestMine:
 
         with django_assert_num_queries(len(few)):
             assert len(shown(by_ada.get("me/tasks/", limit=100))["foreseen"]) == 100
+
+    @pytest.mark.parametrize("query", [{}, {"part": "upcoming"}, {"part": "foreseen"}, {"part": "past"}])
+    def test_is_empty_where_no_timeline_is_about_users(self, asked_by, ada, query):
+        with only_timelines():
+            answer = asked_by(ada).get("me/tasks/", **query)
+
+        assert shown(answer) == {part: [] for part in ([query["part"]] if query else ["upcoming", "foreseen", "past"])}
 
     def test_needs_somebody_logged_in(self, asked_by):
         problem(asked_by().get("me/tasks/"), 403)

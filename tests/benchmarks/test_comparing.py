@@ -13,7 +13,7 @@ SMALL = [
     "--bulk",
     "120",
     "--jobs",
-    "nothing=8000,count=4000,many=8000",  # Less is over too soon, and done again with more.
+    "nothing=6000,count=3000,many=6000",  # Less is over too soon, and done again with more.
     "--workers",
     "1",
     "--seconds",

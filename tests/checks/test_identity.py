@@ -24,12 +24,17 @@ class TestCheckIdentity:
 
     @pytest.mark.parametrize("polled_at", [None, MachineTime(timedelta(minutes=-6))], ids=["never", "long ago"])
     def test_sees_that_nobody_polls(self, db, polled_at):
-        Identity.objects.update(polled_at=polled_at)
+        Identity.objects.update(polled_at=polled_at, adopted_at=MachineTime(timedelta(minutes=-6)))
 
         [warning] = check()
 
         assert warning.id == "timeline.W007"
         assert "timeline_worker" in warning.hint
+
+    def test_leaves_time_to_start_a_poller_once_the_tables_are_there(self, db):
+        Identity.objects.update(polled_at=None, adopted_at=MachineTime(timedelta(minutes=-4)))
+
+        assert check() == []
 
     def test_waits_ten_intervals_where_polls_are_rare(self, db, settings):
         settings.TIMELINE = {"POLL_INTERVAL": timedelta(minutes=1)}

@@ -167,6 +167,54 @@ class TestANewChild:
         assert TimelineRun.objects.get().timeline == "care"
         assert Account.objects.count() == 1
 
+    @pytest.mark.parametrize("by", ["copy", "copy without a link", "key of the account", "key, for a grandchild"])
+    def test_of_an_account_that_is_there_is_known_however_it_is_made(self, clock, by, in_a_week):
+        with only_timelines(Welcome, Contract):
+            account = Account.objects.create(ends_at=in_a_week)
+            leave(Welcome, account, reason="knows us")
+            start(Contract, account)
+            moved = Account(pk=account.pk, ends_at=in_a_week + timedelta(days=2))
+            child = {
+                "copy": lambda: Customer(account_ptr_id=account.pk),
+                "copy without a link": Customer,
+                "key of the account": lambda: Customer(id=account.pk),
+                "key, for a grandchild": lambda: Reseller(id=account.pk),
+            }[by]()
+            if by.startswith("copy"):
+                child.__dict__.update(Account.objects.get().__dict__)
+            child.ends_at = moved.ends_at
+
+            child.save()
+
+            assert Account.objects.count() == 1
+            assert set(TimelineRun.objects.values_list("timeline", flat=True)) == {"welcome", "contract"}
+            assert TimelineRun.objects.count() == 2
+            expect(account).scheduled("end", at=moved.ends_at)
+
+    def test_of_a_second_parent_that_is_there_is_known_by_its_key(self, clock):
+        class Issue(Timeline):
+            entity = "testapp.Badge"
+            starts_on = created()
+
+            @task(after(days=1))
+            def print(self, badge: Badge) -> None: ...
+
+        with only_timelines(Issue):
+            badge = Badge.objects.create()
+            leave(Issue, badge, reason="printed")
+            Employee(number=badge.pk).save()
+
+        assert TimelineRun.objects.count() == 1
+
+    def test_of_an_account_that_is_there_moves_its_rows(self, clock, in_a_week):
+        account = Account.objects.create(ends_at=in_a_week)
+        with only_timelines(Contract):
+            start(Contract, account)
+
+            Customer(account_ptr=account, ends_at=in_a_week + timedelta(days=2)).save()
+
+            expect(account).scheduled("end", at=in_a_week + timedelta(days=2))
+
     def test_of_a_customer_that_is_there_starts_its_own_only(self, clock):
         with only_timelines():
             customer = Customer.objects.create()
@@ -188,16 +236,13 @@ class TestAChildWithATimelineOfItsOwn:
         with only_timelines(Contract, Care):
             yield Customer.objects.create(ends_at=in_a_week, visits_at=in_a_week)
 
-    def test_is_what_an_event_is_about(self, customer):
-        emit("account.opened", customer)
+    @pytest.mark.parametrize("by", ["child", "parent"])
+    def test_shares_its_events_with_its_parent(self, customer, by):
+        emit("account.opened", customer if by == "child" else customer.account_ptr)
 
-        assert Event.objects.get().entity_ref == ("testapp.customer", str(customer.pk))
-        expect(customer.account_ptr).open()
-
-    def test_leaves_an_event_of_its_parent_to_the_parent(self, customer):
-        emit("account.opened", customer.account_ptr)
-
-        expect(customer.account_ptr).open("contract.end")
+        assert Event.objects.get().entity_ref == ("testapp.account", str(customer.pk))
+        expect(customer).open("contract.end", "care.visit", "care.ask")
+        expect(customer.account_ptr).open("contract.end", "care.visit", "care.ask")
 
     def test_is_named_as_the_timeline_names_it_where_one_is_given(self, customer, clock):
         run = start(Contract, customer).run
@@ -227,7 +272,7 @@ class TestAChildWithATimelineOfItsOwn:
 
     def test_is_not_meant_by_what_is_no_child(self, customer, clock):
         with pytest.raises(WrongEntity):
-            start(Care, customer.account_ptr)
+            start(Care, Account.objects.create())
         with pytest.raises(WrongEntity):
             schedule("contract.call", Order.objects.create(), at=clock.now)
 

@@ -7,7 +7,7 @@ from django.test import Client
 
 from project.accounts.models import User
 from tests.testapp.models import Order
-from timeline.models import ScheduledTask
+from timeline.models import Answer, ScheduledTask
 from timeline.shortcuts import emit, start
 from timeline.testing import StoryClock
 
@@ -135,6 +135,21 @@ class TestTheAPIOfASecondDatabase:
 
         assert answer.json()["started"] == ["delivery"]
         assert ScheduledTask.objects.using("other").count() == 2
+
+    @pytest.mark.parametrize("path", ["tasks/{}/cancel/", "events/"])
+    def test_keeps_there_what_a_request_with_a_key_was_answered(self, staff, there, path):
+        body = {"name": "order.placed", "entity": {"label": "testapp.order", "id": "7"}} if path == "events/" else {}
+        sent = {
+            "data": body or {"reason": "no"},
+            "content_type": "application/json",
+            "headers": {"Idempotency-Key": "k"},
+        }
+
+        first, again = (staff.post(f"{API}/{path.format(there.pk)}", **sent) for _ in range(2))
+
+        assert first.status_code in (200, 201)
+        assert again.content == first.content
+        assert [Answer.objects.using(alias).count() for alias in ("default", "other")] == [0, 1]
 
     def test_shows_a_user_of_the_first_their_tasks_of_the_second(self, staff, there):
         user = User.objects.get()

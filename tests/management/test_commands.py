@@ -14,7 +14,8 @@ from django.utils.connection import ConnectionDoesNotExist
 from tests.testapp.models import Parcel
 from tests.triggers import drop_trigger
 from timeline import Timeline, task, tasks
-from timeline.models import Event, Identity, LogEntry, ScheduledTask, TimelineRun
+from timeline.clocks import MachineTime
+from timeline.models import Answer, Event, Identity, LogEntry, ScheduledTask, TimelineRun
 from timeline.operations.identifying import sign_of_poller
 from timeline.shortcuts import emit, leave, schedule
 from timeline.testing import only_timelines
@@ -88,7 +89,7 @@ class TestTimelinePrune:
 
         call_command("timeline_prune", "--days", "30", "--archive", str(archive))
 
-        assert "Deleted 1 runs, 2 tasks and 2 log entries." in capsys.readouterr().out
+        assert "Deleted 1 runs, 2 tasks, 2 log entries and 0 answers of the API." in capsys.readouterr().out
         kept = [json.loads(line)["model"] for line in archive.read_text().splitlines()]
         assert sorted(kept) == sorted(
             ["timeline.timelinerun", *["timeline.scheduledtask"] * 2, *["timeline.logentry"] * 2]
@@ -103,6 +104,18 @@ class TestTimelinePrune:
         call_command("timeline_prune", "--days", "1")
 
         assert ScheduledTask.objects.count() == 2
+
+    def test_forgets_what_requests_were_answered_over_a_day_ago(self, db, capsys):
+        ages = [timedelta(hours=25)] * 1500 + [timedelta(hours=23)]
+        Answer.objects.bulk_create(
+            Answer(key=str(key), fingerprint="", status=200, headers={}, body="", made_at=MachineTime(-age))
+            for key, age in enumerate(ages)
+        )
+
+        call_command("timeline_prune", "--days", "30")
+
+        assert "and 1500 answers of the API." in capsys.readouterr().out
+        assert Answer.objects.count() == 1
 
     def test_refuses_to_delete_everything(self, db):
         with pytest.raises(CommandError, match="at least 1"):

@@ -33,7 +33,10 @@ class TestOutput:
     def test_is_in_the_language_of_the_site(self, db, capsys):
         call_command("timeline_prune", "--days", "30")
 
-        assert capsys.readouterr().out == "Gelöschte Läufe: 0, Aufgaben: 0, Einträge im Protokoll: 0.\n"
+        assert (
+            capsys.readouterr().out
+            == "Gelöschte Läufe: 0, Aufgaben: 0, Einträge im Protokoll: 0, Antworten der API: 0.\n"
+        )
 
     def test_of_explain_is_german_throughout(self, account, capsys):
         call_command("timeline_explain", "accounts.user", str(account.pk))
@@ -92,4 +95,4 @@ class TestWithin:
 
         german, english = capsys.readouterr().out.splitlines()
         assert german.startswith("Gelöschte Läufe: 0")
-        assert english == "Deleted 0 runs, 0 tasks and 0 log entries."
+        assert english == "Deleted 0 runs, 0 tasks, 0 log entries and 0 answers of the API."

@@ -6,13 +6,13 @@ import pytest
 from django.db import models
 from django.test.utils import isolate_apps
 
-from tests.testapp.models import Country, Customer, Order, Parcel
+from tests.testapp.models import Country, Customer, Order, Parcel, Reseller
 from timeline.models.among import Among
 
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture(params=[Order, Parcel, Country, Customer], ids=lambda model: model.__name__)
+@pytest.fixture(params=[Order, Parcel, Country, Customer, Reseller], ids=lambda model: model.__name__)
 def rows(request):
     """Three of a kind, with keys that are numbers, UUIDs, texts, or a parent's."""
     if request.param is Country:

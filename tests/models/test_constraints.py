@@ -8,7 +8,6 @@ from django.db import IntegrityError, connection, transaction
 
 from tests.databases import VENDOR
 from tests.testapp.models import Country, Order, Parcel
-from timeline.definition.checking import FINISHED
 from timeline.lifecycle import FINAL, LEASED, OPEN, ReasonCode, State
 from timeline.models import Event, LogEntry, ScheduledTask, TimelineRun, ref_of
 
@@ -244,7 +243,7 @@ class TestRuns:
 
     def test_may_be_many_that_have_ended(self, make_run, named, now):
         for _ in range(2):
-            make_run(ended_at=now, end_reason=FINISHED, **named)
+            make_run(ended_at=now, end_reason="finished", **named)
 
         assert make_run(**named).pk
 

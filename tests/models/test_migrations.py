@@ -4,6 +4,8 @@ import pytest
 from django.db import migrations
 from django.db.migrations.loader import MigrationLoader
 
+from timeline.migrations._constraints import LookAtRows
+
 BEFORE = "0011"  # What came earlier was never run beside anything.
 
 
@@ -19,10 +21,23 @@ class TestLaterOnes:
 
     def test_change_one_table_that_is_there_each(self, name):
         """A writer holds some tables and wants others: with two of them locked one after the other, it is a deadlock."""
-        apart = migrations.CreateModel | migrations.AlterField  # A new one, and choices: databases know none.
+        # A new one, choices, which databases know none of, and the way back.
+        apart = migrations.CreateModel | migrations.AlterField | migrations.RunPython
         there = [known for known in self.operations(name) if not isinstance(known, apart)]
 
         assert len({known.model_name for known in there}) <= 1
+
+    def test_compute_nothing_on_the_way(self, name):
+        computed = [known for known in self.operations(name) if isinstance(known, migrations.RunPython)]
+
+        assert all(known.code is migrations.RunPython.noop for known in computed)
+
+    def test_lock_nobody_out_who_reads_while_rows_are_looked_at(self, name):
+        """PostgreSQL reads the whole table for a constraint, and nobody else does meanwhile."""
+        kinds = {type(known) for known in self.operations(name)}
+
+        assert migrations.AddConstraint not in kinds
+        assert LookAtRows not in kinds or kinds == {LookAtRows}
 
     def test_lock_nobody_out_who_reads_while_an_index_is_made(self, name):
         kinds = {type(known) for known in self.operations(name)}

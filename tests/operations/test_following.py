@@ -51,6 +51,16 @@ class TestEntityCreated:
         assert (run.timeline, run.started_at, run.started_by, run.entity_ref) == ("delivery", now, None, ref_of(order))
         assert {row.scheduled_at for row in ScheduledTask.objects.all()} == {later}
 
+    def test_starts_none_of_what_is_not_there_any_more(self, order, now):
+        """Another receiver may have deleted it."""
+        ref = ref_of(order)
+        with only_timelines():
+            order.delete()
+
+        entity_created(entity=ref, now=now, using="default")
+
+        assert not TimelineRun.objects.exists()
+
     def test_starts_none_when_autostart_is_off(self, order, now):
         with autostart(False):
             entity_created(entity=order, now=now, using="default")
@@ -89,7 +99,7 @@ class TestEntitySaved:
 
     def save(self, order, now, fields, **columns):
         Order.objects.update(**columns)
-        entity_saved(entity=order, fields=fields, now=now, using="default")
+        entity_saved(refs=[ref_of(order)], fields=fields, now=now, using="default")
         return ScheduledTask.objects.get(task_key="delivery.ship", revision=1)
 
     @pytest.mark.parametrize("fields", [None, {"ships_at"}, {"ships_at", "note"}], ids=str)
@@ -101,7 +111,7 @@ class TestEntitySaved:
     @pytest.mark.parametrize("fields", [{"note"}, set()], ids=str)
     def test_asks_nothing_when_no_anchor_was_saved(self, order, now, later, fields, django_assert_num_queries):
         with django_assert_num_queries(0):
-            entity_saved(entity=order, fields=fields, now=now, using="default")
+            entity_saved(refs=[ref_of(order)], fields=fields, now=now, using="default")
 
         assert self.save(order, now, fields, ships_at=later + timedelta(days=3)).scheduled_at == later
 
@@ -117,7 +127,7 @@ class TestEntitySaved:
         start_at("delivery", other, now)
         Order.objects.update(ships_at=later + timedelta(days=3))
 
-        entity_saved(entity=other, fields=None, now=now, using="default")
+        entity_saved(refs=[ref_of(other)], fields=None, now=now, using="default")
 
         assert ScheduledTask.objects.for_entity(order).get(task_key="delivery.ship").scheduled_at == later
 

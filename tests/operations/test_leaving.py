@@ -7,7 +7,7 @@ import pytest
 from tests.testapp.models import Order
 from timeline import Timeline, after, task
 from timeline.exceptions import InvalidInput, NoOpenRun, WrongEntity
-from timeline.lifecycle import Reason, ReasonCode, State
+from timeline.lifecycle import Reason, ReasonCode, RunEnd, State
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.returning import FIELDS
 from timeline.operations.leaving import end_runs, leave
@@ -103,13 +103,13 @@ class TestLeave:
 class TestEndRuns:
     def test_does_nothing_for_none(self, db, now, django_assert_num_queries):
         with django_assert_num_queries(0):
-            assert end_runs([], reason=Reason(ReasonCode.EXIT), now=now, using="default") == []
+            assert end_runs([], RunEnd.EXIT, reason=Reason(ReasonCode.EXIT), now=now, using="default") == []
 
     def test_cancels_rows_in_every_open_state(self, start_at, order, now, later):
         run = start_at("delivery", order, now).run
         stage(now=later, using="default")
 
-        cancelled = end_runs([run], reason=Reason(ReasonCode.EXIT), now=later, using="default")
+        cancelled = end_runs([run], RunEnd.EXIT, reason=Reason(ReasonCode.EXIT), now=later, using="default")
 
         assert {row.state for row in cancelled} == {State.CANCELLED}
         assert len(cancelled) == 2
@@ -117,27 +117,29 @@ class TestEndRuns:
     def test_gives_them_as_they_are_now(self, start_at, order, now, later):
         run = start_at("delivery", order, now).run
 
-        for row in end_runs([run], reason=Reason(ReasonCode.EXIT, "sold", "ada"), now=later, using="default"):
+        for row in end_runs(
+            [run], RunEnd.EXIT, reason=Reason(ReasonCode.EXIT, "sold", "ada"), now=later, using="default"
+        ):
             there = ScheduledTask.objects.get(pk=row.pk)
             assert {name: getattr(row, name) for name in FIELDS} == {name: getattr(there, name) for name in FIELDS}
 
     def test_takes_the_code_for_a_reason_where_no_text_is_given(self, start_at, order, now):
         run = start_at("delivery", order, now).run
 
-        end_runs([run], reason=Reason(ReasonCode.EXIT), now=now, using="default")
+        end_runs([run], RunEnd.EXIT, reason=Reason(ReasonCode.EXIT), now=now, using="default")
 
         assert TimelineRun.objects.get().end_reason == "exit"
 
     def test_cuts_the_reason_to_its_column(self, start_at, order, now):
         run = start_at("delivery", order, now).run
 
-        end_runs([run], reason=Reason(ReasonCode.EXIT, "x" * 999), now=now, using="default")
+        end_runs([run], RunEnd.EXIT, reason=Reason(ReasonCode.EXIT, "x" * 999), now=now, using="default")
 
         assert len(TimelineRun.objects.get().end_reason) == 200
 
 
 class TestReasonOfLeaving:
-    @pytest.mark.parametrize("reason", ["", "x" * 201, "finished", "half \ud800", None])
+    @pytest.mark.parametrize("reason", ["", "x" * 201, "half \ud800", None])
     def test_must_be_a_text_of_its_own(self, start_at, order, now, reason):
         start_at("delivery", order, now)
 
@@ -146,6 +148,13 @@ class TestReasonOfLeaving:
 
         assert refused.value.field == "reason"
         assert TimelineRun.objects.get().is_open
+
+    def test_may_be_the_word_for_a_run_that_has_nothing_left(self, start_at, order, now):
+        start_at("delivery", order, now)
+
+        run = leave_at("delivery", order, now, reason="finished")
+
+        assert (run.end, run.is_finished, run.end_reason) == (RunEnd.LEFT, False, "finished")
 
 
 class TestQueriesOfLeaving:

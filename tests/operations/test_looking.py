@@ -9,6 +9,9 @@ from tests.testapp.models import Order
 from timeline import after, at
 from timeline.lifecycle import Reason, State
 from timeline.models import Event, ScheduledTask, TimelineRun
+from timeline.operations.cancelling import cancel
+from timeline.operations.pruning import prune
+from timeline.operations.running import begin_given, run_begun
 from timeline.operations.starting import start
 
 OPERATOR = Reason.operator("asked for", "ada")
@@ -83,6 +86,20 @@ class TestTheLastLook:
         done = run_at(row, later)
 
         assert (done.state, done.reason_code, done.reason) == (State.CANCELLED, "exit", "closed")
+
+    @pytest.mark.parametrize("options", [{}, {"atomic": False}, {"atomic": "shared"}])
+    def test_sees_that_the_run_was_deleted(self, work, later, options):
+        """Its worker was not heard of for so long that the task ended elsewhere and was pruned."""
+        seen = []
+        row = work(lambda job, order: seen.append(1), **options)
+        [attempts] = begin_given(task_ids=[row.pk], clock=lambda: later, using="default")
+        cancel(task_ids=[row.pk], reason=OPERATOR, now=later, using="default")
+        prune(ended_before=later + timedelta(days=1), using="default")
+
+        ended = run_begun(attempts, clock=lambda: later, using="default")
+
+        assert (ended, seen) == ([], [])
+        assert not ScheduledTask.objects.exists()
 
     @pytest.mark.parametrize("after_start", [timedelta(0), timedelta(hours=1)])
     def test_sees_an_exit_that_no_code_saw(self, work, run_at, later, order, now, after_start):

@@ -198,6 +198,30 @@ class TestReconcile:
         assert rows["ship", 1].scheduled_at == ships_at
         assert TimelineRun.objects.get().is_open
 
+    @pytest.mark.parametrize("gone", [False, True], ids=["there", "gone"])
+    def test_leaves_the_runs_alone_of_a_timeline_that_is_about_another_model_now(
+        self, started, order, now, ships_at, gone
+    ):
+        """As after a rename: what a run is about only looks as if it were gone, or as if it were something else."""
+
+        class OfUsers(Timeline):
+            name = "delivery"
+            entity = "accounts.User"
+
+            @task(after(days=1))
+            def greet(self, user):
+                return None
+
+        ref = ref_of(order)
+        if gone:
+            Order.objects.all()._raw_delete("default")
+        with only_timelines(OfUsers):
+            rows = reconciled(ref, now)
+
+        assert rows["ship", 1].scheduled_at == ships_at
+        assert TimelineRun.objects.get().is_open
+        assert not LogEntry.objects.exists()
+
     def test_leaves_runs_that_have_ended_alone(self, started, order, now, ships_at):
         TimelineRun.objects.update(ended_at=now, end_reason="closed")
         Order.objects.update(ships_at=ships_at + timedelta(days=5))

@@ -1,9 +1,11 @@
 """Redrive: run again what has ended, as the next revision of its row."""
 
+from contextlib import contextmanager
 from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.db.models.signals import post_init
 
 from tests.testapp.models import Order
 from timeline import Timeline, after, at, task
@@ -24,6 +26,15 @@ class Parcelling(Timeline):
 
     @task(expires=timedelta(hours=3))
     def pack(self, order): ...
+
+
+@contextmanager
+def signal_heard(signal, receiver, **connected):
+    signal.connect(receiver, **connected)
+    try:
+        yield
+    finally:
+        signal.disconnect(receiver, sender=connected["sender"])
 
 
 def again(rows, now):
@@ -71,6 +82,20 @@ class TestRedrive:
         many = [make_task(state=State.DISCARDED) for _ in range(40)]
 
         assert statements_of(lambda: again(few, now)) == statements_of(lambda: again(many, now))
+
+    def test_reads_nothing_of_other_entities(self, make_task, now):
+        """Whose tasks may have the same key."""
+        columns = {"entity_label": "testapp.order", "occurrence": "welcome", "state": State.DISCARDED}
+        rows = [make_task(entity_id=str(Order.objects.create().pk), **columns) for _ in range(3)]
+        read = []
+
+        def note(*, instance, **_extra):
+            read.append(instance.entity_id)
+
+        with signal_heard(post_init, note, sender=ScheduledTask):
+            again(rows[:1], now)
+
+        assert set(read) == {rows[0].entity_id}
 
     @pytest.mark.parametrize("state", sorted(OPEN))
     def test_refuses_what_has_not_ended_and_changes_nothing(self, make_task, now, state):
@@ -169,6 +194,36 @@ class TestRedriveInARun:
         assert (refused.value.task, refused.value.end_reason) == (pack.pk, "closed")
         assert not ScheduledTask.objects.filter(revision=2).exists()
         assert not TimelineRun.objects.get().is_open
+
+    def test_refuses_when_an_exit_came_after_the_run_was_finished(self, pack, now, later, emit_at, order):
+        """The last look before running would refuse it: whoever redrives it is told at once."""
+        cancel(task_ids=[pack.pk], reason=REASON, now=now, using="default")
+        emit_at("order.closed", order, later)
+
+        with pytest.raises(RunEnded) as refused:
+            again([pack], later)
+
+        assert (refused.value.task, refused.value.end_reason) == (pack.pk, "closed")
+        assert not ScheduledTask.objects.filter(revision=2).exists()
+        assert TimelineRun.objects.get().is_finished
+
+    def test_refuses_when_an_exit_ended_a_later_run(self, pack, order, now, later, start_at, emit_at):
+        cancel(task_ids=[pack.pk], reason=REASON, now=now, using="default")
+        start_at("delivery", order, now)
+        emit_at("order.closed", order, later)
+
+        with pytest.raises(RunEnded):
+            again([pack], later)
+
+    def test_passes_over_an_exit_that_came_before_the_run(self, order, now, later, start_at, emit_at):
+        emit_at("order.closed", order, now)
+        start_at("delivery", order, later)
+        pack = ScheduledTask.objects.get()
+        cancel(task_ids=[pack.pk], reason=REASON, now=later, using="default")
+
+        [new] = again([pack], later)
+
+        assert new.state == State.AVAILABLE
 
     def test_refuses_when_another_run_is_open(self, pack, order, now, start_at):
         cancel(task_ids=[pack.pk], reason=REASON, now=now, using="default")

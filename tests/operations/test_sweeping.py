@@ -6,7 +6,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
-from tests.testapp.models import Note, Order, Parcel, Seller
+from tests.testapp.models import Note, Order, Page, Parcel, Reseller, Seller
 from timeline import Timeline, after, at, created, task
 from timeline.clocks import MachineTime
 from timeline.exceptions import WrongSite
@@ -396,6 +396,40 @@ class TestNewcomers:
 
         assert started == 5
         assert {run.entity_id for run in TimelineRun.objects.all()} == {str(note.pk) for note in notes}
+
+    def test_are_told_by_the_number_that_a_grandchild_has_of_its_parents_parent(self, now):
+        class Bonus(Timeline):
+            entity = "testapp.Reseller"
+            starts_on = created()
+
+            @task(after(days=1))
+            def pay(self, reseller): ...
+
+        with only_timelines(Bonus):
+            whole_round(now)
+            with only_timelines():
+                resellers = [Reseller.objects.create() for _ in range(5)]
+
+            started = whole_round(now, size=2)[2]
+
+        assert started == 5
+        assert {run.entity_id for run in TimelineRun.objects.all()} == {str(reseller.pk) for reseller in resellers}
+
+    def test_are_passed_over_with_a_word_where_no_row_can_name_them(self, now, caplog):
+        class Checking(Timeline):
+            entity = "testapp.Page"
+            starts_on = created()
+
+            @task(after(days=1))
+            def check(self, page): ...
+
+        with only_timelines(Checking):
+            whole_round(now)
+            Page.objects.bulk_create([Page(url="a"), Page(url="x" * 101), Page(url="z")])
+
+            assert whole_round(now)[2] == 2
+
+        assert "The sweep starts no run of checking: entity: the key of testapp.page" in caplog.text
 
     def test_are_all_found_where_they_have_the_same_time(self, now):
         with only_timelines(Reading):

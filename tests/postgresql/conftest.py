@@ -6,11 +6,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from django.db import connections
+from django.db import connection, connections
 
 from tests.databases import VENDOR
 from tests.postgresql.races import Race, Sweep, entered, go_on
 from timeline.testing import only_timelines
+
+DATABASE = "test_timeline_new_project"
 
 collect_ignore_glob = [] if VENDOR == "postgresql" else ["test_*.py"]
 
@@ -44,3 +46,23 @@ def races(db):
     go_on.clear()
     with only_timelines(Race, Sweep):
         yield
+
+
+@pytest.fixture
+def empty_database(django_db_blocker):
+    """A database with nothing in it, beside the tests' own; gives the driver's environment."""
+    with django_db_blocker.unblock():
+        nodb = connections["default"]._nodb_cursor
+        with nodb() as cursor:
+            cursor.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
+            cursor.execute(f"CREATE DATABASE {DATABASE}")
+        given = connection.settings_dict
+        yield {
+            "PGDATABASE": DATABASE,
+            "PGHOST": str(given["HOST"]),
+            "PGPORT": str(given["PORT"] or 5432),
+            "PGUSER": str(given["USER"]),
+            "PGPASSWORD": str(given["PASSWORD"]),
+        }
+        with nodb() as cursor:
+            cursor.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")

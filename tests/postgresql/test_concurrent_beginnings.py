@@ -7,11 +7,14 @@ from datetime import timedelta
 
 import pytest
 from django.db import transaction
+from django.db.models.signals import post_delete
 from django.utils import timezone
 
 from tests.postgresql.races import Count, Race, entered, just_now, now, somebody_waits
 from tests.processes import wait_for
 from tests.testapp.models import Account, Customer, Order
+from timeline import Timeline, after, task
+from timeline.exceptions import WrongEntity
 from timeline.lifecycle import State
 from timeline.models import Event, ScheduledTask, TimelineRun
 from timeline.models.inserting import insert_missing
@@ -189,3 +192,38 @@ class TestAChildOfTwoTables:
             return emit("customer.moved", customer).recorded
 
         assert at_once(save, say) == ["saved", True]
+
+    def test_is_locked_in_this_order_before_it_is_deleted(self, at_once):
+        """Django deletes the child's row first; an event of the child that has locked the parent's would deadlock."""
+
+        class Tour(Timeline):
+            entity = "testapp.Customer"
+            starts_on = "customer.moved"
+
+            @task(after(days=1))
+            def visit(self, customer): ...
+
+        with only_timelines(Tour):
+            customer = Customer.objects.create()
+            emit("customer.moved", customer)
+
+            def delete():
+                Customer.objects.get().delete()
+                return "deleted"
+
+            def go_slowly(**_signal):
+                entered.set()
+                wait_for(somebody_waits, "the event's waiting for the row")
+
+            def say():
+                assert entered.wait(20)
+                with pytest.raises(WrongEntity):
+                    emit("customer.moved", customer)
+                return "gone"
+
+            post_delete.connect(go_slowly, sender=Customer)
+            try:
+                assert at_once(delete, say) == ["deleted", "gone"]
+            finally:
+                post_delete.disconnect(go_slowly, sender=Customer)
+        assert not TimelineRun.objects.open().exists()

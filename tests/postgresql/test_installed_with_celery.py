@@ -3,35 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
 
 import pytest
-from django.db import connection, connections
 
 from tests.brokers import URLS, answers
-from tests.new_project import README, SIGN_UP, blocks
-
-DATABASE = "test_timeline_new_project"
-
-
-@pytest.fixture
-def empty_database(django_db_blocker):
-    """A database with nothing in it, beside the tests' own; gives the driver's environment."""
-    with django_db_blocker.unblock():
-        nodb = connections["default"]._nodb_cursor
-        with nodb() as cursor:
-            cursor.execute(f"DROP DATABASE IF EXISTS {DATABASE}")
-            cursor.execute(f"CREATE DATABASE {DATABASE}")
-        given = connection.settings_dict
-        yield {
-            "PGDATABASE": DATABASE,
-            "PGHOST": str(given["HOST"]),
-            "PGPORT": str(given["PORT"] or 5432),
-            "PGUSER": str(given["USER"]),
-            "PGPASSWORD": str(given["PASSWORD"]),
-        }
-        with nodb() as cursor:
-            cursor.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
+from tests.new_project import SIGN_UP, steps
 
 
 @pytest.fixture
@@ -44,25 +20,21 @@ def redis():
 
 class TestAddItWithCelery:
     def test_lets_a_timeline_run(self, new_project, empty_database, redis):
-        settings, app, package = blocks("py")
-        new_project.environment |= {**empty_database, "BROKER_URL": redis}
-        new_project.add("shop/settings.py", settings)
-        new_project.add("shop/celery.py", app)
-        new_project.add("shop/__init__.py", package)
-        part = README.partition("### With Celery")[2].partition("More:")[0]
-        lines = [shlex.split(line.removeprefix("$ ")) for line in part.splitlines() if line.startswith("$ ")]
+        install, *before = steps("Add it to your project")
+        with_celery = steps("With Celery")
+        new_project.variables |= {**empty_database, "BROKER_URL": redis}
 
-        new_project.manage("makemigrations", "accounts")
-        new_project.manage("migrate")
-        for words in lines:
-            if words[0] == "python":
-                new_project.manage(*words[2:])
-            else:
-                new_project.start(*words)
-        assert "no issues" in new_project.manage("check", "--database", "default")
-        key = new_project.manage("shell", "--verbosity", "0", "-c", SIGN_UP).strip()
+        new_project.follow(with_celery.pop(0))  # It brings what the first one does.
+        for step in before:
+            if step.file or "startproject" in step.text or "makemigrations" in step.text:
+                new_project.follow(step)
+        for step in with_celery:
+            new_project.follow(step)
+        assert "no issues" in new_project.run("python", "manage.py", "check", "--database", "default")
+        key = new_project.shell(SIGN_UP)
         completed = new_project.wait_until_completed(key, "trial.remind", "trial.expire")
 
+        assert install.commands == [["pip", "install", "."]]
         assert completed == ["trial.remind", "trial.expire"]
         # Our two workers. Beat may have to be killed: its handler of SIGTERM writes beat's tables, and where the signal came
         # amid a query on the same connection, psycopg waits for itself.

@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Count
 from django.test.utils import CaptureQueriesContext
 
+from tests.postgresql.plans import Post, plan_of, plans_made_by
 from timeline import Timeline, after, task
 from timeline.ids import uuid7
-from timeline.lifecycle import WAITING, State, Trigger
+from timeline.lifecycle import WAITING, Reason, State, Trigger
 from timeline.models import EntityRef, LogEntry, ScheduledTask
 from timeline.models.statements import statement
 from timeline.operations._advancing import step
@@ -21,7 +22,8 @@ from timeline.operations._changes import Write
 from timeline.operations._composing import as_statement
 from timeline.operations.dispatching import dispatch
 from timeline.operations.pruning import prune
-from timeline.operations.running import begin_ready, run
+from timeline.operations.redriving import redrive
+from timeline.operations.running import run
 from timeline.operations.starting import start
 from timeline.reading.diagnosing import diagnose
 from timeline.testing import only_timelines
@@ -61,22 +63,23 @@ LIMIT 10000
 """
 
 
-@pytest.fixture(params=["fresh", "stale"])
-def _filled(request):
-    """A table of that many rows, whose statistics know of them, or know an empty table."""
-    with connection.cursor() as cursor:
-        if request.param == "stale":
-            cursor.execute("ANALYZE timeline_scheduledtask")
-        cursor.execute(FILL, {"now": NOW, "rows": ROWS})
-        cursor.execute(LOG, {"now": NOW})
-        if request.param == "fresh":
-            cursor.execute("ANALYZE timeline_scheduledtask")
+@pytest.fixture(scope="module", params=["fresh", "stale"])
+def _filled(request, django_db_setup, django_db_blocker):
+    """
+    A table of that many rows, whose statistics know of them, or know an empty table.
 
-
-def plan_of(sql, parameters):
-    with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN {sql}", parameters)
-        return "\n".join(line for [line] in cursor.fetchall())
+    It takes seconds to fill, so it is filled once, in a transaction around those of the tests.
+    """
+    with django_db_blocker.unblock(), transaction.atomic():
+        with connection.cursor() as cursor:
+            if request.param == "stale":
+                cursor.execute("ANALYZE timeline_scheduledtask")
+            cursor.execute(FILL, {"now": NOW, "rows": ROWS})
+            cursor.execute(LOG, {"now": NOW})
+            if request.param == "fresh":
+                cursor.execute("ANALYZE timeline_scheduledtask")
+        yield
+        transaction.set_rollback(True)
 
 
 QUESTIONS = {
@@ -164,39 +167,6 @@ ENDS = {
     "entity": ({"label": "testapp.order", "entity": "17"}, "timeline_task_entity"),
     "runs": ({"runs": [uuid7().hex, uuid7().hex]}, "Index Cond: (run_id = ANY"),
 }
-
-
-def plans_made_by(call):
-    """The plan of each statement about tasks that a call makes, as it is when it makes it."""
-    plans = []
-
-    def explain(execute, sql, parameters, many, context):
-        if "timeline_scheduledtask" in sql:
-            plans.append(plan_of(sql, parameters))
-        return execute(sql, parameters, many, context)
-
-    def plan_of(sql, parameters):
-        told, _semicolon, asked = sql.rpartition(";\n")
-        with connection.connection.transaction(force_rollback=True), connection.connection.cursor() as cursor:
-            cursor.execute("SET LOCAL enable_sort = on; SET LOCAL enable_incremental_sort = on")  # As before the test.
-            if told:
-                cursor.execute(told)
-            cursor.execute(f"EXPLAIN {asked}", parameters)
-            return "\n".join(line for [line] in cursor.fetchall())
-
-    with connection.execute_wrapper(explain):
-        call()
-    return plans
-
-
-class Post:
-    """A broker that takes everything."""
-
-    def connect(self):
-        """It is there."""
-
-    def send(self, batch, *, using):
-        """It is taken."""
 
 
 @pytest.mark.usefixtures("_filled")
@@ -322,43 +292,18 @@ class TestPrune:
             assert "Seq Scan on timeline_scheduledtask" not in plan, plan
 
 
-HERD = """
-INSERT INTO timeline_scheduledtask (
-    id, task_key, occurrence, revision, state, seq, priority, queue, nominal_at, scheduled_at, anchor, definition_hash, payload,
-    attempt, failures, lost, max_attempts, worker, error, reason_code, reason, actor, created_at, entity_label, entity_id
-)
-SELECT gen_random_uuid(), 'trial.remind', number::text, 1, %(state)s, 0, 0, 'default', %(at)s, %(at)s, '', '', '{}',
-    0, 0, 0, 5, '', '', '', '', '', %(at)s, '', ''
-FROM generate_series(1, %(rows)s) AS number
-"""
+@pytest.mark.usefixtures("_filled")
+class TestRedrive:
+    def test_reads_the_revisions_of_what_it_redrives(self):
+        """By the indexes that hold them, however many others have the same kind."""
+        tasks = ScheduledTask.objects.filter(state=State.COMPLETED)[:20]
+        ids = [task.pk for task in tasks]
 
+        plans = plans_made_by(lambda: redrive(task_ids=ids, reason=Reason.operator("again"), now=NOW, using="default"))
 
-class TestHerd:
-    """Thousands that fall due in the same second, in a table of which PostgreSQL knows nothing yet."""
-
-    def ready(self, state):
-        with connection.cursor() as cursor:
-            cursor.execute("TRUNCATE timeline_scheduledtask CASCADE")
-            cursor.execute("DELETE FROM pg_statistic WHERE starelid = 'timeline_scheduledtask'::regclass")
-            cursor.execute(HERD, {"state": state, "at": NOW, "rows": 40_000})
-
-    @pytest.mark.parametrize("state", [State.AVAILABLE, State.SCHEDULED])
-    def test_is_not_sorted_for_the_first_of_it(self, state):
-        """Every hot question has an index that has it in order; only the rows a statement gives are sorted."""
-        self.ready(state)
-
-        plans = plans_made_by(lambda: dispatch(sender=Post(), limit=100, now=NOW, using="default"))
-        plans += plans_made_by(
-            lambda: begin_ready(
-                task_key="trial.remind", priority=0, most=100, since=NOW, clock=lambda: NOW, using="default", worker="w"
-            )
-        )
-
-        assert any("timeline_task_ready" in plan and "LockRows" in plan for plan in plans)
-        for plan in (plan for plan in plans if "Limit" in plan):
-            _above, locked, below = plan.partition("LockRows")
-            first = below.partition("CTE moved")[0] if locked else plan
-            assert "Sort" not in first, plan
+        assert any("timeline_adhoc_revision" in plan and "timeline_task_revision" in plan for plan in plans), plans
+        for plan in plans:
+            assert "Seq Scan on timeline_scheduledtask" not in plan, plan
 
 
 EXITS = """

@@ -28,9 +28,9 @@ WHOSE = {"label": "accounts.user", "ids": ["4711", "4712", "4713"], "key": ""}
 
 # Statement → its parameters.
 QUESTIONS = {
-    "end_open_runs": WHOSE | {"timelines": ["trial", "care"], "now": NOW, "reason": "paid"},
+    "end_open_runs": WHOSE | {"timelines": ["trial", "care"], "now": NOW, "code": "exit", "reason": "paid"},
     "with_run": WHOSE | {"timeline": "trial", "ended": True},
-    "known_events": WHOSE | {"name": "user.created", "key": "sign-up"},
+    "known_events": WHOSE | {"labels": ["accounts.user"] * 3, "name": "user.created", "key": "sign-up"},
 }
 
 

@@ -17,7 +17,7 @@ from timeline.operations.scheduling import schedule
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-TASKS = 2000
+TASKS = 1000
 LEASE = 3
 
 

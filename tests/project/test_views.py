@@ -16,6 +16,7 @@ from project.accounts.timelines import Trial
 from tests.test_views import OnlyDefault
 from timeline.models import Event, ScheduledTask
 from timeline.operations.identifying import sign_of_poller
+from timeline.shortcuts import cancel, leave
 from timeline.testing import expect
 
 
@@ -100,6 +101,28 @@ class TestMyTimeline:
 
         assert page.count("Not needed: payment is configured.") == 2
         assert "Configure payment" not in page
+
+    def test_shows_nobodys_words_and_no_error(self, home, client, account):
+        said = {"reason": "a liar, says his bank", "actor": "boss@example.com"}
+        cancel(ScheduledTask.objects.get(task_key="trial.remind"), **said)
+        leave("trial", account, **said)
+        ScheduledTask.objects.create(
+            task_key="trial.remind",
+            entity_label="accounts.user",
+            entity_id=str(account.pk),
+            state="retryable",
+            reason_code="error",
+            reason="OSError: no route to 10.0.0.7",
+            nominal_at=account.signed_up_at,
+            scheduled_at=account.signed_up_at,
+            created_at=account.signed_up_at,
+            max_attempts=5,
+        )
+
+        page = client.get(home).content.decode()
+
+        assert not [words for words in (*said.values(), "10.0.0.7") if words in page]
+        assert "Not needed any more." in page
 
     def test_gives_the_part_that_changes_alone(self, home, client):
         part = client.get(home, {"part": ""}).content.decode()

@@ -168,11 +168,30 @@ class TestExplain:
         move(ship, at=now + timedelta(days=7), reason="a holiday", actor="ada")
 
         lines = told(ship)
-        assert lines[1].startswith("It is due on 2026-03-08 09:00 UTC, moved from 2026-03-06 09:00 UTC: at ships_at")
+        assert lines[1].startswith("It is due on 2026-03-08 09:00 UTC: at ships_at")
         assert lines[2] == (
-            "On 2026-03-01 09:00 UTC it was moved from 2026-03-06 09:00 UTC to 2026-03-08 09:00 UTC:"
-            " it was moved: a holiday, by ada."
+            "On 2026-03-01 09:00 UTC it was moved from 2026-03-06 09:00 UTC to 2026-03-08 09:00 UTC: a holiday, by ada."
         )
+
+    def test_tells_each_of_several_moves_with_its_times_and_why(self, ship, told, now):
+        move(ship, at=now + timedelta(days=7), reason="a holiday", actor="ada")
+        move(ship, at=now + timedelta(days=8), reason="another one")
+
+        assert told(ship)[1:4] == [
+            "It is due on 2026-03-09 09:00 UTC: at ships_at (ships_at was 2026-03-06 09:00 UTC).",
+            "On 2026-03-01 09:00 UTC it was moved from 2026-03-06 09:00 UTC to 2026-03-08 09:00 UTC: a holiday, by ada.",
+            "On 2026-03-01 09:00 UTC it was moved from 2026-03-08 09:00 UTC to 2026-03-09 09:00 UTC: another one.",
+        ]
+
+    def test_says_of_a_revision_that_it_was_moved_where_it_has_no_log_of_it(self, ship, told, now, clock):
+        clock.set(now + timedelta(days=6))
+        stage(now=clock.now, using="default")
+        [moved] = move(ship, at=now + timedelta(days=7), reason="a holiday")
+
+        assert told(moved)[1].startswith(
+            "It is due on 2026-03-08 09:00 UTC, moved from 2026-03-06 09:00 UTC: at ships_at"
+        )
+        assert told(ship)[-2] == "It was cancelled on 2026-03-07 09:00 UTC: it was moved: a holiday."
 
     def test_names_the_next_revision(self, ship, told, now):
         cancel(ship, reason="no")

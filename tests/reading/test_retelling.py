@@ -79,6 +79,13 @@ class TestRetold:
                 "start endete im Zustand „aufgegeben“ (error)"
             )
 
+    @pytest.mark.parametrize("state", [State.DISCARDED, State.CANCELLED])
+    def test_calls_states_what_they_are_called_elsewhere(self, state):
+        with translation.override("de"):
+            assert retold("predecessor", f"start ended {state} (error)") == (
+                f"start endete im Zustand „{state.label}“ (error)"
+            )
+
     @pytest.mark.parametrize(
         ("code", "text"),
         [

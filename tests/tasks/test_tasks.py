@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -17,8 +18,10 @@ import timeline
 from tests.brokers import free_port, received
 from tests.testapp.models import Order
 from timeline import Timeline, at, models, task, tasks
+from timeline.clocks import MachineTime
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
+from timeline.operations.answering import forget_answers
 from timeline.operations.claiming import claim
 from timeline.operations.pacing import keep_paces
 from timeline.operations.staging import stage
@@ -219,6 +222,19 @@ class TestMaintain:
         tasks.maintain()
 
         assert ScheduledTask.objects.count() == 2
+
+    def test_forgets_what_requests_were_answered_over_a_day_ago(self, monkeypatch):
+        monkeypatch.setattr(tasks, "forget_answers", partial(forget_answers, limit=2))
+        ages = [timedelta(hours=25)] * (2 * tasks.MAINTAINED_AT_ONCE + 3) + [timedelta(hours=23)]
+        rows = enumerate(ages)
+        models.Answer.objects.bulk_create(
+            models.Answer(key=str(key), fingerprint="", status=200, headers={}, body="", made_at=MachineTime(-age))
+            for key, age in rows
+        )
+
+        left = [tasks.maintain() or models.Answer.objects.count() for _ in range(2)]
+
+        assert left == [4, 1]
 
 
 class Dated(Timeline):

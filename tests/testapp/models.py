@@ -6,6 +6,7 @@ import uuid
 
 from django.conf import settings
 from django.db import models
+from django_scopes import ScopedManager
 
 
 class Order(models.Model):
@@ -47,6 +48,21 @@ class Note(models.Model):
 
     def __str__(self) -> str:
         return f"note {self.pk}"
+
+
+class Page(models.Model):
+    """A key that may be longer than rows of ours hold, and an indexed time."""
+
+    url = models.CharField(primary_key=True, max_length=300)
+    made_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    goes_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return self.url
+
+
+class Story(Page):
+    """Its child."""
 
 
 class Country(models.Model):
@@ -91,6 +107,18 @@ class Seller(models.Model):
 
     def __str__(self) -> str:
         return f"seller {self.pk}"
+
+
+class Ticket(models.Model):
+    """Read through a manager that raises where nobody has said whose rows are meant."""
+
+    shop = models.CharField(max_length=20)
+    ends_at = models.DateTimeField(null=True, blank=True)
+
+    objects = ScopedManager(shop="shop")
+
+    def __str__(self) -> str:
+        return f"ticket {self.pk}"
 
 
 class Account(models.Model):
@@ -141,6 +169,30 @@ class EmployeeProxy(Employee):
 
     class Meta:
         proxy = True
+
+
+class Vessel(models.Model):
+    """The top of a diamond; UUID key."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    leaves_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"vessel {self.pk}"
+
+
+class Ship(Vessel):
+    """One side of it, by a link with a name of its own."""
+
+    hull = models.OneToOneField(Vessel, models.CASCADE, parent_link=True)
+
+
+class Plane(Vessel):
+    """The other."""
+
+
+class Seaplane(Ship, Plane):
+    """Both: it has two ways to the same vessel."""
 
 
 class Effect(models.Model):

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
 
 from django import forms
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext_lazy
+from django.utils.translation import gettext_lazy, ngettext_lazy, pgettext_lazy
 
 from timeline import shortcuts
-from timeline.exceptions import AlreadyOpen, DateOutOfRange, RunEnded, TimelineError, TransitionNotAllowed
-from timeline.lifecycle import ReasonCode, State
+from timeline.admin.readers import Reader
+from timeline.exceptions import AlreadyOpen, ChangedSince, DateOutOfRange, RunEnded, TimelineError, TransitionNotAllowed
+from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.policy import POSSIBLE, Action
-from timeline.reading.retelling import retold
 from timeline.timing import check_time
 
 if TYPE_CHECKING:
-    from django_stubs_ext import StrPromise
-
-    from timeline.policy import TimelinePolicy, User
+    from django_stubs_ext import StrOrPromise, StrPromise
 
 MOST = 200  # So many tasks may be chosen at a time; a page of the list has fewer.
 
@@ -47,25 +46,25 @@ class Wording(NamedTuple):
 
 WORDINGS: Final[Mapping[Action, Wording]] = {
     Action.CANCEL: Wording(
-        gettext_lazy("Cancel"),
+        pgettext_lazy("timeline", "Cancel"),
         ngettext_lazy("Cancel %(count)d task", "Cancel %(count)d tasks", "count"),
         ngettext_lazy("%(count)d task was cancelled.", "%(count)d tasks were cancelled.", "count"),
         gettext_lazy("A cancelled task does not run. What a worker is doing for it right now is rolled back."),
     ),
     Action.MOVE: Wording(
-        gettext_lazy("Move"),
+        pgettext_lazy("timeline", "Move"),
         ngettext_lazy("Move %(count)d task", "Move %(count)d tasks", "count"),
         ngettext_lazy("%(count)d task was moved.", "%(count)d tasks were moved.", "count"),
         gettext_lazy("A moved task runs at another time. If the date it hangs on changes later, that date wins."),
     ),
     Action.RUN_NOW: Wording(
-        gettext_lazy("Run now"),
+        pgettext_lazy("timeline", "Run now"),
         ngettext_lazy("Run %(count)d task now", "Run %(count)d tasks now", "count"),
         ngettext_lazy("%(count)d task is due now.", "%(count)d tasks are due now.", "count"),
         gettext_lazy("The task is due at once. Its guards are read all the same."),
     ),
     Action.REDRIVE: Wording(
-        gettext_lazy("Redrive"),
+        pgettext_lazy("timeline", "Redrive"),
         ngettext_lazy("Redrive %(count)d task", "Redrive %(count)d tasks", "count"),
         ngettext_lazy("%(count)d task was redriven.", "%(count)d tasks were redriven.", "count"),
         gettext_lazy("What has ended stays as it is; a new task, its next revision, is due at once."),
@@ -84,7 +83,7 @@ class ReasonForm(forms.Form):
     """Why; kept on the task and in its log."""
 
     reason = forms.CharField(
-        label=gettext_lazy("Reason"),
+        label=pgettext_lazy("timeline", "Reason"),
         max_length=200,
         help_text=gettext_lazy("Required, 200 characters at most. It is kept in the log, with your name."),
         widget=forms.TextInput(attrs={"class": "vTextField", "maxlength": 200, "autocomplete": "off"}),
@@ -100,7 +99,7 @@ class MoveForm(ReasonForm):
     """Why, and to when."""
 
     at = forms.CharField(
-        label=gettext_lazy("New time"),
+        label=pgettext_lazy("timeline", "New time"),
         widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": 60}),
     )
     field_order = ("at", "reason")
@@ -139,32 +138,63 @@ class Count(NamedTuple):
     gone: int
 
 
-def count(action: Action, tasks: Sequence[ScheduledTask], chosen: int, policy: TimelinePolicy, user: User) -> Count:
-    """Tell tasks that an action can change from those it cannot, each with its why."""
+def count(
+    action: Action, tasks: Sequence[ScheduledTask], chosen: int, reader: Reader, carried_on: Collection[UUID]
+) -> Count:
+    """Tell tasks that an action can change from those it cannot, each with its why; arguments as ``obstacle`` has them."""
     able, unable = [], defaultdict(list)
     for task in tasks:
-        if reason := _obstacle(action, task, policy, user):
+        if reason := obstacle(action, task, reader, carried_on):
             unable[reason].append(task)
         else:
             able.append(task)
     return Count(able, dict(unable), chosen - len(tasks))
 
 
-def _obstacle(action: Action, task: ScheduledTask, policy: TimelinePolicy, user: User) -> str:
+def carried_on_of(ids: Collection[UUID], *, using: str) -> set[UUID]:
+    """Which of these tasks have a revision that came after them."""
+    later = ScheduledTask.objects.using(using).filter(previous__in=ids)
+    return set(later.values_list("previous_id", flat=True))
+
+
+def obstacle(action: Action, task: ScheduledTask, reader: Reader, carried_on: Collection[UUID]) -> str:
+    """
+    Say why an action cannot change a task; empty: it can.
+
+    Args:
+        action: What somebody wants.
+        task: Read with its run.
+        reader: Who.
+        carried_on: Ids of tasks that have a later revision: that one is redriven, if any.
+    """
     if task.state not in POSSIBLE[action]:
         return _("The task is %(state)s.") % {"state": State(task.state).label}
+    if action == Action.REDRIVE and task.pk in carried_on:
+        return _("A later revision carries on for it; look at that one.")
     if action == Action.REDRIVE and task.run is not None and not (task.run.is_open or task.run.is_finished):
-        reason = retold(ReasonCode.EXIT, task.run.end_reason)
-        return _("Its run ended: %(reason)s. Start a new run instead.") % {"reason": reason}
-    return "" if action in policy.actions(user, task) else _("You may not do this with it.")
+        return _("Its run ended: %(reason)s. Start a new run instead.") % {"reason": reader.end_of(task.run)}
+    return "" if action in reader.policy.actions(reader.user, task) else _("You may not do this with it.")
 
 
-def changed_meanwhile(counted: Count) -> str:
-    """What to say if tasks that could change when they were counted first cannot any more; empty if all can."""
+def changed_meanwhile(counted: Count, seen: Mapping[UUID, int]) -> str:
+    """
+    What to say if tasks are not as they were when they were counted first; empty if all are.
+
+    Args:
+        counted: As they are now.
+        seen: Task id → its ``seq`` as the page showed it.
+    """
     for why, tasks in counted.unable.items():
         said = {"task": tasks[0], "id": tasks[0].pk, "why": why}
         return _("Nothing was changed, because %(task)s (%(id)s) cannot be any more. %(why)s") % said
-    return _("Nothing was changed: one of the tasks is not there any more.") if counted.gone else ""
+    if counted.gone:
+        return _("Nothing was changed: one of the tasks is not there any more.")
+    return next((_changed(task) for task in counted.able if seen.get(task.pk, task.seq) != task.seq), "")
+
+
+def _changed(task: ScheduledTask, remedy: StrOrPromise = "") -> str:
+    said = {"task": task, "id": task.pk, "remedy": remedy or _("Look at it again, and decide anew.")}
+    return _("Nothing was changed: %(task)s (%(id)s) has changed since you looked. %(remedy)s") % said
 
 
 class Done(NamedTuple):
@@ -175,11 +205,19 @@ class Done(NamedTuple):
 
 
 def perform(
-    action: Action, tasks: Sequence[ScheduledTask], answers: Mapping[str, Any], *, actor: str, using: str
+    action: Action,
+    tasks: Sequence[ScheduledTask],
+    answers: Mapping[str, Any],
+    *,
+    actor: str,
+    seen: Mapping[UUID, int],
+    using: str,
 ) -> Done:
-    """Do it to all of the tasks, or to none."""
+    """Do it to all of the tasks, or to none; to those that were seen, as they were seen."""
     try:
-        return Done(_CALLS[action](list(tasks), **answers, actor=actor, using=using), "")
+        return Done(_CALLS[action](list(tasks), **answers, actor=actor, seen=seen, using=using), "")
+    except ChangedSince as error:
+        return Done([], _changed(next(task for task in tasks if task.pk == error.task), error.remedy))
     except (TransitionNotAllowed, AlreadyOpen, RunEnded) as error:
         known = {task.pk: task for task in tasks}
         task = known.get(error.task) if error.task else None  # type: ignore[call-overload]

@@ -13,6 +13,8 @@ from django.db.models import Q
 from timeline.admin.days import bounds
 from timeline.conf import get_settings
 from timeline.lifecycle import FINAL, OPEN, State
+from timeline.models import EntityRef
+from timeline.models.kin import about_entity
 from timeline.registry import registry
 from timeline.timing import EARLIEST, LATEST
 
@@ -81,6 +83,11 @@ class Question:
         return not self.states <= OPEN
 
     @property
+    def looks_back(self) -> bool:
+        """Whether it is about days that have passed: for what has ended, or is overdue."""
+        return self.state == OVERDUE or self.states <= FINAL
+
+    @property
     def is_narrowed(self) -> bool:
         """Whether anything is asked beyond what the page shows by itself."""
         return self.first_page() != Question()
@@ -113,7 +120,7 @@ class Question:
             tasks = tasks.with_handler([self.task])
         if self.kind:
             tasks = tasks.about(self.kind)
-        return tasks.filter(_sought(self.q)) if self.q else tasks
+        return tasks.filter(_sought(self.q, tasks.db)) if self.q else tasks
 
 
 def asked(given: Mapping[str, str]) -> Question:
@@ -131,13 +138,13 @@ def asked(given: Mapping[str, str]) -> Question:
     )
 
 
-def _sought(q: str) -> Q:
-    """Condition on tasks: of this entity (``17``, ``accounts.user 17``), or with this id."""
+def _sought(q: str, using: str) -> Q:
+    """Condition on tasks: of this entity (``17``, or ``accounts.user 17`` by any model of its family), or with this id."""
     label, _space, key = q.partition(" ")
     labels = sorted({definition.label for definition in registry})
     condition = Q(entity_label__in=labels, entity_id=q)
     if key and "." in label:
-        condition |= Q(entity_label=label.lower(), entity_id=key.strip())
+        condition |= about_entity(EntityRef(label.lower(), key.strip()), using=using)
     try:
         return condition | Q(pk=UUID(q))
     except ValueError:

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
+from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.views.decorators.csrf import csrf_protect
 
-from timeline.admin.acting import MOST, WORDINGS, Count, ReasonForm, changed_meanwhile, count, form_for, perform
+from timeline.admin.acting import (
+    MOST,
+    WORDINGS,
+    Count,
+    ReasonForm,
+    carried_on_of,
+    changed_meanwhile,
+    count,
+    form_for,
+    perform,
+)
+from timeline.admin.drafting import forget, keep, kept
 from timeline.admin.listing import row_of
 from timeline.admin.naming import names_of
 from timeline.admin.pages import Pages
+from timeline.admin.readers import Reader
 from timeline.clocks import story_now
 from timeline.models import ScheduledTask
 from timeline.policy import Action, get_policy
@@ -24,50 +38,78 @@ from timeline.policy import Action, get_policy
 class Confirming(Pages):
     """The page of actions."""
 
+    def keeping_what_was_typed(self, view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+        """Wrap a view of forms: what somebody sends whose session has ended is asked anew once they have logged in."""
+
+        @csrf_protect
+        def look(request: HttpRequest) -> HttpResponse:
+            if request.method == "POST" and not self.admin_site.has_permission(request):
+                keep(request)
+            return view(request)
+
+        return look
+
     def act_view(self, request: HttpRequest) -> HttpResponse:
-        """Count and ask; once the reason is given, do it. A GET does neither."""
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        action = _action(request.POST.get("action", ""))
+        """Count and ask; once the reason is given, do it. A GET asks what was kept before a login, and does nothing."""
+        given = request.POST if request.method == "POST" else kept(request)
+        if given is None:
+            messages.warning(request, _("Choose the tasks first."))
+            return redirect(self.address("changelist"))
+        action = _action(given.get("action", ""))
         if not get_policy().allows(request.user, action):
             raise PermissionDenied
-        ids = _ids(request.POST.getlist("task"))
+        ids = _ids(given.getlist("task"))
         if not ids:
             messages.warning(request, _("Choose the tasks first."))
-            return redirect(self.list_as_left(request))
+            return redirect(self.list_as_left(given))
         counted = self._count(request, action, ids)
-        now, confirmed = story_now(self.alias), "confirmed" in request.POST
-        form = form_for(action)(request.POST if confirmed else None, now=now, zone=timezone.get_default_timezone())
-        # What is confirmed was possible when it was counted first: all of it is done, or nothing.
-        problem = changed_meanwhile(counted) if confirmed else ""
-        if confirmed and not problem and form.is_valid():
-            done = perform(action, counted.able, form.cleaned_data, actor=request.user.get_username(), using=self.alias)
+        if given is not request.POST:
+            messages.info(request, _("You had to log in again. Nothing was changed; here is what you had asked for."))
+            return self._ask(request, given, counted, self._form(action, initial=given.dict()))
+        forget(request)
+        if "confirmed" not in given:
+            return self._ask(request, given, counted, self._form(action))
+        return self._act(request, given, counted, ids)
+
+    def _act(self, request: HttpRequest, given: QueryDict, counted: Count, ids: list[UUID]) -> HttpResponse:
+        """Do what is confirmed: all of what was counted first, as it was then, or nothing."""
+        action, seen = _action(given.get("action", "")), _seen(given.getlist("seen"))
+        form = self._form(action, given)
+        problem = changed_meanwhile(counted, seen)
+        if form.is_valid() and not problem:
+            actor = request.user.get_username()
+            done = perform(action, counted.able, form.cleaned_data, actor=actor, seen=seen, using=self.alias)
             if done.tasks:
                 return self._leave(request, action, done.tasks)
             problem = done.problem
             counted = self._count(request, action, ids)
-        return self._ask(request, action, counted, form, problem)
+        return self._ask(request, given, counted, form, problem)
+
+    def _form(self, action: Action, given: QueryDict | None = None, *, initial: Any = None) -> ReasonForm:
+        zone = timezone.get_default_timezone()
+        return form_for(action)(given, initial=initial, now=story_now(self.alias), zone=zone)
 
     def _count(self, request: HttpRequest, action: Action, ids: list[UUID]) -> Count:
         tasks = list(self.visible(request).filter(pk__in=ids).select_related("run").in_order())
         if not tasks:
             raise Http404(_("There is no such task."))
-        return count(action, tasks, len(ids), get_policy(), request.user)
+        carried_on = carried_on_of(ids, using=self.alias) if action == Action.REDRIVE else ()
+        return count(action, tasks, len(ids), Reader(get_policy(), request.user), carried_on)
 
     def _leave(self, request: HttpRequest, action: Action, tasks: list[ScheduledTask]) -> HttpResponse:
         messages.success(request, WORDINGS[action].done % {"count": len(tasks)})
         if "alone" in request.POST and len(tasks) == 1:
             return redirect(self.address("change", tasks[0].pk))
-        return redirect(self.list_as_left(request))
+        return redirect(self.list_as_left(request.POST))
 
     def _ask(
-        self, request: HttpRequest, action: Action, counted: Count, form: ReasonForm, problem: str
+        self, request: HttpRequest, given: QueryDict, counted: Count, form: ReasonForm, problem: str = ""
     ) -> HttpResponse:
-        now, payload = form.now, get_policy().sees_payload(request.user)
+        action, now, reader = _action(given.get("action", "")), form.now, Reader(get_policy(), request.user)
         tasks = [*counted.able, *(task for kept in counted.unable.values() for task in kept)]
         names = names_of((task.entity_ref for task in tasks), using=self.alias, site=self.admin_site.name)
-        rows = {task.pk: row_of(task, names[task.entity_ref], now, payload) for task in tasks}
-        alone = "alone" in request.POST and len(tasks) == 1
+        rows = {task.pk: row_of(task, names[task.entity_ref], now, reader) for task in tasks}
+        alone = "alone" in given and len(tasks) == 1
         context: dict[str, Any] = {
             "action": action,
             "wording": WORDINGS[action],
@@ -77,8 +119,9 @@ class Confirming(Pages):
             "gone": counted.gone,
             "form": form,
             "problem": problem,
-            "back": self.address("change", tasks[0].pk) if alone else self.list_as_left(request),
-            "where": request.POST.get("where", ""),
+            "has_errors": bool(problem or form.errors),
+            "back": self.address("change", tasks[0].pk) if alone else self.list_as_left(given),
+            "where": given.get("where", ""),
             "alone": alone,
         }
         return self.page(request, "act", str(WORDINGS[action].verb), now, context)
@@ -94,5 +137,14 @@ def _action(text: str) -> Action:
 def _ids(texts: list[str]) -> list[UUID]:
     try:
         return list(dict.fromkeys(UUID(text) for text in texts[:MOST]))
+    except ValueError:
+        raise Http404(_("There is no such task.")) from None
+
+
+def _seen(texts: list[str]) -> dict[UUID, int]:
+    """Which step of each task the page showed, as ``id:seq``."""
+    try:
+        pairs = [text.split(":") for text in texts[:MOST]]
+        return {UUID(key): int(seq) for key, seq in pairs}
     except ValueError:
         raise Http404(_("There is no such task.")) from None

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.utils.formats import get_format
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from timeline.conf import get_settings
 from timeline.lifecycle import FINAL, State
@@ -29,14 +29,14 @@ class Band(NamedTuple):
 
 # In the order in which the list of what is open shows them.
 _TITLES: dict[str, StrPromise] = {
-    "overdue": _("Overdue"),
-    "now": _("Now"),
-    "today": _("Today"),
-    "tomorrow": _("Tomorrow"),
-    "week": _("This week"),
-    "later": _("Later"),
-    "yesterday": _("Yesterday"),
-    "earlier": _("Earlier"),
+    "overdue": pgettext_lazy("timeline", "Overdue"),
+    "now": pgettext_lazy("timeline", "Now"),
+    "today": pgettext_lazy("timeline", "Today"),
+    "tomorrow": pgettext_lazy("timeline", "Tomorrow"),
+    "week": pgettext_lazy("timeline", "This week"),
+    "later": pgettext_lazy("timeline", "Later"),
+    "yesterday": pgettext_lazy("timeline", "Yesterday"),
+    "earlier": pgettext_lazy("timeline", "Earlier"),
 }
 
 

@@ -1,31 +1,33 @@
-"""Where things stand in the picture of an entity's timeline. Pure geometry; a template draws it."""
+"""
+Where things stand in the picture of an entity's timeline. Pure geometry; a template draws it.
+
+Across, places are in percent, so that one picture fits every width with letters of one size; down, in pixels.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime, time, timedelta, tzinfo
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from django.utils.formats import date_format
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from timeline.admin.entities import Item
 
-WIDTH: Final = 960
-LEFT: Final = 210  # Where the axis begins; left of it stand the names of the lanes.
-RIGHT: Final = 930
-TOP: Final = 44
-LANE: Final = 40
-LETTER: Final = 6.6  # Width of a letter of the small text, roughly.
-LONGEST_NAME: Final = 28
+TOP: Final = 34
+LANE: Final = 48
+LINE: Final = 31  # From the top of a lane, which has its name, to the line with its signs.
+NARROWEST: Final = 600  # Pixels from which on words stand beside signs; the style sheet leaves them out below.
+LETTER: Final = 6.6  # Pixels of a letter of the small text, roughly.
+LONGEST_NAME: Final = 40
 
 _STEPS: Final = [
     *(timedelta(minutes=minutes) for minutes in (1, 5, 15, 30)),
     *(timedelta(hours=hours) for hours in (1, 3, 6, 12)),
     *(timedelta(days=days) for days in (1, 2, 7, 14, 30, 91, 182, 365, 3 * 365, 10 * 365, 100 * 365, 1000 * 365)),
 ]
-_MOST_TICKS: Final = 7
+_MOST_TICKS: Final = 6
+_MARGIN: Final = 0.06
 
 
 class Mark(NamedTuple):
@@ -34,24 +36,25 @@ class Mark(NamedTuple):
     item: Item
     x: float
     text: str
-    text_x: float
     is_before: bool
 
 
 class Lane(NamedTuple):
-    """The signs of one task key."""
+    """The signs of one task key: its name at ``name_y``, the line at ``y``."""
 
     key: str
     name: str
+    name_y: int
     y: int
     marks: list[Mark]
 
 
 class Tick(NamedTuple):
-    """A moment on the axis."""
+    """A moment on the axis; where there is little room, every other has no words (``is_minor``): days keep theirs."""
 
     x: float
     text: str
+    is_minor: bool
 
 
 class Drawing(NamedTuple):
@@ -70,17 +73,17 @@ def drawing(items: Sequence[Item], *, now: datetime, zone: tzinfo) -> Drawing | 
     if not moments:
         return None
     begin, end = min([*moments, now]), max([*moments, now])
-    margin = max((end - begin) * 0.06, timedelta(minutes=1))
+    margin = max((end - begin) * _MARGIN, timedelta(minutes=1))
     axis = _Axis(begin - margin, end + margin)
     keys: dict[str, list[Item]] = {}
     for item in sorted(items, key=lambda item: (item.at or now, item.state == "foreseen")):
         keys.setdefault(item.key, []).append(item)
     lanes = [
-        Lane(key, _short(key), TOP + LANE * number + LANE // 2, _marks(found, axis))
+        Lane(key, _short(key), TOP + LANE * number + 12, TOP + LANE * number + LINE, _marks(found, axis))
         for number, (key, found) in enumerate(keys.items())
     ]
     bottom = TOP + LANE * len(lanes)
-    return Drawing(bottom + 12, lanes, _ticks(axis, zone), axis.x(now), bottom)
+    return Drawing(bottom + 16, lanes, _ticks(axis, zone), axis.x(now), bottom)
 
 
 class _Axis(NamedTuple):
@@ -88,24 +91,27 @@ class _Axis(NamedTuple):
     end: datetime
 
     def x(self, at: datetime) -> float:
-        return round(LEFT + (RIGHT - LEFT) * ((at - self.begin) / (self.end - self.begin)), 1)
+        """In percent."""
+        return round(100 * ((at - self.begin) / (self.end - self.begin)), 2)
 
 
 def _marks(items: Sequence[Item], axis: _Axis) -> list[Mark]:
+    """Find room for words as if the picture were as narrow as any that shows them."""
     places = [axis.x(item.at) for item in items if item.at is not None]
+    pixel = 100 / NARROWEST
     marks, taken = [], 0.0
     for number, (item, x) in enumerate(zip(items, places, strict=True)):
-        width = 12 + LETTER * len(item.label)
-        until = places[number + 1] - 10 if number + 1 < len(places) else float(WIDTH)
+        width = (14 + LETTER * len(item.label)) * pixel
+        until = places[number + 1] - 10 * pixel if number + 1 < len(places) else 100.0
         if x + width <= until:
-            marks.append(Mark(item, x, item.label, x + 12, False))
+            marks.append(Mark(item, x, item.label, is_before=False))
             taken = x + width
-        elif x - width >= max(taken, LEFT):
-            marks.append(Mark(item, x, item.label, x - 12, True))
-            taken = x + 10
+        elif x - width >= taken:
+            marks.append(Mark(item, x, item.label, is_before=True))
+            taken = x + 10 * pixel
         else:
-            marks.append(Mark(item, x, "", x, False))
-            taken = x + 10
+            marks.append(Mark(item, x, "", is_before=False))
+            taken = x + 10 * pixel
     return marks
 
 
@@ -114,19 +120,19 @@ def _ticks(axis: _Axis, zone: tzinfo) -> list[Tick]:
     span = axis.end - axis.begin
     step = next((step for step in _STEPS if span / step <= _MOST_TICKS), _STEPS[-1])
     at = datetime.combine(axis.begin.astimezone(zone).date(), time.min, tzinfo=zone)
-    ticks = []
+    places: list[tuple[float, str]] = []
     while at <= axis.end:
-        # Near the right end there is no room for the text.
-        if at >= axis.begin and axis.x(at) < RIGHT - 30:
-            ticks.append(Tick(axis.x(at), _said(at, step)))
+        if at >= axis.begin and 4 < axis.x(at) < 96:  # Nearer to an end, there is no room for the words.
+            places.append((axis.x(at), _said(at, step)))
         at += step  # On the wall clock: a day is a day, also across a clock change.
-    return ticks
+    dated = next((number for number, (_x, text) in enumerate(places) if "-" in text), 0)
+    return [Tick(x, text, is_minor=(number - dated) % 2 == 1) for number, (x, text) in enumerate(places)]
 
 
 def _said(at: datetime, step: timedelta) -> str:
-    if step < timedelta(days=1):
-        return date_format(at, "H:i") if at.time() != time.min else date_format(at, "MONTH_DAY_FORMAT")
-    return date_format(at, "MONTH_DAY_FORMAT" if step < timedelta(days=100) else "YEAR_MONTH_FORMAT")
+    if step < timedelta(days=1) and at.time() != time.min:
+        return f"{at:%H:%M}"
+    return f"{at:%Y-%m-%d}" if step < timedelta(days=100) else f"{at:%Y-%m}"
 
 
 def _short(key: str) -> str:

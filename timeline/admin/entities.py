@@ -6,23 +6,27 @@ from collections.abc import Collection, Iterable
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
-from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 from timeline.admin.drawing import drawing
-from timeline.lifecycle import FINAL, ReasonCode, State
-from timeline.models import EntityRef, TimelineRun, model_of
-from timeline.models.entities import load_entities
+from timeline.admin.naming import breakable
+from timeline.admin.readers import Reader
+from timeline.lifecycle import FINAL, OPEN, State
+from timeline.models import EntityRef, TimelineRun, family_of, model_of
+from timeline.models.entities import label_of, load_entities
+from timeline.models.families import relatives
+from timeline.models.kin import named_as, names_of
 from timeline.reading.explaining import why
 from timeline.reading.foreseeing import foreseen
-from timeline.reading.masking import masked
-from timeline.reading.retelling import retold
 from timeline.registry import registry
 
 if TYPE_CHECKING:
     from timeline.models import ScheduledTask
     from timeline.models.task import ScheduledTaskQuerySet
     from timeline.policy import TimelinePolicy, User
+    from timeline.reading.foreseeing import Outlook
 
 MOST = 100  # So many are shown on each side of now, the nearest.
 FORESEEN = "foreseen"
@@ -48,13 +52,31 @@ class Item(NamedTuple):
     why: str
     task: ScheduledTask | None = None
 
+    @property
+    def name(self) -> str:
+        """Its key; a long one may be broken into lines."""
+        return breakable(self.key)
+
 
 def may_look(ref: EntityRef, visible: ScheduledTaskQuerySet, policy: TimelinePolicy, user: User) -> bool:
     """Whether there is a page of this entity for the user: they see a task of it, or would, and it is or was there."""
     if visible.for_entity(ref).exists():
         return True
-    seen = [known for known in registry if known.label == ref.label and sees(policy, user, known.name, ref, visible.db)]
-    return bool(seen) and (not ref.label or _is_there(ref, visible.db))
+    seen = any(sees(policy, user, name, ref, visible.db) for name in concerned_with(ref, using=visible.db))
+    return seen and (not ref.label or _is_there(ref, visible.db))
+
+
+def concerned_with(ref: EntityRef, *, using: str) -> list[str]:
+    """Names of timelines that may show something on the page of an entity: about it, or, of a user, about what is theirs."""
+    user = get_user_model()
+    accounts = {label_of(model) for model in (*family_of(user), *relatives(label_of(user)))}
+    labels = {name.label for name in names_of(ref, using=using) if name == ref or _is_also(name, using)}
+    return [known.name for known in registry if known.label in labels or (known.cls.owner and ref.label in accounts)]
+
+
+def _is_also(ref: EntityRef, using: str) -> bool:
+    """Whether it has a row as another model of its family that a timeline is about."""
+    return registry.knows(ref.label) and _is_there(ref, using)
 
 
 def _is_there(ref: EntityRef, using: str) -> bool:
@@ -70,19 +92,16 @@ def _is_there(ref: EntityRef, using: str) -> bool:
 
 
 def sees(policy: TimelinePolicy, user: User, timeline: str, ref: EntityRef, using: str) -> bool:
-    """Whether the user may see what a timeline, perhaps one that is declared no more, has for the entity."""
-    known = {definition.name for definition in registry}
-    return timeline in known and policy.sees_timeline(user, timeline, ref, using=using)
+    """
+    Whether the user may see what a timeline, perhaps one that is declared no more, has for the entity: as the model of its
+    family that the timeline is about.
+    """
+    label = next((known.label for known in registry if known.name == timeline), None)
+    return label is not None and policy.sees_timeline(user, timeline, named_as(ref, label), using=using)
 
 
 def timeline_of(
-    ref: EntityRef,
-    visible: ScheduledTaskQuerySet,
-    policy: TimelinePolicy,
-    user: User,
-    *,
-    now: datetime,
-    zone: tzinfo,
+    ref: EntityRef, visible: ScheduledTaskQuerySet, reader: Reader, *, now: datetime, zone: tzinfo
 ) -> dict[str, Any]:
     """
     Put together what the page of an entity shows.
@@ -90,50 +109,62 @@ def timeline_of(
     Args:
         ref: Names it; it may be deleted.
         visible: The tasks that the user may see.
-        policy, user: Who looks, and what they may see.
+        reader: Who looks.
         now: Story time.
         zone: The site's.
     """
-    items, is_cut = _items(ref, visible, policy.sees_payload(user))
-    seen = {known.name for known in registry if sees(policy, user, known.name, ref, visible.db)}
+    items, is_cut = nearest(visible.for_entity(ref), reader)
+    seen = {known.name for known in registry if sees(reader.policy, reader.user, known.name, ref, visible.db)}
     items += _foreseen(ref, seen, now=now, using=visible.db)
     later = [item for item in items if item.at is None or item.state not in FINAL]
     runs = TimelineRun.objects.using(visible.db).for_entity(ref).filter(timeline__in=seen)
     return {
-        "ahead": _in_order(later, now),
-        "past": _in_order((item for item in items if item.state in FINAL), now)[::-1],
+        "ahead": in_order(later, now),
+        "past": in_order((item for item in items if item.state in FINAL), now)[::-1],
         "drawing": drawing([item for item in items if item.at is not None], now=now, zone=zone),
-        "runs": [(run, retold(ReasonCode.EXIT, run.end_reason)) for run in runs.order_by("-started_at", "pk")[:20]],
+        "runs": [(run, reader.end_of(run)) for run in runs.order_by("-started_at", "pk")[:20]],
         "is_cut": is_cut,
         "most": MOST,
-        "signs": [*((state.value, state.label) for state in State), (FORESEEN, _("foreseen"))],
+        "signs": [*((state.value, state.label) for state in State), (FORESEEN, pgettext("timeline", "foreseen"))],
     }
 
 
-def _items(ref: EntityRef, visible: ScheduledTaskQuerySet, payload: bool) -> tuple[list[Item], bool]:
-    """What has rows, and whether that is not all of it."""
-    tasks = visible.for_entity(ref)
+def nearest(tasks: ScheduledTaskQuerySet, reader: Reader) -> tuple[list[Item], bool]:
+    """Read what an entity has nearest to now on each side, and whether that is not all of it."""
     past = list(tasks.final().order_by("-scheduled_at", "-pk")[: MOST + 1])
-    ahead = list(tasks.open().in_order()[: MOST + 1])
+    return as_items(past, list(tasks.open().in_order()[: MOST + 1]), reader)
+
+
+def nearest_of_many(tasks: ScheduledTaskQuerySet, reader: Reader) -> tuple[list[Item], bool]:
+    """Do the same for very many entities: by time and state, as what they have would have to be read whole otherwise."""
+    past = list(tasks.first_of(FINAL, MOST + 1, latest=True))
+    return as_items(past, list(tasks.first_of(OPEN, MOST + 1)), reader)
+
+
+def as_items(past: list[ScheduledTask], ahead: list[ScheduledTask], reader: Reader) -> tuple[list[Item], bool]:
+    """Show what was read: the latest of the past, and what is ahead, ``MOST`` of each; and whether there is more."""
     shown = [*past[:MOST][::-1], *ahead[:MOST]]
-    return [_row(task, payload) for task in shown], len(past) > MOST or len(ahead) > MOST
+    return [_row(task, reader) for task in shown], len(past) > MOST or len(ahead) > MOST
 
 
 def _foreseen(ref: EntityRef, seen: Collection[str], *, now: datetime, using: str) -> list[Item]:
     return [
-        Item(outlook.task_key, outlook.expected_at, FORESEEN, _("foreseen"), outlook.why)
+        as_foreseen(outlook)
         for outlook in foreseen(entity=ref, now=now, using=using)
         if outlook.task_key.partition(".")[0] in seen
     ]
 
 
-def _row(task: ScheduledTask, payload: bool) -> Item:
-    said = why(task if payload else masked(task))
-    return Item(
-        task.task_key, task.finished_at or task.scheduled_at, task.state, str(State(task.state).label), said, task
-    )
+def as_foreseen(outlook: Outlook) -> Item:
+    """Show what has no row yet."""
+    return Item(outlook.task_key, outlook.expected_at, FORESEEN, pgettext("timeline", "foreseen"), outlook.why)
 
 
-def _in_order(items: Iterable[Item], now: datetime) -> list[Item]:
+def _row(task: ScheduledTask, reader: Reader) -> Item:
+    at, label = task.finished_at or task.scheduled_at, str(State(task.state).label)
+    return Item(task.task_key, at, task.state, label, why(reader.shown(task)), task)
+
+
+def in_order(items: Iterable[Item], now: datetime) -> list[Item]:
     """By time; what is foreseen at the same moment as its predecessor comes after it, and some day is last."""
     return sorted(items, key=lambda item: (item.at is None, item.at or now, item.state == FORESEEN))

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django.utils.formats import date_format
+from django.utils.timesince import timesince, timeuntil
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 from timeline.admin.asking import ALL, ENDED, OPEN_ONES, OVERDUE, Question
 from timeline.admin.days import in_bands, is_overdue
-from timeline.admin.naming import Named, names_of
+from timeline.admin.naming import Named, breakable, names_of
 from timeline.admin.paging import page_of
+from timeline.admin.readers import Reader
 from timeline.admin.strip import DAYS, strip_of
 from timeline.lifecycle import State
 from timeline.reading.explaining import why
-from timeline.reading.masking import masked
 from timeline.registry import registry
 
 if TYPE_CHECKING:
@@ -26,10 +27,22 @@ if TYPE_CHECKING:
 
 
 class Row(NamedTuple):
-    """One line of a list of tasks."""
+    """
+    One line of a list of tasks.
+
+    Args:
+        task: With its run.
+        name: Its key; a long one may be broken into lines.
+        entity: Whose it is.
+        span: How far from now it is due, or has ended.
+        why: Why it is so; may be empty.
+        is_overdue: Whether it waits for longer than it should.
+    """
 
     task: ScheduledTask
+    name: str
     entity: Named
+    span: str
     why: str
     is_overdue: bool
 
@@ -59,7 +72,7 @@ class Listed(NamedTuple):
 
 
 def listing(
-    tasks: ScheduledTaskQuerySet, question: Question, *, now: datetime, zone: tzinfo, payload: bool, site: str
+    tasks: ScheduledTaskQuerySet, question: Question, *, now: datetime, zone: tzinfo, reader: Reader, site: str
 ) -> dict[str, Any]:
     """
     Put together what the list shows.
@@ -69,29 +82,49 @@ def listing(
         question: What is asked of them.
         now: Story time.
         zone: The site's.
-        payload: Whether the user may read errors.
+        reader: Who looks.
         site: Name of the admin site, for addresses.
     """
     page = page_of(tasks, question, now=now, zone=zone)
     names = names_of((task.entity_ref for task in page.tasks), using=tasks.db, site=site)
-    rows = {task.pk: row_of(task, names[task.entity_ref], now, payload) for task in page.tasks}
+    rows = {task.pk: row_of(task, names[task.entity_ref], now, reader) for task in page.tasks}
     bands = in_bands(page.tasks, now=now, zone=zone)
     plain = {"after": None, "before": None}
     return {
         "bands": [Listed(band.name, band.title, [rows[task.pk] for task in band.tasks]) for band in bands],
         "shown": len(page.tasks),
+        "states": {task.state for task in page.tasks},
         "next": question.where(**plain | {"after": page.next}) if page.next else "",
         "previous": question.where(**plain | {"before": page.previous}) if page.previous else "",
         "first": question.where(**plain) if page.previous else "",
         "strip": strip_of(tasks, question, now=now, zone=zone),
-        "strip_days": DAYS,
+        "strip_title": _strip_title(question),
         "everywhere": question.where(state=ALL, **plain) if question.state != ALL else "",
     }
 
 
-def row_of(task: ScheduledTask, entity: Named, now: datetime, payload: bool) -> Row:
+def _strip_title(question: Question) -> str:
+    """What the strip counts."""
+    said = {"state": _states()[question.state], "days": DAYS}
+    if question.looks_back:
+        return _("Tasks by the day they were due, the last %(days)d days; state: %(state)s") % said
+    return _("Tasks by the day they are due, the next %(days)d days; state: %(state)s") % said
+
+
+def row_of(task: ScheduledTask, entity: Named, now: datetime, reader: Reader) -> Row:
     """Put together one line."""
-    return Row(task, entity, why(task if payload else masked(task)), is_overdue(task, now))
+    said = why(reader.shown(task))
+    return Row(task, breakable(task.task_key), entity, _span(task, now), said, is_overdue(task, now))
+
+
+def _span(task: ScheduledTask, now: datetime) -> str:
+    at = task.finished_at or task.scheduled_at
+    is_short = abs(now - at) < timedelta(minutes=1)
+    if task.finished_at:
+        return _("ended just now") if is_short else _("ended %(span)s ago") % {"span": timesince(at, now)}
+    if at > now:
+        return _("in less than a minute") if is_short else _("in %(span)s") % {"span": timeuntil(at, now)}
+    return _("due just now") if is_short else _("due %(span)s ago") % {"span": timesince(at, now)}
 
 
 def filters(question: Question) -> dict[str, list[Choice]]:
@@ -110,12 +143,12 @@ def filters(question: Question) -> dict[str, list[Choice]]:
 def chips(question: Question) -> list[Chip]:
     """The filters in force."""
     said = {
-        "state": (_("State"), "" if question.state == OPEN_ONES else _states()[question.state]),
-        "timeline": (_("Timeline"), question.timeline),
-        "task": (_("Task"), question.task),
-        "kind": (_("Kind"), question.kind),
-        "day": (_("Day"), date_format(question.day) if question.day else ""),
-        "q": (_("Search"), question.q),
+        "state": (pgettext("timeline", "State"), "" if question.state == OPEN_ONES else _states()[question.state]),
+        "timeline": (pgettext("timeline", "Timeline"), question.timeline),
+        "task": (pgettext("timeline", "Task"), question.task),
+        "kind": (pgettext("timeline", "Kind"), question.kind),
+        "day": (pgettext("timeline", "Day"), question.day.isoformat() if question.day else ""),
+        "q": (pgettext("timeline", "Search"), question.q),
     }
     default = Question()
     plain = {"after": None, "before": None}
@@ -128,11 +161,11 @@ def chips(question: Question) -> list[Chip]:
 
 def _states() -> dict[str, str]:
     return {
-        OPEN_ONES: _("open"),
-        OVERDUE: _("overdue"),
+        OPEN_ONES: pgettext("timeline", "open"),
+        OVERDUE: pgettext("timeline", "overdue"),
         **{state.value: str(state.label) for state in State},
-        ENDED: _("ended"),
-        ALL: _("all"),
+        ENDED: pgettext("timeline", "ended"),
+        ALL: pgettext("timeline", "all"),
     }
 
 

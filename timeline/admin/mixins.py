@@ -8,12 +8,11 @@ from django.contrib.admin import ModelAdmin
 from django.template.loader import select_template
 from django.template.response import TemplateResponse
 
-from timeline.admin.entities import sees
+from timeline.admin.entities import concerned_with, sees
 from timeline.admin.naming import named
 from timeline.admin.pages import Pages
 from timeline.models import ScheduledTask, ref_of
 from timeline.policy import get_policy
-from timeline.registry import registry
 
 if TYPE_CHECKING:
     from django.db.models import Model
@@ -51,8 +50,9 @@ class TimelineAdminMixin(Base):
         pages = self.admin_site._registry.get(ScheduledTask)
         if not isinstance(pages, Pages):  # An admin site that has none of ours.
             return ""
-        known = [definition.name for definition in registry if definition.label == ref.label]
-        if not any(sees(policy, request.user, name, ref, pages.alias) for name in known):
+        if not any(
+            sees(policy, request.user, name, ref, pages.alias) for name in concerned_with(ref, using=pages.alias)
+        ):
             return ""
         return named(ref, obj, self.admin_site.name).where
 

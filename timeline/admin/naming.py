@@ -1,14 +1,17 @@
-"""How pages name an entity, and where its page is."""
+"""How pages name an entity and a task, and where the page of an entity is."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 
 from django.urls import reverse
-from django.utils.translation import gettext as _
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+from django.utils.translation import pgettext
 
 from timeline.models import EntityRef, model_of
 from timeline.models.entities import load_entities
@@ -16,6 +19,7 @@ from timeline.models.entities import load_entities
 if TYPE_CHECKING:
     from django.db.models import Model
 
+LONG = 20  # Letters of a task key that has room on one line wherever it stands.
 KINDS = 4  # Names are looked up for so many kinds of entities on a page, one query each; the rest go by label and id.
 
 
@@ -38,7 +42,7 @@ def named(ref: EntityRef, entity: Model | None, site: str) -> Named:
     """Name one entity; None: it is not there any more, or was not looked up."""
     where = f"{reverse(f'{site}:timeline_scheduledtask_entity')}?{urlencode({'label': ref.label, 'id': ref.id})}"
     if not ref.label:
-        return Named(_("The system"), "", where)
+        return Named(pgettext("timeline", "The system"), "", where)
     model = model_of(ref.label)
     kind = f"{model._meta.verbose_name if model else ref.label} {ref.id}"
     return Named((str(entity) if entity is not None else "") or kind, kind, where)
@@ -50,3 +54,10 @@ def names_of(refs: Iterable[EntityRef], *, using: str, site: str) -> dict[Entity
     frequent = {label for label, _count in Counter(ref.label for ref in refs).most_common(KINDS)}
     entities = load_entities((ref for ref in refs if ref.label in frequent), using=using)
     return {ref: named(ref, entities.get(ref), site) for ref in refs}
+
+
+def breakable(task_key: str) -> str:
+    """Name a task. A long name may be broken into lines after a point or an underscore, and keeps its text."""
+    if len(task_key) <= LONG:
+        return task_key
+    return format_html_join(SafeString("<wbr>"), "{}", ((part,) for part in re.split(r"(?<=[._])", task_key)))

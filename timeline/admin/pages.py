@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from django.contrib.admin import ModelAdmin
 from django.db import router
@@ -54,6 +55,7 @@ class Pages(Base):
             "zone": timezone.get_default_timezone(),
             "zone_name": timezone.get_default_timezone_name(),
             "site_name": self.admin_site.name,
+            "who": str(request.user.pk),
             "urls": {name: self.address(name) for name in ("changelist", "act", "entity")},
         }
         response = TemplateResponse(request, f"admin/timeline/{name}.html", {**shared, **context})
@@ -64,7 +66,11 @@ class Pages(Base):
         """Address of a page."""
         return reverse(f"{self.admin_site.name}:timeline_scheduledtask_{name}", args=args)
 
-    def list_as_left(self, request: HttpRequest) -> str:
-        """Address of the list as it was left: only what a question may say is taken over."""
-        where = asked(QueryDict(request.POST.get("where", "").removeprefix("?"))).where()
+    def login_for(self, where: str) -> str:
+        """Address of the login that leads back to a page."""
+        return f"{reverse(f'{self.admin_site.name}:login')}?{urlencode({'next': where})}"
+
+    def list_as_left(self, given: QueryDict) -> str:
+        """Address of the list as a form says it was left: only what a question may say is taken over."""
+        where = asked(QueryDict(given.get("where", "").removeprefix("?"))).where()
         return self.address("changelist") + (where if where != "?" else "")

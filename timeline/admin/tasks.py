@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -10,23 +11,29 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import path
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+from django.views.decorators.http import require_http_methods, require_safe
 
-from timeline.admin.acting import WORDINGS
+from timeline.admin.acting import WORDINGS, obstacle
 from timeline.admin.asking import asked
 from timeline.admin.confirming import Confirming
 from timeline.admin.entities import may_look, timeline_of
 from timeline.admin.listing import chips, filters, listing, row_of
 from timeline.admin.naming import named
+from timeline.admin.owning import belongings_of
+from timeline.admin.readers import Reader
 from timeline.admin.telling import telling
 from timeline.clocks import story_now
-from timeline.models import EntityRef, ScheduledTask
+from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
-from timeline.policy import Action, get_policy
+from timeline.policy import POSSIBLE, Action, get_policy
 
 if TYPE_CHECKING:
     from django.urls import URLPattern
+    from django_stubs_ext import StrPromise
 
     from timeline.models.task import ScheduledTaskQuerySet
+    from timeline.policy import TimelinePolicy, User
 
 
 class TaskAdmin(Confirming):
@@ -34,12 +41,13 @@ class TaskAdmin(Confirming):
 
     def get_urls(self) -> list[URLPattern]:
         """The pages there are; Django's own for adding, deleting and history are none of them."""
+        forms = require_http_methods(["GET", "HEAD", "POST"])
         wrap, name = self.admin_site.admin_view, "timeline_scheduledtask"
         return [
-            path("", wrap(self.changelist_view), name=f"{name}_changelist"),
-            path("entity/", wrap(self.entity_view), name=f"{name}_entity"),
-            path("act/", wrap(self.act_view), name=f"{name}_act"),
-            path("<uuid:object_id>/change/", wrap(self.change_view), name=f"{name}_change"),
+            path("", require_safe(wrap(self.changelist_view)), name=f"{name}_changelist"),
+            path("entity/", require_safe(wrap(self.entity_view)), name=f"{name}_entity"),
+            path("act/", forms(self.keeping_what_was_typed(wrap(self.act_view))), name=f"{name}_act"),
+            path("<uuid:object_id>/change/", require_safe(wrap(self.change_view)), name=f"{name}_change"),
         ]
 
     def get_queryset(self, request: HttpRequest) -> ScheduledTaskQuerySet:
@@ -71,50 +79,64 @@ class TaskAdmin(Confirming):
         if not self.has_view_permission(request):
             raise PermissionDenied
         question, now, policy = asked(request.GET), story_now(self.alias), get_policy()
-        zone, payload = timezone.get_default_timezone(), policy.sees_payload(request.user)
-        shown = listing(self.visible(request), question, now=now, zone=zone, payload=payload, site=self.admin_site.name)
+        zone, reader = timezone.get_default_timezone(), Reader(policy, request.user)
+        shown = listing(self.visible(request), question, now=now, zone=zone, reader=reader, site=self.admin_site.name)
         context = {
             **shown,
             "question": question,
             "where": question.where(),
             "chips": chips(question),
             "filters": filters(question),
-            "actions": [(action, WORDINGS[action].verb) for action in Action if policy.allows(request.user, action)],
+            "actions": _verbs(_possible(shown["states"], policy, request.user)),
+            "login": self.login_for(self.address("changelist") + question.where()),
         }
         part = "part" in request.GET
-        return self.page(request, "_upcoming" if part else "upcoming", _("Upcoming events"), now, context)
+        return self.page(
+            request, "_upcoming" if part else "upcoming", pgettext("timeline", "Upcoming events"), now, context
+        )
 
     def change_view(  # type: ignore[override]
         self, request: HttpRequest, object_id: UUID, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show one task."""
-        visible, policy = self.visible(request), get_policy()
+        visible, reader = self.visible(request), Reader(get_policy(), request.user)
         task = visible.filter(pk=object_id).select_related("run", "cause").first()
         if task is None:
             raise Http404(_("There is no such task."))
         now, ref = story_now(self.alias), task.entity_ref
-        payload = policy.sees_payload(request.user)
         entity = named(ref, load_entities([ref], using=self.alias).get(ref), self.admin_site.name)
+        told = telling(task, visible, reader, now=now)
+        carried_on = {other.previous_id for other in told["revisions"]}
         context = {
-            **telling(task, visible, now=now, payload=payload),
-            "row": row_of(task, entity, now, payload),
-            "actions": [(action, WORDINGS[action].verb) for action in policy.actions(request.user, task)],
+            **told,
+            "row": row_of(task, entity, now, reader),
+            "actions": _verbs(action for action in Action if not obstacle(action, task, reader, carried_on)),
         }
         return self.page(request, "task", task.task_key, now, context)
 
     def entity_view(self, request: HttpRequest) -> HttpResponse:
         """Show an entity's timeline."""
-        said = [request.GET.get(name, "").replace("\x00", "") for name in ("label", "id")]
-        ref, visible, policy = EntityRef(*said), self.visible(request), get_policy()
-        if bool(ref.label) != bool(ref.id) or not may_look(ref, visible, policy, request.user):
+        ref = exact_ref(request.GET.get("label", ""), request.GET.get("id", ""))
+        visible, policy = self.visible(request), get_policy()
+        if ref is None or not may_look(ref, visible, policy, request.user):
             raise Http404(_("There is no such entity."))
-        now, zone = story_now(self.alias), timezone.get_default_timezone()
+        now, zone, reader = story_now(self.alias), timezone.get_default_timezone(), Reader(policy, request.user)
         there = load_entities([ref], using=self.alias)
         entity = there.get(ref)
         context = {
-            **timeline_of(ref, visible, policy, request.user, now=now, zone=zone),
+            **timeline_of(ref, visible, reader, now=now, zone=zone),
+            **belongings_of(entity, visible, reader, now=now, site=self.admin_site.name),
             "entity": named(ref, entity, self.admin_site.name),
             "is_gone": bool(ref.label) and entity is None and not there.unreadable,
             "ref": ref,
         }
         return self.page(request, "entity", context["entity"].name, now, context)
+
+
+def _possible(states: set[str], policy: TimelinePolicy, user: User) -> list[Action]:
+    """What the user may do with tasks in these states: with one of them at least."""
+    return [action for action in Action if POSSIBLE[action] & states and policy.allows(user, action)]
+
+
+def _verbs(actions: Iterable[Action]) -> list[tuple[Action, StrPromise]]:
+    return [(action, WORDINGS[action].verb) for action in actions]

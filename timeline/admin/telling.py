@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import Q
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
+from timeline.admin.readers import Reader
 from timeline.lifecycle import ReasonCode, State
 from timeline.models import LogEntry
 from timeline.reading.explaining import explain, outlook
-from timeline.reading.masking import masked, masked_entry
+from timeline.reading.masking import masked_entry
 from timeline.reading.retelling import retold
 
 if TYPE_CHECKING:
@@ -51,29 +53,30 @@ class Attempt(NamedTuple):
         return _duration(self.ended_at - self.started_at) if self.ended_at else ""
 
 
-def telling(task: ScheduledTask, visible: ScheduledTaskQuerySet, *, now: datetime, payload: bool) -> dict[str, Any]:
+def telling(task: ScheduledTask, visible: ScheduledTaskQuerySet, reader: Reader, *, now: datetime) -> dict[str, Any]:
     """
     Put together what the page of a task shows.
 
     Args:
         task: With its run, cause and predecessor.
         visible: The tasks that the user may see.
+        reader: Who looks.
         now: Story time.
-        payload: Whether the user may read payload, result and errors.
     """
-    using = visible.db
+    using, payload, people = visible.db, reader.payload, reader.reads_people(task)
     log = list(LogEntry.objects.using(using).filter(task=task).order_by("-seq")[: SHOWN + 1])
-    log.reverse()
-    shown = task if payload else masked(task)
+    log = reader.hushed(log[::-1], task)
+    shown = reader.shown(task)
     waits = [] if not task.is_open else list(outlook(shown, now=now, using=using))
     revisions = visible.filter(Q(previous=task.pk) | Q(pk=task.previous_id))
     return {
         "task": shown,
-        "story": explain(task, now=now, using=using, payload=payload).splitlines(),
+        "story": explain(task, now=now, using=using, payload=payload, people=people).splitlines(),
         "waits": waits,
         "attempts": attempts_of(log, payload=payload),
         "log": [_told(entry if payload else masked_entry(entry)) for entry in log[-SHOWN:]],
-        "run_ended": retold(ReasonCode.EXIT, task.run.end_reason) if task.run else "",
+        "run_ended": reader.end_of(task.run) if task.run else "",
+        "sees_people": people,
         "log_is_cut": len(log) > SHOWN,
         "revisions": list(revisions.order_by("revision")),
         "sees_payload": payload,
@@ -107,9 +110,9 @@ def _told(entry: LogEntry) -> tuple[LogEntry, str]:
 
 def _data(task: ScheduledTask) -> list[tuple[str, str]]:
     """What goes in and what came out, as text to show."""
-    told = [(_("Payload"), _json(task.payload) if task.payload else "")]
-    told.append((_("Result"), _json(task.result) if task.result is not None else ""))
-    return [*told, (_("Last error"), task.error)]
+    told = [(pgettext("timeline", "Payload"), _json(task.payload) if task.payload else "")]
+    told.append((pgettext("timeline", "Result"), _json(task.result) if task.result is not None else ""))
+    return [*told, (pgettext("timeline", "Last error"), task.error)]
 
 
 def _json(value: object) -> str:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.db import router
 from django.db.models import Model
+from django.utils.cache import patch_cache_control
 from django.utils.translation import gettext as _
-from rest_framework.exceptions import NotFound, ValidationError
+from django.utils.translation import pgettext
+from rest_framework.exceptions import NotAuthenticated, NotFound, ValidationError
 from rest_framework.permissions import SAFE_METHODS, AllowAny, IsAuthenticated
 from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
@@ -37,7 +39,24 @@ LOGGED_IN: Final[list[Any]] = [
 ]
 
 
-class TimelineAPI(APIView):
+class Private(APIView):
+    """What is true of all answers: they are kept by no cache, and nobody is logged in by what no database looks for."""
+
+    def perform_authentication(self, request: Request) -> None:
+        """Find out who asks. PostgreSQL does not look for a token that has a NUL in it, which cookies can spell."""
+        said = (value for name, value in request.META.items() if name.startswith("HTTP_"))
+        if any("\x00" in str(value) for value in (*request.COOKIES.values(), *said)):
+            raise NotAuthenticated
+        super().perform_authentication(request)
+
+    def finalize_response(self, request: Request, response: Any, *args: Any, **kwargs: Any) -> Any:
+        """Say that it is to be kept by nobody on the way: it is about people, and for one of them."""
+        answer = super().finalize_response(request, response, *args, **kwargs)
+        patch_cache_control(answer, no_store=True)
+        return answer
+
+
+class TimelineAPI(Private):
     """
     Base of the views. Who asks is found out, and throttled, as the host's REST framework settings say; nobody gets in
     without having logged in.
@@ -97,7 +116,7 @@ class TimelineAPI(APIView):
         known = self.known_parameters() if request.method in SAFE_METHODS else ()
         for name, values in request.query_params.lists():
             if name not in known:
-                names = ", ".join(sorted(known)) or _("none")
+                names = ", ".join(sorted(known)) or pgettext("timeline", "none")
                 raise ValidationError({name: _("Unknown query parameter. Known: %(names)s.") % {"names": names}})
             if not all(values):
                 raise ValidationError({name: _("Give a value, or leave it out.")})

@@ -9,7 +9,7 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from timeline.api.base import LOGGED_IN, TimelineAPI
+from timeline.api.base import LOGGED_IN, Private, TimelineAPI
 from timeline.api.describing import our_settings
 
 
@@ -47,7 +47,7 @@ class SchemaView(TimelineAPI):
 CONTENT_SECURITY_POLICY: Final = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'"
 
 
-class DocsView(SpectacularSwaggerSplitView):
+class DocsView(Private, SpectacularSwaggerSplitView):
     """The page to try it out; without JavaScript it leads to the document."""
 
     template_name = "timeline/api.html"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 from rest_framework import status
@@ -12,11 +15,14 @@ from rest_framework.response import Response
 from timeline import shortcuts
 from timeline.api.base import TimelineAPI
 from timeline.api.finding import find_entity
+from timeline.api.repeating import Outcome, answer_once
 from timeline.api.requests import EventBody
-from timeline.api.schema import answers, described
+from timeline.api.schema import REPEATABLE, answers, described
 from timeline.api.serializers import EmissionSerializer
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, ScheduledTask, family_of, model_of
+from timeline.models.entities import label_of
+from timeline.models.families import relatives
 from timeline.registry import registry
 
 
@@ -28,7 +34,8 @@ class Events(TimelineAPI):
     @described(
         operation_id="emit",
         request=EventBody,
-        responses=answers(409, 413, 415, ok=EmissionSerializer, created=EmissionSerializer),
+        parameters=REPEATABLE,
+        responses=answers(409, 413, 415, 422, ok=EmissionSerializer, created=EmissionSerializer),
     )
     def post(self, request: Request) -> Response:
         """
@@ -40,7 +47,22 @@ class Events(TimelineAPI):
         body = EventBody(data=request.data)
         body.is_valid(raise_exception=True)
         given = body.validated_data
-        entity = self._entity(given.get("entity"))
+        ref = None if given.get("entity") is None else EntityRef(**given["entity"])
+        using = self.get_using(ScheduledTask if ref is None else self._model(ref.label))
+        # Of whom it is about, the answer has no more than the request; so who may emit may have it again as it was.
+        return answer_once(request, partial(self._emit, given, ref, using), lambda said, _again: said, using=using)
+
+    def _emit(self, given: dict[str, Any], ref: EntityRef | None, using: str) -> Outcome:
+        """
+        Emit, and tell what that did.
+
+        Raises:
+            WrongEntity: if there is none of this name.
+        """
+        entity = None if ref is None else find_entity(ref, using=using)
+        if entity is None and ref is not None:
+            problem = _("there is no %(label)s %(id)r.")
+            raise WrongEntity(problem, _("Give one that is there."), label=ref.label, id=ref.id)
         emission = shortcuts.emit(
             given["name"],
             entity,
@@ -48,27 +70,20 @@ class Events(TimelineAPI):
             payload=given["payload"],
             actor=self.actor,
             occurred_at=given.get("occurred_at"),
-            using=self.get_using(ScheduledTask if entity is None else entity.__class__),
+            using=using,
         )
         code = status.HTTP_201_CREATED if emission.recorded else status.HTTP_200_OK
-        return Response(self.serializer_class(emission, context={"view": self, "request": request}).data, code)
+        return Outcome(self.serializer_class(emission, context={"view": self, "request": self.request}).data, code)
 
-    def _entity(self, given: dict[str, str] | None) -> Model | None:
+    def _model(self, label: str) -> type[Model]:
         """
-        Find what an event is about, among what timelines are about: whoever emits learns of no other rows.
+        Find what kind of entity an event is about, among what timelines are about: whoever emits learns of no other rows.
 
         Raises:
             WrongEntity: if it is none of these.
         """
-        if given is None:
-            return None
-        ref = EntityRef(given["label"], given["id"])
-        model = model_of(ref.label)
-        if model is None or not any(registry.knows(kind._meta.label_lower) for kind in family_of(model)):
+        model = model_of(label)
+        if model is None or not any(registry.knows(label_of(kind)) for kind in (*family_of(model), *relatives(label))):
             problem, remedy = _("no timeline is about %(label)r."), _("Give the label of a model that one is about.")
-            raise WrongEntity(problem, remedy, label=ref.label)
-        entity = find_entity(ref, using=self.get_using(model))
-        if entity is None:
-            problem = _("there is no %(label)s %(id)r.")
-            raise WrongEntity(problem, _("Give one that is there."), label=ref.label, id=ref.id)
-        return entity
+            raise WrongEntity(problem, remedy, label=label)
+        return model

@@ -46,9 +46,8 @@ class StatesFormField(forms.MultipleChoiceField):
         for name in value:
             if name not in State.values:
                 said = {"state": name, "states": ", ".join(State)}
-                raise forms.ValidationError(
-                    _("There is no state “%(state)s”. Give one of %(states)s; repeat the parameter for several.") % said
-                )
+                problem = _("There is no state “%(state)s”. Give one of %(states)s; repeat the parameter for several.")
+                raise forms.ValidationError(problem, params=said)  # Who reads it fills it in, once.
 
 
 class StatesFilter(filters.MultipleChoiceFilter):

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 
 
 class StrictJSONParser(JSONParser):
-    """Reads JSON as RFC 8259 has it: UTF-8, no NaN; also what is nested too deeply to be read is an error of the sender's."""
+    """Reads JSON as RFC 8259 has it: UTF-8, no NaN, names of whole characters, not nested too deeply."""
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
@@ -28,10 +28,19 @@ class StrictJSONParser(JSONParser):
         if limit is not None and len(body) > limit:
             raise RequestDataTooBig
         try:
-            return json.loads(body.decode(), parse_constant=_refuse)
+            return _names_are_text(json.loads(body.decode(), parse_constant=_refuse))
         except (ValueError, RecursionError) as error:
             said = _("The body is no JSON that can be read: %(error)s") % {"error": error}
             raise ParseError(said) from None
+
+
+def _names_are_text(read: Any) -> Any:
+    """Refuse names with half a pair of surrogates, of which no answer could tell. What is in values, their fields refuse."""
+    if isinstance(read, dict):
+        "".join(read).encode()
+    for part in read.values() if isinstance(read, dict) else read if isinstance(read, list) else ():
+        _names_are_text(part)
+    return read
 
 
 class AlwaysJSON(DefaultContentNegotiation):

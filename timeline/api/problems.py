@@ -15,8 +15,10 @@ from rest_framework.views import exception_handler
 
 from timeline.exceptions import (
     AlreadyOpen,
+    ChangedSince,
     InvalidInput,
     KeyConflict,
+    KeyReused,
     NoOpenRun,
     RunEnded,
     TimelineError,
@@ -29,6 +31,8 @@ NOT_THERE: Final = _("There is nothing here, or nothing that you may see.")
 # The first that fits counts. Errors of no class listed here are faults of ours, and go on as such.
 STATUSES: Final[Mapping[type[TimelineError], int]] = {
     KeyConflict: 409,
+    ChangedSince: 412,
+    KeyReused: 422,
     InvalidInput: 400,
     TransitionNotAllowed: 409,
     AlreadyOpen: 409,

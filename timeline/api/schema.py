@@ -7,11 +7,13 @@ from typing import Any, Final, TypeVar
 
 from drf_spectacular.extensions import OpenApiSerializerExtension, OpenApiSerializerFieldExtension
 from drf_spectacular.openapi import AutoSchema
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 
+from timeline.api.conditions import TAGS
 from timeline.api.fields import ChoiceOf, StrictSerializer
 from timeline.api.problems import MEDIA_TYPE
+from timeline.api.repeating import HEADER, KEYS, REPLAYED
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -21,10 +23,50 @@ _MEANINGS: Final = {
     403: "Nobody is logged in, or you may not do this.",
     404: "There is nothing here, or nothing that you may see.",
     409: "Not possible as things are; `remedy` says what is.",
+    412: "It has changed since you looked; `remedy` says what to do.",
     413: "The body is too large.",
     415: "The body is not JSON.",
+    422: "This `Idempotency-Key` came before with another request.",
     429: "Too often; see the header `Retry-After`.",
 }
+
+_TAG: Final = {"type": "string"}
+IF_MATCH: Final = OpenApiParameter(
+    "If-Match",
+    {"type": "string", "pattern": TAGS},
+    OpenApiParameter.HEADER,
+    description="The task's `ETag`, or its `seq` in quotation marks: nothing is done if it has changed since.",
+)
+IF_NONE_MATCH: Final = OpenApiParameter(
+    "If-None-Match",
+    _TAG,
+    OpenApiParameter.HEADER,
+    description="The `ETag` of the answer that you have.",
+)
+TAG: Final = OpenApiParameter(
+    "ETag",
+    _TAG,
+    OpenApiParameter.HEADER,
+    response=[200, 304],
+    description="Begins with the task's `seq`; for `If-Match`.",
+)
+REPEATABLE: Final = [
+    OpenApiParameter(
+        HEADER,
+        {"type": "string", "pattern": KEYS},
+        OpenApiParameter.HEADER,
+        description="A new one for each request, a UUID say. The same request with the same key, within 24 hours, does nothing "
+        "and is answered as the first was.",
+    ),
+    OpenApiParameter(
+        REPLAYED,
+        {"type": "string", "enum": ["true"]},
+        OpenApiParameter.HEADER,
+        response=[200, 201],
+        description="This was done before, and is the answer of then, as far as you may see it now.",
+    ),
+]
+UNCHANGED: Final = OpenApiResponse(description="It is as you have it.")
 
 SETTINGS: Final[dict[str, Any]] = {
     "TITLE": "timeline",

@@ -13,7 +13,7 @@ from timeline.lifecycle import State
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.policy import Action
 from timeline.reading.explaining import explain
-from timeline.reading.masking import masked, masked_entry
+from timeline.reading.masking import masked, masked_entry, without_people, without_people_entry
 from timeline.reading.retelling import retold
 
 _CODE: Final = "One of a closed set; empty where nothing needs one."
@@ -37,6 +37,16 @@ class RowSerializer(serializers.ModelSerializer[Any]):
         view = self.context["view"]
         return not view.policy.sees_payload(view.request.user)
 
+    def shown(self, task: ScheduledTask) -> ScheduledTask:
+        """The task without what this user may not read of its reason."""
+        shown = masked(task) if self.hides else task
+        return shown if self.sees_people(task) else without_people(shown)
+
+    def sees_people(self, task: ScheduledTask) -> bool:
+        """Whether this user reads who decided, and what they wrote."""
+        view = self.context["view"]
+        return bool(view.policy.sees_decisions(view.request.user, task))
+
 
 class TaskSerializer(RowSerializer):
     """One task, as in lists."""
@@ -49,8 +59,9 @@ class TaskSerializer(RowSerializer):
     state = ChoiceOf(State, read_only=True)
     reason_code = serializers.CharField(read_only=True, help_text=_CODE)
     reason = serializers.SerializerMethodField(
-        help_text="Why it is where it is; of errors only to those who read them."
+        help_text="Why it is where it is; of errors, and what people wrote, only to those who may read it."
     )
+    actor = serializers.SerializerMethodField(help_text="Who decided; empty: the system, or you may not read it.")
     actions = serializers.SerializerMethodField(help_text="What you may do with it as it is now.")
 
     class Meta:
@@ -65,6 +76,7 @@ class TaskSerializer(RowSerializer):
             "revision",
             "previous",
             "state",
+            "seq",
             "priority",
             "queue",
             "nominal_at",
@@ -91,7 +103,11 @@ class TaskSerializer(RowSerializer):
 
     def get_reason(self, task: ScheduledTask) -> str:
         """The text beside the code."""
-        return retold(task.reason_code, (masked(task) if self.hides else task).reason)
+        return retold(task.reason_code, self.shown(task).reason)
+
+    def get_actor(self, task: ScheduledTask) -> str:
+        """Their user name."""
+        return self.shown(task).actor
 
     @extend_schema_field(serializers.ListField(child=ChoiceOf(Action)))
     def get_actions(self, task: ScheduledTask) -> list[Action]:
@@ -107,7 +123,8 @@ class LogSerializer(RowSerializer):
     from_state = ChoiceOf(State, read_only=True)
     to_state = ChoiceOf(State, read_only=True)
     reason_code = serializers.CharField(read_only=True, help_text=_CODE)
-    reason = serializers.SerializerMethodField()
+    reason = serializers.SerializerMethodField(help_text="Empty as well where you may not read it.")
+    actor = serializers.SerializerMethodField(help_text="Who decided; empty: the system, or you may not read it.")
     detail = serializers.SerializerMethodField(help_text="What else it became; null where it is masked.")
 
     class Meta:
@@ -117,7 +134,16 @@ class LogSerializer(RowSerializer):
 
     def get_reason(self, entry: LogEntry) -> str:
         """The text beside the code."""
-        return retold(entry.reason_code, (masked_entry(entry) if self.hides else entry).reason)
+        return retold(entry.reason_code, self._shown(entry).reason)
+
+    def get_actor(self, entry: LogEntry) -> str:
+        """Their user name."""
+        return self._shown(entry).actor
+
+    def _shown(self, entry: LogEntry) -> LogEntry:
+        task = self.context["task"]
+        shown = masked_entry(entry) if self.hides else entry
+        return shown if self.sees_people(task) else without_people_entry(shown, task)
 
     @extend_schema_field({"type": ["object", "null"], "additionalProperties": {}})
     def get_detail(self, entry: LogEntry) -> dict[str, Any] | None:
@@ -163,12 +189,13 @@ class TaskDetailSerializer(TaskSerializer):
     def get_log(self, task: ScheduledTask) -> Any:
         """From the first entry to the last."""
         log = task.log.using(self.context["view"].get_using()).order_by("seq")
-        return LogSerializer(log, many=True, context=self.context).data
+        return LogSerializer(log, many=True, context={**self.context, "task": task}).data
 
     def get_explanation(self, task: ScheduledTask) -> str:
         """As ``explain`` tells it."""
         view = self.context["view"]
-        return explain(task, now=view.now, using=view.get_using(), payload=not self.hides)
+        people = self.sees_people(task)
+        return explain(task, now=view.now, using=view.get_using(), payload=not self.hides, people=people)
 
 
 class ForeseenSerializer(serializers.Serializer[Any]):

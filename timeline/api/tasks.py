@@ -14,16 +14,20 @@ from rest_framework.viewsets import GenericViewSet
 
 from timeline import shortcuts
 from timeline.api.base import TimelineAPI
+from timeline.api.conditions import not_modified, seen_by, tag_of
 from timeline.api.fields import StrictSerializer
 from timeline.api.filters import InstantFilter, TaskFilters, TextFilter
 from timeline.api.pagination import TaskPagination
+from timeline.api.remembering import columns_of, row_of
+from timeline.api.repeating import Outcome, answer_once
 from timeline.api.requests import MoveBody, ReasonBody
-from timeline.api.schema import answers, described
+from timeline.api.schema import IF_MATCH, IF_NONE_MATCH, REPEATABLE, TAG, UNCHANGED, answers, described
 from timeline.api.serializers import TaskDetailSerializer, TaskSerializer
 from timeline.models import ScheduledTask
 from timeline.policy import POSSIBLE, Action
 
-_CHANGED = answers(404, 409, 413, 415, ok=TaskSerializer)
+_CHANGED = answers(404, 409, 412, 413, 415, 422, ok=TaskSerializer)
+_CONDITIONS = [IF_MATCH, TAG, *REPEATABLE]
 
 
 class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
@@ -43,27 +47,31 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
         page = self.paginate_queryset(tasks)
         return self.get_paginated_response(self.get_serializer(page, many=True).data)
 
-    @described(responses=answers(404, ok=TaskDetailSerializer))
+    @described(parameters=[IF_NONE_MATCH, TAG], responses={**answers(404, ok=TaskDetailSerializer), 304: UNCHANGED})
     def retrieve(self, request: Request, pk: UUID) -> Response:
         """Show one task with its log and its story."""
-        return Response(self.detail_serializer_class(self._seen(pk), context=self.get_serializer_context()).data)
+        task = self._seen(pk)
+        shown = self.detail_serializer_class(task, context=self.get_serializer_context()).data
+        answer = Response(shown)
+        not_modified(request, answer, tag_of(task, shown))
+        return answer
 
-    @described(request=ReasonBody, responses=_CHANGED)
+    @described(request=ReasonBody, parameters=_CONDITIONS, responses=_CHANGED)
     def cancel(self, request: Request, pk: UUID) -> Response:
         """Call it off; also while a worker runs it."""
         return self._act(pk, Action.CANCEL, ReasonBody, shortcuts.cancel)
 
-    @described(request=MoveBody, responses=_CHANGED)
+    @described(request=MoveBody, parameters=_CONDITIONS, responses=_CHANGED)
     def move(self, request: Request, pk: UUID) -> Response:
         """Give it another time. Of one that is due already, the next revision is answered, which carries on."""
         return self._act(pk, Action.MOVE, MoveBody, shortcuts.move)
 
-    @described(request=ReasonBody, responses=_CHANGED)
+    @described(request=ReasonBody, parameters=_CONDITIONS, responses=_CHANGED)
     def run_now(self, request: Request, pk: UUID) -> Response:
         """Make it due at once; its guards are read all the same."""
         return self._act(pk, Action.RUN_NOW, ReasonBody, shortcuts.run_now)
 
-    @described(request=ReasonBody, responses=_CHANGED)
+    @described(request=ReasonBody, parameters=_CONDITIONS, responses=_CHANGED)
     def redrive(self, request: Request, pk: UUID) -> Response:
         """Run again what has ended: its next revision is answered."""
         return self._act(pk, Action.REDRIVE, ReasonBody, shortcuts.redrive)
@@ -102,5 +110,16 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
             raise PermissionDenied
         body = body_class(data=self.request.data)
         body.is_valid(raise_exception=True)
-        changed: Sequence[Any] = operation(task, actor=self.actor, using=self.get_using(), **body.validated_data)
-        return Response(self.get_serializer(changed[0]).data)
+
+        def act() -> Outcome:
+            given = {**body.validated_data, "seen": seen_by(self.request, pk, task.seq)}
+            changed = operation(task, actor=self.actor, using=self.get_using(), **given)[0]
+            return Outcome(columns_of(changed), headers={"ETag": tag_of(changed)})
+
+        def show(columns: Any, again: bool) -> Any:
+            shown = row_of(columns, using=self.get_using())
+            if again and shown.pk != pk:  # Another revision, which they may see no longer.
+                self._seen(shown.pk)
+            return self.get_serializer(shown).data
+
+        return answer_once(self.request, act, show, using=self.get_using())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from django.contrib.auth import get_user_model
 from django.db import router
-from django.db.models import Model, Q
+from django.db.models import Model
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import NotFound, ValidationError
@@ -14,12 +15,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from timeline.api.base import TimelineAPI
-from timeline.api.finding import find_entity
+from timeline.api.finding import can_be_key, find_entity
 from timeline.api.pagination import DESCRIBED, ORDERINGS, limit_of, page_of
 from timeline.api.schema import answers, described
 from timeline.api.serializers import ForeseenSerializer, PartsSerializer, TaskSerializer
 from timeline.lifecycle import FINAL, OPEN
-from timeline.models import EntityRef, TimelineRun, ref_as
+from timeline.models import EntityRef, TimelineRun, exact_ref, ref_as
+from timeline.models.kin import names_of
 from timeline.models.run import TimelineRunQuerySet
 from timeline.models.task import ScheduledTaskQuerySet
 from timeline.reading.foreseeing import foreseen_of
@@ -36,20 +38,23 @@ _QUERY: Final = [
 
 
 class PartsView(TimelineAPI):
-    """Base: three parts, each a page. Follow-ups are foreseen of the hundred open runs that started last."""
+    """Base: three parts, each a page. Follow-ups are foreseen of the hundred open runs that were recorded last."""
 
     parameters = ("part", "cursor", "limit")
     serializer_class: type[TaskSerializer] = TaskSerializer
     foreseen_serializer_class: type[ForeseenSerializer] = ForeseenSerializer
 
-    def answer(self, tasks: ScheduledTaskQuerySet, runs: TimelineRunQuerySet, refs: list[EntityRef]) -> Response:
+    def answer(
+        self, tasks: ScheduledTaskQuerySet, runs: TimelineRunQuerySet, refs: Sequence[EntityRef], there: bool
+    ) -> Response:
         """
         Show the parts asked for.
 
         Args:
             tasks: Those the user may see.
             runs: Open; what is foreseen of them is shown as far as the user may see their timeline.
-            refs: What the page is about: there, for this user, if they may see any timeline of it.
+            refs: What the page is about, by each of its names that timelines are about.
+            there: Whether it is. If not, all the same is asked: how long an answer takes says no more than the answer.
 
         Raises:
             NotFound: if there is nothing to see, and the user may not know whether there could be.
@@ -60,7 +65,8 @@ class PartsView(TimelineAPI):
         for name in PARTS if part is None else [part]:
             found[name] = self._foreseen(runs) if name == "foreseen" else self._page(name, tasks)
         empty = not any(shown["results"] for shown in found.values())
-        if empty and not self._may_look(refs) and (part is None or not tasks.exists()):
+        may_look = self._may_look(refs)
+        if empty and not (there and may_look) and (part is None or not tasks.exists()):
             raise NotFound
         return Response(found)
 
@@ -81,7 +87,7 @@ class PartsView(TimelineAPI):
 
     def _foreseen(self, runs: TimelineRunQuerySet) -> dict[str, Any]:
         using = self.get_using()
-        latest = list(runs.order_by("-started_at", "pk")[:MOST_RUNS])
+        latest = self.policy.runs_seen(runs, self.request.user, MOST_RUNS)
         items = [
             {
                 "task": outlook.task_key,
@@ -91,15 +97,11 @@ class PartsView(TimelineAPI):
                 "expected_at": outlook.expected_at,
                 "why": outlook.why,
             }
-            for run, outlook in foreseen_of([run for run in latest if self._sees(run)], now=self.now, using=using)
+            for run, outlook in foreseen_of(latest, now=self.now, using=using)
         ]
         return {"next": None, "results": self.foreseen_serializer_class(items, many=True).data}
 
-    def _sees(self, run: TimelineRun) -> bool:
-        using = self.get_using()
-        return self.policy.sees_timeline(self.request.user, run.timeline, run.entity_ref, using=using)
-
-    def _may_look(self, refs: list[EntityRef]) -> bool:
+    def _may_look(self, refs: Sequence[EntityRef]) -> bool:
         using, user = self.get_using(), self.request.user
         return any(
             self.policy.sees_timeline(user, known.name, ref, using=using)
@@ -120,8 +122,9 @@ class EntityTasks(PartsView):
         ref = EntityRef(label, id)
         using = self.get_using()
         runs = TimelineRun.objects.using(using).open().for_entity(ref)
-        there = registry.knows(label) and find_entity(ref, using=using) is not None
-        return self.answer(self.get_queryset().for_entity(ref), runs, [ref] if there else [])
+        names = [name for name in names_of(ref, using=using) if registry.knows(name.label)]
+        there = [name for name in names if find_entity(name, using=using) is not None]
+        return self.answer(self.get_queryset().for_entity(ref), runs, names, bool(there))
 
 
 class UserTasks(PartsView):
@@ -131,21 +134,18 @@ class UserTasks(PartsView):
     def get(self, request: Request, id: str) -> Response:
         """Show a user's timeline. It has tasks that have not ended, those foreseen, and those that have ended."""
         model = get_user_model()  # Accounts are where the site has them, whichever database the tasks are in.
-        user = find_entity(EntityRef(model._meta.label_lower, id), using=router.db_for_read(model))
-        if user is None:
+        if (ref := exact_ref(model._meta.label_lower, id)) is None or not can_be_key(model, ref.id):
             raise NotFound
-        return self.answer_of(user)
+        user = find_entity(ref, using=router.db_for_read(model))
+        return self.answer_of(model(pk=ref.id) if user is None else user, there=user is not None)
 
-    def answer_of(self, user: Model) -> Response:
+    def answer_of(self, user: Model, *, there: bool = True) -> Response:
         """Show what is theirs, as far as the one who asks may see it."""
         using = self.get_using()
-        theirs = Q(pk__in=[])
-        for belonging in self.policy.belongings(user, using=using):
-            of_timeline = Q(timeline=belonging.timeline) if belonging.timeline else Q()
-            theirs |= of_timeline & belonging.named
-        runs = TimelineRun.objects.using(using).open().filter(theirs)
+        runs = self.policy.runs_concerning(TimelineRun.objects.using(using).open(), user)
         tasks = self.policy.concerning(self.get_queryset(), user)
-        return self.answer(tasks, runs, [ref_as(user, get_user_model())])
+        names = names_of(ref_as(user, get_user_model()), using=user._state.db or using)
+        return self.answer(tasks, runs, names, there)
 
 
 class MyTasks(UserTasks):
@@ -157,3 +157,6 @@ class MyTasks(UserTasks):
         if not isinstance(request.user, get_user_model()):
             raise NotFound
         return self.answer_of(request.user)
+
+    def _may_look(self, refs: Sequence[EntityRef]) -> bool:
+        return True  # That there is nothing of their own is no secret to anybody.

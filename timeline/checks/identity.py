@@ -36,9 +36,9 @@ def check_identity(
             found.append(Warning(str(error), hint=hint, id="timeline.W008"))
             continue
         silence = max(SILENCE, 10 * get_settings().POLL_INTERVAL)
-        if not settings.DEBUG and Identity.objects.using(alias).unpolled(silence).exists():
+        if not settings.DEBUG and Identity.objects.using(alias).unpolled(silence).there(silence).exists():
             message = f"Nobody has polled the database {alias!r} for {silence}: nothing that is due there runs."
-            hint = "Start manage.py timeline_worker; or, with Celery, beat and a worker for polls."
+            hint = "Start manage.py timeline_worker; or, with Celery, beat and a worker for polls, or timeline_poll."
             found.append(Warning(message, hint=hint, id="timeline.W007"))
     return found
 

@@ -27,7 +27,6 @@ MAX_NAME: Final = 50
 MAX_EVENT: Final = 100
 MAX_BULK: Final = 1_000
 MAX_EXPIRES: Final = timedelta(days=36525)
-FINISHED: Final = "finished"  # The end reason of a run that nothing is left of; so no exit may be called that.
 
 # What a class is asked for, so no task may be called that.
 OPTIONS: Final = frozenset(
@@ -116,8 +115,8 @@ def _exit_problems(exits: object) -> Iterator[Problem]:
     for event, exit_name in exits.items():
         if not _is_event_name(event):
             yield f"has an exit on {event!r}.", f"Use the name of an event: text, {MAX_EVENT} characters at most."
-        if not isinstance(exit_name, str) or not exit_name or len(exit_name) > MAX_NAME or exit_name == FINISHED:
-            yield f"calls an exit {exit_name!r}.", f"Use text of 1 to {MAX_NAME} characters, other than {FINISHED!r}."
+        if not isinstance(exit_name, str) or not exit_name or len(exit_name) > MAX_NAME:
+            yield f"calls an exit {exit_name!r}.", f"Use text of 1 to {MAX_NAME} characters."
 
 
 def _is_name(name: object) -> bool:

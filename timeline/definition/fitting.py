@@ -47,9 +47,21 @@ def _owner_problems(definition: Definition, model: type[Model]) -> Iterator[Prob
     for name in owner.split("."):
         field = _field(end, name) if end is not None else None
         end = field.related_model if isinstance(field, ForeignKey) else None
-    if end is None or end._meta.concrete_model is not get_user_model()._meta.concrete_model:
+    if end is None or not _shares_key(end, get_user_model()):
         problem = f"has owner = {owner!r}, which does not lead from {definition.label} to a user."
         yield problem, 'Name foreign keys that lead there, with dots between: "account.user".'
+
+
+def _shares_key(model: type[Model], other: type[Model]) -> bool:
+    """Whether both are of one family by links that are primary keys: a child of the user's model is a user."""
+    return _root(model) is _root(other)
+
+
+def _root(model: type[Model]) -> type[Model]:
+    key: Any = model._meta.pk
+    if getattr(key.remote_field, "parent_link", False):
+        return _root(key.related_model)
+    return model._meta.concrete_model or model
 
 
 def _model_problems(model: type[Model], label: str, declared: Task[Any, ..., Any]) -> Iterator[Problem]:

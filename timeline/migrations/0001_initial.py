@@ -4,8 +4,17 @@ import datetime
 
 import django.db.models.deletion
 from django.db import migrations, models
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations.state import StateApps
 
 import timeline.ids
+
+
+def drop_functions(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    """On the way back, when no trigger is left that calls them. Each ``migrate`` puts them, and the triggers."""
+    if schema_editor.connection.vendor == "postgresql":
+        for name in ("timeline_refuse", "timeline_keep"):
+            schema_editor.execute(f"DROP FUNCTION IF EXISTS {name}()")
 
 
 class Migration(migrations.Migration):
@@ -14,6 +23,7 @@ class Migration(migrations.Migration):
     dependencies = []
 
     operations = [
+        migrations.RunPython(migrations.RunPython.noop, drop_functions),  # First here, so it is last on the way back.
         migrations.CreateModel(
             name="Event",
             fields=[

@@ -2,6 +2,8 @@
 
 from django.db import migrations, models
 
+from timeline.migrations._reasons import known_before_as
+
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -67,6 +69,7 @@ class Migration(migrations.Migration):
                 max_length=20,
             ),
         ),
+        known_before_as("done", code="shadow"),
         migrations.AddConstraint(
             model_name="scheduledtask",
             constraint=models.CheckConstraint(

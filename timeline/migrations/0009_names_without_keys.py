@@ -10,13 +10,13 @@ from django.db import migrations
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations.state import StateApps
 
-# Table and column → the table that it names a row of.
-KEYS = {
-    ("timeline_timelinerun", "started_by_id"): "timeline_event",
-    ("timeline_scheduledtask", "run_id"): "timeline_timelinerun",
-    ("timeline_scheduledtask", "cause_id"): "timeline_event",
-    ("timeline_logentry", "task_id"): "timeline_scheduledtask",
-}
+# Table and column.
+KEYS = (
+    ("timeline_timelinerun", "started_by_id"),
+    ("timeline_scheduledtask", "run_id"),
+    ("timeline_scheduledtask", "cause_id"),
+    ("timeline_logentry", "task_id"),
+)
 
 
 def drop_keys(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
@@ -30,14 +30,17 @@ def drop_keys(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None
                     schema_editor.execute(f'ALTER TABLE "{table}" DROP CONSTRAINT "{name}"')
 
 
-def add_keys(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
+def add_keys(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    """With the names that Django gives them, which migrations before this one look for."""
     if schema_editor.connection.vendor != "postgresql":
         return
-    for (table, column), named in KEYS.items():
-        schema_editor.execute(
-            f'ALTER TABLE "{table}" ADD CONSTRAINT "{table}_{column}_fk" FOREIGN KEY ("{column}") '
-            f'REFERENCES "{named}" ("id") DEFERRABLE INITIALLY DEFERRED'
+    models = {model._meta.db_table: model for model in apps.get_app_config("timeline").get_models()}
+    for table, column in KEYS:
+        [field] = [field for field in models[table]._meta.local_fields if field.column == column]
+        key = schema_editor._create_fk_sql(  # type: ignore[attr-defined]  # The stubs do not know it.
+            models[table], field, "_fk_%(to_table)s_%(to_column)s"
         )
+        schema_editor.execute(key)
 
 
 class Migration(migrations.Migration):

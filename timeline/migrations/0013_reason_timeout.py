@@ -2,6 +2,9 @@
 
 from django.db import migrations, models
 
+from timeline.migrations._constraints import AddConstraintForRowsToCome
+from timeline.migrations._reasons import known_before_as
+
 
 class Migration(migrations.Migration):
     dependencies = [
@@ -69,7 +72,8 @@ class Migration(migrations.Migration):
                 max_length=20,
             ),
         ),
-        migrations.AddConstraint(
+        known_before_as("error", code="timeout"),
+        AddConstraintForRowsToCome(
             model_name="scheduledtask",
             constraint=models.CheckConstraint(
                 condition=models.Q(

@@ -41,8 +41,10 @@ class Among(In):
 
 
 def target_of(field: Field[Any, Any]) -> Field[Any, Any]:
-    """The field itself, or the one of another model that it refers to."""
-    return getattr(field, "target_field", field)
+    """The field itself, or the one that it refers to in the end: the key of a grandchild is that of its parent's parent."""
+    while (target := getattr(field, "target_field", field)) is not field:
+        field = target
+    return field
 
 
 def fits_in_array(field: Field[Any, Any]) -> bool:

@@ -17,6 +17,8 @@ from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import UnreadableEntity, WrongEntity
 from timeline.models.among import Among
+from timeline.models.families import concrete_of, line_of, place_of, relatives
+from timeline.models.sqlstates import sqlstate_of
 from timeline.registry import registry
 
 if TYPE_CHECKING:
@@ -52,16 +54,17 @@ def family_of(model: type[models.Model]) -> list[type[models.Model]]:
 
 @lru_cache(maxsize=256)
 def _family(model: type[models.Model]) -> dict[str, type[models.Model]]:
-    return {label_of(known): known for known in (_concrete(model), *_concrete(model)._meta.get_parent_list())}
+    return {label_of(known): known for known in (concrete_of(model), *concrete_of(model)._meta.get_parent_list())}
 
 
 def ref_of(entity: models.Model | EntityRef | None, label: str = "") -> EntityRef:
     """
-    Name an entity: by the nearest model of its family that a timeline is about; by its own if there is none.
+    Name an entity: by the nearest model of its line that a timeline is about; by its own if there is none.
 
     Args:
         entity: Saved; None: no entity.
-        label: Name it by this model instead, if that is of its family.
+        label: Name it by this model instead, if that is of its family: a parent, or one that shares its key. Of a child it is
+            not looked whether the entity is one.
 
     Raises:
         WrongEntity: if it has no primary key yet, one of the wrong kind or of several columns, or a longer one than rows hold.
@@ -69,7 +72,8 @@ def ref_of(entity: models.Model | EntityRef | None, label: str = "") -> EntityRe
     if entity is None:
         return NO_ENTITY
     if isinstance(entity, EntityRef):
-        return entity
+        named = model_of(entity.label)
+        return entity._replace(label=label_of(concrete_of(named))) if named and named._meta.proxy else entity
     if not isinstance(entity, models.Model):
         problem = _("%(value)s is no model instance.")
         raise WrongEntity(problem, _("Give an instance of a model, or None."), value=repr(entity))
@@ -79,7 +83,11 @@ def ref_of(entity: models.Model | EntityRef | None, label: str = "") -> EntityRe
 def named_by(model: type[models.Model], label: str = "") -> type[models.Model]:
     """By which model of its family instances of a model are named; see ``ref_of``."""
     family = _family(model)
-    return family[label if label in family else next(filter(registry.knows, family), next(iter(family)))]
+    if label in family:
+        return family[label]
+    if label and (below := next((kin for known in family for kin in relatives(known) if label_of(kin) == label), None)):
+        return below
+    return family[next(filter(registry.knows, family), next(iter(family)))]
 
 
 def ref_as(entity: models.Model, model: type[models.Model]) -> EntityRef:
@@ -96,6 +104,15 @@ def ref_as(entity: models.Model, model: type[models.Model]) -> EntityRef:
     if value is None:
         raise WrongEntity(_("this %(model)s has no primary key yet."), _("Save it first."), model=model._meta.label)
     return ref_with(model, value)
+
+
+def refs_as(entity: models.Model, several: Iterable[type[models.Model]]) -> list[EntityRef]:
+    """Name an entity by models of its family; by none where its key is longer than rows hold, so that none is about it."""
+    refs = []
+    for model in several:
+        with suppress(WrongEntity):
+            refs.append(ref_as(entity, model))
+    return refs
 
 
 def ref_with(model: type[models.Model], value: object) -> EntityRef:
@@ -123,46 +140,79 @@ def has_several_columns(model: type[models.Model]) -> bool:
 
 
 def key_as(entity: models.Model, model: type[models.Model]) -> Any:
-    """The key of an entity as one model of its family, read through the links to its parents; None: not saved yet."""
-    value, own = entity.pk, _concrete(entity.__class__)
+    """
+    The key of an entity as one model of its family, read through the links to its parents; None: not saved yet.
+
+    A child has the key of the nearest of these that it shares one with.
+    """
+    value, own = entity.pk, concrete_of(entity.__class__)
+    line = family_of(own)
+    if model not in line:
+        model = next((known for known in line if model in relatives(label_of(known))), own)
     while own is not model and (link := own._meta.get_ancestor_link(model)) is not None:
         if not link.primary_key:  # Else parent and child share the key.
             value = getattr(entity, link.attname)
-        own = _concrete(link.related_model)
+        own = concrete_of(link.related_model)
     return value
+
+
+def key_given(entity: models.Model, model: type[models.Model]) -> Any:
+    """
+    The key of a parent that saving a child writes; None: it is given a new one.
+
+    Django takes the parent's own field for the link to it, and the other way round: ``Customer(id=7)`` is account 7.
+    """
+    key = key_as(entity, model)
+    for kin in line_of(model):
+        field = kin._meta.pk
+        if key is None and field.default is field.db_default is models.NOT_PROVIDED:  # Else Django inserts it.
+            key = getattr(entity, field.attname, None)
+    return key
 
 
 def children_following(entity: models.Model, fields: Iterable[str] | None, *, using: str) -> list[EntityRef]:
     """
-    Find the children of a saved row whose timelines follow a field that they inherit from it. One query per such model.
+    Name the children of a saved row whose timelines follow a field that they inherit from it.
+
+    A child that shares its key is named whether it is there or not; others are found by one query per such model.
 
     Args:
         entity: As saved.
         fields: Names of those that were saved; None: all.
         using: Database alias it was saved to.
     """
-    parent = _concrete(entity.__class__)
+    parent = concrete_of(entity.__class__)
     saved = {field.name for field in parent._meta.concrete_fields}
     found = []
     for label in sorted(registry.labels_following(saved if fields is None else saved & set(fields))):
         child = model_of(label)
-        if child is not None and parent in family_of(child)[1:]:
+        if child is None or parent not in family_of(child)[1:]:
+            continue
+        if shares_key(child, parent):
+            found += refs_as(entity, [child])
+        else:
             rows = child._base_manager.using(using).filter(**{path_to(child, parent): entity.pk})
             found += [EntityRef(label, str(key)) for key in rows.values_list("pk", flat=True)]
     return found
 
 
+def shares_key(child: type[models.Model], parent: type[models.Model]) -> bool:
+    """Whether a child has the key of its parent: each link between them is a primary key."""
+    own = concrete_of(child)
+    while own is not parent and (link := own._meta.get_ancestor_link(parent)) is not None:
+        if not link.primary_key:
+            return False
+        own = concrete_of(link.related_model)
+    return True
+
+
 def path_to(child: type[models.Model], parent: type[models.Model]) -> str:
     """Lookup of the row of a parent from its child; empty if they are one model."""
-    names, own = [], _concrete(child)
+    names, own = [], concrete_of(child)
     while own is not parent and (link := own._meta.get_ancestor_link(parent)) is not None:
         names.append(link.name)
-        own = _concrete(link.related_model)
+        own = concrete_of(link.related_model)
     return "__".join(names)
-
-
-def _concrete(model: type[models.Model]) -> type[models.Model]:
-    return model._meta.concrete_model or model
 
 
 def model_of(label: str) -> type[models.Model] | None:
@@ -245,14 +295,14 @@ def _read_each(found: Entities, model: type[models.Model], keys: list[Any], usin
 def is_of_the_row(error: Exception) -> bool:
     """Whether Python could make no sense of what was read; else the database refused, and has more to say about it."""
     if isinstance(error, DataError):  # The driver's own has no SQLSTATE: it met an infinite date, say.
-        return getattr(error.__cause__, "sqlstate", None) is None
+        return not sqlstate_of(error)
     return not isinstance(error, DatabaseError | InterfaceError)
 
 
 def models_of(refs: Iterable[EntityRef]) -> Iterator[tuple[type[models.Model], list[Any]]]:
-    """Models that are installed, in order of their labels, each with the keys of its entities."""
+    """Models that are installed, in the lock order, each with the keys of its entities."""
     grouped = by_label(refs)
-    for label in sorted(grouped):
+    for label in sorted(grouped, key=place_of):
         if label and (model := model_of(label)) is not None and not has_several_columns(model):
             yield model, keys_of(model, sorted(set(grouped[label])))
 

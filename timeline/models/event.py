@@ -7,15 +7,16 @@ from django.db.models import Q
 
 from timeline.ids import uuid7
 from timeline.models.columns import ENTITY_IS_WHOLE, EntityColumns, in_range
-from timeline.models.entities import EntityRef, naming
+from timeline.models.entities import EntityRef
+from timeline.models.kin import about_entity
 
 
 class EventQuerySet(models.QuerySet["Event"]):
     """Questions asked of events."""
 
     def for_entity(self, entity: models.Model | EntityRef | None) -> EventQuerySet:
-        """Events of this entity; None: of no entity."""
-        return self.filter(naming(entity))
+        """Events of this entity, by whichever name of its family; None: of no entity."""
+        return self.filter(about_entity(entity, using=self.db))
 
 
 class Event(EntityColumns):

@@ -19,6 +19,10 @@ class IdentityQuerySet(models.QuerySet["Identity"]):
         """It, if nobody has polled for so long, by the database's real clock."""
         return self.filter(Q(polled_at__isnull=True) | Q(polled_at__lt=MachineTime(-since)))
 
+    def there(self, since: timedelta) -> IdentityQuerySet:
+        """It, if the database has been this site's for so long."""
+        return self.filter(adopted_at__lt=MachineTime(-since))
+
 
 class Identity(models.Model):
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import lru_cache
@@ -11,6 +12,7 @@ from django.db import connections, models
 
 from timeline.models.among import Among, array_of, fits_in_array, target_of
 from timeline.models.entities import NO_ENTITY, Entities, EntityRef, by_model, family_of, label_of, models_of
+from timeline.models.families import place_of
 from timeline.models.isolating import LEVEL, check_level, has_to_ask
 from timeline.models.statements import element_type, narrowed, statement
 
@@ -23,8 +25,9 @@ def lock_entities(refs: Iterable[EntityRef], *, using: str, wait: bool = True, f
     cannot be read are locked, too.
 
     The lock lets others refer to the row but not change it. Rows of parents are locked too, first, as ``save()`` writes
-    them. What a system timeline is about has no row; a lock of its own stands for it. SQLite has neither; its one writer
-    stands for both. Who does not want to wait gets those that nobody else has locked, and no lock of a system timeline's.
+    them; where entities are named by several models of a family, the rows of its root are locked before all others. What a
+    system timeline is about has no row; a lock of its own stands for it. SQLite has neither; its one writer stands for both.
+    Who does not want to wait gets those that nobody else has locked, and no lock of a system timeline's.
 
     Raises:
         WrongIsolation: if it is to be ``fresh`` what is read next, and the caller's transaction may not see that.
@@ -32,6 +35,7 @@ def lock_entities(refs: Iterable[EntityRef], *, using: str, wait: bool = True, f
     refs, ask = list(refs), fresh and has_to_ask(using)
     if wait:
         _lock_system(refs, ask, using)
+        _lock_roots(refs, using)
     entities = by_model(
         refs,
         lambda model, keys: _locked(model, keys, using=using, wait=wait, ask=ask),
@@ -73,6 +77,7 @@ def lock_rows(refs: Iterable[EntityRef], *, clock: bool = False, using: str, fre
     refs, at, ask = list(refs), None, fresh and has_to_ask(using)
     there: set[EntityRef] = set()
     _lock_system(refs, ask, using)
+    _lock_roots(refs, using)
     for model, keys in models_of(refs):
         found, at = _lock_keys(model, keys, using, clock=clock, ask=ask)
         label, ids = label_of(model), set(map(str, found))
@@ -134,6 +139,24 @@ def _lock_system(refs: Iterable[EntityRef], ask: bool, using: str) -> None:
             cursor.execute(statement("lock_system", "postgresql"))
             if ask:
                 check_level(cursor.fetchone()[1], using=using)
+
+
+def _lock_roots(refs: Iterable[EntityRef], using: str) -> None:
+    """
+    Lock the rows that all names of an entity have in common, in one order, where the entities go by several of them.
+
+    Otherwise those that go by one child would be locked before those that go by another, whatever their keys.
+    """
+    if not connections[using].features.has_select_for_update:
+        return
+    named: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for ref in refs:
+        named[place_of(ref.label)[0]][ref.label].add(ref.id)
+    for root in sorted(root for root, ids in named.items() if len(ids) > 1):
+        ids = set().union(*named[root].values())
+        if named[root].get(root) != ids:
+            for model, keys in models_of(EntityRef(root, key) for key in ids):
+                _lock_keys(model, keys, using)
 
 
 def _locked(

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from django.db import models
 from django.db.models import Q
 
-from timeline.definition.checking import FINISHED
 from timeline.ids import uuid7
+from timeline.lifecycle import RunEnd
 from timeline.models.columns import ENTITY_IS_WHOLE, EntityColumns, in_range
-from timeline.models.entities import EntityRef, naming
+from timeline.models.entities import EntityRef
 from timeline.models.event import Event
+from timeline.models.kin import about_entity
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -21,8 +22,8 @@ class TimelineRunQuerySet(models.QuerySet["TimelineRun"]):
     """Questions asked of runs."""
 
     def for_entity(self, entity: models.Model | EntityRef | None) -> TimelineRunQuerySet:
-        """Runs of this entity; None: of no entity."""
-        return self.filter(naming(entity))
+        """Runs of this entity, by whichever name of its family; None: of no entity."""
+        return self.filter(about_entity(entity, using=self.db))
 
     def open(self) -> TimelineRunQuerySet:
         """Runs that have not ended."""
@@ -46,6 +47,8 @@ class TimelineRun(EntityColumns):
     # No foreign key of PostgreSQL's: see KEEPERS in triggers.py.
     started_by = models.ForeignKey(Event, null=True, blank=True, on_delete=models.PROTECT, related_name="runs_started")
     ended_at = models.DateTimeField(null=True, blank=True)
+    # A RunEnd; empty where an earlier version ended the run. Only timeline.runs writes these three.
+    end_code = models.CharField(max_length=20, blank=True, default="", db_default="", editable=False)
     end_reason = models.CharField(max_length=200, blank=True, default="")
 
     objects = models.Manager.from_queryset(TimelineRunQuerySet)()
@@ -85,6 +88,20 @@ class TimelineRun(EntityColumns):
         return self.ended_at is None
 
     @property
+    def end(self) -> RunEnd | None:
+        """
+        How it ended; None: it has not.
+
+        An earlier version writes the text and no code, and leaves the code of a run that it opens again: there the text
+        decides.
+        """
+        if self.is_open:
+            return None
+        if self.end_code in ("", RunEnd.FINISHED):
+            return RunEnd.FINISHED if self.end_reason == RunEnd.FINISHED else RunEnd.EXIT
+        return RunEnd(self.end_code)
+
+    @property
     def is_finished(self) -> bool:
         """Whether it ended because nothing was left of it; false for one that an exit ended."""
-        return self.end_reason == FINISHED
+        return self.end is RunEnd.FINISHED

@@ -61,6 +61,14 @@ def as_list(values: Iterable[str], vendor: str) -> str | list[str]:
     return list(values) if vendor == "postgresql" else json.dumps(list(values))
 
 
+def named_in(refs: Iterable[tuple[str, str]], vendor: str) -> dict[str, Any]:
+    """Write labels and ids of entities as the parameters that a statement reads them from: two lists, or one of pairs."""
+    refs = list(refs)
+    if vendor == "postgresql":
+        return {"labels": [label for label, _id in refs], "ids": [key for _label, key in refs]}
+    return {"entities": json.dumps(refs)}
+
+
 def as_array(texts: Sequence[str | None]) -> str:
     """Write an array as PostgreSQL reads it from one text; as fast as it goes, since there may be thousands."""
     if not texts or None in texts:

@@ -15,8 +15,9 @@ from timeline.conf import get_settings
 from timeline.ids import uuid7
 from timeline.lifecycle import FINAL, LEASED, OPEN, WAITING, ReasonCode, State
 from timeline.models.columns import ENTITY_IS_WHOLE, EntityColumns, in_range
-from timeline.models.entities import EntityRef, naming
+from timeline.models.entities import EntityRef
 from timeline.models.event import Event
+from timeline.models.kin import about_entity
 from timeline.models.run import TimelineRun
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
     """Questions asked of tasks. Those about time take story time as ``now``."""
 
     def for_entity(self, entity: models.Model | EntityRef | None) -> ScheduledTaskQuerySet:
-        """Tasks of this entity; None: of no entity."""
-        return self.filter(naming(entity))
+        """Tasks of this entity, by whichever name of its family; None: of no entity."""
+        return self.filter(about_entity(entity, using=self.db))
 
     def open(self) -> ScheduledTaskQuerySet:
         """Tasks that have not ended."""

@@ -11,16 +11,16 @@ from uuid import UUID
 from django.db.models import Model
 
 from timeline.definition import Definition
-from timeline.definition.checking import FINISHED
 from timeline.exceptions import InvalidInput
 from timeline.ids import fresh_ids, uuid7_texts
-from timeline.lifecycle import State
+from timeline.lifecycle import RunEnd, State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.facts import plan_since, zone_of
 from timeline.models.inserting import Insertion, as_stored, columns_of, insert_in_turn
 from timeline.operations._announcing import announce
 from timeline.operations._creating import declared_columns, planned_columns
 from timeline.planning import Create
+from timeline.runs import end, ending
 
 _Planned = tuple[list[dict[str, Any]], bool]  # Columns of the rows of a run, and whether anything is left of it.
 Begins = Callable[[Definition, Model | None], datetime]  # What the times of a run count from.
@@ -206,9 +206,8 @@ def _tasks_of(beginnings: Sequence[Beginning]) -> dict[str, list[Any]]:
 
 def _finish(beginnings: Sequence[Beginning], *, now: datetime, using: str) -> None:
     """End those of which nothing is left from the start."""
-    if not beginnings:
-        return
-    end: dict[str, Any] = {"ended_at": now, "end_reason": FINISHED}
-    TimelineRun.objects.using(using).filter(pk__in=[known.columns["id"] for known in beginnings]).update(**end)
-    for beginning in beginnings:
-        beginning.columns |= end
+    if beginnings:
+        finished = [beginning.run(using=using) for beginning in beginnings]
+        end(finished, RunEnd.FINISHED, now=now, using=using)
+        for beginning in beginnings:
+            beginning.columns |= ending(RunEnd.FINISHED, now=now)

@@ -30,8 +30,9 @@ def call_off(
     Cancel what is open. The task being run right now is spared: it records its own outcome.
 
     Args:
-        whose: ``entity``, named by its ``label`` and ``entity``; its open runs are locked before the tasks. Or ``runs``,
-            named by a list of their ids, ``runs``; the caller has locked them.
+        whose: ``entity``, named by its ``label`` and ``entity``; its open runs are locked before the tasks. ``kin``: the same
+            of one that has several names, see ``named_in``. Or ``runs``, named by a list of their ids, ``runs``; the caller
+            has locked them.
         named: Which. The caller has locked the entities.
         columns: What to read of the tasks, in the model's order; the rest is read when it is asked for.
         reason: Kept on the rows and in the log.

@@ -15,6 +15,7 @@ from django.db import connections
 from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import Reason, State, Trigger, target
 from timeline.models import ScheduledTask
+from timeline.payloads import clip
 
 if TYPE_CHECKING:
     from timeline.planning import Times
@@ -120,7 +121,8 @@ def _as_change(write: Write, key: Key, stored: Stored) -> Change:
     if len(states) > 2:
         change["via"] = states[1].value
     for name in ("failures", "lost", "worker", "result"):
-        if value := getattr(write, name):
+        value = getattr(write, name)
+        if value not in (None, 0):  # An empty name is written: a worker without one has the row.
             change[name] = value
     if write.reason is not None:
         change |= columns_of(write.reason)
@@ -131,8 +133,8 @@ def columns_of(reason: Reason) -> Change:
     """A reason as its columns hold it."""
     return {
         "reason_code": reason.code.value,
-        "reason": _clip(reason.text, MAX_REASON),
-        "actor": _clip(reason.actor, MAX_ACTOR),
+        "reason": clip(reason.text, MAX_REASON),
+        "actor": clip(reason.actor, MAX_ACTOR),
     }
 
 
@@ -184,11 +186,3 @@ def stored_by(using: str) -> Stored:
 
 def seconds(length: timedelta) -> str:
     return f"{length.total_seconds():+.3f} seconds"
-
-
-def _clip(text: str, length: int) -> str:
-    """Cut to what the column holds, without what no database stores."""
-    if text.isascii() and text.isprintable() and len(text) <= length:
-        return text
-    clean = text.replace("\x00", "").encode(errors="replace").decode()
-    return clean if len(clean) <= length else f"{clean[: length - 1]}…"

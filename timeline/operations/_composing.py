@@ -31,6 +31,7 @@ ALWAYS: Final = (
 _SOMETIMES: Final = {
     "attempt": "active",
     "started_at": "active",
+    "sent_at": "leased",
     "worker": "worker",
     "failures": "failures",
     "lost": "lost",

@@ -14,7 +14,7 @@ from django.db import connections
 from django.db.models import QuerySet
 
 from timeline.definition import Definition
-from timeline.exceptions import InvalidInput, UnknownTimeline
+from timeline.exceptions import InvalidInput
 from timeline.lifecycle import State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.among import Among
@@ -77,7 +77,9 @@ def drifted(runs: Iterable[TimelineRun], *, now: datetime, using: str) -> list[T
     Not among them: runs of a timeline that is not known here, or is about another model now; those with a task that is being
     run, whose outcome reconciles them; and those whose entity cannot be read.
     """
-    known = [(run, definition) for run in runs if (definition := _definition_of(run)) is not None]
+    known = [
+        (run, definition) for run in runs if (definition := registry.about(run.timeline, run.entity_label)) is not None
+    ]
     entities = load_entities((run.entity_ref for run, _definition in known), using=using)
     rows = _rows_of([run for run, _definition in known], using)
     found, missing = [], []
@@ -89,15 +91,6 @@ def drifted(runs: Iterable[TimelineRun], *, now: datetime, using: str) -> list[T
         elif _has_drifted(run, definition, entities, rows[run.pk], now):
             found.append(run)
     return found + _gone(missing, using)
-
-
-def _definition_of(run: TimelineRun) -> Definition | None:
-    try:
-        definition = registry.timeline(run.timeline)
-    except UnknownTimeline:
-        return None
-    # Where it is about another model, as after a rename, its entities only look as if they were gone.
-    return definition if definition.label == run.entity_label else None
 
 
 def _rows_of(runs: Sequence[TimelineRun], using: str) -> dict[UUID, list[ScheduledTask]]:

@@ -15,6 +15,7 @@ from django.utils import translation
 from timeline.exceptions import Cancel, Discard, LeaseLost, RetryAfter
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask
+from timeline.models.sqlstates import sqlstate_of
 from timeline.operations._attempting import PASSING, Attempt
 from timeline.operations._transition import Write
 
@@ -143,5 +144,4 @@ def _is_of_database(error: Exception) -> bool:
 
 def _codes(error: Exception) -> tuple[str, str]:
     """Name of SQLite's error and SQLSTATE; empty where there is none."""
-    cause = error.__cause__
-    return str(getattr(cause, "sqlite_errorname", "")), str(getattr(cause, "sqlstate", "") or "")
+    return str(getattr(error.__cause__, "sqlite_errorname", "")), sqlstate_of(error)

@@ -82,7 +82,7 @@ def lock_entity_now(
         return lock_batch([ref], gone=gone, read=read, fresh=fresh, using=using), now or story_now(using)
     held = lock_rows([ref], clock=True, fresh=fresh, using=using)
     if not gone and ref not in held.refs:
-        raise _missing(ref, using)
+        raise missing(ref, using)
     return dict.fromkeys(held.refs), held.at.astimezone(UTC) if held.at else story_now(using)
 
 
@@ -116,11 +116,12 @@ def lock_batch(
         found = dict.fromkeys(lock_rows(refs, fresh=fresh, using=using).refs)
     for ref in refs:
         if ref.label and ref not in found and not gone:
-            raise _missing(ref, using)
+            raise missing(ref, using)
     return {ref: found.get(ref) for ref in refs if ref in found or not ref.label}
 
 
-def _missing(ref: EntityRef, using: str) -> WrongEntity:
+def missing(ref: EntityRef, using: str) -> WrongEntity:
+    """Say that an entity is not there."""
     problem = _("%(entity)s is not in the database %(using)r.")
     return WrongEntity(problem, _("Save it there first, or name its database."), entity=ref, using=using)
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import Model, Q
 
 from timeline.exceptions import InvalidInput, UnreadableEntity
 from timeline.lifecycle import Reason, ReasonCode
-from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun, model_of
+from timeline.models import EntityRef, ScheduledTask, TimelineRun, model_of
 from timeline.models.among import Among
 from timeline.models.entities import Entities, keys_of, load_entities
 from timeline.models.facts import anchors_of, zone_of
 from timeline.operations._attempting import Attempt
+from timeline.operations._exits import exits_since
 from timeline.operations._failing import catching, is_passing
 from timeline.timing import in_utc
+
+# The task was pruned with its run while its worker was not heard of. Nobody reads this: what is not there takes no outcome.
+RUN_GONE: Final = Reason(ReasonCode.ENTITY_GONE, "its run is not there any more")
 
 
 def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason | Exception]:
@@ -33,10 +37,12 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
         Id of a task → why it must not run, or what was raised when that was asked, which is a failed attempt of that task
         alone. A task that is not in it may: its guards that are functions are asked next.
     """
-    _read_runs([attempt.task for attempt in attempts], using)
+    gone = _read_runs([attempt.task for attempt in attempts], using)
+    attempts = [attempt for attempt in attempts if attempt.task.id not in gone]
     entities = load_entities((attempt.task.entity_ref for attempt in attempts), using=using)
-    exits = _exits(attempts, using)
-    refused: dict[UUID, Reason | Exception] = {}
+    asked = [(attempt.task.run, attempt.definition) for attempt in attempts]
+    exits = exits_since([(run, definition) for run, definition in asked if run is not None], using=using)
+    refused: dict[UUID, Reason | Exception] = dict.fromkeys(gone, RUN_GONE)
     for attempt in attempts:
         reason = _refusal(attempt, entities, exits, now)
         if reason is not None:
@@ -45,7 +51,7 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
 
 
 def _refusal(
-    attempt: Attempt, entities: Entities, exits: dict[EntityRef, list[Event]], now: datetime
+    attempt: Attempt, entities: Entities, exits: Mapping[UUID, str], now: datetime
 ) -> Reason | Exception | None:
     """Why it must not run, as far as that can be told by what was read; or why that cannot be told."""
     ref, caught = attempt.task.entity_ref, list[Exception]()
@@ -59,46 +65,26 @@ def _refusal(
     return caught[0]
 
 
-def _read_runs(tasks: Iterable[ScheduledTask], using: str) -> None:
-    """Give each task its run as it is now."""
+def _read_runs(tasks: Iterable[ScheduledTask], using: str) -> set[UUID]:
+    """Give each task its run as it is now. Returns the ids of those whose run is not there any more."""
     tasks = [task for task in tasks if task.run_id is not None]
-    if tasks:
-        rows = TimelineRun.objects.using(using).filter(Among({task.run_id for task in tasks}))
-        runs = {run.pk: run for run in rows}
-        for task in tasks:
-            task.run = runs[task.run_id]  # type: ignore[index]
+    if not tasks:
+        return set()
+    rows = TimelineRun.objects.using(using).filter(Among({task.run_id for task in tasks}))
+    runs = {run.pk: run for run in rows}
+    there = [task for task in tasks if task.run_id in runs]
+    for task in there:
+        task.run = runs[task.run_id]  # type: ignore[index]
+    return {task.id for task in tasks} - {task.id for task in there}
 
 
-def _run_ended(attempt: Attempt, exits: dict[EntityRef, list[Event]]) -> Reason | None:
+def _run_ended(attempt: Attempt, exits: Mapping[UUID, str]) -> Reason | None:
     run = attempt.task.run
     if run is None:
         return None
     if not run.is_open:
         return Reason(ReasonCode.EXIT, run.end_reason)
-    for event in exits.get(run.entity_ref, []):
-        # Whenever it happened, and whatever the times of the run count from.
-        since_start = (event.recorded_at, event.pk) > (run.known_since, run.pk)
-        if since_start and event.name in attempt.definition.exits:
-            return Reason(ReasonCode.EXIT, attempt.definition.exits[event.name])
-    return None
-
-
-def _exits(attempts: Sequence[Attempt], using: str) -> dict[EntityRef, list[Event]]:
-    """Read the exit events of the attempts' entities, in one statement: for all together, as each is checked afterwards."""
-    asking = [(attempt.task.run, attempt.definition) for attempt in attempts if attempt.definition.exits]
-    runs = [run for run, _definition in asking if run is not None]
-    if not runs:
-        return {}
-    events = Event.objects.using(using).filter(
-        entity_label__in=sorted({run.entity_label for run in runs}),
-        entity_id__in=sorted({run.entity_id for run in runs}),
-        name__in=sorted({name for _run, definition in asking for name in definition.exits}),
-        recorded_at__gte=min(run.known_since for run in runs),
-    )
-    found: dict[EntityRef, list[Event]] = defaultdict(list)
-    for event in events.only("name", "entity_label", "entity_id", "recorded_at"):
-        found[event.entity_ref].append(event)
-    return found
+    return Reason(ReasonCode.EXIT, exits[run.pk]) if run.pk in exits else None
 
 
 def _gone(attempt: Attempt) -> Reason | None:

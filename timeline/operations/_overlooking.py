@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -13,8 +13,10 @@ from django.db.models import DateTimeField, Field, IntegerField, Model, QuerySet
 
 from timeline.conf import get_settings
 from timeline.definition import Created, Definition
+from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, Event, TimelineRun, model_of, ref_with
 from timeline.models.among import target_of
+from timeline.models.kin import kin_of
 from timeline.operations._beginning import constantly
 from timeline.operations._locking import lock_batch
 from timeline.operations._parting import Part, Swept, Taken, each_if_not_all
@@ -77,10 +79,19 @@ class Newcomers(Part[EntityRef]):
         if begins:
             position = {"at": position["before"], "before": position["top"], "top": self._newest(rows)}
         some = self._next(rows, position, size)
-        refs = [ref_with(self.model, key) for key, _value in some]
+        refs = self._named([key for key, _value in some])
         if len(some) >= size:
             return Taken(refs, {**position, "at": self._as_data(some[-1][1])}, is_last=False)
         return Taken(refs, {"before": position["before"], "top": position["top"]}, is_last=True)
+
+    def _named(self, keys: Iterable[Any]) -> list[EntityRef]:
+        refs = []
+        for key in keys:
+            try:
+                refs.append(ref_with(self.model, key))
+            except WrongEntity as error:
+                logger.warning("The sweep starts no run of %s: %s", self.name, error.in_english())
+        return refs
 
     def _newest(self, rows: QuerySet[Model]) -> Any:
         last = rows.order_by(f"-{self.column.attname}").values_list(self.column.attname, flat=True).first()
@@ -119,9 +130,20 @@ class Newcomers(Part[EntityRef]):
         runs = TimelineRun.objects.using(using).filter(entity_label=label, entity_id__in=ids, timeline=self.name)
         known = set(runs.values_list("entity_id", flat=True)) if ids else set()
         if ids and self.definition.exits:
-            exits = Event.objects.using(using).filter(entity_label=label, entity_id__in=ids)
-            known |= set(exits.filter(name__in=list(self.definition.exits)).values_list("entity_id", flat=True))
+            known |= {ref.id for ref in self._having_left(refs, using)}
         return [ref for ref in refs if ref.id not in known]
+
+    def _having_left(self, refs: Sequence[EntityRef], using: str) -> list[EntityRef]:
+        """Those of whom an exit is recorded, under whichever name."""
+        kin = kin_of(refs, using=using)
+        names = {name for several in kin.values() for name in several}
+        exits = Event.objects.using(using).filter(
+            entity_label__in=sorted({name.label for name in names}),
+            entity_id__in=sorted({name.id for name in names}),
+            name__in=sorted(self.definition.exits),
+        )
+        left = set(exits.values_list("entity_label", "entity_id"))
+        return [ref for ref, several in kin.items() if not left.isdisjoint(several)]
 
     def _start(self, refs: Sequence[EntityRef], *, now: datetime, using: str) -> int:
         read = bool(self.definition.followed_fields)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Final, NamedTuple
 
 from timeline.conf import get_settings
-from timeline.lifecycle import Reason, Trigger
+from timeline.lifecycle import Reason, RunEnd, Trigger
 from timeline.models import Identity, ScheduledTask, TimelineRun
 from timeline.models.identity import THE_ONE
 from timeline.models.isolating import atomic
@@ -62,7 +62,7 @@ def _end_some_runs(reason: Reason, now: datetime, using: str) -> Open | None:
         some = list(TimelineRun.objects.using(using).open().order_by("pk")[:BATCH])
         locked = lock_runs((run.pk for run in some), (run.entity_ref for run in some), using=using)
         still = [run for run in locked.runs if run.is_open]
-        cancelled = end_runs(still, reason=reason, now=now, using=using)
+        cancelled = end_runs(still, RunEnd.LEFT, reason=reason, now=now, using=using)
     return Open(len(some), len(cancelled)) if some else None
 
 

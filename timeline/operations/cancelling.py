@@ -6,18 +6,27 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
+from django.db import connections
+
+from timeline.clocks import story_now
 from timeline.lifecycle import Reason, State, Trigger, target
-from timeline.models import EntityRef, ScheduledTask
+from timeline.models import EntityRef, ScheduledTask, lock_rows
 from timeline.models.isolating import atomic
+from timeline.models.kin import names_of
 from timeline.models.returning import COLUMNS
+from timeline.models.statements import named_in
 from timeline.operations._calling_off import call_off
 from timeline.operations._current import refuse_own
 from timeline.operations._locking import in_transaction, lock_entity_now, lock_runs, lock_tasks_with_runs
+from timeline.operations._seen import Seen, refuse_changed
 from timeline.operations._transition import Write, apply
 from timeline.operations.reconciling import reconcile_locked
+from timeline.registry import registry
 
 
-def cancel(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
+def cancel(
+    *, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: str, seen: Seen | None = None
+) -> list[ScheduledTask]:
     """
     Call tasks off and record why. One that a worker is running is cancelled too: what it did in this database is rolled back.
 
@@ -26,17 +35,20 @@ def cancel(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: st
         reason: Code from the closed set, text shown to people, and who decided.
         now: Story time of the decision.
         using: Database alias the tasks live in.
+        seen: Task id → its ``seq`` as it was shown to who decided; None: whatever it is.
 
     Returns:
         The tasks, in state ``cancelled``, in the order given.
 
     Raises:
         ScheduledTask.DoesNotExist: if one of them is not there.
+        ChangedSince: if one of them has changed since it was seen.
         TransitionNotAllowed: if one of them has ended already, or is the one whose handler asks: that one raises ``Cancel``.
             Nothing is changed then.
     """
     with in_transaction(using):
         tasks, locked = lock_tasks_with_runs(task_ids, using=using)
+        refuse_changed(tasks, seen)
         refuse_own(tasks, "cancel")
         for task in tasks:
             target(State(task.state), Trigger.CANCEL, task=task.pk)
@@ -49,8 +61,8 @@ def cancel(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: st
 
 def cancel_all(*, ref: EntityRef, reason: Reason, now: datetime | None = None, using: str) -> list[ScheduledTask]:
     """
-    Call off whatever is open of an entity, in runs and without. The task being run right now is spared: it records its own
-    outcome.
+    Call off whatever is open of an entity, in runs and without, of every model of its family. The task being run right now is
+    spared: it records its own outcome.
 
     A run with nothing left is finished; its timeline may be started again. To end runs by name, there is ``leave``.
 
@@ -64,12 +76,19 @@ def cancel_all(*, ref: EntityRef, reason: Reason, now: datetime | None = None, u
         The tasks, in state ``cancelled``, the oldest first; none if nothing was open.
     """
     with atomic(using=using, savepoint=False):
-        _locked, now = lock_entity_now(ref, gone=True, now=now, using=using)
-        named = {"label": ref.label, "entity": ref.id}
-        tasks = call_off("entity", named, columns=COLUMNS, reason=reason, now=now, using=using)
+        names = names_of(ref, using=using)
+        if len(names) == 1:
+            _locked, now = lock_entity_now(ref, gone=True, now=now, using=using)
+            whose, named = "entity", {"label": ref.label, "entity": ref.id}
+        else:
+            lock_rows(
+                [name for name in names if name == names[0] or registry.knows(name.label)], fresh=True, using=using
+            )
+            whose, named, now = "kin", named_in(names, connections[using].vendor), now or story_now(using)
+        tasks = call_off(whose, named, columns=COLUMNS, reason=reason, now=now, using=using)
         run_ids = {task.run_id for task in tasks if task.run_id is not None}
         if run_ids:
-            locked = lock_runs(run_ids, [ref], using=using)
+            locked = lock_runs(run_ids, {task.entity_ref for task in tasks}, using=using)
             runs = {run.pk: run for run in locked.runs}
             for task in tasks:
                 task.run = runs[task.run_id] if task.run_id else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,7 @@ from django.db import connections
 from django.db.models import Model
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from timeline.conf import get_settings
 from timeline.definition import Definition
@@ -22,9 +24,11 @@ from timeline.models import EntityRef, Event, TimelineRun, ref_of
 from timeline.models.entities import by_label
 from timeline.models.inserting import Insertion, as_stored, columns_of
 from timeline.models.isolating import atomic
-from timeline.models.statements import as_list, statement
+from timeline.models.statements import named_in, statement
 from timeline.operations._beginning import FEW, Beginning, begin, constantly, foresee, needs_savepoint
-from timeline.operations._locking import in_transaction, lock_batch, lock_entity_now
+from timeline.operations._knowing import mind_unknown
+from timeline.operations._locking import in_transaction
+from timeline.operations._subjects import Subject, lock_subject_now, lock_subjects, subjects_of
 from timeline.operations.leaving import Ended, exit_runs
 from timeline.operations.sets import Batch, Tally, in_portions, rounds
 from timeline.payloads import check_json, check_text, same_json
@@ -63,10 +67,10 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What became of the events of some entities: new, or recorded before; runs begun and ended."""
+    """What became of the events of some entities: columns of those that are new, or recorded before; runs begun and ended."""
 
     new: dict[EntityRef, dict[str, Any]]
-    again: list[EntityRef]
+    again: list[Subject]
     begun: list[Beginning]
     ended: Ended
 
@@ -97,6 +101,9 @@ def emit(
     """
     Record an event in the caller's transaction, end the runs it exits, then start the runs it starts.
 
+    It is one event of the entity, by whichever model of its family that is given, and goes to the timelines of all of them. It
+    is recorded under the topmost of these models.
+
     Args:
         name: For example ``user.created``; 100 characters at most, no blanks.
         entity: Whose event; None for the system's.
@@ -109,18 +116,22 @@ def emit(
 
     Raises:
         KeyConflict: if the key was used with another payload.
+        UnknownEvent: if no timeline knows it, and ``TIMELINE["STRICT_EVENTS"]`` is on.
         InvalidInput, WrongEntity, NotPlainJSON, PayloadTooLarge, NaiveDatetime, DateOutOfRange: nothing is written then.
     """
     _check(name, key, payload, actor)
     happened = None if occurred_at is None else check_time("occurred_at", occurred_at)
     ref = ref_of(entity)
+    mind_unknown(name, [ref.label])
     with in_transaction(using):
-        entities, at = lock_entity_now(ref, read=_reads(name, [ref]), now=now, using=using)
+        starters = _starters(name)
+        subject = subjects_of([ref], started=starters, using=using)[ref]
+        at = lock_subject_now(subject, read=_reads(starters, [subject]), now=now, using=using)
         said = Said(name, key, payload, actor, occurred_at=happened or at, recorded_at=at)
-        done = record(said, entities, using=using)
+        done = record(said, {subject.ref: subject}, using=using)
         if done.again:
-            return Emission(event=_known(said, done.again, using)[ref], recorded=False)
-    event = as_stored(Event(**done.new[ref]), using=using)
+            return Emission(event=_known(said, done.again, using)[subject.ref], recorded=False)
+    event = as_stored(Event(**done.new[subject.ref]), using=using)
     started = [beginning.run(using=using) for beginning in done.begun]
     for run in started:
         run.started_by = event
@@ -155,95 +166,122 @@ def emit_many(
     happened = None if occurred_at is None else check_time("occurred_at", occurred_at)
     tally = Tally()
     for batch in batches:
-        now = None
+        now, starters = None, _starters(name)
+        mind_unknown(name, (ref.label for ref in batch.refs))
         with atomic(using=batch.using):
-            for part in rounds(batch.refs):
-                entities = lock_batch(part, gone=batch.gone, read=_reads(name, part), using=batch.using)
+            subjects = subjects_of(batch.refs, started=starters, using=batch.using)
+            known = {subject.ref: subject for subject in subjects.values()}
+            for part in rounds(subjects[ref].ref for ref in batch.refs):
+                some = [known[ref] for ref in part]
+                locked = lock_subjects(some, gone=batch.gone, read=_reads(starters, some), using=batch.using)
                 now = now or clock(batch.using)
                 said = Said(name, key, payload, actor, occurred_at=happened or now, recorded_at=now)
-                again: list[EntityRef] = []
+                again: list[Subject] = []
                 work = partial(_record_some, said, again, batch.using)
-                tally += in_portions(work, entities, whole=_ends_runs(name, part), using=batch.using)
+                whole = _ends_runs(name, (known for subject in some for known in subject.names))
+                tally += in_portions(work, locked, whole=whole, using=batch.using)
                 _known(said, again, batch.using)
     return tally
 
 
-def record(said: Said, entities: Mapping[EntityRef, Model | None], *, using: str) -> Recorded:
+def record(said: Said, subjects: Mapping[EntityRef, Subject], *, using: str) -> Recorded:
     """
-    Record an event for each of some entities that the caller has locked, end the runs it exits, start those it starts.
+    Record an event for each of some entities that the caller has locked, end the runs it exits, start those it starts: of
+    every model of their families.
 
     Where it was recorded before, see by ``_known`` that it said the same.
 
     Raises:
+        KeyConflict: if it said something else, under another name of the entity.
         NaiveDatetime, DateOutOfRange: if a run that starts has no proper time; nothing is written then.
     """
     now = said.recorded_at
+    new = _without_those_known(said, subjects, using)
     words = said._asdict()
     events = {
         ref: {"id": event_id, "entity_label": ref.label, "entity_id": ref.id, **words}
-        for ref, event_id in zip(entities, uuid7s(len(entities)), strict=True)
+        for ref, event_id in zip(new, uuid7s(len(new)), strict=True)
     }
     event = Insertion(Event, columns_of(list(events.values())), taken=bool(said.key), using=using)
+    entities = {name: held for subject in new.values() for name, held in subject.there.items()}
+    starters = _starters(said.name)
     beginnings = foresee(
-        _started(said.name, entities),
+        {label: starters.get(label, ()) for label in by_label(entities)},
         entities,
-        causes={ref: columns["id"] for ref, columns in events.items()},
+        causes={name: events[ref]["id"] for ref, subject in new.items() for name in subject.there},
         begins=constantly(said.occurred_at),
         now=now,
     )
+    names = [name for subject in new.values() for name in subject.names]
     with atomic(using=using, savepoint=needs_savepoint(beginnings)):
         ended = Ended([], [])
-        if apart := len(beginnings) > FEW or _ends_runs(said.name, entities):
+        if apart := len(beginnings) > FEW or _ends_runs(said.name, names):
             recorded = event.send().inserted()
             beginnings = [known for known in beginnings if known.columns["started_by_id"] in recorded]
-            refs = [ref for ref, columns in events.items() if columns["id"] in recorded]
-            ended = exit_runs(said.name, refs, actor=said.actor, now=now, using=using)
+            names = [name for ref, subject in new.items() if events[ref]["id"] in recorded for name in subject.names]
+            ended = exit_runs(said.name, names, actor=said.actor, now=now, using=using)
         begun = begin(beginnings, first=None if apart else event, now=now, using=using)
     recorded = event.inserted()
-    new = {ref: columns for ref, columns in events.items() if columns["id"] in recorded}
-    return Recorded(new, [ref for ref in events if ref not in new], begun, ended)
+    written = {ref: columns for ref, columns in events.items() if columns["id"] in recorded}
+    return Recorded(written, [subject for ref, subject in subjects.items() if ref not in written], begun, ended)
 
 
-def _record_some(said: Said, again: list[EntityRef], using: str, entities: Mapping[EntityRef, Model | None]) -> Tally:
-    recorded = record(said, entities, using=using)
+def _without_those_known(said: Said, subjects: Mapping[EntityRef, Subject], using: str) -> Mapping[EntityRef, Subject]:
+    """Those of whom the event may be new. Under one name the database tells; under several, only who has the lock can look."""
+    several = [subject for subject in subjects.values() if len(subject.names) > 1] if said.key else []
+    if not several:
+        return subjects
+    before = _known(said, several, using)
+    return {ref: subject for ref, subject in subjects.items() if ref not in before}
+
+
+def _record_some(said: Said, again: list[Subject], using: str, subjects: Mapping[EntityRef, Subject]) -> Tally:
+    recorded = record(said, subjects, using=using)
     again += recorded.again
     return recorded.tally
 
 
-def _started(event: str, refs: Iterable[EntityRef]) -> dict[str, list[Definition]]:
+def _starters(event: str) -> dict[str, list[Definition]]:
     """Label → timelines that the event starts for entities of that kind."""
-    autostart = get_settings().AUTOSTART
-    return {label: registry.started_by(event, label) if autostart else [] for label in by_label(refs)}
+    found: dict[str, list[Definition]] = defaultdict(list)
+    for definition in registry if get_settings().AUTOSTART else ():
+        if event in definition.starts_on:
+            found[definition.label].append(definition)
+    return found
 
 
-def _reads(event: str, refs: Iterable[EntityRef]) -> bool:
+def _reads(starters: Mapping[str, Sequence[Definition]], subjects: Iterable[Subject]) -> bool:
     """Whether a timeline that the event starts reads anything of its entity."""
-    return any(definition.followed_fields for several in _started(event, refs).values() for definition in several)
+    labels = {name.label for subject in subjects for name in subject.sought}
+    return any(known.followed_fields for label in labels for known in starters.get(label, ()))
 
 
 def _ends_runs(event: str, refs: Iterable[EntityRef]) -> bool:
     """Whether the event ends runs: in portions, runs and tasks would not be locked in one order."""
-    return any(registry.ended_by(event, label) for label in by_label(refs))
+    return any(registry.ended_by(event, label) for label in {ref.label for ref in refs})
 
 
-def _known(said: Said, refs: Sequence[EntityRef], using: str) -> dict[EntityRef, Event]:
+def _known(said: Said, subjects: Iterable[Subject], using: str) -> dict[EntityRef, Event]:
     """
-    Find the events recorded before with the same key.
+    Find the events recorded before with the same key, under whichever name.
 
     Raises:
         KeyConflict: if one has another payload.
     """
-    found: dict[EntityRef, Event] = {}
+    refs = {name: subject.ref for subject in subjects for name in subject.names}
+    if not refs:
+        return {}
     vendor = connections[using].vendor
-    for label, several in by_label(refs).items():
-        ids = as_list((ref.id for ref in several), vendor)
-        parameters = {"label": label, "ids": ids, "name": said.name, "key": said.key}
-        events = Event.objects.using(using).raw(statement("known_events", vendor), parameters)
-        found |= {event.entity_ref: event for event in events}
+    parameters = {**named_in(refs, vendor), "name": said.name, "key": said.key}
+    found: dict[EntityRef, Event] = {}
+    for event in Event.objects.using(using).raw(statement("known_events", vendor), parameters):
+        ref = refs[event.entity_ref]
+        if ref not in found or same_json(event.payload, said.payload):
+            found[ref] = event
     for event in found.values():
         if not same_json(event.payload, said.payload):
             which = format_lazy(_("event '{name}' of {entity}"), name=said.name, entity=event.entity_ref)
-            raise KeyConflict(which, said.key, _("payload"))
+            raise KeyConflict(which, said.key, pgettext_lazy("timeline", "payload"))
     return found
 
 

@@ -2,43 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import datetime
 
-from django.db.models import Model
+from django.db.models import Model, Q
 
+from timeline.clocks import story_now
 from timeline.conf import get_settings
-from timeline.lifecycle import Reason, ReasonCode
+from timeline.lifecycle import Reason, ReasonCode, RunEnd
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
+from timeline.models.entities import naming
 from timeline.models.isolating import atomic
 from timeline.operations._beginning import constantly
 from timeline.operations._current import running
-from timeline.operations._locking import in_transaction, lock_batch, lock_runs
-from timeline.operations.leaving import cancel_each, mark_ended
+from timeline.operations._locking import in_transaction, lock_entity_now, lock_runs
+from timeline.operations.leaving import cancel_each
 from timeline.operations.reconciling import reconcile_locked
 from timeline.operations.starting import start_locked
 from timeline.registry import registry
+from timeline.runs import end
 
 
-def entity_created(*, entity: Model | EntityRef, now: datetime, using: str) -> None:
-    """Start the runs that an inserted row starts, unless ``TIMELINE["AUTOSTART"]`` is off."""
+def entity_created(*, entity: Model | EntityRef, now: datetime | None = None, using: str) -> None:
+    """
+    Start the runs that an inserted row starts, unless ``TIMELINE["AUTOSTART"]`` is off. None, if it cannot be seen: another
+    receiver of the host's may have deleted it by now, and the model's base manager may hide it.
+
+    Args:
+        entity: As inserted, or its reference.
+        now: Story time; None: as it is when the entity is locked.
+        using: Database alias it was inserted into.
+    """
     ref = ref_of(entity)
     definitions = registry.started_by_creation(ref.label)
     if not definitions or not get_settings().AUTOSTART:
         return
+    read = any(definition.followed_fields for definition in definitions)
     with in_transaction(using):
-        entities = lock_batch([ref], fresh=False, using=using)
+        entities, now = lock_entity_now(ref, gone=True, read=read, fresh=False, now=now, using=using)
         start_locked(definitions, entities, begins=constantly(now), now=now, using=using)
 
 
-def entity_saved(*, entity: Model | EntityRef, fields: Collection[str] | None, now: datetime, using: str) -> None:
+def entity_saved(
+    *, refs: Iterable[EntityRef], fields: Collection[str] | None, now: datetime | None = None, using: str
+) -> None:
     """
-    Let the rows of an entity's open runs follow its anchors and its time zone.
+    Let the rows of an entity's open runs follow its anchors and its time zone. One query if it has no such run.
 
     Args:
-        entity: As saved, or its reference; the fields are read anew from the database.
+        refs: What it is called, as each model of its family that was saved. Its fields are read anew from the database.
         fields: Those that were saved; None: all.
-        now: Story time.
+        now: Story time; None: as it is when the entity is locked.
         using: Database alias it was saved to.
 
     Raises:
@@ -46,25 +60,42 @@ def entity_saved(*, entity: Model | EntityRef, fields: Collection[str] | None, n
             before (see ``refuse_misfits``). The save is undone with its transaction; one that has none is committed already,
             and the rows stay as they were.
     """
-    ref = ref_of(entity)
-    definitions = registry.following(ref.label)
-    anchored = [known.name for known in definitions if fields is None or known.followed_fields & set(fields)]
-    if not anchored:
-        return
-    runs = TimelineRun.objects.using(using).open().for_entity(ref).filter(timeline__in=anchored)
-    run_ids = list(runs.values_list("pk", flat=True))
-    if not run_ids:
+    runs = _runs_following(refs, fields, using)
+    if not runs:
         return
     with in_transaction(using):
-        locked = lock_runs(run_ids, [ref], using=using)
-        reconcile_locked(locked.runs, locked.entities, now=now, using=using)
+        locked = lock_runs([run.pk for run in runs], {run.entity_ref for run in runs}, using=using)
+        reconcile_locked(locked.runs, locked.entities, now=now or story_now(using), using=using)
 
 
-def entity_deleted(*, ref: EntityRef, now: datetime, using: str) -> None:
-    """End the runs of a deleted entity and cancel its ad hoc tasks. Its rows stay, as its history."""
+def _runs_following(refs: Iterable[EntityRef], fields: Collection[str] | None, using: str) -> list[TimelineRun]:
+    """Open runs whose timelines follow one of the fields. Asks nothing where no timeline does."""
+    concerned = Q()
+    for ref in refs:
+        following = registry.following(ref.label)
+        if names := [known.name for known in following if fields is None or known.followed_fields & set(fields)]:
+            concerned |= naming(ref) & Q(timeline__in=names)
+    if not concerned:
+        return []
+    return list(TimelineRun.objects.using(using).open().filter(concerned).only("entity_label", "entity_id"))
+
+
+def entity_deleted(*, ref: EntityRef, now: datetime | None = None, using: str) -> None:
+    """
+    End the runs of a deleted entity and cancel its ad hoc tasks. Its rows stay, as its history.
+
+    Args:
+        ref: What it was called.
+        now: Story time; None: as it is when its runs and tasks are locked.
+        using: Database alias it was deleted from.
+    """
     reason = Reason(ReasonCode.ENTITY_GONE, "the entity was deleted")
     with atomic(using=using, savepoint=False):
-        runs = TimelineRun.objects.using(using).open().for_entity(ref).locked()
-        mark_ended(list(runs), reason=reason, now=now, using=using)
-        tasks = ScheduledTask.objects.using(using).open().for_entity(ref).exclude(pk__in=running())
-        cancel_each(tasks.by_id().locked().only("state", "attempt"), reason=reason, now=now, using=using)
+        runs = list(TimelineRun.objects.using(using).open().filter(naming(ref)).locked())
+        open_tasks = ScheduledTask.objects.using(using).open().filter(naming(ref)).exclude(pk__in=running())
+        tasks = list(open_tasks.by_id().locked().only("state", "attempt"))
+        if not runs and not tasks:
+            return
+        now = now or story_now(using)
+        end(runs, RunEnd.ENTITY_GONE, reason.text, now=now, using=using)
+        cancel_each(tasks, reason=reason, now=now, using=using)

@@ -11,10 +11,13 @@ from timeline.models import ScheduledTask
 from timeline.models.isolating import atomic
 from timeline.operations._announcing import announce
 from timeline.operations._locking import lock_tasks
+from timeline.operations._seen import Seen, refuse_changed
 from timeline.operations._transition import Write, apply
 
 
-def run_now(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
+def run_now(
+    *, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: str, seen: Seen | None = None
+) -> list[ScheduledTask]:
     """
     Make waiting tasks due at once.
 
@@ -23,18 +26,22 @@ def run_now(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: s
         reason: Text shown to people, and who decided.
         now: Story time of the decision; becomes the due time of those that were still ahead.
         using: Database alias the tasks live in.
+        seen: Task id → its ``seq`` as it was shown to who decided; None: whatever it is.
 
     Returns:
         The tasks, in state ``available``, in the order given.
 
     Raises:
         ScheduledTask.DoesNotExist: if one of them is not there.
+        ChangedSince: if one of them has changed since it was seen.
         TransitionNotAllowed: if one of them is due already, or has ended; nothing is changed then.
     """
     with atomic(using=using):
+        tasks = lock_tasks(task_ids, using=using)
+        refuse_changed(tasks, seen)
         writes = [
             Write(task=task, triggers=(Trigger.DUE,), scheduled_at=min(now, task.scheduled_at), reason=reason)
-            for task in lock_tasks(task_ids, using=using)
+            for task in tasks
         ]
         announce(using=using)
         return apply(writes, now=now, using=using)

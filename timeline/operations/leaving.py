@@ -5,20 +5,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from operator import attrgetter
 from typing import NamedTuple
 
 from django.db import connections
 from django.db.models import Model
-from django.utils.translation import gettext_lazy as _
 
-from timeline.definition.checking import FINISHED
-from timeline.exceptions import InvalidInput, NoOpenRun
-from timeline.lifecycle import Reason, ReasonCode, Trigger
+from timeline import runs
+from timeline.exceptions import NoOpenRun
+from timeline.lifecycle import Reason, ReasonCode, RunEnd, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import by_label
 from timeline.models.isolating import atomic
-from timeline.models.statements import as_list, statement
+from timeline.models.statements import as_list
 from timeline.operations._calling_off import call_off
 from timeline.operations._locking import in_transaction, lock_entity_now
 from timeline.operations._transition import MAX_REASON, Write, apply
@@ -52,20 +50,17 @@ def leave(
         The run, ended.
 
     Raises:
-        InvalidInput: if the reason is empty, longer than 200 characters, or the word for a run that has nothing left.
+        InvalidInput: if the reason is empty or longer than 200 characters.
         UnknownTimeline: if there is none of this name.
         NoOpenRun: if there is none.
         WrongEntity: if the entity is not in this database.
     """
     check_text("reason", reason, MAX_REASON, least=1)
-    if reason == FINISHED:
-        problem = _("%(word)r is what a run that has nothing left says.")
-        raise InvalidInput("reason", problem, _("Give another reason."), word=FINISHED)
     ref = ref_of(entity, registry.timeline(timeline).label)
     with in_transaction(using):
         _locked, now = lock_entity_now(ref, now=now, using=using)
         why = Reason(ReasonCode.EXIT, reason, actor)
-        ended = end_open_runs([timeline], [ref], key=key, reason=why, now=now, using=using)
+        ended = end_open_runs([timeline], [ref], RunEnd.LEFT, key=key, reason=why, now=now, using=using)
     if not ended.runs:
         raise NoOpenRun(timeline, str(ref), key)
     return ended.runs[0]
@@ -93,7 +88,7 @@ def exit_runs(event: str, refs: Iterable[EntityRef], *, actor: str, now: datetim
     for label, several in by_label(refs).items():
         for exit_name, timelines in _exits(event, label).items():
             reason = Reason(ReasonCode.EXIT, exit_name, actor)
-            some = end_open_runs(timelines, several, reason=reason, now=now, using=using)
+            some = end_open_runs(timelines, several, RunEnd.EXIT, reason=reason, now=now, using=using)
             ended = Ended(ended.runs + some.runs, ended.tasks + some.tasks)
     return ended
 
@@ -109,6 +104,7 @@ def _exits(event: str, label: str) -> dict[str, list[str]]:
 def end_open_runs(
     timelines: Sequence[str],
     refs: Sequence[EntityRef],
+    how: RunEnd,
     *,
     key: str | None = None,
     reason: Reason,
@@ -121,51 +117,35 @@ def end_open_runs(
     Args:
         timelines: Names.
         refs: Of one label.
+        how: The runs end.
         key: Of the runs; None: whatever it is.
         reason, now, using: As for ``end_runs``.
     """
-    connection = connections[using]
-    parameters = {
-        "now": connection.ops.adapt_datetimefield_value(now),
-        "reason": _end_reason(reason),
-        "label": refs[0].label,
-        "ids": as_list((ref.id for ref in refs), connection.vendor),
-        "timelines": as_list(timelines, connection.vendor),
-        "key": key,
-    }
-    sql = statement("end_open_runs", connection.vendor)
     with atomic(using=using, savepoint=False):
-        runs = sorted(TimelineRun.objects.using(using).raw(sql, parameters), key=attrgetter("pk"))
-        return Ended(runs, _cancel_those_of(runs, reason=reason, now=now, using=using))
+        ended = runs.end_open(timelines, refs, how, reason.text, key=key, now=now, using=using)
+        return Ended(ended, _cancel_those_of(ended, reason=reason, now=now, using=using))
 
 
-def end_runs(runs: Sequence[TimelineRun], *, reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
+def end_runs(
+    those: Sequence[TimelineRun], how: RunEnd, *, reason: Reason, now: datetime, using: str
+) -> list[ScheduledTask]:
     """
     End open runs that the caller has locked, with their entities, and cancel what is open of them.
 
     The task being run right now is spared: it records its own outcome.
 
     Args:
-        runs: Any number.
-        reason: Its text, or else its code, becomes the end reason of the runs.
+        those: Any number.
+        how: They end.
+        reason: Kept on the tasks; its text on the runs, too.
         now: Story time.
         using: Database alias.
 
     Returns:
         The tasks cancelled.
     """
-    mark_ended(runs, reason=reason, now=now, using=using)
-    return _cancel_those_of(runs, reason=reason, now=now, using=using)
-
-
-def mark_ended(runs: Sequence[TimelineRun], *, reason: Reason, now: datetime, using: str) -> None:
-    """End runs, and leave their tasks to the caller."""
-    if not runs:
-        return
-    end_reason = _end_reason(reason)
-    TimelineRun.objects.using(using).filter(pk__in=[run.pk for run in runs]).update(ended_at=now, end_reason=end_reason)
-    for run in runs:
-        run.ended_at, run.end_reason = now, end_reason
+    runs.end(those, how, reason.text, now=now, using=using)
+    return _cancel_those_of(those, reason=reason, now=now, using=using)
 
 
 def cancel_each(tasks: Iterable[ScheduledTask], *, reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
@@ -174,12 +154,8 @@ def cancel_each(tasks: Iterable[ScheduledTask], *, reason: Reason, now: datetime
     return apply(writes, now=now, using=using)
 
 
-def _cancel_those_of(runs: Sequence[TimelineRun], *, reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
-    if not runs:
+def _cancel_those_of(those: Sequence[TimelineRun], *, reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
+    if not those:
         return []
-    ids = as_list((run.pk.hex for run in runs), connections[using].vendor)
+    ids = as_list((run.pk.hex for run in those), connections[using].vendor)
     return call_off("runs", {"runs": ids}, reason=reason, now=now, using=using)
-
-
-def _end_reason(reason: Reason) -> str:
-    return (reason.text or reason.code.value)[:MAX_REASON]

@@ -6,20 +6,21 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.utils.translation import gettext_noop
-
 from timeline.lifecycle import WAITING, Reason, ReasonCode, State, Trigger, target
 from timeline.models import ScheduledTask
 from timeline.models.isolating import atomic
 from timeline.operations._creating import create_tasks, expiry_at, next_revision
 from timeline.operations._current import refuse_own
 from timeline.operations._locking import lock_tasks
+from timeline.operations._seen import Seen, refuse_changed
 from timeline.operations._transition import Write, apply
 from timeline.planning import Times
 from timeline.timing import check_time
 
 
-def move(*, task_ids: Sequence[UUID], at: datetime, reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
+def move(
+    *, task_ids: Sequence[UUID], at: datetime, reason: Reason, now: datetime, using: str, seen: Seen | None = None
+) -> list[ScheduledTask]:
     """
     Give tasks another time.
 
@@ -32,19 +33,22 @@ def move(*, task_ids: Sequence[UUID], at: datetime, reason: Reason, now: datetim
         reason: Text shown to people, and who decided.
         now: Story time of the decision.
         using: Database alias the tasks live in.
+        seen: Task id → its ``seq`` as it was shown to who decided; None: whatever it is.
 
     Returns:
         The tasks that now stand for them, in the order given.
 
     Raises:
         ScheduledTask.DoesNotExist: if one of them is not there.
+        ChangedSince: if one of them has changed since it was seen.
         TransitionNotAllowed: if one of them has ended already, or is the one whose handler asks.
         NaiveDatetime, DateOutOfRange: for ``at``. Nothing is changed in any of these cases.
     """
     at = check_time("at", at)
     with atomic(using=using):
         tasks = lock_tasks(task_ids, using=using)
-        refuse_own(tasks, gettext_noop("move"))
+        refuse_changed(tasks, seen)
+        refuse_own(tasks, "move")
         due = [task for task in tasks if task.state not in WAITING]
         for task in due:
             target(State(task.state), Trigger.CANCEL, task=task.pk)

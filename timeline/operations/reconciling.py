@@ -10,9 +10,8 @@ from uuid import UUID
 from django.db.models import Model
 
 from timeline.definition import Definition
-from timeline.definition.checking import FINISHED
-from timeline.exceptions import InvalidInput, UnknownTimeline
-from timeline.lifecycle import Reason, ReasonCode, Trigger
+from timeline.exceptions import InvalidInput
+from timeline.lifecycle import Reason, ReasonCode, RunEnd, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import Entities
 from timeline.models.facts import plan_of
@@ -24,13 +23,14 @@ from timeline.operations._transition import Write, apply
 from timeline.operations.leaving import end_runs
 from timeline.planning import Cancel, Create, Keep, Move, Plan
 from timeline.registry import registry
+from timeline.runs import end
 
 logger = logging.getLogger("timeline")
 
 
 def reconcile(*, entity: Model | EntityRef, now: datetime, using: str) -> None:
     """
-    Reconcile all open runs of an entity, for example after a bulk update that no signal saw.
+    Reconcile all open runs of an entity, of every model of its family, for example after a bulk update that no signal saw.
 
     Args:
         entity: Saved, or its reference.
@@ -42,10 +42,9 @@ def reconcile(*, entity: Model | EntityRef, now: datetime, using: str) -> None:
     """
     ref = ref_of(entity)
     with atomic(using=using):
-        run_ids = (
-            TimelineRun.objects.using(using).for_entity(ref).filter(ended_at__isnull=True).values_list("pk", flat=True)
-        )
-        locked = lock_runs(list(run_ids), [ref], fresh=True, using=using)
+        runs = list(TimelineRun.objects.using(using).open().for_entity(ref).only("entity_label", "entity_id"))
+        refs = {ref, *(run.entity_ref for run in runs)}
+        locked = lock_runs([run.pk for run in runs], refs, fresh=True, using=using)
         reconcile_locked(locked.runs, locked.entities, now=now, using=using)
 
 
@@ -75,10 +74,15 @@ def reconcile_locked(
         DateOutOfRange, NaiveDatetime: if a field of an entity gives no proper time; nothing is changed then.
         UnreadableEntity: if one cannot be read, and its timeline follows what it holds.
     """
-    known = [(run, definition) for run in runs if run.is_open and (definition := _definition_of(run))]
+    known = [
+        (run, definition)
+        for run in runs
+        if run.is_open and (definition := registry.about(run.timeline, run.entity_label))
+    ]
     there = entities.keys() | entities.unreadable.keys()
     gone = [run for run, definition in known if definition.label and run.entity_ref not in there]
-    end_runs(gone, reason=Reason(ReasonCode.ENTITY_GONE, "the entity was deleted"), now=now, using=using)
+    why = Reason(ReasonCode.ENTITY_GONE, "the entity was deleted")
+    end_runs(gone, RunEnd.ENTITY_GONE, reason=why, now=now, using=using)
     alive = [(run, definition) for run, definition in known if run.is_open]
     rows = _rows_of([run for run, _definition in alive], using)
     plans = []
@@ -124,20 +128,6 @@ def _carry_out(plans: list[tuple[TimelineRun, Definition, Plan]], *, now: dateti
                     pass
     apply(writes, now=now, using=using)
     created = create_missing(tasks, using=using)
-    _finish([run for run, _definition, planned in plans if not planned.open], now=now, using=using)
+    nothing_left = [run for run, _definition, planned in plans if not planned.open]
+    end(nothing_left, RunEnd.FINISHED, now=now, using=using)
     return created
-
-
-def _finish(runs: list[TimelineRun], *, now: datetime, using: str) -> None:
-    if not runs:
-        return
-    TimelineRun.objects.using(using).filter(pk__in=[run.pk for run in runs]).update(ended_at=now, end_reason=FINISHED)
-    for run in runs:
-        run.ended_at, run.end_reason = now, FINISHED
-
-
-def _definition_of(run: TimelineRun) -> Definition | None:
-    try:
-        return registry.timeline(run.timeline)
-    except UnknownTimeline:
-        return None

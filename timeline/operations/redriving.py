@@ -6,21 +6,29 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Q
+from django.db import connections
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import gettext_noop
 
 from timeline.exceptions import AlreadyOpen, RunEnded, TransitionNotAllowed
 from timeline.lifecycle import OPEN, Reason
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.isolating import atomic
+from timeline.models.statements import as_list, statement
+from timeline.operations._changes import MAX_ACTOR, MAX_REASON
 from timeline.operations._creating import create_tasks, next_revision
+from timeline.operations._exits import exits_since
 from timeline.operations._locking import lock_runs, lock_tasks
+from timeline.operations._seen import Seen, refuse_changed, refuse_redriven
 from timeline.operations.reconciling import reconcile_locked
+from timeline.payloads import clip
+from timeline.registry import registry
+from timeline.runs import reopen
 
 
-def redrive(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
+def redrive(
+    *, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: str, seen: Seen | None = None
+) -> list[ScheduledTask]:
     """
     Make the next revision of tasks that have ended, due at once. A run that was finished is opened again for it.
 
@@ -29,6 +37,7 @@ def redrive(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: s
         reason: Text shown to people, and who decided; kept on the new rows.
         now: Story time of the decision.
         using: Database alias the tasks live in.
+        seen: Task id → its ``seq`` as it was shown to who decided; None: whatever it is.
 
     Returns:
         The new tasks, in the order given: in state ``available``, unless the run as it is now does not want them at once
@@ -36,15 +45,21 @@ def redrive(*, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: s
 
     Raises:
         ScheduledTask.DoesNotExist: if one of them is not there.
+        ChangedSince: if one of them has changed since it was seen, or was redriven and that has ended too.
         TransitionNotAllowed: if one of them has not ended.
         AlreadyOpen: if a later revision of one is open, two revisions of one are given, or another run of the same timeline
             and key is open.
-        RunEnded: if the run of one ended by an exit. Nothing is changed in any of these cases.
+        RunEnded: if the run of one ended by an exit, or was finished and an exit came afterwards. Nothing is changed in any of
+            these cases.
     """
     with atomic(using=using):
         tasks = lock_tasks(task_ids, using=using)
+        refuse_changed(tasks, seen)
         latest = _latest_revisions(tasks, using)
         _check(tasks, latest)
+        _refuse_exited(tasks, using)
+        for task in tasks:
+            refuse_redriven(task, latest[_name(task)], seen)
         _reopen([task.run for task in tasks if task.run is not None], using=using)
         again = [_again(task, latest[_name(task)].revision + 1, reason, now) for task in tasks]
         create_tasks(again, using=using)
@@ -63,10 +78,10 @@ def _name(task: ScheduledTask) -> tuple[object, ...]:
 
 def _latest_revisions(tasks: Sequence[ScheduledTask], using: str) -> dict[tuple[object, ...], ScheduledTask]:
     """Read the latest revision of each task, all in one statement; an open one is always the latest."""
-    of_runs = Q(run__in={task.run_id for task in tasks if task.run_id})
-    ad_hoc = Q(run__isnull=True, occurrence__in={task.occurrence for task in tasks if not task.run_id})
-    rows = ScheduledTask.objects.using(using).filter(of_runs | ad_hoc, task_key__in={task.task_key for task in tasks})
-    return {_name(row): row for row in rows.order_by("revision")}
+    vendor = connections[using].vendor
+    ids = as_list((task.pk.hex for task in tasks), vendor)
+    rows = ScheduledTask.objects.using(using).raw(statement("latest_revisions", vendor), {"ids": ids})
+    return {_name(row): row for row in rows}
 
 
 def _check(tasks: Sequence[ScheduledTask], latest: dict[tuple[object, ...], ScheduledTask]) -> None:
@@ -74,7 +89,7 @@ def _check(tasks: Sequence[ScheduledTask], latest: dict[tuple[object, ...], Sche
     for task in tasks:
         if task.state in OPEN:
             remedy = _("It has not ended; move it or run it now.")
-            raise TransitionNotAllowed(task.state, gettext_noop("redrive"), remedy, task.pk)
+            raise TransitionNotAllowed(task.state, "redrive", remedy, task.pk)
         if latest[_name(task)].state in OPEN or _name(task) in given:
             raise AlreadyOpen(task.pk)
         if task.run is not None and not task.run.is_open and not task.run.is_finished:
@@ -82,10 +97,22 @@ def _check(tasks: Sequence[ScheduledTask], latest: dict[tuple[object, ...], Sche
         given.add(_name(task))
 
 
+def _refuse_exited(tasks: Sequence[ScheduledTask], using: str) -> None:
+    """An exit that came when a run was finished already ends it all the same: the last look would call off what is new."""
+    known = set(registry.task_keys())
+    finished = [task for task in tasks if task.run is not None and task.run.is_finished and task.task_key in known]
+    asked = [(task.run, registry.task(task.task_key)[0]) for task in finished]
+    exits = exits_since([(run, definition) for run, definition in asked if run is not None], using=using)
+    for task in finished:
+        if task.run_id in exits:
+            raise RunEnded(task.pk, exits[task.run_id])
+
+
 def _again(task: ScheduledTask, revision: int, reason: Reason, now: datetime) -> ScheduledTask:
     again = next_revision(task, now, now=now)
     again.revision = revision
-    again.reason_code, again.reason, again.actor = reason.code, reason.text[:200], reason.actor[:150]
+    again.reason_code = reason.code
+    again.reason, again.actor = clip(reason.text, MAX_REASON), clip(reason.actor, MAX_ACTOR)
     return again
 
 
@@ -105,5 +132,4 @@ def _reopen(runs: Sequence[TimelineRun], *, using: str) -> None:
         if (run.timeline, run.entity_ref, run.key) in taken:
             raise AlreadyOpen(format_lazy(_("a later run of {timeline}"), timeline=run.timeline))
         taken.add((run.timeline, run.entity_ref, run.key))
-        run.ended_at, run.end_reason = None, ""
-    TimelineRun.objects.using(using).filter(pk__in=finished).update(ended_at=None, end_reason="")
+    reopen(list(finished.values()), using=using)

@@ -12,8 +12,8 @@ from django.utils import timezone
 from timeline.conf import get_settings
 from timeline.definition import Created, Definition
 from timeline.exceptions import InvalidInput
-from timeline.models import EntityRef, ScheduledTask, TimelineRun, family_of, model_of, ref_with
-from timeline.models.entities import children_following, key_as
+from timeline.models import EntityRef, ScheduledTask, TimelineRun, family_of, model_of
+from timeline.models.entities import children_following, key_as, naming, refs_as
 from timeline.models.facts import zone_of
 from timeline.planning import Row, plan
 from timeline.registry import registry
@@ -98,7 +98,7 @@ def _confirm(
     if _starts(definition, entity, model, key, using):
         _check(definition, anchors, zone)
     for ref in _concerned(entity, model, key, fields, using):
-        for run in TimelineRun.objects.using(using).open().for_entity(ref).filter(timeline=definition.name):
+        for run in TimelineRun.objects.using(using).open().filter(naming(ref), timeline=definition.name):
             rows = ScheduledTask.objects.using(using).filter(run=run)
             _check(definition, anchors, zone, rows=rows, started_at=run.started_at)
 
@@ -116,7 +116,7 @@ def _concerned(
 ) -> Iterator[EntityRef]:
     """The entity as one of the model; or, if that is a child of its own, the child that inherits what is written."""
     if key is not None:
-        yield ref_with(model, key)
+        yield from refs_as(entity, [model])
     elif entity.pk is not None and model not in family_of(entity.__class__):
         yield from (
             ref for ref in children_following(entity, fields, using=using) if ref.label == model._meta.label_lower

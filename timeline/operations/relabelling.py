@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from timeline.exceptions import InvalidInput, LabelsCollide
 from timeline.models import Event, ScheduledTask, TimelineRun, model_of
@@ -54,7 +55,7 @@ def relabel(*, old: str, new: str, using: str) -> Relabelled:
         )
         for what, rows, names in (
             (_("open runs"), runs.open(), ("timeline", "key")),
-            (_("events"), events.exclude(key=""), ("name", "key")),
+            (pgettext_lazy("timeline", "events"), events.exclude(key=""), ("name", "key")),
             (_("ad hoc tasks"), tasks.filter(run__isnull=True), ("task_key", "occurrence")),
         ):
             if ids := _doubled(rows, names, old, new):

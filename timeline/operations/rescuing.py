@@ -17,6 +17,7 @@ from timeline.clocks import MachineTime
 from timeline.conf import get_settings
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask
+from timeline.models.sqlstates import sqlstate_of
 from timeline.operations._failing import catching
 from timeline.operations._polling import AT_ONCE, polling
 from timeline.operations._settling import settle
@@ -136,7 +137,7 @@ def _ended(writes: Sequence[Write], *, now: datetime, using: str) -> Iterator[Sc
 
 
 def _is_locked(error: Exception) -> bool:
-    return isinstance(error, OperationalError) and getattr(error.__cause__, "sqlstate", "") == "55P03"
+    return isinstance(error, OperationalError) and sqlstate_of(error) == "55P03"
 
 
 def _sent_again(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[ScheduledTask]:

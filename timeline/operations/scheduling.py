@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from timeline.clocks import is_told, story_now
 from timeline.exceptions import InvalidInput, KeyConflict, WrongEntity
 from timeline.models import EntityRef, Event, ScheduledTask, ref_of
+from timeline.models.entities import naming
 from timeline.models.placing import place
 from timeline.operations._announcing import announce_times
 from timeline.operations._creating import create_missing, options_of, state_at
@@ -106,6 +107,6 @@ def _check_cause(cause: Event | None, using: str) -> None:
 
 def _known(task: ScheduledTask, using: str) -> ScheduledTask | None:
     """The latest revision of what was scheduled with the key of this task, if it is there still."""
-    tasks = ScheduledTask.objects.using(using).for_entity(task.entity_ref)
+    tasks = ScheduledTask.objects.using(using).filter(naming(task.entity_ref))
     same = tasks.filter(run__isnull=True, task_key=task.task_key, occurrence=task.occurrence)
     return same.order_by("revision").last()

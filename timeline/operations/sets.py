@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from django.db.models import Model, QuerySet
 from django.utils.translation import gettext_lazy as _
@@ -14,6 +14,8 @@ from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef
 from timeline.models.entities import path_to, ref_with
 from timeline.models.pipelining import can_pipeline, pipelining
+
+Item = TypeVar("Item")
 
 BATCH: Final = 1000
 MAX_BATCH: Final = 10_000
@@ -127,8 +129,8 @@ def rounds(refs: Iterable[EntityRef]) -> list[list[EntityRef]]:
 
 
 def in_portions(
-    work: Callable[[Mapping[EntityRef, Model | None]], Tally],
-    entities: Mapping[EntityRef, Model | None],
+    work: Callable[[Mapping[EntityRef, Item]], Tally],
+    entities: Mapping[EntityRef, Item],
     *,
     whole: bool = False,
     using: str,
@@ -138,7 +140,7 @@ def in_portions(
 
     Args:
         work: Is given entities; says what it did.
-        entities: Of one transaction.
+        entities: Of one transaction, with what is known of each.
         whole: In one portion all the same.
         using: Database alias.
     """

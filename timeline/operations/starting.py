@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput, WrongEntity
 from timeline.models import EntityRef, TimelineRun, model_of, ref_of
+from timeline.models.entities import naming
 from timeline.models.facts import moment_in
 from timeline.models.isolating import atomic
 from timeline.operations._beginning import Beginning, Begins, begin, constantly, foresee, needs_savepoint
@@ -69,7 +70,7 @@ def start(
         begun = start_locked([definition], entities, key=key, params=params, begins=begins, now=now, using=using)
         if begun:
             return Started(begun[0].run(using=using), True)
-        there = TimelineRun.objects.using(using).open().for_entity(ref)
+        there = TimelineRun.objects.using(using).open().filter(naming(ref))
         return Started(there.get(timeline=definition.name, key=key), False)
 
 

@@ -157,7 +157,7 @@ def _problems(health: Health, now: datetime) -> Iterator[str]:
     if health.site != get_settings().SITE:
         yield _("It is another site's database, so nothing of it runs here. See manage.py timeline_adopt.")
     elif not health.is_polled:
-        yield _("Nobody polls it. Start a worker; with Celery, beat and a worker for polls.")
+        yield _("Nobody polls it. Start timeline_worker; with Celery, beat and a worker for polls, or timeline_poll.")
     if health.oldest_overdue_at is not None and health.oldest_overdue_at < now - LATE * get_settings().POLL_INTERVAL:
         yield _("Tasks wait for too long. Start more workers, or see what keeps those there are.")
     if health.stuck:

@@ -13,7 +13,7 @@ from timeline.conf import get_settings
 from timeline.exceptions import UnknownTask
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import Event, LogEntry, ScheduledTask
-from timeline.reading.masking import masked, masked_entry
+from timeline.reading.masking import masked, masked_entry, without_people, without_people_entry
 from timeline.reading.retelling import retold
 from timeline.registry import registry
 from timeline.timing import in_utc
@@ -35,7 +35,7 @@ _REST = {
 }
 
 
-def explain(task: ScheduledTask, *, now: datetime, using: str, payload: bool = True) -> str:
+def explain(task: ScheduledTask, *, now: datetime, using: str, payload: bool = True, people: bool = True) -> str:
     """
     Tell the story of a task: why it is there, when it is or was due, what happened to it, and what comes next.
 
@@ -44,6 +44,7 @@ def explain(task: ScheduledTask, *, now: datetime, using: str, payload: bool = T
         now: Story time.
         using: Database alias the task lives in.
         payload: Whether to tell results and errors, which not everybody may read.
+        people: Whether to tell who decided, and what they wrote.
 
     Returns:
         Sentences, one a line. Times are in UTC.
@@ -51,7 +52,9 @@ def explain(task: ScheduledTask, *, now: datetime, using: str, payload: bool = T
     log = list(LogEntry.objects.using(using).filter(task=task).order_by("seq"))
     if not payload:
         task, log = masked(task), [masked_entry(entry) for entry in log]
-    return "\n".join([_origin(task), _schedule(task), *_life(task, log), *outlook(task, now=now, using=using)])
+    if not people:
+        task, log = without_people(task), [without_people_entry(entry, task) for entry in log]
+    return "\n".join([_origin(task), _schedule(task, log), *_life(task, log), *outlook(task, now=now, using=using)])
 
 
 def why(task: ScheduledTask) -> str:
@@ -88,10 +91,12 @@ def _origin(task: ScheduledTask) -> str:
     return f"{said}."
 
 
-def _schedule(task: ScheduledTask) -> str:
+def _schedule(task: ScheduledTask, log: list[LogEntry]) -> str:
     was = task.state in FINAL
     said = (_("It was due on %(at)s") if was else _("It is due on %(at)s")) % {"at": in_utc(task.scheduled_at)}
-    if task.scheduled_at != task.nominal_at and not task.attempt:
+    if (
+        task.scheduled_at != task.nominal_at and not task.attempt and not any(map(_is_move, log))
+    ):  # Else it is told below.
         said += _(", moved from %(at)s") % {"at": in_utc(task.nominal_at)}
     if rule := _rule(task):
         said += f": {rule}"
@@ -125,19 +130,25 @@ def _life(task: ScheduledTask, log: list[LogEntry]) -> Iterator[str]:
 
 
 def _changed(entry: LogEntry) -> Iterator[str]:
-    if later := entry.detail.get("scheduled_at"):
-        yield _("On %(at)s it was moved from %(before)s to %(later)s: %(why)s.") % {
+    if _is_move(entry):
+        said = _("On %(at)s it was moved from %(before)s to %(later)s") % {
             "at": in_utc(entry.at),
             "before": in_utc(datetime.fromisoformat(entry.detail["scheduled_at_before"])),
-            "later": in_utc(datetime.fromisoformat(later)),
-            "why": _reason(entry),
+            "later": in_utc(datetime.fromisoformat(entry.detail["scheduled_at"])),
         }
+        if why := retold(entry.reason_code, entry.reason):
+            said += f": {why}"
+        yield f"{_with_actor(said, entry.actor)}."
     elif "resend" in entry.detail:
         yield _("On %(at)s its message was sent again.") % {"at": in_utc(entry.at)}
     elif "grace" in entry.detail:
         yield _("On %(at)s its lease had run out; its worker was there, and was given a little longer.") % {
             "at": in_utc(entry.at)
         }
+
+
+def _is_move(entry: LogEntry) -> bool:
+    return bool(entry.detail.get("scheduled_at"))
 
 
 def _ending(task: ScheduledTask, entry: LogEntry) -> str:

@@ -8,13 +8,14 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput, WrongEntity
-from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
-from timeline.models.entities import load_entities
+from timeline.models import EntityRef, ScheduledTask, TimelineRun, family_of, ref_of
+from timeline.models.entities import label_of, load_entities
 from timeline.models.facts import plan_of
 from timeline.planning import Create, Plan
 from timeline.registry import registry
@@ -37,10 +38,15 @@ class Outlook(NamedTuple):
 
 
 def foreseen(*, entity: Model | EntityRef | None, now: datetime, using: str) -> list[Outlook]:
-    """List the follow-ups that get a row if their predecessors complete, the soonest first."""
+    """List the follow-ups that get a row if their predecessors complete, the soonest first: of every model of its family."""
     runs = TimelineRun.objects.using(using).open().for_entity(entity)
-    given = {ref_of(entity): entity} if isinstance(entity, Model) else None
+    given = _as_its_parents(entity) if isinstance(entity, Model) else {}
     return [outlook for _run, outlook in foreseen_of(runs, now=now, using=using, entities=given)]
+
+
+def _as_its_parents(entity: Model) -> dict[EntityRef, Model]:
+    """An instance of a model is one of each of its parents."""
+    return {ref_of(entity, label_of(model)): entity for model in family_of(entity.__class__)}
 
 
 def foreseen_of(
@@ -53,15 +59,18 @@ def foreseen_of(
         runs: Open, of this database.
         now: Story time.
         using: Database alias.
-        entities: What the runs are about, as far as it was read already; None: it is read here.
+        entities: What the runs are about, as far as it was read already; the rest is read here.
     """
-    known = [(run, definition) for run in runs if (definition := _definition_of(run)) is not None]
+    known = [
+        (run, definition) for run in runs if (definition := registry.about(run.timeline, run.entity_label)) is not None
+    ]
     rows: dict[UUID | None, list[ScheduledTask]] = defaultdict(list)
     for task in ScheduledTask.objects.using(using).filter(run__in=[run.pk for run, _definition in known]):
         rows[task.run_id].append(task)
-    if entities is None:
-        entities = there = load_entities({run.entity_ref for run, _definition in known}, using=using)
-        known = [(run, definition) for run, definition in known if run.entity_ref not in there.unreadable]
+    given = entities or {}
+    there = load_entities({run.entity_ref for run, _definition in known} - given.keys(), using=using)
+    entities = {**there, **given}
+    known = [(run, definition) for run, definition in known if run.entity_ref not in there.unreadable]
     found = []
     for run, definition in known:
         planned = _planned(run, definition, entities.get(run.entity_ref), rows[run.pk], now)
@@ -70,17 +79,12 @@ def foreseen_of(
     return sorted(found, key=lambda pair: _moment(pair[1]))
 
 
-def _definition_of(run: TimelineRun) -> Definition | None:
-    """The definition of a run; None if it is not known any more, or is about something else now."""
-    return next((known for known in registry if (known.name, known.label) == (run.timeline, run.entity_label)), None)
-
-
 def preview(*, timeline: str, entity: Model | None, started_at: datetime | None, now: datetime) -> list[Outlook]:
     """
     List what a run would have if it started now, the soonest first; tasks whose anchor is not set come last.
 
     Raises:
-        UnknownTimeline, WrongEntity, NaiveDatetime, DateOutOfRange.
+        UnknownTimeline, WrongEntity, UnreadableEntity, NaiveDatetime, DateOutOfRange.
     """
     definition = registry.timeline(timeline)
     begin = now if started_at is None else check_time("started_at", started_at)
@@ -88,6 +92,8 @@ def preview(*, timeline: str, entity: Model | None, started_at: datetime | None,
     if entity is not None and ref.label != definition.label:
         problem = _("the timeline %(timeline)r is not about %(entity)s.")
         raise WrongEntity(problem, _("Give the entity it is about."), timeline=timeline, entity=ref)
+    if entity is not None and definition.label not in map(label_of, family_of(entity.__class__)):
+        entity = _as_the_child(ref, entity)
     run = TimelineRun(timeline=timeline, entity_label=ref.label, entity_id=ref.id, started_at=begin)
     planned = plan_of(run, definition, entity, [], now=now)
     expected: dict[str, datetime | None] = {name: None for name, task in definition.tasks.items() if task.when}
@@ -96,6 +102,24 @@ def preview(*, timeline: str, entity: Model | None, started_at: datetime | None,
     }
     expected |= {item.task_name: item.expected_at for item in planned.foreseen}
     return _in_order(_outlooks(definition, expected))
+
+
+def _as_the_child(ref: EntityRef, entity: Model) -> Model:
+    """
+    Read the child that a parent is.
+
+    Raises:
+        WrongEntity: if it is none.
+        UnreadableEntity: if it cannot be read.
+    """
+    using = entity._state.db or DEFAULT_DB_ALIAS
+    there = load_entities([ref], using=using)
+    for unreadable in there.unreadable.values():
+        raise unreadable
+    if ref not in there:
+        problem = _("%(entity)s is not in the database %(using)r.")
+        raise WrongEntity(problem, _("Save it there first, or name its database."), entity=ref, using=using)
+    return there[ref]
 
 
 def _planned(

@@ -7,6 +7,7 @@ from typing import Final
 
 from django.db.models import Model
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 from timeline.lifecycle import State
 from timeline.models import EntityRef, ScheduledTask, ref_of
@@ -63,7 +64,7 @@ def _moment(task: ScheduledTask) -> datetime:
 
 
 def _line(sign: str, at: datetime | None, task_key: str, width: int, said: str) -> str:
-    moment = in_utc(at).removesuffix(" UTC") if at else _("some day").ljust(16)
+    moment = in_utc(at).removesuffix(" UTC") if at else pgettext("timeline", "some day").ljust(16)
     return f"  {sign} {moment}  {task_key:<{width}}  {said}"
 
 

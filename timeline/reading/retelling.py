@@ -6,15 +6,20 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext
 from django.utils.translation import gettext_noop as _
 
-from timeline.lifecycle import ReasonCode
+from timeline.lifecycle import ReasonCode, RunEnd
+from timeline.models import TimelineRun
 
 # Texts of people and handlers stay as they are: their codes are not here, or say none of this.
 _WRITTEN: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
     ReasonCode.EXIT: (_("finished"), _("the entity was deleted")),  # What a run says of its end.
-    ReasonCode.ENTITY_GONE: (_("the entity was deleted"), _("the entity is not there any more")),
+    ReasonCode.ENTITY_GONE: (
+        _("the entity was deleted"),
+        _("the entity is not there any more"),
+        _("its run is not there any more"),
+    ),
     ReasonCode.SUPERSEDED: (
         _("the timeline plans it otherwise now"),
         _("its schedule was changed to a later one"),
@@ -55,6 +60,11 @@ _PATTERNS: Final = {
 }
 
 
+def is_of_the_system(code: str, text: str) -> bool:
+    """Whether the system wrote the text of a reason, and nobody else."""
+    return any(pattern.fullmatch(text) for pattern, _template in _PATTERNS.get(ReasonCode(code), ())) if code else False
+
+
 def retold(code: str, text: str) -> str:
     """
     Tell the text of a reason in the present language, if the system wrote it.
@@ -70,6 +80,13 @@ def retold(code: str, text: str) -> str:
         if found := pattern.fullmatch(text):
             values = found.groupdict()
             if "state" in values:
-                values["state"] = gettext(values["state"])  # Called in English what it is called in code.
+                values["state"] = pgettext("timeline", values["state"])  # Called in English what it is called in code.
             return gettext(template) % values
     return text
+
+
+def retold_end(run: TimelineRun) -> str:
+    """Tell in the present language how a run ended; empty: it has not. The name of an exit stays as it is."""
+    if run.end_code in (RunEnd.EXIT, RunEnd.LEFT):
+        return run.end_reason
+    return retold(ReasonCode.EXIT, run.end_reason)

@@ -1,4 +1,9 @@
-"""What changes tasks: a person's decisions, and what the host's code says of its entities."""
+"""
+What changes tasks: a person's decisions, and what the host's code says of its entities.
+
+A decision about what somebody saw says so with ``seen``, ids of tasks → their ``seq`` as it was shown: ``{task.pk: task.seq}``.
+If one has changed since, nothing is done, and ``ChangedSince`` says what it is by now.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +16,7 @@ from timeline.clocks import story_now
 from timeline.lifecycle import Reason
 from timeline.models import Event, ScheduledTask, ref_of
 from timeline.operations import cancelling, hastening, moving, reconciling, redriving, relabelling, scheduling
+from timeline.operations._seen import Seen
 from timeline.operations.relabelling import Relabelled
 from timeline.operations.scheduling import Scheduled
 from timeline.shortcuts._named import Tasks, alias_of, named
@@ -42,10 +48,13 @@ def schedule(
     )
 
 
-def cancel(tasks: Tasks, *, reason: str, actor: str = "", using: str | None = None) -> list[ScheduledTask]:
+def cancel(
+    tasks: Tasks, *, reason: str, actor: str = "", using: str | None = None, seen: Seen | None = None
+) -> list[ScheduledTask]:
     """Call tasks off. See ``timeline.operations.cancelling.cancel`` for errors."""
     ids, using = named(tasks, using)
-    return cancelling.cancel(task_ids=ids, reason=Reason.operator(reason, actor), now=story_now(using), using=using)
+    why = Reason.operator(reason, actor)
+    return cancelling.cancel(task_ids=ids, reason=why, now=story_now(using), using=using, seen=seen)
 
 
 def cancel_all(entity: Model | None, *, reason: str, actor: str = "", using: str | None = None) -> list[ScheduledTask]:
@@ -55,22 +64,37 @@ def cancel_all(entity: Model | None, *, reason: str, actor: str = "", using: str
     return cancelling.cancel_all(ref=ref_of(entity), reason=why, using=using)
 
 
-def move(tasks: Tasks, *, at: datetime, reason: str, actor: str = "", using: str | None = None) -> list[ScheduledTask]:
+def move(
+    tasks: Tasks,
+    *,
+    at: datetime,
+    reason: str,
+    actor: str = "",
+    using: str | None = None,
+    seen: Seen | None = None,
+) -> list[ScheduledTask]:
     """Give tasks another time. See ``timeline.operations.moving.move`` for arguments and errors."""
     ids, using = named(tasks, using)
-    return moving.move(task_ids=ids, at=at, reason=Reason.operator(reason, actor), now=story_now(using), using=using)
+    why = Reason.operator(reason, actor)
+    return moving.move(task_ids=ids, at=at, reason=why, now=story_now(using), using=using, seen=seen)
 
 
-def run_now(tasks: Tasks, *, reason: str, actor: str = "", using: str | None = None) -> list[ScheduledTask]:
+def run_now(
+    tasks: Tasks, *, reason: str, actor: str = "", using: str | None = None, seen: Seen | None = None
+) -> list[ScheduledTask]:
     """Make waiting tasks due at once. See ``timeline.operations.hastening.run_now`` for errors."""
     ids, using = named(tasks, using)
-    return hastening.run_now(task_ids=ids, reason=Reason.operator(reason, actor), now=story_now(using), using=using)
+    why = Reason.operator(reason, actor)
+    return hastening.run_now(task_ids=ids, reason=why, now=story_now(using), using=using, seen=seen)
 
 
-def redrive(tasks: Tasks, *, reason: str, actor: str = "", using: str | None = None) -> list[ScheduledTask]:
+def redrive(
+    tasks: Tasks, *, reason: str, actor: str = "", using: str | None = None, seen: Seen | None = None
+) -> list[ScheduledTask]:
     """Run again what has ended, as new rows. See ``timeline.operations.redriving.redrive`` for errors."""
     ids, using = named(tasks, using)
-    return redriving.redrive(task_ids=ids, reason=Reason.operator(reason, actor), now=story_now(using), using=using)
+    why = Reason.operator(reason, actor)
+    return redriving.redrive(task_ids=ids, reason=why, now=story_now(using), using=using, seen=seen)
 
 
 def reconcile(entity: Model, *, using: str | None = None) -> None:

@@ -1,6 +1,7 @@
 -- One step for all rows that "held" finds and locks, with the log entries. A row that was waiting passes "available", unless it
--- ends. The rows are joined from arrays, each of which PostgreSQL takes for ten elements: from "held" itself, which it may take for
--- one row or for a million, it would find each of them by all ids, or read the whole table.
+-- ends; one that stands there already is left. The rows are joined from arrays, each of which PostgreSQL takes for ten elements:
+-- from "held" itself, which it may take for one row or for a million, it would find each of them by all ids, or read the whole
+-- table.
 WITH held AS MATERIALIZED (
 {held}
 ),
@@ -16,13 +17,16 @@ moved AS (
         finished_at = %(at)s::timestamptz  -- if ends
         seq = task.seq + CASE WHEN was.state IN ({waiting}) AND %(to_state)s <> 'available' THEN 2 ELSE 1 END,  -- if not ends
         attempt = task.attempt + CASE WHEN %(to_state)s = 'active' THEN 1 ELSE 0 END,  -- if not ends
-        claim_token = COALESCE(%(token)s::uuid, task.claim_token),  -- if not ends
+        claim_token = CASE %(to_state)s  -- if not ends
+            WHEN 'pending' THEN COALESCE(%(token)s::uuid, task.claim_token)  -- if not ends
+            WHEN 'active' THEN task.claim_token  -- if not ends
+        END,  -- if not ends
         lease_expires_at = CASE WHEN %(to_state)s <> 'available' THEN clock_timestamp() + %(lease)s::interval END,  -- if not ends
         sent_at = clock_timestamp(),  -- if claims
         worker = COALESCE(%(worker)s, task.worker),  -- if not ends
         started_at = CASE WHEN %(to_state)s = 'active' THEN %(at)s::timestamptz ELSE task.started_at END  -- if not ends
     FROM unnest(ARRAY(SELECT id FROM held), ARRAY(SELECT state FROM held)) AS was(id, state)
-    WHERE task.id = was.id
+    WHERE task.id = was.id AND was.state <> %(to_state)s
     RETURNING task.*, was.state AS was
 ),
 logged AS (

@@ -1,6 +1,6 @@
 -- Ends what is open of some timelines and entities, and says what that was.
 UPDATE timeline_timelinerun
-SET ended_at = %(now)s, end_reason = %(reason)s
+SET ended_at = %(now)s, end_code = %(code)s, end_reason = %(reason)s
 WHERE ended_at IS NULL
     AND entity_label = %(label)s
     AND entity_id IN (SELECT value FROM json_each(%(ids)s))

@@ -1,10 +1,10 @@
--- The events of some entities that have a name and key; each entity is looked up by itself, as in end_open_runs.
+-- The events of some entities that have a name and key; each name of an entity is looked up by itself, as in end_open_runs.
 SELECT event.*
-FROM unnest(%(ids)s::text[]) AS entity(id)
+FROM unnest(%(labels)s::text[], %(ids)s::text[]) AS entity(label, id)
 CROSS JOIN LATERAL (
     SELECT *
     FROM timeline_event
-    WHERE entity_label = %(label)s
+    WHERE entity_label = entity.label
         AND entity_id = entity.id
         AND name = %(name)s
         AND key = %(key)s

@@ -23,7 +23,7 @@ changed AS (
         scheduled_at = COALESCE(change.scheduled_at, task.scheduled_at),  -- if scheduled_at
         nominal_at = COALESCE(change.nominal_at, task.nominal_at),  -- if nominal_at
         anchor = COALESCE(change.anchor, task.anchor),  -- if nominal_at
-        anchor_value = COALESCE(change.anchor_value, task.anchor_value),  -- if nominal_at
+        anchor_value = CASE WHEN change.nominal_at IS NULL THEN task.anchor_value ELSE change.anchor_value END,  -- if nominal_at
         anchor_date = CASE WHEN change.nominal_at IS NULL THEN task.anchor_date ELSE change.anchor_date END,  -- if nominal_at
         expires_at = CASE WHEN change.nominal_at IS NULL THEN task.expires_at ELSE change.expires_at END,  -- if nominal_at
         definition_hash = COALESCE(change.definition_hash, task.definition_hash),  -- if definition_hash

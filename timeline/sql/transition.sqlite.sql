@@ -9,7 +9,7 @@ SET state = change.to_state,
     scheduled_at = COALESCE(change.scheduled_at, task.scheduled_at),
     nominal_at = COALESCE(change.nominal_at, task.nominal_at),
     anchor = COALESCE(change.anchor, task.anchor),
-    anchor_value = COALESCE(change.anchor_value, task.anchor_value),
+    anchor_value = CASE WHEN change.nominal_at IS NULL THEN task.anchor_value ELSE change.anchor_value END,
     anchor_date = CASE WHEN change.nominal_at IS NULL THEN task.anchor_date ELSE change.anchor_date END,
     expires_at = CASE WHEN change.nominal_at IS NULL THEN task.expires_at ELSE change.expires_at END,
     definition_hash = COALESCE(change.definition_hash, task.definition_hash),
@@ -57,4 +57,5 @@ WHERE task.id = change.id
     AND task.state = change.from_state
     AND task.attempt = change.from_attempt
 RETURNING id, state, seq, attempt, failures, lost, scheduled_at, nominal_at, anchor, anchor_value, anchor_date, expires_at,
-    definition_hash, claim_token, lease_expires_at, worker, result, error, reason_code, reason, actor, started_at, finished_at
+    definition_hash, claim_token, lease_expires_at, sent_at, worker, result, error, reason_code, reason, actor,
+    started_at, finished_at

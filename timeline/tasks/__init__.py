@@ -20,6 +20,7 @@ from django.db import DEFAULT_DB_ALIAS
 from timeline.clocks import story_now
 from timeline.conf import get_settings
 from timeline.exceptions import BrokerUnavailable, NotRunHere
+from timeline.operations.answering import forget_answers
 from timeline.operations.claiming import Batch, hand_back
 from timeline.operations.dispatching import dispatch
 from timeline.operations.identifying import confirm_site
@@ -43,7 +44,7 @@ OPTIONS: Final[dict[str, Any]] = {
     "serializer": "json",
     "store_errors_even_if_ignored": False,
 }
-MAINTAINED_AT_ONCE: Final = 10  # Batches pruned in one call; the rest waits for the next.
+MAINTAINED_AT_ONCE: Final = 10  # Batches pruned, and as many of answers, in one call; the rest waits for the next.
 SWEPT_AT_ONCE: Final = 100  # Batches looked at in one call.
 
 _sender = CelerySender()
@@ -123,13 +124,15 @@ def _is_stopping() -> bool:
 @shared_task(name="timeline.maintain", **OPTIONS)
 def maintain(using: str = DEFAULT_DB_ALIAS) -> None:
     """
-    Sweep for what no signal saw, and delete what ended longer ago than ``TIMELINE["RETENTION"]``, if that is set.
+    Sweep for what no signal saw, forget what the API answered a day ago, and delete what ended longer ago than
+    ``TIMELINE["RETENTION"]``, if that is set.
 
     Args:
         using: Database alias.
     """
     renew(using)
     _prune(using)
+    _forget(using)
     try:
         for _ in range(SWEPT_AT_ONCE):
             if not sweep(now=story_now(using), using=using).left:
@@ -145,4 +148,10 @@ def _prune(using: str) -> None:
     before = story_now(using) - retention
     for _ in range(MAINTAINED_AT_ONCE):
         if not any(prune(ended_before=before, using=using)):
+            break
+
+
+def _forget(using: str) -> None:
+    for _ in range(MAINTAINED_AT_ONCE):
+        if not forget_answers(using=using):
             break

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from selectors import EVENT_READ, DefaultSelector
 from types import TracebackType
 from typing import Any, Final
 
@@ -84,7 +85,7 @@ class Listener:
         self._pause = FIRST_PAUSE
         self._alarm.ring()  # Something may have come while nobody listened.
         while not self._stop.is_set():
-            if list(connection.connection.notifies(timeout=PATIENCE, stop_after=1)):
+            if has_heard(connection.connection):
                 self._alarm.ring()
 
     def _rest(self, error: Exception) -> None:
@@ -114,8 +115,24 @@ def listen_on(connection: BaseDatabaseWrapper) -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
         [pid] = cursor.fetchone()
-        if not callable(getattr(connection.connection, "notifies", None)):
-            raise NotSupportedError("psycopg 3 is needed to listen")
         if pid != connection.connection.info.backend_pid:
             raise NotSupportedError("a connection pool stands between this process and PostgreSQL")
         cursor.execute(f"LISTEN {CHANNEL}")
+
+
+def has_heard(driver: Any) -> bool:
+    """
+    Wait for others on a connection that listens, and say whether they announced something.
+
+    Args:
+        driver: The driver's own connection. psycopg 3 waits by itself; psycopg2 has a list of what has come.
+    """
+    if callable(driver.notifies):
+        return bool(list(driver.notifies(timeout=PATIENCE, stop_after=1)))
+    with DefaultSelector() as waiting:
+        waiting.register(driver, EVENT_READ)
+        waiting.select(PATIENCE)
+    driver.poll()
+    heard = bool(driver.notifies)
+    driver.notifies.clear()
+    return heard

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext
 
 from timeline.clocks import story_now
+from timeline.management.piping import PipedCommand
 from timeline.reading.diagnosing import MOST, Health, databases, diagnose
 from timeline.timing import in_utc
 
@@ -20,7 +21,7 @@ _DISCARDED = gettext_lazy(
 )
 
 
-class Command(BaseCommand):
+class Command(PipedCommand):
     """Says well or sick."""
 
     help = "Says whether due tasks are being run, and what is wrong if not. Exit status 1 if something is."
@@ -39,12 +40,16 @@ class Command(BaseCommand):
             raise SystemExit(1)
 
     def _lines(self, found: Health) -> list[str]:
-        word = self.style.SUCCESS(_("well")) if found.well else self.style.ERROR(_("sick"))
+        good, bad = self.style.SUCCESS(pgettext("timeline", "well")), self.style.ERROR(pgettext("timeline", "sick"))
         told = _told(found)
         width = max(10, *(len(name) for name, _value in told))
         lines = [f"  {name:<{width}} {value}" for name, value in told]
         wrong = [*found.problems, *([_DISCARDED] if found.discarded else [])]
-        return [f"{found.database}: {word}", *lines, *(self.style.WARNING(f"  {said}") for said in wrong)]
+        return [
+            f"{found.database}: {good if found.well else bad}",
+            *lines,
+            *(self.style.WARNING(f"  {said}") for said in wrong),
+        ]
 
 
 def _told(found: Health) -> list[tuple[str, str]]:
@@ -52,16 +57,17 @@ def _told(found: Health) -> list[tuple[str, str]]:
     overdue = _counted(found.overdue)
     if found.oldest_overdue_at:
         overdue = _("%(count)s, the oldest since %(at)s") % {"count": overdue, "at": in_utc(found.oldest_overdue_at)}
+    polled = f"{found.polled_at:%Y-%m-%d %H:%M:%S} UTC" if found.polled_at else pgettext("timeline", "never")
     told = [
-        (_("polled"), f"{found.polled_at:%Y-%m-%d %H:%M:%S} UTC" if found.polled_at else _("never")),
-        (_("overdue"), overdue),
-        (_("claimed"), _counted(found.pending)),
-        (_("active"), _counted(found.active)),
-        (_("stuck"), _counted(found.stuck)),
-        (_("retrying"), _counted(found.retrying) if found.retrying else ""),
-        (_("discarded"), _discards(found)),
-        (_("missing"), ", ".join(found.missing_triggers)),
-        (_("unknown"), ", ".join(found.unknown_task_keys)),
+        (pgettext("timeline", "polled"), polled),
+        (pgettext("timeline", "overdue"), overdue),
+        (pgettext("timeline", "claimed"), _counted(found.pending)),
+        (pgettext("timeline", "active"), _counted(found.active)),
+        (pgettext("timeline", "stuck"), _counted(found.stuck)),
+        (pgettext("timeline", "retrying"), _counted(found.retrying) if found.retrying else ""),
+        (pgettext("timeline", "discarded"), _discards(found)),
+        (pgettext("timeline", "missing"), ", ".join(found.missing_triggers)),
+        (pgettext("timeline", "unknown"), ", ".join(found.unknown_task_keys)),
     ]
     return [(name, value) for name, value in told if value]
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
-from timeline.models import EntityRef, ScheduledTask, model_of
+from timeline.management.piping import PipedCommand
+from timeline.models import EntityRef, ScheduledTask, model_of, ref_of
 from timeline.reading.explaining import explain
 from timeline.reading.picturing import picture
 
 
-class Command(BaseCommand):
+class Command(PipedCommand):
     """Explains."""
 
     help = "Shows an entity's timeline and explains each of its tasks in plain sentences."
@@ -56,4 +57,4 @@ def _ref(label: str, text: str) -> EntityRef:
     except ValidationError:
         problem = _("%(text)r is no primary key of %(model)s.")
         raise CommandError(problem % {"text": text, "model": model._meta.label}) from None
-    return EntityRef(model._meta.label_lower, str(key))
+    return ref_of(EntityRef(model._meta.label_lower, str(key)))

@@ -13,13 +13,17 @@ from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
+from timeline.operations.answering import forget_answers
 from timeline.operations.pruning import Pruned, prune
 
 
 class Command(BaseCommand):
     """Prunes."""
 
-    help = "Deletes runs and ad hoc tasks that ended longer ago than --days, in batches. Open runs stay whole."
+    help = (
+        "Deletes runs and ad hoc tasks that ended longer ago than --days, in batches; open runs stay whole. And what the API "
+        "answered over a day ago to requests with an Idempotency-Key."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Take the age and the archive."""
@@ -37,8 +41,13 @@ class Command(BaseCommand):
         total = Pruned()
         while any(batch := prune(ended_before=before, archive=_appending(archive), using=database)):
             total = Pruned(*(sum(pair) for pair in zip(total, batch, strict=True)))
-        said = _("Deleted %(runs)d runs, %(tasks)d tasks and %(log_entries)d log entries.")
-        self.stdout.write(said % total._asdict())
+        answers = 0
+        while batch_of_answers := forget_answers(using=database):
+            answers += batch_of_answers
+        said = _(
+            "Deleted %(runs)d runs, %(tasks)d tasks, %(log_entries)d log entries and %(answers)d answers of the API."
+        )
+        self.stdout.write(said % {**total._asdict(), "answers": answers})
 
 
 def _appending(path: Path | None) -> Any:

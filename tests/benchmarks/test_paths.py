@@ -1,0 +1,126 @@
+"""What is counted of six paths through the package: each leads where it should, and its reading list is what was counted."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from inspect import unwrap
+
+import pytest
+from django.conf import settings
+
+from benchmarks.paths.counting import Definition, count, definition_of
+from benchmarks.paths.tracing import traced
+from timeline.lifecycle import Reason, State, Trigger, target
+from timeline.models.statements import _quoted, statement
+from timeline.testing import StoryClock
+
+ROW = re.compile(r"\| ([^|]+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \|")
+READING = re.compile(r" *(\d+)  (timeline/\S+\.py):(\d+)  (\S+)")
+
+
+def paths(*arguments):
+    """What the script prints, on SQLite."""
+    command = [sys.executable, "-m", "benchmarks.paths", *arguments]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    done = subprocess.run(
+        command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class TestTraced:
+    def test_sees_functions_in_order_of_the_first_entry(self):
+        with traced() as trace:
+            target(State.ACTIVE, Trigger.COMPLETE)
+            Reason.operator("asked for")
+            target(State.ACTIVE, Trigger.CANCEL)
+
+        assert [code.co_qualname for code in trace.code] == ["target", "Reason.operator"]
+
+    def test_sees_what_was_remembered_already_and_which_statements_are_read(self):
+        text = statement("first_due", "postgresql")
+
+        with traced() as trace:
+            assert statement("first_due", "postgresql") == text
+
+        assert unwrap(statement).__code__ in trace.code
+        assert [path.name for path in trace.statements] == ["first_due.postgresql.sql"]
+        figures = count(trace)
+        assert (figures.statements, figures.statement_lines) == (1, len(text.splitlines()) + 1)  # And its comment.
+
+    def test_sees_no_tools_of_tests_but_what_they_enter(self, now):
+        with traced() as trace:
+            StoryClock(now)
+
+        assert [code.co_qualname for code in trace.code] == ["check_time", "check_range"]
+
+
+class TestCount:
+    def test_counts_the_lines_of_what_was_entered_once(self):
+        with traced() as trace:
+            target(State.ACTIVE, Trigger.COMPLETE)
+            target(State.ACTIVE, Trigger.CANCEL)
+
+        figures = count(trace)
+
+        assert (figures.files, figures.definitions) == (1, 1)
+        assert figures.lines == definition_of(target.__code__).lines
+
+
+class TestDefinitionOf:
+    def test_begins_with_decorators_and_names_what_is_around(self):
+        found = definition_of(Reason.operator.__func__.__code__)
+
+        assert found.name == "Reason.operator"
+        lines = found.file.read_text(encoding="utf-8").splitlines()
+        assert lines[found.first - 1].strip() == "@classmethod"
+        assert lines[found.last - 1].strip().startswith("return cls(")
+
+    def test_is_the_function_around_what_has_no_name(self):
+        [generator] = [part for part in _quoted.__code__.co_consts if hasattr(part, "co_code")]
+
+        assert definition_of(generator).name == "_quoted"
+
+    def test_is_none_for_what_a_module_does(self, tmp_path):
+        file = tmp_path / "module.py"
+        file.write_text("lone = lambda: 1\n\n\nasync def several():\n    def inner():\n        return 2\n")
+        module = compile(file.read_text(), str(file), "exec")
+        lone, several = (part for part in module.co_consts if hasattr(part, "co_code"))
+        [inner] = [part for part in several.co_consts if hasattr(part, "co_code")]
+
+        assert definition_of(module) is None
+        assert definition_of(lone) is None
+        assert definition_of(several) == Definition(file, "several", 4, 6)
+        assert definition_of(inner) == Definition(file, "several.inner", 5, 6)
+
+
+@pytest.mark.processes
+class TestScript:
+    def test_prints_the_figures_of_six_paths(self):
+        rows = {title: [int(cell.replace(",", "")) for cell in cells] for title, *cells in ROW.findall(paths())}
+
+        assert list(rows) == [
+            "emit → rows",
+            "due row → outcome",
+            "saved anchor → rows moved",
+            "admin cancel",
+            "REST cancel",
+            "poll: due row → message",
+        ]
+        for title, (files, definitions, lines, _statements, _of_them) in rows.items():
+            assert 3 <= files <= definitions < lines, title
+
+    def test_lists_what_to_read_of_one(self):
+        printed = paths("--detail", "emit")
+
+        listed = READING.findall(printed)
+        assert listed[0][1].startswith("timeline/shortcuts/")
+        assert listed[0][3] == "emit"
+        found = re.search(r"(\S+) definitions in (\S+) files, (\S+) lines", printed)
+        definitions, files, lines = (int(figure.replace(",", "")) for figure in found.groups())
+        assert (definitions, files) == (len(listed), len({file for _lines, file, _first, _name in listed}))
+        assert lines <= sum(int(length) for length, *_ in listed)

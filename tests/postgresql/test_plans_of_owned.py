@@ -1,0 +1,175 @@
+"""Plans: who owns very many entities is answered without reading them all; what is theirs is looked up as rows are read."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.db import connection
+from django.test import Client
+
+from project.accounts.models import User
+from tests.testapp.models import Plan, Seat
+from timeline import Timeline, task
+from timeline.policy import FEW
+from timeline.testing import StoryClock, only_timelines
+
+pytestmark = pytest.mark.django_db
+
+MANY = 3_000
+TABLES = {"testapp_plan", "testapp_seat"}
+
+PLANS = "INSERT INTO testapp_plan (user_id) SELECT %(owner)s FROM generate_series(1, %(count)s)"
+SEATS = "INSERT INTO testapp_seat (id, plan_id) SELECT gen_random_uuid(), id FROM testapp_plan"
+# Of each plan and each seat one task that is ahead, and one that has ended, in no order of their owners.
+TASKS = """
+INSERT INTO timeline_scheduledtask (
+    id, task_key, occurrence, revision, state, seq, priority, queue, nominal_at, scheduled_at, anchor, definition_hash,
+    payload, attempt, failures, lost, max_attempts, worker, error, reason_code, reason, actor, created_at, finished_at,
+    entity_label, entity_id
+)
+SELECT gen_random_uuid(), entity.task_key, kind.state, 1, kind.state, 0, 0, 'default', kind.due, kind.due, '', '', '{}',
+    0, 0, 0, 5, '', '', CASE WHEN kind.state = 'completed' THEN 'done' ELSE '' END, '', '', %(now)s,
+    CASE WHEN kind.state = 'completed' THEN kind.due END, entity.label, entity.id
+FROM (
+    SELECT 'renewing.renew' AS task_key, 'testapp.plan' AS label, id::text FROM testapp_plan
+    UNION ALL SELECT 'seating.free', 'testapp.seat', id::text FROM testapp_seat
+) AS entity
+CROSS JOIN LATERAL (VALUES
+    ('scheduled', %(now)s::timestamptz + random() * interval '365 days'),
+    ('completed', %(now)s::timestamptz - random() * interval '365 days')
+) AS kind (state, due)
+"""
+ANALYZE = "ANALYZE testapp_plan, testapp_seat, timeline_scheduledtask"
+
+
+class Renewing(Timeline):
+    """About what has a number, and belongs to a user."""
+
+    entity = "testapp.Plan"
+    owner = "user"
+
+    @task()
+    def renew(self, plan): ...
+
+
+class Seating(Timeline):
+    """About what has a UUID, and belongs to a user by another model."""
+
+    entity = "testapp.Seat"
+    owner = "plan.user"
+
+    @task()
+    def free(self, seat): ...
+
+
+@pytest.fixture(autouse=True)
+def _clock(db, now):
+    with only_timelines(Renewing, Seating), StoryClock(now):
+        yield
+
+
+@pytest.fixture
+def owner(now):
+    """Who owns them."""
+    return User.objects.create(email="ada@example.com", signed_up_at=now, trial_ends_at=now)
+
+
+@pytest.fixture
+def _filled(owner, now):
+    """Many of one owner, and half as many of another."""
+    other = User.objects.create(email="ben@example.com", signed_up_at=now, trial_ends_at=now)
+    with connection.cursor() as cursor:
+        for person, count in ((owner, MANY), (other, MANY // 2)):
+            cursor.execute(PLANS, {"owner": person.pk, "count": count})
+        cursor.execute(SEATS)
+        cursor.execute(TASKS, {"now": now})
+        cursor.execute(ANALYZE)
+
+
+def rows_read(node):
+    """How many rows of the entities a part of a plan, which has been run, has looked at."""
+    here = (
+        node.get("Actual Rows", 0)
+        + node.get("Rows Removed by Filter", 0)
+        + node.get("Rows Removed by Index Recheck", 0)
+    )
+    own = here * node["Actual Loops"] if node.get("Relation Name") in TABLES else 0
+    return own + sum(rows_read(part) for part in node.get("Plans", []))
+
+
+def run_and_explain(sql, parameters):
+    with connection.connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) {sql}", parameters)
+        [told] = cursor.fetchone()
+    return (json.loads(told) if isinstance(told, str) else told)[0]["Plan"]  # psycopg2 gives the text.
+
+
+def reads_of(call):
+    """Statements that ask for the entities, each with how many of them it reads."""
+    reads = []
+
+    def look(execute, sql, parameters, many, context):
+        if "SELECT" in sql[:7] and any(table in sql for table in TABLES):
+            reads.append((rows_read(run_and_explain(sql, parameters)), sql))
+        return execute(sql, parameters, many, context)
+
+    with connection.execute_wrapper(look):
+        call()
+    return reads
+
+
+LISTS = [
+    "tasks/",
+    "tasks/?ordering=-scheduled_at",
+    "tasks/?state=scheduled",
+    "tasks/?state=completed&limit=100",
+    "tasks/?state=scheduled&state=completed",
+    "tasks/?timeline=seating",
+    "tasks/?task=renewing.renew",
+    "me/tasks/",
+]
+
+
+@pytest.mark.usefixtures("_filled")
+class TestManyOwned:
+    def test_are_not_all_read_for_a_list(self, owner):
+        """Beyond the first thousand keys, which tell that there are many, a page costs about what it shows."""
+        client = Client()
+        client.force_login(owner)
+
+        for path in LISTS:
+            reads = reads_of(lambda path=path: client.get(f"/api/v1/{path}"))
+
+            assert len(reads) >= 3, path
+            assert sum(read for read, _sql in reads) > 2 * FEW, path
+            for read, sql in reads:
+                assert read <= 2 * (FEW + 1), f"{path}: {read} by {sql}"
+
+    def test_are_not_all_read_for_the_owners_page(self, owner, now):
+        columns = {"signed_up_at": now, "trial_ends_at": now, "is_staff": True}
+        staff = User.objects.create(email="eva@example.com", **columns)
+        rights = ["view_scheduledtask", "view_plan", "view_seat"]
+        staff.user_permissions.set(Permission.objects.filter(codename__in=rights))
+        client = Client()
+        client.force_login(staff)
+        shown = []
+
+        def page():
+            answer = client.get("/admin/timeline/scheduledtask/entity/", {"label": "accounts.user", "id": owner.pk})
+            shown.extend(answer.context["groups"])
+
+        reads = reads_of(page)
+
+        assert len(shown) > 100
+        for read, sql in reads:
+            assert read <= 2 * (FEW + 1), f"{read} by {sql}"
+
+    def test_are_told_apart_from_those_that_are(self, owner):
+        """A statement that reads them all shows as such: these tests can fail."""
+        [(read, _sql)] = reads_of(lambda: list(Plan.objects.filter(user=owner)))
+        [(counted, _sql)] = reads_of(Seat.objects.count)
+
+        assert read >= MANY
+        assert counted == MANY + MANY // 2

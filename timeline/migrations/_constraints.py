@@ -1,0 +1,84 @@
+"""
+Constraints on tables that are in use: PostgreSQL locks out all who read while it looks at each row for a new one.
+
+So it is added for rows to come, in a moment, and those that are there are looked at by a later migration, which locks out nobody.
+SQLite makes the table anew either way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.migrations import AddConstraint
+from django.db.migrations.operations.base import Operation
+from django.db.migrations.state import ProjectState
+
+
+def _for_rows_to_come(constraint: Any, model: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    schema_editor.execute(f"{constraint.create_sql(model, schema_editor)} NOT VALID", params=None)
+
+
+class AddConstraintForRowsToCome(AddConstraint):
+    """Adds a constraint that is not asked of the rows that are there; ``LookAtRows`` follows in another migration."""
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        """Add it."""
+        if schema_editor.connection.vendor != "postgresql":
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+            return
+        model = to_state.apps.get_model(app_label, self.model_name)
+        if self.allow_migrate_model(schema_editor.connection.alias, model):
+            _for_rows_to_come(self.constraint, model, schema_editor)
+
+
+class LookAtRows(Operation):
+    """Sees that the rows that are there keep a constraint that was added for those to come."""
+
+    def __init__(self, model_name: str, name: str) -> None:
+        self.model_name = model_name
+        self.name = name
+
+    def state_forwards(self, app_label: str, state: ProjectState) -> None:
+        """Leave models as they are."""
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,  # noqa: ARG002 (Django's signature)
+        to_state: ProjectState,
+    ) -> None:
+        """Look at them; nothing is done if that was done before."""
+        model = to_state.apps.get_model(app_label, self.model_name)
+        if self._is_asked(model, schema_editor):
+            table, name = map(schema_editor.quote_name, (model._meta.db_table, self.name))
+            schema_editor.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}")
+
+    def database_backwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,  # noqa: ARG002 (Django's signature)
+        to_state: ProjectState,
+    ) -> None:
+        """Leave the constraint for rows to come."""
+        model = to_state.apps.get_model(app_label, self.model_name)
+        if self._is_asked(model, schema_editor):
+            [constraint] = [known for known in model._meta.constraints if known.name == self.name]
+            schema_editor.remove_constraint(model, constraint)
+            _for_rows_to_come(constraint, model, schema_editor)
+
+    def _is_asked(self, model: Any, schema_editor: BaseDatabaseSchemaEditor) -> bool:
+        connection = schema_editor.connection
+        return connection.vendor == "postgresql" and self.allow_migrate_model(connection.alias, model)
+
+    def describe(self) -> str:
+        """Say it, as ``migrate --plan`` shows it."""
+        return f"See that all rows of {self.model_name} keep {self.name}"

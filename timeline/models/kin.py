@@ -1,0 +1,118 @@
+"""Kin: all that an entity is called, as each model of its family. Whoever looks for its rows looks under all of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db.models import Model, Q, QuerySet
+
+from timeline.models.among import target_of
+from timeline.models.entities import EntityRef, label_of, model_of, naming, ref_of, ref_with
+from timeline.models.families import Bridge, families, relatives
+
+Names = tuple[EntityRef, ...]
+
+
+def kin_of(refs: Iterable[EntityRef], *, using: str) -> dict[EntityRef, Names]:
+    """
+    Find all that some entities are called. It is the same, and in the same order, by whichever of its names one is given.
+
+    Models that share their key need no query, so a name may be of a child that this entity is not. Where a parent link is not
+    the primary key, one query for each such link and all entities together.
+
+    Args:
+        refs: Of any models; of one that is not installed, its name is all there is.
+        using: Database alias.
+
+    Returns:
+        Of each entity its names; the first is what its events are recorded under.
+    """
+    found = {ref: _along_the_key(ref) for ref in refs}
+    bridged = {ref: names[0] for ref, names in found.items() if names[0].label in families().bridges}
+    pairs = _pairs_of(set(bridged.values()), using) if bridged else {}
+    for ref, root in bridged.items():
+        found[ref] = tuple(name for known in sorted(_reached(root, pairs)) for name in _along_the_key(known))
+    return found
+
+
+def names_of(ref: EntityRef, *, using: str) -> Names:
+    """Find all that one entity is called; see ``kin_of``."""
+    return kin_of([ref], using=using)[ref]
+
+
+def about_entity(entity: Model | EntityRef | None, *, using: str) -> Q:
+    """Condition on rows about this entity, by whichever of its names; None: rows about none."""
+    ids: dict[str, list[str]] = defaultdict(list)
+    names = names_of(ref_of(entity), using=using)
+    if len(names) == 1:
+        return naming(names[0])
+    for name in names:
+        ids[name.id].append(name.label)
+    condition = Q()
+    for key, labels in ids.items():
+        condition |= Q(entity_label__in=labels, entity_id=key)
+    return condition
+
+
+def named_as(ref: EntityRef, label: str) -> EntityRef:
+    """Name an entity by another model that shares its key; if that does not, as it was."""
+    shared = any(label_of(model) == label for model in relatives(ref.label))
+    return EntityRef(label, ref.id) if shared else ref
+
+
+def _along_the_key(ref: EntityRef) -> Names:
+    return tuple(EntityRef(label_of(model), ref.id) for model in relatives(ref.label)) or (ref,)
+
+
+def _pairs_of(roots: set[EntityRef], using: str) -> dict[EntityRef, set[EntityRef]]:
+    """Follow the links that are not primary keys, from child to parent and back: root → roots of the same entity."""
+    pairs: dict[EntityRef, set[EntityRef]] = defaultdict(set)
+    ahead, seen = set(roots), set(roots)
+    while ahead:
+        for bridge in {
+            id(bridge): bridge for root in ahead for bridge in families().bridges.get(root.label, ())
+        }.values():
+            for one, other in _ends_of(bridge, ahead, using):
+                pairs[one].add(other)
+                pairs[other].add(one)
+        ahead = pairs.keys() - seen
+        seen |= ahead
+    return pairs
+
+
+def _reached(root: EntityRef, pairs: Mapping[EntityRef, set[EntityRef]]) -> set[EntityRef]:
+    """What there is a way to from this root."""
+    reached, ahead = {root}, {root}
+    while ahead:
+        ahead = {other for one in ahead for other in pairs.get(one, ())} - reached
+        reached |= ahead
+    return reached
+
+
+def _ends_of(bridge: Bridge, roots: Iterable[EntityRef], using: str) -> Iterable[tuple[EntityRef, EntityRef]]:
+    """Of the rows that the link leads from or to: the two roots."""
+    children = _keys(bridge.child, (root for root in roots if root.label == bridge.root))
+    parents = _keys(bridge.link.related_model, (root for root in roots if root.label == bridge.leads_to))
+    if not children and not parents:
+        return
+    rows: QuerySet[Model] = QuerySet(bridge.child, using=using)
+    rows = rows.filter(Q(pk__in=children) | Q(**{f"{bridge.link.attname}__in": parents}))
+    child_root, parent_root = model_of(bridge.root), model_of(bridge.leads_to)
+    for own, leads_to in rows.values_list("pk", bridge.link.attname):
+        if child_root is not None and parent_root is not None and leads_to is not None:
+            yield ref_with(child_root, own), ref_with(parent_root, leads_to)
+
+
+def _keys(model: type[Model], refs: Iterable[EntityRef]) -> list[Any]:
+    """Keys as the database has them; what cannot be one names no row."""
+    keys, field = [], target_of(model._meta.pk)
+    for ref in refs:
+        with suppress(ValidationError):
+            key = field.to_python(ref.id)
+            field.run_validators(key)
+            keys.append(key)
+    return keys

@@ -1,0 +1,53 @@
+"""Know: whether some timeline starts or ends with an event. One that none knows is recorded, and likely misspelt."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final
+
+from django.conf import settings
+from django.utils.translation import override
+
+from timeline.conf import get_settings
+from timeline.exceptions import UnknownEvent
+from timeline.models.families import kinds_of
+from timeline.registry import registry
+
+logger = logging.getLogger("timeline")
+
+NEAR: Final = 0.75  # Names that begin with the same word are alike already.
+_told: set[tuple[str, str]] = set()  # Name and label, of this process.
+
+
+def mind_unknown(event: str, labels: Iterable[str]) -> None:
+    """
+    Warn of an event that no timeline of these kinds of entities knows: where ``DEBUG`` is on, once in a process.
+
+    Args:
+        event: Its name.
+        labels: Of the entities; empty: the system's. What any model of the family knows is known.
+
+    Raises:
+        UnknownEvent: instead, each time, if ``TIMELINE["STRICT_EVENTS"]`` is on.
+    """
+    ours = get_settings()
+    if not (ours.STRICT_EVENTS or settings.DEBUG) or event in ours.RECORDED_EVENTS:
+        return
+    events = registry.events()
+    for label in sorted(set(labels)):
+        known = {name for kin in kinds_of(label) & events.keys() for name in events[kin]}
+        if event not in known and (ours.STRICT_EVENTS or (event, label) not in _told):
+            elsewhere = sorted(other for other, names in events.items() if event in names)
+            unknown = UnknownEvent(event, label, get_close_matches(event, sorted(known), cutoff=NEAR), elsewhere)
+            _tell(unknown, strict=ours.STRICT_EVENTS)
+
+
+def _tell(unknown: UnknownEvent, *, strict: bool) -> None:
+    if strict:
+        raise unknown
+    _told.add((unknown.name, unknown.label))
+    with override("en"):
+        problem = unknown.problem.removesuffix(".")
+        logger.warning("%s: it is recorded, and nothing else happens. %s", problem, unknown.remedy)

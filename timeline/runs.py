@@ -1,0 +1,89 @@
+"""
+The life of a run. It is open; it ends once, in one of four ways; one that finished may be opened again for a redrive.
+
+What is written of that in ``TimelineRun`` is written here and nowhere else. Each call expects that the caller has locked the
+entities and the runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import Any
+
+from django.db import connections
+
+from timeline.lifecycle import RunEnd
+from timeline.models import EntityRef, TimelineRun
+from timeline.models.statements import as_list, statement
+from timeline.payloads import clip
+
+MAX_TEXT = 200
+
+
+def ending(how: RunEnd, text: str = "", *, now: datetime) -> dict[str, Any]:
+    """
+    Give the columns of a run that ends.
+
+    Args:
+        how: One of four ways.
+        text: For people: the name of the exit, or what somebody said; left out: the word for ``how``.
+        now: Story time.
+    """
+    return {"ended_at": now, "end_code": how.value, "end_reason": clip(text or how.value, MAX_TEXT)}
+
+
+def end(runs: Sequence[TimelineRun], how: RunEnd, text: str = "", *, now: datetime, using: str) -> None:
+    """End open runs, in one statement; their tasks are left to the caller."""
+    _write(runs, ending(how, text, now=now), using)
+
+
+def end_open(
+    timelines: Sequence[str],
+    refs: Sequence[EntityRef],
+    how: RunEnd,
+    text: str = "",
+    *,
+    key: str | None = None,
+    now: datetime,
+    using: str,
+) -> list[TimelineRun]:
+    """
+    End what is open of some timelines and entities, in one statement; the tasks are left to the caller.
+
+    Args:
+        timelines: Names.
+        refs: Of one label.
+        how, text, now: As for ``ending``.
+        key: Of the runs; None: whatever it is.
+        using: Database alias.
+
+    Returns:
+        The runs ended, in order of their ids.
+    """
+    connection = connections[using]
+    columns = ending(how, text, now=now)
+    parameters = {
+        "now": connection.ops.adapt_datetimefield_value(now),
+        "code": columns["end_code"],
+        "reason": columns["end_reason"],
+        "label": refs[0].label,
+        "ids": as_list((ref.id for ref in refs), connection.vendor),
+        "timelines": as_list(timelines, connection.vendor),
+        "key": key,
+    }
+    sql = statement("end_open_runs", connection.vendor)
+    return sorted(TimelineRun.objects.using(using).raw(sql, parameters), key=attrgetter("pk"))
+
+
+def reopen(runs: Sequence[TimelineRun], *, using: str) -> None:
+    """Open runs again that finished, in one statement. The caller has seen that no later run has their place."""
+    _write(runs, {"ended_at": None, "end_code": "", "end_reason": ""}, using)
+
+
+def _write(runs: Sequence[TimelineRun], columns: dict[str, Any], using: str) -> None:
+    if runs:
+        TimelineRun.objects.using(using).filter(pk__in=[run.pk for run in runs]).update(**columns)
+        for run in runs:
+            run.__dict__.update(columns)
