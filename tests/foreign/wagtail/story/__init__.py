@@ -1,0 +1,1 @@
+"""What should be seen in the Wagtail site."""

@@ -1,0 +1,1 @@
+"""A timeline about all pages, for Wagtail's own tests."""

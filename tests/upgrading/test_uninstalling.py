@@ -1,0 +1,111 @@
+"""What ``migrate timeline zero`` leaves behind: nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.contrib.contenttypes.models import ContentType
+from django.core.management import call_command
+from django.db.migrations.loader import MigrationLoader
+
+from tests.upgrading.schema import schema_of
+from timeline.lifecycle import ReasonCode, State
+from timeline.models import Answer, Event, LogEntry, Pace, ScheduledTask, Sign, Sweep, TimelineRun
+
+NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+
+
+def migrate(target: str, *, using: str) -> None:
+    call_command("migrate", "timeline", target, database=using, verbosity=0, skip_checks=True)
+
+
+def names() -> list[str]:
+    """Our migrations, in the order in which they are applied."""
+    graph = MigrationLoader(None).graph
+    [leaf] = graph.leaf_nodes("timeline")
+    return [name for app, name in graph.forwards_plan(leaf) if app == "timeline"]
+
+
+@pytest.fixture
+def populated(fresh: str) -> str:
+    """A database with a row in each table, and a task that ended for each reason there is."""
+    migrate(names()[-1], using=fresh)
+    event = Event.objects.using(fresh).create(name="order.placed", occurred_at=NOW, recorded_at=NOW, key="1")
+    run = TimelineRun.objects.using(fresh).create(timeline="trial", started_at=NOW, started_by=event)
+    for code in ReasonCode:
+        task = ScheduledTask(
+            task_key="trial.remind",
+            occurrence=code.value,
+            run=run,
+            cause=event,
+            state=State.COMPLETED if code == ReasonCode.DONE else State.CANCELLED,
+            reason_code=code,
+            nominal_at=NOW,
+            scheduled_at=NOW,
+            created_at=NOW,
+            finished_at=NOW,
+            max_attempts=5,
+        )
+        task.save(force_insert=True, using=fresh)
+        LogEntry.objects.using(fresh).create(
+            task=task, seq=1, at=NOW, from_state="scheduled", to_state=task.state, attempt=0, reason_code=code
+        )
+    Pace.objects.using(fresh).create(task_key="trial.remind", seconds=0.1, measured_at=NOW)
+    Sign.objects.using(fresh).create(worker="a", seen_at=NOW)
+    Answer.objects.using(fresh).create(key="k", fingerprint="f", status=200, headers={}, body="{}", made_at=NOW)
+    Sweep.objects.using(fresh).create(timeline="trial", begun_at=NOW)
+    return fresh
+
+
+class TestMigrateToZero:
+    def test_leaves_the_schema_as_it_was_before(self, fresh):
+        before = schema_of(fresh)
+        migrate(names()[-1], using=fresh)
+        between = schema_of(fresh)
+
+        migrate("zero", using=fresh)
+
+        assert between > before
+        assert schema_of(fresh) == before
+
+    def test_takes_back_each_migration_by_itself(self, fresh):
+        before = {}
+        for name in names():
+            before[name] = schema_of(fresh)
+            migrate(name, using=fresh)
+
+        for earlier, name in reversed(list(zip(["zero", *names()], names(), strict=False))):
+            migrate(earlier, using=fresh)
+            assert schema_of(fresh) ^ before[name] == set(), name
+
+    def test_passes_tasks_that_ended_for_any_reason(self, populated):
+        tasks = ScheduledTask.objects.using(populated).count()
+
+        migrate(names()[0], using=populated)
+        kept = ScheduledTask.objects.using(populated).count()
+        migrate("zero", using=populated)
+
+        assert kept == tasks
+        assert not [entry for entry in schema_of(populated) if "timeline" in str(entry)]
+
+
+class TestWhatDjangoKeeps:
+    """Content types and permissions."""
+
+    def test_goes_with_djangos_own_command_once_the_app_is_out(self, fresh, settings):
+        migrate(names()[-1], using=fresh)
+        ours = ContentType.objects.using(fresh).filter(app_label="timeline")
+        permissions = Permission.objects.using(fresh).filter(content_type__app_label="timeline")
+        assert ours.exists()
+        assert permissions.exists()
+        migrate("zero", using=fresh)
+
+        settings.INSTALLED_APPS = ["django.contrib.auth", "django.contrib.contenttypes", "project.accounts"]
+        call_command(
+            "remove_stale_contenttypes", database=fresh, include_stale_apps=True, interactive=False, verbosity=0
+        )
+
+        assert not ours.exists()
+        assert not permissions.exists()
