@@ -67,7 +67,8 @@ def traced() -> Iterator[Trace]:
 
 def _forget() -> None:
     for found in gc.get_objects():
-        if isinstance(found, _Remembering) and str(found.__module__).partition(".")[0] == timeline.__name__:
+        # Its own type is asked for: a weak proxy would ask its object, which may be gone.
+        if type(found) is _Remembering and str(found.__module__).partition(".")[0] == timeline.__name__:
             found.cache_clear()
 
 

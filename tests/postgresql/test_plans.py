@@ -68,10 +68,12 @@ def _filled(request, django_db_setup, django_db_blocker):
     """
     A table of that many rows, whose statistics know of them, or know an empty table.
 
-    It takes seconds to fill, so it is filled once, in a transaction around those of the tests.
+    It takes seconds to fill, so it is filled once, in a transaction around those of the tests. It begins as a new file: pages
+    that other tests left behind would be known as pages without rows.
     """
     with django_db_blocker.unblock(), transaction.atomic():
         with connection.cursor() as cursor:
+            cursor.execute("TRUNCATE timeline_scheduledtask CASCADE")
             if request.param == "stale":
                 cursor.execute("ANALYZE timeline_scheduledtask")
             cursor.execute(FILL, {"now": NOW, "rows": ROWS})

@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
             model_name="scheduledtask",
             index=models.Index(
                 condition=models.Q(("finished_at__isnull", False), ("revision", 1), ("run__isnull", True)),
-                fields=["finished_at", "id"],
+                fields=["finished_at"],
                 name="timeline_adhoc_ended",
             ),
         ),

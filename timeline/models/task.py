@@ -287,7 +287,7 @@ class ScheduledTask(EntityColumns):
             ),
             # For prune, which begins with what ended first.
             models.Index(
-                fields=["finished_at", "id"],
+                fields=["finished_at"],
                 condition=Q(run__isnull=True, revision=1, finished_at__isnull=False),
                 name="timeline_adhoc_ended",
             ),
