@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.util import find_spec
@@ -35,6 +36,8 @@ ONCE = [
     "test_release.py",
 ]
 collect_ignore = [] if VENDOR == "sqlite" else ONCE
+FUZZED = VENDOR == "postgresql" or "FUZZ_CASES" in os.environ  # make fuzz has both databases.
+collect_ignore += [] if FUZZED else ["api/test_fuzzing.py"]
 collect_ignore += [] if find_spec("django_celery_beat") else ["management/test_install_beat.py"]
 
 PROCESSES = {
@@ -64,6 +67,8 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
     if VENDOR == "postgresql":
         with django_db_blocker.unblock():
             for alias in connections:
+                if not connections[alias].settings_dict["NAME"].startswith("test_"):
+                    continue  # No test asked for it, so that it is not made.
                 with connections[alias].cursor() as cursor:
                     cursor.execute(
                         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"

@@ -61,7 +61,7 @@ def orders(now):
 
 def runs_and_rows():
     runs = TimelineRun.objects.order_by("entity_label", "entity_id", "key")
-    tasks = ScheduledTask.objects.order_by("entity_label", "entity_id", "task_key")
+    tasks = ScheduledTask.objects.order_by("entity_label", "entity_id", "task_key", "nominal_at")
     return [
         list(runs.values_list("entity_label", "entity_id", "key", "params", "started_at", "started_by", "ended_at")),
         list(tasks.values_list("entity_id", "task_key", "state", "nominal_at", "anchor", "anchor_value", "created_at")),

@@ -14,7 +14,7 @@ def _fault(name: str, *changes: tuple[str, ...]) -> Fault:
 FAULTS: Final = [
     _fault(
         "a run does not end with its last task",
-        ("operations.reconciling:_finish", "    if not runs:\n        return\n", "    return\n"),
+        ("operations.reconciling:_carry_out", "    end(nothing_left, RunEnd.FINISHED, now=now, using=using)\n", ""),
     ),
     _fault(
         "a follow-up is not made",

@@ -190,8 +190,8 @@ FAULTS: Final = [
         "runs-end",
         (
             "operations/reconciling.py",
-            "    if not runs:\n        return\n    TimelineRun",
-            "    return\n    TimelineRun",
+            "    end(nothing_left, RunEnd.FINISHED, now=now, using=using)\n",
+            "",
         ),
     ),
     _fault(
