@@ -103,7 +103,7 @@ def feeding(url: str, rate: int) -> Iterator[None]:
 
 def poll_until(is_over: Callable[[], bool], worker: int) -> Claims:
     """Poll as ``timeline_poll`` does; print memory at the beginning and at the end."""
-    from timeline.operations import dispatching
+    from timeline.dispatch import dispatching
     from timeline.tasks.sending import CelerySender
     from timeline.worker import Poller
 

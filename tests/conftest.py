@@ -22,6 +22,8 @@ from tests.testapp.models import Order
 from timeline.lifecycle import FINAL, LEASED, State
 from timeline.models import ScheduledTask
 
+pytest_plugins = ["tests.acting"]
+
 # What does not depend on the database runs once.
 ONCE = [
     "benchmarks",

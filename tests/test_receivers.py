@@ -29,7 +29,7 @@ from timeline import Timeline, after, at, created, task
 from timeline.exceptions import WrongEntity
 from timeline.lifecycle import State
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
-from timeline.models.triggers import missing_triggers
+from timeline.store.triggers import missing_triggers
 from timeline.testing import autostart, only_timelines
 
 

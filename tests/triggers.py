@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from django.db import connection
 
 from timeline.models import ScheduledTask
-from timeline.models.triggers import triggers_of
+from timeline.store.triggers import triggers_of
 
 
 def drop_trigger(name: str) -> None:

@@ -16,13 +16,14 @@ from django.db.models.signals import post_delete, post_save, pre_delete, pre_sav
 
 from timeline.clocks import story_now
 from timeline.conf import get_settings
-from timeline.models import Identity, family_of, lock_rows, model_of, ref_as
+from timeline.models import Identity, family_of, model_of, ref_as
 from timeline.models.entities import children_following, key_given, refs_as
-from timeline.models.triggers import install_triggers
 from timeline.operations.following import entity_created, entity_deleted, entity_saved
 from timeline.operations.identifying import stamp
 from timeline.operations.refusing import refuse_misfits
 from timeline.registry import registry
+from timeline.store.entity_locks import lock_rows
+from timeline.store.triggers import install_triggers
 
 _THERE = "_timeline_parents_there"  # Attribute of an instance between the two signals of its save.
 

@@ -55,7 +55,7 @@ class Peer(TimelineAdapter):
 
     def make_due(self, many: int) -> None:
         """Few messages wait at a time, of a kind that nobody has run yet with a task each: let those of the last claim go."""
-        from timeline.operations.pacing import keep_paces
+        from timeline.dispatch.pacing import keep_paces
 
         keep_paces({"work.nothing": 0.001}, using="default")
         with connection.cursor() as cursor:
@@ -74,6 +74,6 @@ class Peer(TimelineAdapter):
                 channel.queue_delete(queue)
 
     def _dispatch(self) -> int:
-        from timeline.operations.dispatching import dispatch
+        from timeline.dispatch.dispatching import dispatch
 
         return dispatch(sender=Nowhere(), now=timezone.now(), using="default").sent

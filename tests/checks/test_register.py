@@ -6,7 +6,7 @@ from django.core.management import CommandError, call_command
 
 from tests.checks import ids
 from tests.triggers import drop_trigger
-from timeline.models.triggers import missing_triggers
+from timeline.store.triggers import missing_triggers
 
 
 @pytest.mark.django_db(databases=["default", "other"])  # A check of Django 6.1 connects to all of them.

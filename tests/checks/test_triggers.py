@@ -4,7 +4,7 @@ import pytest
 
 from tests.triggers import drop_trigger
 from timeline.checks import check_triggers
-from timeline.models.triggers import TRIGGERS
+from timeline.store.triggers import TRIGGERS
 
 
 class TestCheckTriggers:

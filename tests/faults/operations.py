@@ -13,17 +13,17 @@ from django.test import override_settings
 
 from tests.faults.world import START, Box, Clock, let_leases_run_out, new_orders, restart
 from tests.testapp.models import Order
+from timeline.dispatch.claiming import claim, hand_back
+from timeline.dispatch.dispatching import dispatch
+from timeline.dispatch.extending import extend_leases
+from timeline.dispatch.pacing import keep_paces
+from timeline.dispatch.rescuing import rescue
+from timeline.dispatch.staging import stage
+from timeline.engine.running import begin_given, run
 from timeline.lifecycle import Reason
 from timeline.models import Event, ScheduledTask, TimelineRun
 from timeline.operations.adopting import adopt, clear
-from timeline.operations.claiming import claim, hand_back
-from timeline.operations.dispatching import dispatch
-from timeline.operations.extending import extend_leases
-from timeline.operations.pacing import keep_paces
 from timeline.operations.pruning import prune
-from timeline.operations.rescuing import rescue
-from timeline.operations.running import begin_given, run
-from timeline.operations.staging import stage
 from timeline.shortcuts import (
     cancel,
     cancel_all,

@@ -13,12 +13,12 @@ from tests.faults.invariants import violations
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, after, at, created, task
 from timeline.clocks import story_time
+from timeline.dispatch.claiming import Batch
+from timeline.dispatch.dispatching import dispatch
+from timeline.engine.running import run
 from timeline.exceptions import BrokerUnavailable
 from timeline.lifecycle import OPEN
 from timeline.models import Event, LogEntry, ScheduledTask, TimelineRun
-from timeline.operations.claiming import Batch
-from timeline.operations.dispatching import dispatch
-from timeline.operations.running import run
 from timeline.timing import EARLIEST, LATEST
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)

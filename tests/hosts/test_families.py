@@ -25,7 +25,7 @@ from tests.testapp.models import (
 from timeline import Timeline, after, at, created, task
 from timeline.exceptions import KeyConflict, WrongEntity
 from timeline.ids import uuid7
-from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun, lock_entities, lock_rows
+from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun
 from timeline.models.kin import kin_of, names_of
 from timeline.operations import emitting, sweeping
 from timeline.shortcuts import (
@@ -41,6 +41,7 @@ from timeline.shortcuts import (
     start,
     start_many,
 )
+from timeline.store.entity_locks import lock_entities, lock_rows
 from timeline.testing import expect, only_timelines
 
 

@@ -6,7 +6,7 @@ import pytest
 from django.db import DatabaseError
 
 from timeline.models.sqlstates import sqlstate_of
-from timeline.operations._failing import may_be_written_later
+from timeline.store.errors import may_be_written_later
 
 
 class OfPsycopg3(Exception):

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as bounded
 from hypothesis import strategies as st
 
-from tests.operations.conftest import nothing_is_written
+from tests.acting import nothing_is_written
 from tests.testapp.models import Order, OrderProxy, Parcel
 from timeline import Timeline, after, at, created, task
 from timeline.exceptions import KeyConflict

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.operations.conftest import nothing_is_written
+from tests.acting import nothing_is_written
 from tests.testapp.models import Booking, Country, Order, Parcel
 from timeline import Timeline, after, task
 from timeline.exceptions import (

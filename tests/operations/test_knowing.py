@@ -7,7 +7,7 @@ import logging
 import pytest
 from django.utils import translation
 
-from tests.operations.conftest import nothing_is_written
+from tests.acting import nothing_is_written
 from tests.testapp.models import (
     Account,
     Badge,

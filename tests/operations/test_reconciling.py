@@ -7,13 +7,14 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Timeline, after, at, before, task
+from timeline.dispatch.staging import stage
 from timeline.exceptions import DateOutOfRange
 from timeline.lifecycle import Reason, ReasonCode, State
-from timeline.models import LogEntry, ScheduledTask, TimelineRun, lock_entities, ref_of
+from timeline.models import LogEntry, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import Entities
 from timeline.operations.cancelling import cancel
 from timeline.operations.reconciling import reconcile, reconcile_locked
-from timeline.operations.staging import stage
+from timeline.store.entity_locks import lock_entities
 from timeline.testing import only_timelines
 
 

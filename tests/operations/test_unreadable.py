@@ -14,6 +14,7 @@ from tests.databases import VENDOR
 from tests.testapp.models import Account, Order, Reseller
 from timeline import Retry, Timeline, after, task
 from timeline.clocks import story_time
+from timeline.dispatch.rescuing import rescue
 from timeline.exceptions import UnreadableEntity
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask, TimelineRun
@@ -23,7 +24,6 @@ from timeline.operations.leaving import leave
 from timeline.operations.moving import move
 from timeline.operations.reconciling import reconcile
 from timeline.operations.redriving import redrive
-from timeline.operations.rescuing import rescue
 from timeline.operations.sweeping import sweep
 from timeline.reading.explaining import explain
 from timeline.testing import only_timelines

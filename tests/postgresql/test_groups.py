@@ -13,10 +13,10 @@ from tests.processes import wait_for
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, at, task
 from timeline.clocks import story_now
+from timeline.dispatch.staging import stage
+from timeline.engine.running import begin_ready, run, run_begun
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.statements import statement
-from timeline.operations.running import begin_ready, run, run_begun
-from timeline.operations.staging import stage
 from timeline.shortcuts import emit, schedule, start
 from timeline.testing import only_timelines
 
@@ -71,7 +71,7 @@ def wait_once():
 
 @pytest.fixture(autouse=True)
 def _fleet(db, monkeypatch):
-    monkeypatch.setattr("timeline.operations._executing.BUDGET", timedelta(hours=1))
+    monkeypatch.setattr("timeline.engine.executing.BUDGET", timedelta(hours=1))
     entered.clear()
     go_on.clear()
     with only_timelines(Fleet):

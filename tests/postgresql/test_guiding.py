@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 
 from timeline.models import ScheduledTask
-from timeline.models.guiding import IN_ORDER, execute_guided
+from timeline.store.guiding import IN_ORDER, execute_guided
 
 ASK = "SELECT current_setting('lock_timeout'), current_setting('enable_sort'), %(said)s"
 SETTINGS = {"lock_timeout": "5s", **IN_ORDER}

@@ -10,10 +10,10 @@ from django.db import connection, transaction
 
 from tests.postgresql.races import now, somebody_waits
 from tests.processes import wait_for
+from timeline.dispatch.claiming import Batch, hand_back
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import ScheduledTask
-from timeline.operations._transition import Write, apply
-from timeline.operations.claiming import Batch, hand_back
+from timeline.store.writing import Write, apply
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -13,19 +13,19 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.postgresql.plans import Post, plan_of, plans_made_by
 from timeline import Timeline, after, task
+from timeline.dispatch.dispatching import dispatch
+from timeline.engine.running import run
 from timeline.ids import uuid7
 from timeline.lifecycle import WAITING, Reason, State, Trigger
 from timeline.models import EntityRef, LogEntry, ScheduledTask
 from timeline.models.statements import statement
-from timeline.operations._advancing import step
-from timeline.operations._changes import Write
-from timeline.operations._composing import as_statement
-from timeline.operations.dispatching import dispatch
 from timeline.operations.pruning import prune
 from timeline.operations.redriving import redrive
-from timeline.operations.running import run
 from timeline.operations.starting import start
 from timeline.reading.diagnosing import diagnose
+from timeline.store.advancing import step
+from timeline.store.changes import Write
+from timeline.store.composing import as_statement
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db

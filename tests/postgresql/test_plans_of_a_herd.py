@@ -8,9 +8,9 @@ import pytest
 from django.db import connection
 
 from tests.postgresql.plans import Post, plans_made_by
+from timeline.dispatch.dispatching import dispatch
+from timeline.engine.running import begin_ready
 from timeline.lifecycle import State
-from timeline.operations.dispatching import dispatch
-from timeline.operations.running import begin_ready
 
 pytestmark = pytest.mark.django_db
 

@@ -7,9 +7,9 @@ import pytest
 from django.db import DatabaseError, connection, transaction
 
 from timeline.clocks import MachineTime
+from timeline.dispatch.signing import give_sign, let_go_of_the_silent
 from timeline.models import Sign
-from timeline.operations._polling import polling
-from timeline.operations.signing import give_sign, let_go_of_the_silent
+from timeline.store.polling import polling
 
 BOUNDED, UNBOUNDED = ("5s", "30s", "10s"), ("0", "0", "0")
 

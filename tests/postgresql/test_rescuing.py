@@ -14,10 +14,10 @@ from tests.testapp.models import Order
 from tests.testapp.timelines import CrashCase
 from timeline import Timeline, after, task
 from timeline.clocks import MachineTime
+from timeline.dispatch.dispatching import dispatch
+from timeline.dispatch.rescuing import rescue
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.dispatching import dispatch
-from timeline.operations.rescuing import rescue
 from timeline.operations.starting import start
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines

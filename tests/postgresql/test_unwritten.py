@@ -16,8 +16,8 @@ from tests.processes import wait_for
 from tests.testapp.models import Order
 from timeline import Timeline, at, task
 from timeline.clocks import story_now
+from timeline.dispatch.rescuing import rescue
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
-from timeline.operations.rescuing import rescue
 from timeline.shortcuts import cancel, start
 from timeline.testing import only_timelines
 from timeline.worker import Worker, unwritten

@@ -7,12 +7,12 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Cancel, Discard, Retry, RetryAfter, Timeline, after, at, task
+from timeline.dispatch.claiming import claim
+from timeline.dispatch.rescuing import rescue
+from timeline.dispatch.staging import stage
+from timeline.engine.running import run
 from timeline.lifecycle import Reason, ReasonCode, State
 from timeline.models import LogEntry, ScheduledTask
-from timeline.operations.claiming import claim
-from timeline.operations.rescuing import rescue
-from timeline.operations.running import run
-from timeline.operations.staging import stage
 from timeline.reading.explaining import explain, why
 from timeline.shortcuts import cancel, emit, leave, move, reconcile, redrive, schedule
 from timeline.testing import only_timelines

@@ -33,7 +33,11 @@ def codes_in(node):
 
 def written():
     """(code, text) of each reason that the package's own code writes out."""
-    for file in [*sorted((PACKAGE / "operations").glob("*.py")), PACKAGE / "planning" / "planner.py"]:
+    rooms = ("operations", "engine", "dispatch")
+    for file in [
+        *(file for room in rooms for file in (PACKAGE / room).glob("*.py")),
+        PACKAGE / "planning" / "planner.py",
+    ]:
         for call in ast.walk(ast.parse(file.read_text())):
             if not isinstance(call, ast.Call):
                 continue

@@ -14,11 +14,14 @@ from tests.store.checking import Made
 from tests.store.moves import NOW, TASK_KEY
 from tests.store.rules import SENT, Move
 from timeline.conf import get_settings
+from timeline.dispatch import claiming, extending, rescuing, signing, staging
+from timeline.engine import attempting
 from timeline.lifecycle import LEASED, State
 from timeline.models import ScheduledTask, Sign, TimelineRun
 from timeline.models.statements import as_list, named_in
-from timeline.operations import _attempting, _calling_off, _transition, claiming, extending, rescuing, signing, staging
+from timeline.operations import _calling_off
 from timeline.planning import Times
+from timeline.store import writing
 from timeline.timing import EARLIEST, LATEST
 
 Tasks = Sequence[ScheduledTask]
@@ -30,18 +33,18 @@ ENTITY: Final = {"entity_label": "testapp.order", "entity_id": "of the ways"}
 FAR: Final = LATEST - timedelta(days=1)
 
 
-def write_of(task: ScheduledTask, move: Move) -> _transition.Write:
+def write_of(task: ScheduledTask, move: Move) -> writing.Write:
     """The move as the writer takes it."""
     given = {field.name: getattr(move, field.name) for field in fields(move) if field.name not in ("sent", "logged")}
     if move.times is not None:
         given["times"] = Times(**{field.name: getattr(move.times, field.name) for field in fields(move.times)})
-    return _transition.Write(task=task, **given)
+    return writing.Write(task=task, **given)
 
 
 def apply(tasks: Tasks, moves: Moves, _common: Move, *, wait: bool) -> Made:
     """The writer: given rows, and a move of its own for each."""
     writes = [write_of(task, move) for task, move in zip(tasks, moves, strict=True) if move is not None]
-    done = _transition.apply(writes, now=NOW, using="default", wait=wait)
+    done = writing.apply(writes, now=NOW, using="default", wait=wait)
     return Made(moves, len(done), done)
 
 
@@ -65,14 +68,14 @@ def claim(tasks: Tasks, moves: Moves, _common: Move) -> Made:
 def begin(tasks: Tasks, moves: Moves, common: Move) -> Made:
     """What may be started of given rows."""
     worker = common.worker or ""
-    begun = _attempting.begin([task.pk for task in tasks], token=TOKEN, worker=worker, now=NOW, using="default")
+    begun = attempting.begin([task.pk for task in tasks], token=TOKEN, worker=worker, now=NOW, using="default")
     return Made(moves, len(begun), [attempt.task for attempt in begun])
 
 
 def begin_group(tasks: Tasks, moves: Moves, common: Move) -> Made:
     """What is available of a kind."""
     asked = {"priority": 0, "most": len(tasks), "since": None, "worker": common.worker or ""}
-    begun = _attempting.begin_group(TASK_KEY, **asked, now=NOW, using="default")
+    begun = attempting.begin_group(TASK_KEY, **asked, now=NOW, using="default")
     return Made(moves, len(begun), [attempt.task for attempt in begun])
 
 

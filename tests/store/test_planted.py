@@ -28,7 +28,7 @@ DRIFTS = {
         ),
         Fault(
             "a worker without a name is not written",
-            (Change("operations._changes:_as_change", "if value not in (None, 0):", "if value:"),),
+            (Change("store.changes:_as_change", "if value not in (None, 0):", "if value:"),),
         ),
         Fault(
             "new times keep the old value of the anchor",
@@ -55,7 +55,7 @@ DRIFTS = {
             "what is given back does not know when it was sent",
             (
                 Change(
-                    "operations._composing:_composed",
+                    "store.composing:_composed",
                     "in touched))",
                     'in touched and name != "sent_at"))',
                     "postgresql",
@@ -122,21 +122,19 @@ DRIFTS = {
             "a claim lasts as long as an attempt",
             (
                 Change(
-                    "operations._advancing:advance",
+                    "store.advancing:advance",
                     "get_settings().resend_after if to == State.PENDING else",
                     "",
                     "postgresql",
                 ),
-                Change("operations.claiming:claim", "lease = get_settings().resend_after", "lease = None", "sqlite"),
+                Change("dispatch.claiming:claim", "lease = get_settings().resend_after", "lease = None", "sqlite"),
             ),
         ),
         Fault(
             "what waits is claimed",
             (
                 Change("held_shares", "state = 'available'", "state IN ('available', 'scheduled')", "postgresql"),
-                Change(
-                    "operations.claiming:_of", ".ready()", ".filter(state__in=['available', 'scheduled'])", "sqlite"
-                ),
+                Change("dispatch.claiming:_of", ".ready()", ".filter(state__in=['available', 'scheduled'])", "sqlite"),
             ),
         ),
     ],
@@ -167,18 +165,18 @@ DRIFTS = {
         ),
     ],
     "hand back unsent": [
-        Fault("it counts as sent", (Change("operations.claiming:hand_back", '{"sent_at": None} if', "{} if"),)),
+        Fault("it counts as sent", (Change("dispatch.claiming:hand_back", '{"sent_at": None} if', "{} if"),)),
     ],
     "extend": [
         Fault(
             "a lease is extended by less",
-            (Change("operations.extending:extend_leases", "get_settings().LEASE", "get_settings().LEASE / 2"),),
+            (Change("dispatch.extending:extend_leases", "get_settings().LEASE", "get_settings().LEASE / 2"),),
         ),
     ],
     "send again": [
         Fault(
             "a message that is sent again waits no longer",
-            (Change("operations.rescuing:_wait", "2 ** min(times, 20)", "1"),),
+            (Change("dispatch.rescuing:_wait", "2 ** min(times, 20)", "1"),),
         ),
     ],
 }

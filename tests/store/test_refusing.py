@@ -14,8 +14,8 @@ from tests.store.rules import Move
 from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import ALLOWED_PAIRS, FINAL, OPEN, Reason, State, Trigger, target
 from timeline.models import ScheduledTask
-from timeline.operations._advancing import advance
-from timeline.operations._transition import apply
+from timeline.store.advancing import advance
+from timeline.store.writing import apply
 
 REASON = Reason.operator("asked for", "ada")
 STEPS = [(state, to) for state in sorted(OPEN) for to in sorted(OPEN) if (state, to) not in ALLOWED_PAIRS]

@@ -10,8 +10,8 @@ from django.core.management import call_command
 from tests.testapp.models import Order
 from timeline import Timeline, after, at, task
 from timeline.models import Event, LogEntry, ScheduledTask, TimelineRun
-from timeline.models.triggers import missing_triggers
 from timeline.shortcuts import cancel, emit, explain, foreseen, schedule
+from timeline.store.triggers import missing_triggers
 from timeline.testing import StoryClock, expect, only_timelines
 
 pytestmark = pytest.mark.django_db(databases=["default", "other"])

@@ -9,8 +9,8 @@ import uuid
 import pytest
 
 from tests.brokers import free_port, received
+from timeline.dispatch.claiming import Batch
 from timeline.exceptions import BrokerUnavailable
-from timeline.operations.claiming import Batch
 from timeline.tasks.hinting import send_poll
 from timeline.tasks.sending import poll_queue, queue_of
 

@@ -19,12 +19,12 @@ from tests.brokers import free_port, received
 from tests.testapp.models import Order
 from timeline import Timeline, at, models, task, tasks
 from timeline.clocks import MachineTime
+from timeline.dispatch.claiming import claim
+from timeline.dispatch.pacing import keep_paces
+from timeline.dispatch.staging import stage
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.operations.answering import forget_answers
-from timeline.operations.claiming import claim
-from timeline.operations.pacing import keep_paces
-from timeline.operations.staging import stage
 from timeline.shortcuts import cancel, schedule, start
 from timeline.testing import only_timelines
 from timeline.worker.pace import Pace

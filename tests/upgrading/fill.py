@@ -30,9 +30,9 @@ from django.db.migrations.recorder import MigrationRecorder  # noqa: E402
 from project.accounts import mails, services  # noqa: E402
 from project.accounts.models import User  # noqa: E402
 from tests.testapp.models import Order  # noqa: E402
+from timeline.dispatch.claiming import claim  # noqa: E402
+from timeline.engine.running import run  # noqa: E402
 from timeline.models import ScheduledTask  # noqa: E402
-from timeline.operations.claiming import claim  # noqa: E402
-from timeline.operations.running import run  # noqa: E402
 from timeline.shortcuts import cancel, leave, move, redrive, run_now, schedule, start  # noqa: E402
 from timeline.testing import StoryClock  # noqa: E402
 

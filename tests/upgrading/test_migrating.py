@@ -24,14 +24,14 @@ from django.urls import reverse
 
 from project.accounts.models import User
 from tests.testapp.models import Order
+from timeline.dispatch.rescuing import rescue
+from timeline.engine.running import run
 from timeline.lifecycle import FINAL, State
 from timeline.models import Event, LogEntry, ScheduledTask, TimelineRun
-from timeline.models.triggers import missing_triggers
 from timeline.operations.identifying import sign_of_poller
 from timeline.operations.pruning import prune
-from timeline.operations.rescuing import rescue
-from timeline.operations.running import run
 from timeline.shortcuts import cancel, emit, explain, move, redrive, run_now
+from timeline.store.triggers import missing_triggers
 from timeline.testing import StoryClock
 
 FOLDER = Path(__file__).parent

@@ -16,12 +16,12 @@ from django.utils import timezone
 from tests.processes import wait_for
 from tests.testapp.models import Order
 from timeline import Timeline, task
+from timeline.dispatch.claiming import claim
+from timeline.dispatch.pacing import keep_paces
+from timeline.dispatch.staging import stage
+from timeline.engine import executing
+from timeline.engine.running import BUDGET, Look, begin_given
 from timeline.models import ScheduledTask
-from timeline.operations import _executing
-from timeline.operations.claiming import claim
-from timeline.operations.pacing import keep_paces
-from timeline.operations.running import BUDGET, Look, begin_given
-from timeline.operations.staging import stage
 from timeline.shortcuts import cancel, schedule
 from timeline.testing import only_timelines
 from timeline.worker import Worker, ahead
@@ -159,7 +159,7 @@ class TestGroupsOneAfterTheOther:
     def test_never_have_more_than_a_budget_unrecorded(self, batch, work, monkeypatch):
         """While the outcomes of the first group are held up, the next one goes no further than they may lag behind."""
         made = batch("brief.note", 3 * GROUP)
-        go_on, real, counted = threading.Event(), _executing.record_outcomes, []
+        go_on, real, counted = threading.Event(), executing.record_outcomes, []
 
         def held_up(outcomes, setting):
             go_on.wait(20)
@@ -170,7 +170,7 @@ class TestGroupsOneAfterTheOther:
             counted.append(len(entered))
             go_on.set()
 
-        monkeypatch.setattr(_executing, "record_outcomes", held_up)
+        monkeypatch.setattr(executing, "record_outcomes", held_up)
         releasing = threading.Thread(target=release)
         releasing.start()
 
@@ -321,7 +321,7 @@ class TestARecordThatFails:
         def fail(outcomes, setting):
             raise OperationalError("gone")
 
-        monkeypatch.setattr(_executing, "record_outcomes", fail)
+        monkeypatch.setattr(executing, "record_outcomes", fail)
 
         with pytest.raises(OperationalError, match="gone"):
             work(made)

@@ -12,11 +12,11 @@ from django.utils import timezone
 
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, task
+from timeline.dispatch.claiming import claim
+from timeline.dispatch.pacing import keep_paces
+from timeline.dispatch.staging import stage
+from timeline.engine.running import BUDGET
 from timeline.models import LogEntry, ScheduledTask
-from timeline.operations.claiming import claim
-from timeline.operations.pacing import keep_paces
-from timeline.operations.running import BUDGET
-from timeline.operations.staging import stage
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
 from timeline.worker.ahead import group_size
@@ -59,7 +59,7 @@ class OneMore(Pace):
 
 @pytest.fixture(autouse=True)
 def _jobs(monkeypatch):
-    monkeypatch.setattr("timeline.operations._executing.BUDGET", timedelta(hours=1))
+    monkeypatch.setattr("timeline.engine.executing.BUDGET", timedelta(hours=1))
     with only_timelines(Jobs):
         yield
 

@@ -14,11 +14,11 @@ from tests.processes import wait_for
 from tests.testapp.models import Order
 from timeline import RetryAfter, Timeline, task
 from timeline.clocks import MachineTime, story_now
+from timeline.dispatch.extending import extend_leases
+from timeline.dispatch.rescuing import rescue
+from timeline.engine.running import run
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, Sign
-from timeline.operations.extending import extend_leases
-from timeline.operations.rescuing import rescue
-from timeline.operations.running import run
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
@@ -142,7 +142,7 @@ class TestATaskThatIsTriedAgainBesideItsFirstGroup:
     def test_has_its_lease_kept_up_when_that_group_ends(self, settings, monkeypatch):
         """The group lets go of the attempt it had, and of no later one."""
         settings.TIMELINE = {"LEASE": timedelta(milliseconds=300)}
-        monkeypatch.setattr("timeline.operations._executing.BUDGET", timedelta(0))  # Its outcome is written first.
+        monkeypatch.setattr("timeline.engine.executing.BUDGET", timedelta(0))  # Its outcome is written first.
         at = timezone.now() - timedelta(seconds=1)
         with only_timelines(Twice), Heartbeat("default", stopping=bool) as watch:
             rows = [schedule("twice.work", Order.objects.create(note=note), at=at).task for note in ("", "neighbour")]

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
+from timeline.engine.running import Watch
 from timeline.models import ScheduledTask
-from timeline.operations.running import Watch
 from timeline.worker.aside import Aside
 from timeline.worker.lagging import Lagging
 

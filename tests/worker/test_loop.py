@@ -17,9 +17,9 @@ from tests.processes import DEADLINE, wait_for
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, task
 from timeline.clocks import MachineTime, story_now, story_time
+from timeline.dispatch import staging
 from timeline.lifecycle import State
 from timeline.models import Identity, ScheduledTask
-from timeline.operations import staging
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
 from timeline.worker import Worker

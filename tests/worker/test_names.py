@@ -10,7 +10,7 @@ import sys
 
 from django.conf import settings
 
-from timeline.operations.running import MAX_WORKER
+from timeline.engine.running import MAX_WORKER
 from timeline.worker.names import worker_name
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from timeline import models
-from timeline.operations.pacing import keep_paces
-from timeline.operations.running import BUDGET
+from timeline.dispatch.pacing import keep_paces
+from timeline.engine.running import BUDGET
 from timeline.worker.pace import LARGEST, Pace
 
 IN_TIME = BUDGET.total_seconds()

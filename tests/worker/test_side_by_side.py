@@ -12,9 +12,9 @@ from tests.testapp.models import Order
 from tests.worker.test_hands import work_until_done
 from timeline import Timeline, task
 from timeline.definition.handlers import SIDE_BY_SIDE
+from timeline.dispatch.claiming import claim
+from timeline.dispatch.staging import stage
 from timeline.models import ScheduledTask
-from timeline.operations.claiming import claim
-from timeline.operations.staging import stage
 from timeline.shortcuts import aschedule, schedule
 from timeline.testing import only_timelines
 from timeline.worker import Worker

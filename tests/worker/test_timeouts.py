@@ -19,8 +19,8 @@ from tests.testapp.models import Effect, Order
 from tests.worker.test_hands import work_until_done
 from timeline import Retry, Timeline, task
 from timeline.clocks import story_now
+from timeline.engine.running import Watch, begin_given, run_begun
 from timeline.models import LogEntry, ScheduledTask
-from timeline.operations.running import Watch, begin_given, run_begun
 from timeline.reading.explaining import explain
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines

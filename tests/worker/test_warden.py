@@ -18,10 +18,10 @@ from tests.processes import wait_for
 from tests.testapp.models import Order
 from timeline import Timeline, task
 from timeline.clocks import story_now
+from timeline.dispatch.claiming import Batch
+from timeline.engine.running import Watch, begin_given, give_back, run_begun
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.operations.claiming import Batch
-from timeline.operations.running import Watch, begin_given, give_back, run_begun
 from timeline.shortcuts import cancel, schedule
 from timeline.testing import only_timelines
 from timeline.worker.batch import run_batch
@@ -107,8 +107,8 @@ class Many(Pace):
 
 @pytest.fixture(autouse=True)
 def _held(monkeypatch):
-    monkeypatch.setattr("timeline.operations._executing.BUDGET", timedelta(hours=1))
-    monkeypatch.setattr("timeline.operations._executing_async.SIDE_BY_SIDE", 2)
+    monkeypatch.setattr("timeline.engine.executing.BUDGET", timedelta(hours=1))
+    monkeypatch.setattr("timeline.engine.executing_async.SIDE_BY_SIDE", 2)
     entered.clear()
     undone.clear()
     with only_timelines(Held):

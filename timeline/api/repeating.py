@@ -13,8 +13,8 @@ from rest_framework.exceptions import ValidationError
 from rest_framework.renderers import JSONRenderer
 from rest_framework.response import Response
 
-from timeline.models.isolating import atomic
 from timeline.operations.answering import claim_key, keep_answer
+from timeline.store.isolating import atomic
 
 if TYPE_CHECKING:
     from rest_framework.request import Request

@@ -9,8 +9,8 @@ from django.apps import AppConfig
 from django.core.checks import CheckMessage, Warning
 from django.db import DEFAULT_DB_ALIAS, connections, router
 
-from timeline.models.isolating import FRESH, host_level, server_level
 from timeline.reading.diagnosing import databases
+from timeline.store.isolating import FRESH, host_level, server_level
 
 
 def check_isolation(app_configs: Sequence[AppConfig] | None, **_extra: Any) -> list[CheckMessage]:

@@ -8,7 +8,7 @@ from typing import Any
 from django.apps import AppConfig
 from django.core.checks import CheckMessage, Error
 
-from timeline.models.triggers import missing_triggers
+from timeline.store.triggers import missing_triggers
 
 
 def check_triggers(

@@ -4,7 +4,6 @@ from timeline.models.answer import Answer
 from timeline.models.entities import EntityRef, family_of, model_of, ref_as, ref_of, ref_with
 from timeline.models.event import Event
 from timeline.models.identity import Identity
-from timeline.models.locking import lock_entities, lock_rows
 from timeline.models.log import LogEntry
 from timeline.models.pace import Pace
 from timeline.models.run import TimelineRun
@@ -26,8 +25,6 @@ __all__ = [
     "TimelineRun",
     "exact_ref",
     "family_of",
-    "lock_entities",
-    "lock_rows",
     "model_of",
     "ref_as",
     "ref_of",

@@ -1,1 +1,1 @@
-"""Every write: one module a verb, all state through ``_transition``. Each function takes ``now`` and ``using``."""
+"""The public verbs: one module each. Each function takes ``now`` and ``using``."""

@@ -11,13 +11,13 @@ from django.db import connections
 
 from timeline.lifecycle import Reason, State, Trigger
 from timeline.models import ScheduledTask
-from timeline.models.returning import COLUMNS, FIELDS, Row, rows_of
 from timeline.models.statements import as_list, statement
-from timeline.operations._advancing import advance, works_in_sets
-from timeline.operations._composing import ALWAYS
-from timeline.operations._current import running
-from timeline.operations._telling import is_heard, tell_ended
-from timeline.operations._transition import Write, apply
+from timeline.operations.current import running
+from timeline.store.advancing import advance, works_in_sets
+from timeline.store.composing import ALWAYS
+from timeline.store.returning import COLUMNS, FIELDS, Row, rows_of
+from timeline.store.telling import is_heard, tell_ended
+from timeline.store.writing import Write, apply
 
 # What a transition tells of a task, and whose it is; in the model's order.
 BRIEFLY: Final = ", ".join(name for name in FIELDS if name in {*ALWAYS, "run_id", "attempt"})

@@ -21,12 +21,12 @@ from timeline.models.among import Among
 from timeline.models.entities import Entities, label_of, load_entities, models_of
 from timeline.models.facts import plan_of
 from timeline.models.statements import statement
-from timeline.operations._failing import catching
-from timeline.operations._locking import lock_runs
 from timeline.operations._parting import Part, Swept, Taken, each_if_not_all
 from timeline.operations.reconciling import reconcile_locked
 from timeline.planning import Keep
 from timeline.registry import registry
+from timeline.store.errors import catching
+from timeline.store.locking import lock_runs
 
 logger = logging.getLogger("timeline")
 

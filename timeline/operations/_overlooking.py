@@ -17,11 +17,11 @@ from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, Event, TimelineRun, model_of, ref_with
 from timeline.models.among import target_of
 from timeline.models.kin import kin_of
-from timeline.operations._beginning import constantly
-from timeline.operations._locking import lock_batch
 from timeline.operations._parting import Part, Swept, Taken, each_if_not_all
 from timeline.operations.starting import start_locked
 from timeline.registry import registry
+from timeline.store.beginning import constantly
+from timeline.store.locking import lock_batch
 
 logger = logging.getLogger("timeline")
 

@@ -10,8 +10,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from django.db import connections
 
-from timeline.operations._failing import catching
-from timeline.operations._polling import AT_ONCE, polling
+from timeline.store.errors import catching
+from timeline.store.polling import AT_ONCE, polling
 
 logger = logging.getLogger("timeline")
 

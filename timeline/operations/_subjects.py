@@ -11,7 +11,7 @@ from django.db.models import Model
 from timeline.clocks import story_now
 from timeline.models import EntityRef
 from timeline.models.kin import Names, kin_of
-from timeline.operations._locking import lock_batch, lock_entity_now, missing
+from timeline.store.locking import lock_batch, lock_entity_now, missing
 
 
 @dataclass(slots=True, kw_only=True)

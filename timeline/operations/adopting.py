@@ -9,10 +9,10 @@ from timeline.conf import get_settings
 from timeline.lifecycle import Reason, RunEnd, Trigger
 from timeline.models import Identity, ScheduledTask, TimelineRun
 from timeline.models.identity import THE_ONE
-from timeline.models.isolating import atomic
-from timeline.operations._locking import lock_runs, lock_tasks
-from timeline.operations._transition import Write, apply
 from timeline.operations.leaving import end_runs
+from timeline.store.isolating import atomic
+from timeline.store.locking import lock_runs, lock_tasks
+from timeline.store.writing import Write, apply
 
 BATCH: Final = 500
 

@@ -11,8 +11,8 @@ from timeline.exceptions import KeyReused
 from timeline.models import Answer
 from timeline.models.among import Among
 from timeline.models.answer import KEPT
-from timeline.models.isolating import atomic
 from timeline.models.statements import statement
+from timeline.store.isolating import atomic
 
 
 def claim_key(key: str, fingerprint: str, *, using: str) -> Answer | None:

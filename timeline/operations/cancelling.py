@@ -10,18 +10,19 @@ from django.db import connections
 
 from timeline.clocks import story_now
 from timeline.lifecycle import Reason, State, Trigger, target
-from timeline.models import EntityRef, ScheduledTask, lock_rows
-from timeline.models.isolating import atomic
+from timeline.models import EntityRef, ScheduledTask
 from timeline.models.kin import names_of
-from timeline.models.returning import COLUMNS
 from timeline.models.statements import named_in
 from timeline.operations._calling_off import call_off
-from timeline.operations._current import refuse_own
-from timeline.operations._locking import in_transaction, lock_entity_now, lock_runs, lock_tasks_with_runs
 from timeline.operations._seen import Seen, refuse_changed
-from timeline.operations._transition import Write, apply
+from timeline.operations.current import refuse_own
 from timeline.operations.reconciling import reconcile_locked
 from timeline.registry import registry
+from timeline.store.entity_locks import lock_rows
+from timeline.store.isolating import atomic
+from timeline.store.locking import in_transaction, lock_entity_now, lock_runs, lock_tasks_with_runs
+from timeline.store.returning import COLUMNS
+from timeline.store.writing import Write, apply
 
 
 def cancel(

@@ -22,17 +22,17 @@ from timeline.exceptions import InvalidInput, KeyConflict
 from timeline.ids import uuid7s
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
 from timeline.models.entities import by_label
-from timeline.models.inserting import Insertion, as_stored, columns_of
-from timeline.models.isolating import atomic
 from timeline.models.statements import named_in, statement
-from timeline.operations._beginning import FEW, Beginning, begin, constantly, foresee, needs_savepoint
 from timeline.operations._knowing import mind_unknown
-from timeline.operations._locking import in_transaction
 from timeline.operations._subjects import Subject, lock_subject_now, lock_subjects, subjects_of
 from timeline.operations.leaving import Ended, exit_runs
 from timeline.operations.sets import Batch, Tally, in_portions, rounds
 from timeline.payloads import check_json, check_text, same_json
 from timeline.registry import registry
+from timeline.store.beginning import FEW, Beginning, begin, constantly, foresee, needs_savepoint
+from timeline.store.inserting import Insertion, as_stored, columns_of
+from timeline.store.isolating import atomic
+from timeline.store.locking import in_transaction
 from timeline.timing import check_time
 
 

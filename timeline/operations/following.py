@@ -12,15 +12,15 @@ from timeline.conf import get_settings
 from timeline.lifecycle import Reason, ReasonCode, RunEnd
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import naming
-from timeline.models.isolating import atomic
-from timeline.operations._beginning import constantly
-from timeline.operations._current import running
-from timeline.operations._locking import in_transaction, lock_entity_now, lock_runs
+from timeline.operations.current import running
 from timeline.operations.leaving import cancel_each
 from timeline.operations.reconciling import reconcile_locked
 from timeline.operations.starting import start_locked
 from timeline.registry import registry
 from timeline.runs import end
+from timeline.store.beginning import constantly
+from timeline.store.isolating import atomic
+from timeline.store.locking import in_transaction, lock_entity_now, lock_runs
 
 
 def entity_created(*, entity: Model | EntityRef, now: datetime | None = None, using: str) -> None:

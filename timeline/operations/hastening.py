@@ -8,11 +8,11 @@ from uuid import UUID
 
 from timeline.lifecycle import Reason, Trigger
 from timeline.models import ScheduledTask
-from timeline.models.isolating import atomic
-from timeline.operations._announcing import announce
-from timeline.operations._locking import lock_tasks
 from timeline.operations._seen import Seen, refuse_changed
-from timeline.operations._transition import Write, apply
+from timeline.store.announcing import announce
+from timeline.store.isolating import atomic
+from timeline.store.locking import lock_tasks
+from timeline.store.writing import Write, apply
 
 
 def run_now(

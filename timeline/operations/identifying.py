@@ -11,7 +11,7 @@ from timeline.conf import get_settings
 from timeline.exceptions import NoAutocommit, WrongSite
 from timeline.models import Identity
 from timeline.models.identity import THE_ONE
-from timeline.models.probing import sign
+from timeline.store.probing import sign
 
 
 def stamp(*, now: datetime, using: str) -> None:

@@ -15,13 +15,13 @@ from timeline.exceptions import NoOpenRun
 from timeline.lifecycle import Reason, ReasonCode, RunEnd, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import by_label
-from timeline.models.isolating import atomic
 from timeline.models.statements import as_list
 from timeline.operations._calling_off import call_off
-from timeline.operations._locking import in_transaction, lock_entity_now
-from timeline.operations._transition import MAX_REASON, Write, apply
 from timeline.payloads import check_text
 from timeline.registry import registry
+from timeline.store.isolating import atomic
+from timeline.store.locking import in_transaction, lock_entity_now
+from timeline.store.writing import MAX_REASON, Write, apply
 
 
 def leave(

@@ -8,13 +8,13 @@ from uuid import UUID
 
 from timeline.lifecycle import WAITING, Reason, ReasonCode, State, Trigger, target
 from timeline.models import ScheduledTask
-from timeline.models.isolating import atomic
-from timeline.operations._creating import create_tasks, expiry_at, next_revision
-from timeline.operations._current import refuse_own
-from timeline.operations._locking import lock_tasks
 from timeline.operations._seen import Seen, refuse_changed
-from timeline.operations._transition import Write, apply
+from timeline.operations.current import refuse_own
 from timeline.planning import Times
+from timeline.store.creating import create_tasks, expiry_at, next_revision
+from timeline.store.isolating import atomic
+from timeline.store.locking import lock_tasks
+from timeline.store.writing import Write, apply
 from timeline.timing import check_time
 
 

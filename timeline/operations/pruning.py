@@ -13,8 +13,8 @@ from django.db import connections
 
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
 from timeline.models.among import Among
-from timeline.models.isolating import atomic
 from timeline.models.statements import statement
+from timeline.store.isolating import atomic
 from timeline.timing import check_time
 
 Archive = Callable[[list[dict[str, Any]]], object]

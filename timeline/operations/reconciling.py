@@ -15,15 +15,15 @@ from timeline.lifecycle import Reason, ReasonCode, RunEnd, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import Entities
 from timeline.models.facts import plan_of
-from timeline.models.isolating import atomic
-from timeline.operations._creating import create_missing, new_task
-from timeline.operations._current import running
-from timeline.operations._locking import lock_runs
-from timeline.operations._transition import Write, apply
+from timeline.operations.current import running
 from timeline.operations.leaving import end_runs
 from timeline.planning import Cancel, Create, Keep, Move, Plan
 from timeline.registry import registry
 from timeline.runs import end
+from timeline.store.creating import create_missing, new_task
+from timeline.store.isolating import atomic
+from timeline.store.locking import lock_runs
+from timeline.store.writing import Write, apply
 
 logger = logging.getLogger("timeline")
 

@@ -13,17 +13,17 @@ from django.utils.translation import gettext_lazy as _
 from timeline.exceptions import AlreadyOpen, RunEnded, TransitionNotAllowed
 from timeline.lifecycle import OPEN, Reason
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.models.isolating import atomic
 from timeline.models.statements import as_list, statement
-from timeline.operations._changes import MAX_ACTOR, MAX_REASON
-from timeline.operations._creating import create_tasks, next_revision
-from timeline.operations._exits import exits_since
-from timeline.operations._locking import lock_runs, lock_tasks
 from timeline.operations._seen import Seen, refuse_changed, refuse_redriven
+from timeline.operations.exits import exits_since
 from timeline.operations.reconciling import reconcile_locked
 from timeline.payloads import clip
 from timeline.registry import registry
 from timeline.runs import reopen
+from timeline.store.changes import MAX_ACTOR, MAX_REASON
+from timeline.store.creating import create_tasks, next_revision
+from timeline.store.isolating import atomic
+from timeline.store.locking import lock_runs, lock_tasks
 
 
 def redrive(

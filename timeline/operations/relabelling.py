@@ -11,8 +11,8 @@ from django.utils.translation import pgettext_lazy
 from timeline.exceptions import InvalidInput, LabelsCollide
 from timeline.models import Event, ScheduledTask, TimelineRun, model_of
 from timeline.models.entities import MAX_LABEL
-from timeline.models.isolating import atomic
 from timeline.payloads import check_text
+from timeline.store.isolating import atomic
 
 BATCH: Final = 1000
 

@@ -12,12 +12,12 @@ from timeline.clocks import is_told, story_now
 from timeline.exceptions import InvalidInput, KeyConflict, WrongEntity
 from timeline.models import EntityRef, Event, ScheduledTask, ref_of
 from timeline.models.entities import naming
-from timeline.models.placing import place
-from timeline.operations._announcing import announce_times
-from timeline.operations._creating import create_missing, options_of, state_at
-from timeline.operations._locking import in_transaction, lock_entity_now
 from timeline.payloads import check_json, check_text, same_json
 from timeline.registry import registry
+from timeline.store.announcing import announce_times
+from timeline.store.creating import create_missing, options_of, state_at
+from timeline.store.locking import in_transaction, lock_entity_now
+from timeline.store.placing import place
 from timeline.timing import check_time
 
 

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef
 from timeline.models.entities import path_to, ref_with
-from timeline.models.pipelining import can_pipeline, pipelining
+from timeline.store.pipelining import can_pipeline, pipelining
 
 Item = TypeVar("Item")
 

@@ -15,12 +15,12 @@ from timeline.exceptions import InvalidInput, WrongEntity
 from timeline.models import EntityRef, TimelineRun, model_of, ref_of
 from timeline.models.entities import naming
 from timeline.models.facts import moment_in
-from timeline.models.isolating import atomic
-from timeline.operations._beginning import Beginning, Begins, begin, constantly, foresee, needs_savepoint
-from timeline.operations._locking import in_transaction, lock_batch, lock_entity_now
 from timeline.operations.sets import Batch, Tally, in_portions, rounds
 from timeline.payloads import check_json, check_text
 from timeline.registry import registry
+from timeline.store.beginning import Beginning, Begins, begin, constantly, foresee, needs_savepoint
+from timeline.store.isolating import atomic
+from timeline.store.locking import in_transaction, lock_batch, lock_entity_now
 from timeline.timing import check_time
 
 MAX_RUN_KEY = 100

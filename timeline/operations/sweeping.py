@@ -16,8 +16,8 @@ from timeline.models import Sweep
 from timeline.operations._drifting import OpenRuns
 from timeline.operations._overlooking import newcomers
 from timeline.operations._parting import Part, Swept
-from timeline.operations._polling import polling
 from timeline.operations.identifying import confirm_site
+from timeline.store.polling import polling
 
 logger = logging.getLogger("timeline")
 

@@ -15,9 +15,9 @@ from django.utils.translation import gettext as _
 from timeline.conf import get_settings
 from timeline.lifecycle import ReasonCode, State
 from timeline.models import Identity, ScheduledTask
-from timeline.models.kinds import task_keys_there
-from timeline.models.triggers import missing_triggers
 from timeline.registry import registry
+from timeline.store.kinds import task_keys_there
+from timeline.store.triggers import missing_triggers
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet

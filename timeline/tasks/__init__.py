@@ -19,10 +19,10 @@ from django.db import DEFAULT_DB_ALIAS
 
 from timeline.clocks import story_now
 from timeline.conf import get_settings
+from timeline.dispatch.claiming import Batch, hand_back
+from timeline.dispatch.dispatching import dispatch
 from timeline.exceptions import BrokerUnavailable, NotRunHere
 from timeline.operations.answering import forget_answers
-from timeline.operations.claiming import Batch, hand_back
-from timeline.operations.dispatching import dispatch
 from timeline.operations.identifying import confirm_site
 from timeline.operations.pruning import prune
 from timeline.operations.sweeping import sweep

@@ -13,8 +13,8 @@ from kombu import Connection
 from kombu.exceptions import KombuError
 
 from timeline.conf import get_settings
+from timeline.dispatch.claiming import Batch
 from timeline.exceptions import BrokerUnavailable
-from timeline.operations.claiming import Batch
 
 CONNECT_TIMEOUT: Final = 2  # Seconds.
 # Each transport takes those it knows. Without ``max_retries`` kombu would try to connect for ever.

@@ -11,9 +11,9 @@ from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
 
 from timeline.clocks import story_time
+from timeline.dispatch.staging import stage
+from timeline.engine.running import run
 from timeline.models import ScheduledTask
-from timeline.operations.running import run
-from timeline.operations.staging import stage
 from timeline.registry import registry
 from timeline.testing.switching import autostart
 from timeline.timing import check_time, offset_of

@@ -13,10 +13,10 @@ from typing import Final, NamedTuple
 
 from django.db import connections
 
+from timeline.engine.running import BUDGET, Attempt, Look, Watch, look_ahead, run_begun
 from timeline.exceptions import UnknownTask
 from timeline.models import EntityRef, ScheduledTask
 from timeline.models.entities import NO_ENTITY
-from timeline.operations.running import BUDGET, Attempt, Look, Watch, look_ahead, run_begun
 from timeline.registry import registry
 from timeline.worker.aside import Aside
 from timeline.worker.heartbeat import Heartbeat

@@ -10,9 +10,9 @@ from uuid import UUID
 
 from timeline.clocks import SteadyClock
 from timeline.conf import get_settings
+from timeline.dispatch.claiming import Batch, hand_back, overlooked
+from timeline.engine.running import Attempt, begin_given, startable
 from timeline.models import ScheduledTask
-from timeline.operations.claiming import Batch, hand_back, overlooked
-from timeline.operations.running import Attempt, begin_given, startable
 from timeline.registry import registry
 from timeline.worker.ahead import Asking, WorkingOff, group_size
 from timeline.worker.aside import Aside

@@ -10,11 +10,11 @@ from time import monotonic
 from typing import Final
 
 from timeline.conf import get_settings
-from timeline.models.probing import probe_lost
+from timeline.dispatch.rescuing import rescue
+from timeline.dispatch.staging import stage
+from timeline.engine.running import Attempt
 from timeline.operations.identifying import sign_of_poller
-from timeline.operations.rescuing import rescue
-from timeline.operations.running import Attempt
-from timeline.operations.staging import stage
+from timeline.store.probing import probe_lost
 from timeline.timing import EARLIEST
 from timeline.worker.ahead import Asking, WorkingOff
 from timeline.worker.aside import Aside, can_work_aside

@@ -14,9 +14,9 @@ from uuid import UUID
 from django.db import connections
 
 from timeline.conf import get_settings
+from timeline.dispatch.extending import extend_leases
+from timeline.engine.running import Keeper, Watch
 from timeline.models import ScheduledTask
-from timeline.operations.extending import extend_leases
-from timeline.operations.running import Keeper, Watch
 from timeline.worker.pace import Pace
 from timeline.worker.signs import keep_giving, seconds_left
 

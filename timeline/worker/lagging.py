@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 from uuid import UUID
 
+from timeline.engine.running import BUDGET, Attempt, Keeper, Watch
 from timeline.models import ScheduledTask
-from timeline.operations.running import BUDGET, Attempt, Keeper, Watch
 from timeline.worker.aside import Aside
 
 Answer = TypeVar("Answer")

@@ -8,7 +8,7 @@ from functools import cache
 from secrets import token_hex
 from typing import Final
 
-from timeline.operations.running import MAX_WORKER
+from timeline.engine.running import MAX_WORKER
 
 LENGTH: Final = 2  # Bytes.
 

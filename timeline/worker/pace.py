@@ -8,8 +8,8 @@ from math import ceil
 from time import monotonic
 from typing import Final
 
-from timeline.operations.pacing import keep_paces
-from timeline.operations.running import BUDGET
+from timeline.dispatch.pacing import keep_paces
+from timeline.engine.running import BUDGET
 
 LARGEST: Final = 500  # Tasks in a group.
 WEIGHT: Final = 0.2  # Of the newest in the moving average.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from timeline.operations.dispatching import Sender, dispatch
+from timeline.dispatch.dispatching import Sender, dispatch
 from timeline.worker.loop import Loop
 from timeline.worker.sweeper import Sweeper
 

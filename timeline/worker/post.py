@@ -12,9 +12,9 @@ from typing import Final, TypeVar
 from uuid import UUID
 
 from timeline.conf import get_settings
+from timeline.engine.running import Attempt, Keeper, Watch, fail_for_time, give_back
 from timeline.exceptions import TimedOut
 from timeline.models import ScheduledTask
-from timeline.operations.running import Attempt, Keeper, Watch, fail_for_time, give_back
 from timeline.worker.interrupting import interruptibly
 from timeline.worker.timed import Timed
 

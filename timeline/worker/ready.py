@@ -8,10 +8,10 @@ from datetime import datetime
 from functools import partial
 
 from timeline.definition.checking import MAX_BULK
-from timeline.models.kinds import ready_kinds
-from timeline.operations.running import Attempt, begin_ready
+from timeline.engine.running import Attempt, begin_ready
 from timeline.planning import shares
 from timeline.registry import registry
+from timeline.store.kinds import ready_kinds
 from timeline.worker.ahead import Asking, group_size
 from timeline.worker.heartbeat import Heartbeat
 

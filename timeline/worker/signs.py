@@ -6,7 +6,7 @@ from time import monotonic
 from typing import Final
 
 from timeline.conf import get_settings
-from timeline.operations.signing import give_sign
+from timeline.dispatch.signing import give_sign
 
 NEVER: Final = float("-inf")
 

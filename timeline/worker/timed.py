@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from time import monotonic
 
-from timeline.operations.running import Attempt
+from timeline.engine.running import Attempt
 from timeline.worker.interrupting import can_be_interrupted, interrupt
 
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from django.db import connections
 
+from timeline.engine.running import Keeper
 from timeline.models import ScheduledTask
-from timeline.operations.running import Keeper
 from timeline.worker.heartbeat import Heartbeat
 
 logger = logging.getLogger("timeline")

@@ -33,10 +33,10 @@ FAULTS: Final = [
         ("transition", "        claim_token = NULL,  -- if not leased\n", "", "postgresql"),
         ("transition", "WHEN 'active' THEN task.claim_token", "ELSE task.claim_token", "sqlite"),
     ),
-    _fault("a rescue does not count the attempt", ("operations.rescuing:_lost", "lost=counted,", "lost=0,")),
+    _fault("a rescue does not count the attempt", ("dispatch.rescuing:_lost", "lost=counted,", "lost=0,")),
     _fault(
         "a lost message is not sent again",
-        ("operations.rescuing:rescue", "if task.state == State.PENDING]", "if False]"),
+        ("dispatch.rescuing:rescue", "if task.state == State.PENDING]", "if False]"),
     ),
     _fault(
         "a move keeps the old time",
@@ -58,7 +58,7 @@ FAULTS: Final = [
     _fault(
         "a poll takes what is due tomorrow",
         (
-            "operations.staging:stage",
+            "dispatch.staging:stage",
             "    if works_in_sets(using):\n",
             "    now += __import__('datetime').timedelta(days=1)\n    if works_in_sets(using):\n",
         ),
@@ -69,25 +69,25 @@ FAULTS: Final = [
     ),
     _fault(
         "a cancel is ignored at the fence",
-        ("operations._recording:record_together", "    if len(done) < len(writes):\n", "    if False:\n"),
-        ("operations._recording:record", "using=using)[0]", "using=using) and write.task or write.task"),
+        ("engine.recording:record_together", "    if len(done) < len(writes):\n", "    if False:\n"),
+        ("engine.recording:record", "using=using)[0]", "using=using) and write.task or write.task"),
     ),
     _fault(
         "a message that comes twice starts its task twice",
         ("held_given", "(state = 'pending' AND", "(state IN ('pending', 'active') AND", "postgresql"),
         ("advance", " AND was.state <> %(to_state)s", "", "postgresql"),
-        ("operations._attempting:_triggers", "(state == State.PENDING and", "(state in LEASED and", "sqlite"),
+        ("engine.attempting:_triggers", "(state == State.PENDING and", "(state in LEASED and", "sqlite"),
         (
-            "operations._attempting:_triggers",
+            "engine.attempting:_triggers",
             "    state = State(task.state)\n",
             "    from timeline.lifecycle import LEASED\n\n    state = State(task.state)\n",
             "sqlite",
         ),
     ),
-    _fault("a failure does not count", ("operations._failing:_discarding", "failures=failures,", "failures=0,")),
-    _fault("a retry is due at once", ("operations._failing:_outcome", "scheduled_at=now + delay", "scheduled_at=now")),
+    _fault("a failure does not count", ("engine.failing:_discarding", "failures=failures,", "failures=0,")),
+    _fault("a retry is due at once", ("engine.failing:_outcome", "scheduled_at=now + delay", "scheduled_at=now")),
     _fault(
         "the last look does not compare the date",
-        ("operations._looking:_superseded", "if value is None or value != task.anchor_value:", "if value is None:"),
+        ("engine.looking:_superseded", "if value is None or value != task.anchor_value:", "if value is None:"),
     ),
 ]

@@ -13,12 +13,12 @@ from tests.faults.life.base import Base, there, which, with_messages
 from tests.faults.life.model import WAITING, Row, failed, lost
 from tests.faults.world import CALLS, FAILING, let_leases_run_out, let_messages_grow_old
 from tests.testapp.models import Order
+from timeline.dispatch.claiming import Batch, messages_of
+from timeline.dispatch.dispatching import dispatch
+from timeline.dispatch.rescuing import rescue
+from timeline.dispatch.staging import stage
+from timeline.engine.running import begin_given, run, run_begun
 from timeline.models import ScheduledTask
-from timeline.operations.claiming import Batch, messages_of
-from timeline.operations.dispatching import dispatch
-from timeline.operations.rescuing import rescue
-from timeline.operations.running import begin_given, run, run_begun
-from timeline.operations.staging import stage
 
 
 class Workers(Base):

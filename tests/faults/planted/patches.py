@@ -66,7 +66,7 @@ FAULTS: Final = [
         "simple",
         "start-not-committed",
         (
-            "operations/_advancing.py",
+            "store/advancing.py",
             "    if works_in_sets(using) and not connections[using].in_atomic_block:\n        yield\n",
             "    if works_in_sets(using) and not connections[using].in_atomic_block:\n"
             "        with atomic(using=using):\n"
@@ -120,9 +120,9 @@ FAULTS: Final = [
         "a cancel is ignored at the fence",
         "cancelled",
         "atomic-once",
-        ("operations/_recording.py", "    if len(done) < len(writes):\n", "    if False:\n"),
+        ("engine/recording.py", "    if len(done) < len(writes):\n", "    if False:\n"),
         (
-            "operations/_recording.py",
+            "engine/recording.py",
             "    return record_together([write], now=now, using=using)[0]\n",
             "    return (record_together([write], now=now, using=using) or [write.task])[0]\n",
         ),
@@ -136,15 +136,15 @@ FAULTS: Final = [
             "lease_expires_at__lt=MachineTime(-since))",
             "lease_expires_at__lt=MachineTime(timedelta(hours=1)))",
         ),
-        ("models/probing.py", "Probed(kept, given_up is not None or bool(missed))", "Probed(kept, True)"),
-        ("operations/rescuing.py", " for task in active if task.pk not in graced]", " for task in active]"),
+        ("store/probing.py", "Probed(kept, given_up is not None or bool(missed))", "Probed(kept, True)"),
+        ("dispatch/rescuing.py", " for task in active if task.pk not in graced]", " for task in active]"),
     ),
     _fault(
         "a message is sent again with another token",
         "resent",
         "tokens",
         (
-            "operations/rescuing.py",
+            "dispatch/rescuing.py",
             'evidence={"resend": times.get(task.pk, 0) + 1}',
             'evidence={"resend": times.get(task.pk, 0) + 1}, claim_token=__import__("uuid").uuid4()',
         ),
@@ -154,7 +154,7 @@ FAULTS: Final = [
         "simple",
         "lost lost-without-cause",
         (
-            "operations/_executing.py",
+            "engine/executing.py",
             "    if not outcomes:\n        return []\n    now = setting.clock()\n",
             "    if outcomes:\n        return []\n    now = setting.clock()\n",
         ),
@@ -198,6 +198,6 @@ FAULTS: Final = [
         "a redriven task has another idempotency key",
         "redriven",
         "idempotency-key",
-        ("operations/_attempting.py", "    while previous:\n", "    while False:\n"),
+        ("engine/attempting.py", "    while previous:\n", "    while False:\n"),
     ),
 ]

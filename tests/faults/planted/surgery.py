@@ -15,8 +15,8 @@ from unittest import mock
 from django.db import connection
 
 from tests.faults.harness.roles import ROOT
-from timeline.models import locking, statements
-from timeline.operations import _advancing, _composing
+from timeline.models import statements
+from timeline.store import advancing, composing, entity_locks
 
 
 class Change(NamedTuple):
@@ -80,7 +80,7 @@ def _other_statements(changes: list[Change], folder: Path) -> Iterator[None]:
 
 
 def _forget_statements() -> None:
-    for remembered in (statements.statement, _composing._composed, _advancing.step, locking.lock_statement):
+    for remembered in (statements.statement, composing._composed, advancing.step, entity_locks.lock_statement):
         remembered.cache_clear()
 
 

@@ -44,11 +44,11 @@ def _too_early(name: str, where: str, transaction: str = "atomic(using=using)") 
 
 
 _ENTITIES: Final = (
-    "models.locking:_locked",
+    "store.entity_locks:_locked",
     'rows.select_for_update(no_key=True, of=(*links, "self") if links else (), skip_locked=not wait)',
     "rows",
 )
-_RUNS: Final = ("operations._locking:lock_runs", ".locked(skip_locked=not wait)", "")
+_RUNS: Final = ("store.locking:lock_runs", ".locked(skip_locked=not wait)", "")
 _GIVEN: Final = ("lock_tasks", "FOR NO KEY UPDATE\n", "")
 _RECONCILED: Final = ("operations.reconciling:_rows_of", ".by_id().locked()", ".by_id()")
 
@@ -63,16 +63,16 @@ NO_ATTEMPT: Final = _fault(
 )
 NO_FENCE: Final = _fault(
     "an outcome that comes too late is accepted",
-    ("operations._recording:record_together", "    if len(done) < len(writes):\n", "    if False:\n"),
-    ("operations._recording:record", "using=using)[0]", "using=using) and write.task or write.task"),
+    ("engine.recording:record_together", "    if len(done) < len(writes):\n", "    if False:\n"),
+    ("engine.recording:record", "using=using)[0]", "using=using) and write.task or write.task"),
 )
 
 # Locks.
 READ_BEFORE: Final = _on_postgresql(
     "a verb acts on tasks as they were before it locked them",
-    ("operations._locking:lock_tasks_with_runs", '"id, run_id, entity_label, entity_id"', "COLUMNS"),
+    ("store.locking:lock_tasks_with_runs", '"id, run_id, entity_label, entity_id"', "COLUMNS"),
     (
-        "operations._locking:lock_tasks_with_runs",
+        "store.locking:lock_tasks_with_runs",
         '_read("lock_tasks", COLUMNS, task_ids, using)',
         '{row["id"]: row for row in seen}',
     ),
@@ -111,7 +111,7 @@ PRUNE_OF_ANY_RUN: Final = _on_postgresql(
 # The order of locks.
 AS_GIVEN: Final = _on_postgresql(
     "a write of several tasks takes them in the order given",
-    ("operations._composing:_locked", '{"held"} if not (alone and wait) else ()', '{"held"} if not wait else ()'),
+    ("store.composing:_locked", '{"held"} if not (alone and wait) else ()', '{"held"} if not wait else ()'),
 )
 BACKWARDS: Final = _on_postgresql(
     "a write of several tasks locks the last one first",
@@ -125,7 +125,7 @@ EXIT_BACKWARDS: Final = _on_postgresql(
 EARLY_CANCEL: Final = _too_early("a cancel", "operations.cancelling:cancel", "in_transaction(using)")
 EARLY_START: Final = _fault(
     "a start of an attempt reads before its transaction begins, and does not compare the state",
-    ("operations._attempting:begin", "    with committed(using):\n", "    if True:\n", "sqlite"),
+    ("engine.attempting:begin", "    with committed(using):\n", "    if True:\n", "sqlite"),
     ("transition", "    AND task.state = change.from_state\n", "", "sqlite"),
 )
 EARLY_EMIT: Final = _too_early("an event", "operations.emitting:emit", "in_transaction(using)")

@@ -14,8 +14,8 @@ from tests.faults.races.duels import duel
 from tests.faults.races.race import LATER, Race, begun, due, in_parts, nobody_failed, placed
 from tests.faults.world import check
 from tests.testapp.models import Order
+from timeline.engine.running import Attempt, Watch, run_begun
 from timeline.models import LogEntry, ScheduledTask
-from timeline.operations.running import Attempt, Watch, run_begun
 from timeline.shortcuts import emit_many
 
 AT_ONCE: Final = 25  # Rows that both take.

@@ -1,0 +1,22 @@
+"""Watches that tests hand to a run."""
+
+from timeline.engine.running import Watch
+
+
+class AtEntry(Watch):
+    """Lets somebody else do something after the start was committed and the last look taken, before the handler is entered."""
+
+    def __init__(self, action):
+        self.action = action
+        self.tasks = []
+        self.asked = 0
+
+    def entered(self, task):
+        self.tasks.append(task)
+
+    def stopping(self):
+        self.asked += 1  # Once for the group, then before each handler.
+        if self.asked == 2:
+            for task in self.tasks:
+                self.action(task)
+        return False

@@ -1,0 +1,91 @@
+"""Probes: what a poll asks every second, in one statement each."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.databases import VENDOR
+from timeline.clocks import MachineTime
+from timeline.lifecycle import State
+from timeline.models import Identity, ScheduledTask, Sign
+from timeline.store.kinds import First, ready_kinds
+from timeline.store.probing import first_due, probe_lost, sign
+
+pytestmark = pytest.mark.django_db
+
+SECOND = timedelta(seconds=1)
+postgresql_only = pytest.mark.only_postgresql  # SQLite reads the rows instead.
+
+
+@postgresql_only
+class TestFirstDue:
+    @pytest.mark.parametrize("state", [State.SCHEDULED, State.RETRYABLE])
+    def test_is_the_time_of_the_longest_due(self, make_task, now, state):
+        for seconds in (1, 3, 2, -1):
+            make_task(state=state, scheduled_at=now - seconds * SECOND)
+
+        assert first_due(now=now, using="default") == now - 3 * SECOND
+
+    def test_is_none_of_what_is_ahead_or_does_not_wait(self, make_task, now):
+        make_task(scheduled_at=now + SECOND)
+        make_task(state=State.AVAILABLE, scheduled_at=now - SECOND)
+        make_task(state=State.COMPLETED, scheduled_at=now - SECOND)
+
+        assert first_due(now=now, using="default") is None
+
+
+class TestProbeLost:
+    @pytest.mark.parametrize("state", [State.PENDING, State.ACTIVE])
+    def test_finds_a_lease_that_has_run_out(self, make_task, state):
+        """While none has, it says until when they lasted, on PostgreSQL."""
+        task = make_task(state=state)
+        before = probe_lost(using="default")
+
+        ScheduledTask.objects.filter(pk=task.pk).update(lease_expires_at=MachineTime(-SECOND))
+
+        assert not before.is_lost
+        assert VENDOR == "sqlite" or abs(before.kept_until - datetime.now(UTC)) < 5 * SECOND
+        assert probe_lost(using="default") == (None, True)
+
+    @pytest.mark.parametrize(("seconds", "found"), [(1, False), (8, False), (10, True)])
+    def test_finds_a_worker_that_is_missed(self, seconds, found):
+        """What is known of the leases stays known."""
+        Sign.objects.create(worker="host:1:ab12", seen_at=MachineTime(-seconds * SECOND))
+
+        probed = probe_lost(using="default")
+
+        assert probed.is_lost == found
+        assert bool(probed.kept_until) == (VENDOR == "postgresql")
+
+
+class TestSign:
+    def test_says_whose_it_is_and_whether_nobody_polled(self):
+        Identity.objects.update(site="staging", polled_at=MachineTime(-60 * SECOND))
+
+        assert sign(59 * SECOND, using="default") == ("staging", True)
+        assert sign(70 * SECOND, using="default") == ("staging", False)
+
+    def test_says_that_nobody_ever_polled(self):
+        Identity.objects.update(polled_at=None)
+
+        assert sign(SECOND, using="default") == ("", True)
+
+    def test_is_of_nobody_where_there_is_no_row(self):
+        Identity.objects.all().delete()
+
+        assert sign(SECOND, using="default") == ("", False)
+
+
+class TestReadyKinds:
+    def test_tells_the_first_of_each(self, make_task, now):
+        make_task(task_key="job.one", state=State.AVAILABLE, priority=1, scheduled_at=now - 9 * SECOND)
+        make_task(task_key="job.one", state=State.AVAILABLE, priority=0, scheduled_at=now - SECOND)
+        make_task(task_key="job.one", state=State.AVAILABLE, priority=0, scheduled_at=now - 2 * SECOND)
+        make_task(task_key="job.two", state=State.SCHEDULED, scheduled_at=now - SECOND)
+        make_task(task_key="job.three", state=State.AVAILABLE)
+
+        found = ready_kinds(["job.one", "job.two"], using="default")
+
+        assert found == {"job.one": First(0, now - 2 * SECOND if VENDOR == "postgresql" else None)}

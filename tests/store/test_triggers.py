@@ -1,0 +1,236 @@
+"""The database's own guard, asked in raw SQL: nothing of ours stands between."""
+
+import itertools
+from uuid import UUID
+
+import pytest
+from django.core.management import call_command
+from django.db import IntegrityError, connection, models, transaction
+
+from tests.triggers import drop_trigger
+from timeline.checks import check_triggers
+from timeline.lifecycle import ALLOWED_PAIRS, FINAL, LEASED, OPEN, State
+from timeline.models import LogEntry, ScheduledTask
+from timeline.store.triggers import KEEPERS, TRIGGERS, install_triggers, missing_triggers, triggers_of
+
+TASK = ScheduledTask._meta.db_table
+LOG = LogEntry._meta.db_table
+
+
+def update(table, row, **columns):
+    """Change a row behind everybody's back; a refused change leaves the test's transaction usable."""
+    changes = ", ".join(f"{name} = %s" for name in columns)
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"UPDATE {table} SET {changes} WHERE id = %s", [*columns.values(), key_of(row)])  # noqa: S608
+    row.refresh_from_db()
+    return row
+
+
+def key_of(row):
+    return row.pk.hex if isinstance(row.pk, UUID) and connection.vendor == "sqlite" else row.pk
+
+
+def columns_of(state, task):
+    """What the CHECKs want of a row in this state, so that only the trigger decides."""
+    finished = task.finished_at or "2026-03-01 09:00:00"
+    return {
+        "state": state.value,
+        "finished_at": finished if state in FINAL else None,
+        "lease_expires_at": "2999-01-01 00:00:00" if state in LEASED else None,
+        "reason_code": task.reason_code or "operator",
+    }
+
+
+class TestGuardTransition:
+    @pytest.mark.parametrize(
+        ("source", "end"), [pair for pair in itertools.product(State, State) if pair in ALLOWED_PAIRS]
+    )
+    def test_passes_each_move_of_the_table(self, make_task, source, end):
+        task = make_task(state=source)
+
+        update(TASK, task, **columns_of(end, task))
+
+        assert task.state == end
+
+    @pytest.mark.parametrize("state", State)
+    def test_passes_an_unchanged_state(self, make_task, state):
+        task = make_task(state=state)
+
+        update(TASK, task, state=state.value, worker="somebody")
+
+        assert (task.state, task.worker) == (state, "somebody")
+
+    @pytest.mark.parametrize(
+        ("source", "end"),
+        [pair for pair in itertools.product(State, State) if pair not in ALLOWED_PAIRS and pair[0] != pair[1]],
+    )
+    def test_refuses_every_other_move(self, make_task, source, end):
+        task = make_task(state=source)
+
+        with pytest.raises(IntegrityError, match="timeline: "):
+            update(TASK, task, **columns_of(end, task))
+
+        task.refresh_from_db()
+        assert task.state == source
+
+    @pytest.mark.parametrize(
+        ("source", "end"), [(State.AVAILABLE, State.SCHEDULED), (State.COMPLETED, State.AVAILABLE)]
+    )
+    def test_is_what_refuses(self, make_task, source, end):
+        """Without the triggers no CHECK stands in the way: the tests above ask the trigger and nothing else."""
+        task = make_task(state=source)
+        drop_trigger("guard_transition")
+        drop_trigger("guard_final")
+
+        update(TASK, task, **columns_of(end, task))
+
+        assert task.state == end
+
+
+class TestGuardFinal:
+    CHANGES = {
+        "state": State.DISCARDED.value,
+        "attempt": 7,
+        "seq": 7,
+        "scheduled_at": "2030-01-01 00:00:00",
+        "finished_at": "2030-01-01 00:00:00",
+        "reason_code": "guard",
+    }
+
+    @pytest.mark.parametrize("state", sorted(FINAL))
+    @pytest.mark.parametrize("column", CHANGES)
+    def test_keeps_how_a_task_ended(self, make_task, state, column):
+        task = make_task(state=state)
+        value = self.CHANGES[column] if task.state != self.CHANGES[column] else State.COMPLETED.value
+
+        with pytest.raises(IntegrityError, match="timeline: "):
+            update(TASK, task, **{column: value})
+
+    @pytest.mark.parametrize("state", sorted(FINAL))
+    def test_lets_texts_be_blanked(self, make_task, state):
+        task = make_task(state=state, reason="told by Ada", actor="ada@example.com", error="boom")
+
+        update(TASK, task, reason="", actor="", error="", payload="{}", result=None)
+
+        assert (task.reason, task.actor, task.error) == ("", "", "")
+
+    @pytest.mark.parametrize("state", sorted(OPEN))
+    def test_leaves_open_tasks_alone(self, make_task, state):
+        task = make_task(state=state)
+
+        update(TASK, task, attempt=3, seq=3, scheduled_at="2030-01-01 00:00:00", reason_code="moved")
+
+        assert (task.attempt, task.seq, task.scheduled_at.year, task.reason_code) == (3, 3, 2030, "moved")
+
+
+class TestGuardLog:
+    @pytest.fixture
+    def entry(self, make_task, now):
+        return LogEntry.objects.create(
+            task=make_task(),
+            seq=1,
+            at=now,
+            from_state=State.SCHEDULED,
+            to_state=State.AVAILABLE,
+            attempt=0,
+            reason_code="operator",
+            reason="asked by Ada",
+            actor="ada@example.com",
+            detail={"error": {"message": "ada@example.com"}},
+        )
+
+    @pytest.mark.parametrize(
+        ("column", "value"),
+        [
+            ("id", 999),
+            ("seq", 2),
+            ("at", "2030-01-01 00:00:00"),
+            ("from_state", "available"),
+            ("to_state", "cancelled"),
+            ("attempt", 1),
+            ("reason_code", "guard"),
+            ("reason_code", ""),
+            ("reason", "asked by Bob"),
+            ("actor", "bob@example.com"),
+        ],
+    )
+    def test_refuses_to_rewrite_history(self, entry, column, value):
+        with pytest.raises(IntegrityError, match="the log does not change"):
+            update(LOG, entry, **{column: value})
+
+    def test_refuses_to_give_an_entry_to_another_task(self, entry, make_task):
+        with pytest.raises(IntegrityError, match="the log does not change"):
+            update(LOG, entry, task_id=key_of(make_task()))
+
+    def test_lets_texts_be_blanked(self, entry):
+        update(LOG, entry, reason="", actor="", detail="{}")
+
+        assert (entry.reason, entry.actor, entry.detail) == ("", "", {})
+
+
+class TestInstallTriggers:
+    def test_puts_back_what_is_missing(self, db):
+        drop_trigger("guard_final")
+
+        put = install_triggers("default")
+
+        assert put == list(triggers_of(connection.vendor))
+        assert missing_triggers("default") == []
+
+    def test_may_be_said_again(self, make_task):
+        install_triggers("default")
+        install_triggers("default")
+
+        with pytest.raises(IntegrityError):
+            update(TASK, make_task(state=State.COMPLETED), state=State.ACTIVE.value)
+
+
+class TestMissingTriggers:
+    def test_is_empty_when_all_stand(self, db):
+        assert missing_triggers("default") == []
+
+    @pytest.mark.parametrize("name", TRIGGERS)
+    def test_names_the_one_that_was_dropped(self, db, name):
+        drop_trigger(name)
+
+        assert missing_triggers("default") == [name]
+        assert [found.id for found in check_triggers(None, databases=["default"])] == ["timeline.E004"]
+
+    @pytest.mark.only_postgresql  # SQLite has keys.
+    @pytest.mark.parametrize("name", KEEPERS)
+    def test_names_one_that_keeps_what_is_named(self, db, name):
+        drop_trigger(name)
+
+        assert missing_triggers("default") == [name]
+
+
+@pytest.mark.django_db(transaction=True)
+class TestAMigrationThatRemakesTheTable:
+    @pytest.fixture
+    def _remade(self):
+        """Widen a column, which on SQLite makes the table anew; and back again at the end."""
+        narrow = ScheduledTask._meta.get_field("queue")
+        wide = models.CharField(max_length=51, default="default")
+        wide.set_attributes_from_name("queue")
+        with connection.schema_editor() as editor:
+            editor.alter_field(ScheduledTask, narrow, wide)
+        yield
+        with connection.schema_editor() as editor:
+            editor.alter_field(ScheduledTask, wide, narrow)
+        install_triggers("default")
+
+    @pytest.mark.usefixtures("_remade")
+    def test_loses_the_triggers_where_it_makes_the_table_anew(self):
+        lost = ["guard_transition", "guard_final"] if connection.vendor == "sqlite" else []
+
+        assert missing_triggers("default") == lost
+
+    @pytest.mark.usefixtures("_remade")
+    def test_has_them_back_once_it_is_done(self, make_task):
+        task = make_task(state=State.COMPLETED)
+
+        call_command("migrate", verbosity=0)
+
+        assert missing_triggers("default") == []
+        with pytest.raises(IntegrityError, match="timeline: "):
+            update(TASK, task, **columns_of(State.AVAILABLE, task))

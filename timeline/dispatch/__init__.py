@@ -1,0 +1,1 @@
+"""A poll: rescue, send again, stage, claim, send."""

@@ -1,0 +1,93 @@
+"""Apportion: which ready tasks are claimed next, and how many of them one message carries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from math import ceil
+from random import sample
+from typing import Final, NamedTuple
+
+from timeline.conf import get_settings
+from timeline.planning import Share, batch_size, shares
+from timeline.registry import registry
+from timeline.store.kinds import Kind, look_at_kinds, ready_kinds
+
+FEW: Final = 4  # Messages of a queue that wait for a worker at a time: whoever is at work goes on by itself.
+MANY: Final = 16  # While none waits: then workers have nothing to do, as far as anybody can see.
+
+
+class _OnTheWay(NamedTuple):
+    """
+    What of a queue is claimed and has not been started.
+
+    Args:
+        tasks: All.
+        messages: Those that were sent within two polls. What has waited longer may be stuck with a worker that is busy.
+    """
+
+    tasks: int = 0
+    messages: int = 0
+
+    @property
+    def room(self) -> int:
+        """How many tasks more there may be in this queue. Below a quarter there is none: messages would be too small."""
+        most = get_settings().MAX_PENDING
+        free = most - self.tasks
+        return free if free >= most / 4 else 0
+
+    @property
+    def wanted(self) -> int:
+        """How many messages more there may be in this queue."""
+        return max(FEW - self.messages, 0) if self.tasks else MANY
+
+
+def apportion(*, most: int, kept_until: datetime | None = None, using: str) -> tuple[list[Share], dict[str, int]]:
+    """
+    Share the room there is among the kinds that have ready tasks.
+
+    Args:
+        most: At most so many tasks of each queue; but a whole message of those that are declared to run together.
+        kept_until: Machine time at which no lease had run out, if that is known.
+        using: Database alias.
+
+    Returns:
+        What to claim, and task key → how many of it one message carries. Nothing if none is ready, or enough is on its way.
+    """
+    first = ready_kinds(registry.task_keys(), using=using)
+    if not first:
+        return [], {}
+    lately = get_settings().overdue_after
+    kinds = look_at_kinds(registry.task_keys(), lately=lately, kept_until=kept_until, using=using)
+    declared = {task_key: registry.task(task_key)[1] for task_key in kinds}
+    sizes = {task_key: batch_size(declared[task_key].at_once, kind.seconds) for task_key, kind in kinds.items()}
+    queues = {task_key: task.options.queue for task_key, task in declared.items()}
+    # In any order, so that where there is room for a few kinds, it is not always the same ones.
+    ready = {task_key: first[task_key].priority for task_key in sample(list(first), len(first))}
+    there = _by_queue(kinds, queues, sizes)
+    left = {queue: found.room for queue, found in there.items()}
+    taken = shares(ready, queues, left, most=most)
+    several = Counter(queues[share.task_key] for share in taken)
+    claimed = []
+    for share in taken:
+        queue = queues[share.task_key]
+        message = sizes[share.task_key]
+        # What is declared to run together goes together: a message of less takes no less time.
+        whole = declared[share.task_key].at_once is not None
+        asked = max(share.size // message, 1) * message if whole else share.size
+        fitting = ceil(there[queue].wanted / several[queue]) * message
+        if size := min(asked, fitting, left[queue]):
+            left[queue] -= size
+            claimed.append(share._replace(size=size, since=first[share.task_key].due_at))
+    return claimed, sizes
+
+
+def _by_queue(kinds: Mapping[str, Kind], queues: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, _OnTheWay]:
+    """Count by queue."""
+    found = dict.fromkeys(queues.values(), _OnTheWay())
+    for task_key, kind in kinds.items():
+        queue = found[queues[task_key]]
+        messages = ceil(kind.lately / sizes[task_key])
+        found[queues[task_key]] = _OnTheWay(queue.tasks + kind.tasks, queue.messages + messages)
+    return found

@@ -1,0 +1,118 @@
+"""Dispatch: what a poll does. Rescue, send again, stage, claim, send."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from time import monotonic, sleep
+from typing import Final, NamedTuple, Protocol
+
+from timeline.conf import get_settings
+from timeline.dispatch.claiming import Batch, claim, hand_back, is_anything_ready, messages_of
+from timeline.dispatch.rescuing import Rescued, rescue
+from timeline.dispatch.staging import stage
+from timeline.exceptions import BrokerUnavailable
+from timeline.operations.identifying import sign_of_poller
+from timeline.store.probing import probe_lost
+
+ROOM_AFTER: Final = 0.02  # Seconds until workers have made room, perhaps; if not, twice as long, and so on.
+MAX_PATIENCE: Final = 0.2  # Seconds.
+CLAIM: Final = (
+    0.02  # Seconds that one claim should take: others wait for the rows that it locks, and for the processor.
+)
+AT_FIRST: Final = 100  # Tasks claimed at a time, until we know how long that takes.
+LEAST: Final = 25  # Fewer would hardly take less.
+
+
+class Sender(Protocol):
+    """The way to the broker. Both calls raise ``BrokerUnavailable`` soon, and try nothing twice."""
+
+    def connect(self) -> None:
+        """See that the broker is there."""
+
+    def send(self, batch: Batch, *, using: str) -> None:
+        """Send one message; ``using`` is the alias of the rows' database."""
+
+
+class Dispatched(NamedTuple):
+    """
+    What a poll did, in numbers of tasks.
+
+    Args:
+        staged: Became available.
+        sent: Claimed and sent.
+        resent: Sent again with the token they had.
+        rescued: Attempts given up for lost.
+        left: Whether its time was up while there was still something to do.
+    """
+
+    staged: int = 0
+    sent: int = 0
+    resent: int = 0
+    rescued: int = 0
+    left: bool = False
+
+
+def dispatch(
+    *, sender: Sender, limit: int = 500, wait: bool = False, whole: bool = True, now: datetime, using: str
+) -> Dispatched:
+    """
+    Send what is due on its way. Safe in any number of copies at once.
+
+    Goes on until nothing is ready, enough is on its way, or a poll interval has passed. Holds no transaction while it sends.
+
+    Args:
+        sender: Takes the messages.
+        limit: At most so many tasks of a queue are claimed at a time; but as many as are declared to run together.
+        wait: For room, while enough is on its way and more is ready: for a process that does nothing else.
+        whole: False between two polls, for what is new only: the database was looked at within a poll interval, and what got
+            lost waits for the next whole one.
+        now: Story time.
+        using: Database alias.
+
+    Raises:
+        BrokerUnavailable: if it takes no message. Before anything is claimed, where possible; what was claimed and not sent
+            is sent by the next poll.
+        NotRunHere: if the database is another site's, or its connection has autocommit off. Nothing is changed then.
+    """
+    if whole:
+        sign_of_poller(using=using)
+    give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
+    sender.connect()
+    found = probe_lost(using=using)
+    lost = rescue(now=now, using=using) if whole and found.is_lost else Rescued([], [], [])
+    _send(messages_of(lost.resend), sender, using)
+    staged = sent = 0
+    patience, most = ROOM_AFTER, min(AT_FIRST, limit)
+    while True:
+        last_staged = stage(limit=2 * limit, now=now, using=using)
+        staged += last_staged
+        begun = monotonic()
+        batches = claim(limit=most, kept_until=found.kept_until, now=now, using=using)
+        claimed = sum(len(batch.task_ids) for batch in batches)
+        if claimed:
+            most = _paced(claimed, monotonic() - begun, limit)
+        _send(batches, sender, using)
+        sent += claimed
+        busy = claimed or (wait and is_anything_ready(using=using))
+        if not busy or monotonic() > give_up:
+            return Dispatched(staged, sent, len(lost.resend), len(lost.retried) + len(lost.discarded), bool(busy))
+        if claimed:
+            patience = ROOM_AFTER
+        elif last_staged < 2 * limit:
+            sleep(patience)
+            patience = min(2 * patience, MAX_PATIENCE)
+
+
+def _paced(claimed: int, seconds: float, limit: int) -> int:
+    """How many to claim next."""
+    return min(limit, max(LEAST, int(claimed * CLAIM / max(seconds, 1e-6))))
+
+
+def _send(batches: Sequence[Batch], sender: Sender, using: str) -> None:
+    for position, batch in enumerate(batches):
+        try:
+            sender.send(batch, using=using)
+        except BrokerUnavailable:
+            hand_back(batches[position:], unsent=True, using=using)
+            raise

@@ -1,0 +1,179 @@
+"""Rescue: tasks whose lease ran out. What a dead worker was running is run again; a lost message is to be sent again."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from time import monotonic
+from typing import Any, Final, NamedTuple, cast
+from uuid import UUID
+
+from django.db import OperationalError
+from django.db.models import Count, F
+
+from timeline.clocks import MachineTime
+from timeline.conf import get_settings
+from timeline.dispatch.signing import given_signs, let_go_of_the_silent
+from timeline.engine.settling import settle
+from timeline.lifecycle import Reason, ReasonCode, State, Trigger
+from timeline.models import LogEntry, ScheduledTask
+from timeline.models.sqlstates import sqlstate_of
+from timeline.store.errors import catching
+from timeline.store.polling import AT_ONCE, polling
+from timeline.store.writing import Write, apply
+
+logger = logging.getLogger("timeline")
+
+WAITED: Final = 0.5  # Seconds after which a transaction had to wait for the database to begin.
+LONGEST_RESEND: Final = timedelta(hours=1)
+TRY_AGAIN: Final = timedelta(seconds=5)  # To end what somebody else has locked; others have their turn before.
+TRY_MUCH_LATER: Final = timedelta(minutes=1)  # To end what cannot be ended; each time, the log of the process says so.
+
+
+class Rescued(NamedTuple):
+    """
+    What was done.
+
+    Args:
+        retried: Attempts given up for lost; the tasks are due again at once.
+        discarded: Tasks that lost their last attempt.
+        resend: Claimed tasks whose message got lost. They keep their token; send it again.
+    """
+
+    retried: list[ScheduledTask]
+    discarded: list[ScheduledTask]
+    resend: list[ScheduledTask]
+
+
+def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
+    """
+    Give up attempts and messages whose lease ran out, by the database's real clock; so do those of a worker that is silent. A
+    worker that gives signs is given a little longer, once: it could not reach the row, perhaps, since somebody had locked it.
+
+    The first attempt of a task that is lost does not count against ``TIMELINE["MAX_LOST"]``: it may have been a neighbour's
+    fault. Each resend of a message doubles the time to the next, up to an hour. Waits for nobody: what somebody else has locked
+    is tried again by later calls, and so is a task that cannot be ended, after the others.
+
+    Args:
+        limit: At most so many tasks in this call.
+        now: Story time, for the log.
+        using: Database alias.
+    """
+    begun = monotonic()
+    with polling(using):
+        let_go_of_the_silent(just_waited=monotonic() - begun > WAITED, using=using)
+        rows = ScheduledTask.objects.using(using).given_up().annotate(machine_time=MachineTime())
+        tasks = list(rows.locked(skip_locked=True)[:limit])
+        active = [task for task in tasks if task.state == State.ACTIVE]
+        graced = {task.pk for task in _given_longer(active, now=now, using=using)}
+        lost = [_lost(task, now) for task in active if task.pk not in graced]
+        resend = _sent_again([task for task in tasks if task.state == State.PENDING], now=now, using=using)
+        given_up = apply([write for write in lost if write.triggers == (Trigger.RETRY,)], now=now, using=using)
+        last = [write for write in lost if write.triggers == (Trigger.DISCARD,)]
+        _set_aside(last, TRY_AGAIN, using)
+    return Rescued(given_up, list(_ended(last, now=now, using=using)), resend)
+
+
+def _given_longer(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[ScheduledTask]:
+    """
+    Lengthen the leases of those whose worker gives signs, but of those that were given longer already and not kept up since.
+
+    The log keeps until when; a worker that kept up its lease in between has made it longer than that.
+    """
+    there = given_signs([task.worker for task in tasks], using=using) if tasks else set()
+    asked = [task for task in tasks if task.worker in there]
+    log = LogEntry.objects.using(using).filter(task__in=asked, attempt=F("task__attempt"), detail__has_key="grace")
+    until = dict(log.order_by("seq").values_list("task", "detail__until")) if asked else {}
+    length, lease = get_settings().grace, get_settings().LEASE
+    writes = []
+    for task in asked:
+        had = datetime.fromisoformat(until[task.pk]) if task.pk in until else None
+        if had is None or (task.lease_expires_at or had) > had + lease / 4:
+            ends = cast("Any", task).machine_time.astimezone(UTC) + length
+            writes.append(Write(task=task, lease=length, evidence={"grace": task.attempt, "until": ends.isoformat()}))
+    return apply(writes, now=now, using=using)
+
+
+def _lost(task: ScheduledTask, now: datetime) -> Write:
+    counted = int(task.attempt > 1)
+    left = task.lost + counted < get_settings().MAX_LOST
+    worker = f" {task.worker}" if task.worker else ""
+    return Write(
+        task=task,
+        triggers=(Trigger.RETRY if left else Trigger.DISCARD,),
+        scheduled_at=now if left else None,
+        lost=counted,
+        reason=Reason(ReasonCode.WORKER_LOST, f"worker{worker} was not heard of until its lease ran out"),
+    )
+
+
+def _set_aside(writes: Sequence[Write], wait: timedelta, using: str) -> None:
+    """Lengthen the leases of what is to be ended, so that what comes of it takes nobody's turn, now or next time."""
+    held = ScheduledTask.objects.using(using).filter(state=State.ACTIVE, pk__in=[write.task.pk for write in writes])
+    if writes:
+        held.update(lease_expires_at=MachineTime(wait))
+
+
+def _ended(writes: Sequence[Write], *, now: datetime, using: str) -> Iterator[ScheduledTask]:
+    """
+    Write last losses. Each ends its run, which locks entity and run before the task, and reads them: so each comes in a
+    transaction of its own, and the guard of its write repeats that the attempt is still the one given up.
+    """
+    for write in writes:
+        caught: list[Exception] = []
+        done: list[ScheduledTask] = []
+        with catching(caught), polling(using, AT_ONCE):
+            done = settle([write], now=now, using=using)
+        if not caught:
+            yield from done
+        elif _is_locked(caught[0]):
+            logger.info("Task %s lost its last worker; it ends when what it is about is not locked.", write.task.pk)
+        else:
+            said = "Task %s lost its last worker and cannot be ended; it is tried again in %s."
+            logger.error(said, write.task.pk, TRY_MUCH_LATER, exc_info=caught[0])
+            _set_aside([write], TRY_MUCH_LATER, using)
+
+
+def _is_locked(error: Exception) -> bool:
+    return isinstance(error, OperationalError) and sqlstate_of(error) == "55P03"
+
+
+def _sent_again(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[ScheduledTask]:
+    """
+    Lengthen the leases of claimed tasks: twice as long as at their last sending, which the log counts.
+
+    One that was handed back unsent is sent now as it should have been then: that counts once, and is logged already.
+    """
+    times = _times_sent_again(tasks, using)
+    again = [task for task in tasks if task.sent_at is not None]
+    writes = [
+        Write(task=task, lease=_wait(times.get(task.pk, 0) + 1), evidence={"resend": times.get(task.pk, 0) + 1})
+        for task in again
+    ]
+    return apply(writes, now=now, using=using) + _sent(
+        (task for task in tasks if task.sent_at is None), times, using=using
+    )
+
+
+def _times_sent_again(tasks: Sequence[ScheduledTask], using: str) -> dict[UUID, int]:
+    log = LogEntry.objects.using(using).filter(task__in=tasks, attempt=F("task__attempt"), detail__has_key="resend")
+    return dict(log.order_by().values_list("task").annotate(Count("pk")))
+
+
+def _wait(times: int) -> timedelta:
+    """How long to wait for a message that was sent again so many times."""
+    doubled: timedelta = get_settings().resend_after * 2 ** min(times, 20)
+    return min(doubled, LONGEST_RESEND)
+
+
+def _sent(tasks: Iterable[ScheduledTask], times: dict[UUID, int], *, using: str) -> list[ScheduledTask]:
+    """Lengthen leases, and nothing else: a statement for each length there is."""
+    alike: dict[timedelta, list[ScheduledTask]] = defaultdict(list)
+    for task in tasks:
+        alike[_wait(times.get(task.pk, 0))].append(task)
+    for wait, those in alike.items():
+        rows = ScheduledTask.objects.using(using).filter(pk__in=[task.pk for task in those], state=State.PENDING)
+        rows.update(lease_expires_at=MachineTime(wait), sent_at=MachineTime())
+    return [task for those in alike.values() for task in those]

@@ -1,0 +1,1 @@
+"""An attempt: begin, look, call, record."""

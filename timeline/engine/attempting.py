@@ -1,0 +1,258 @@
+"""Begin attempts: tasks become active, committed before any handler is entered."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from time import monotonic
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import F, Model
+
+from timeline.definition import Definition, Task
+from timeline.lifecycle import COMPOSED, WAITING, ReasonCode, State, Trigger
+from timeline.models import Event, LogEntry, ScheduledTask
+from timeline.models.among import Among
+from timeline.registry import registry
+from timeline.store.advancing import advance, committed, works_in_sets
+from timeline.store.returning import COLUMNS, as_task
+from timeline.store.writing import Write, apply
+from timeline.timing import EARLIEST
+
+logger = logging.getLogger("timeline")
+
+ANY_ATTEMPT = 2**31 - 1
+
+# What the log has of an attempt that ended by a passing error: how many did so in a row, with it.
+PASSING: Final = "passing"
+
+
+@dataclass(slots=True)
+class Attempt:
+    """
+    One attempt at one task.
+
+    Args:
+        task: In state ``active``.
+        definition: Its timeline.
+        declared: Its task there.
+        now: Story time at which it started.
+        lost: Whether the attempt before was lost with its worker.
+        idempotency_key: The same until one attempt completes.
+        passing: How many attempts before this one, in a row, ended by an error that passes.
+        entity: As of the last look; None for a system timeline.
+        seen_at: When it was last seen that it may run, by ``monotonic()``: its group's time counts from here.
+        alone: Whether it is to share no transaction: one that it shared was undone.
+        begun: What the row was then.
+    """
+
+    task: ScheduledTask
+    definition: Definition
+    declared: Task[Any, ..., Any]
+    now: datetime
+    lost: bool
+    idempotency_key: UUID
+    passing: int = 0
+    entity: Model | None = None
+    alone: bool = False
+    seen_at: float = field(default_factory=monotonic)
+    begun: dict[str, Any] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begun = dict(self.task.__dict__)
+
+    def restore(self) -> None:
+        """Let the task be as it was begun: the transaction that wrote its outcome was undone."""
+        self.task.__dict__.update(self.begun)
+
+    def told(self) -> dict[str, Any]:
+        """What the handler is told of this execution: the fields of ``Context``."""
+        task = self.task
+        return {
+            "task": task,
+            "run": task.run if task.run_id is not None else None,
+            "event": task.cause if task.cause_id is not None else None,
+            "now": self.now,
+            "lost": self.lost,
+            "idempotency_key": self.idempotency_key,
+        }
+
+
+def begin(
+    task_ids: Sequence[UUID], *, token: UUID | None, worker: str, retried: bool = True, now: datetime, using: str
+) -> list[Attempt]:
+    """
+    Start what may be started; leave the rest.
+
+    Several are started together only at their first attempt, and only if nobody else has their rows locked.
+
+    Args:
+        task_ids: In the order they should run.
+        token: Of the claim, for tasks that came through a broker; None: only tasks that nobody has claimed.
+        worker: Who takes them, as shown on the row.
+        retried: Whether a single one may be started that was tried before.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        The attempts begun, in the order given. Not among them: tasks that are not due, claimed by somebody else, started by
+        somebody else, ended, or of a key this process does not know.
+    """
+    asked = list(dict.fromkeys(task_ids))
+    attempts = ANY_ATTEMPT if len(asked) == 1 and retried else 0
+    with committed(using):
+        if works_in_sets(using):
+            rows = advance(
+                "given",
+                State.ACTIVE,
+                columns=COLUMNS,
+                worker=worker,
+                wait=len(asked) == 1,
+                ids=asked,
+                token=token,
+                task_keys=registry.task_keys(),
+                attempts=attempts,
+                now=now,
+                using=using,
+            )
+            started = [as_task(row, using) for row in rows]
+        else:
+            rows_there = ScheduledTask.objects.using(using).filter(pk__in=asked, attempt__lte=attempts)
+            tasks = {task.id: task for task in rows_there}
+            started = _start([tasks[key] for key in asked if key in tasks], token, worker, now=now, using=using)
+    place = {key: number for number, key in enumerate(asked)}
+    return _attempts(sorted(started, key=lambda task: place[task.id]), now=now, using=using)
+
+
+def begin_group(
+    task_key: str,
+    *,
+    priority: int,
+    most: int,
+    since: datetime | None,
+    worker: str,
+    retried: bool = True,
+    now: datetime,
+    using: str,
+) -> list[Attempt]:
+    """
+    Start available tasks of one kind and priority, the longest due first: several at their first attempt, or else one.
+
+    Args:
+        task_key: Of a known kind.
+        priority: Of all of them.
+        most: No more than so many; on SQLite just one.
+        since: Where to begin looking: when the longest due one was due; None: from the beginning.
+        worker: Who takes them, as shown on the row.
+        retried: Whether one may be started that was tried before; otherwise there is none if it is its turn.
+        now: Story time.
+        using: Database alias.
+    """
+    with committed(using):
+        if works_in_sets(using):
+            rows = advance(
+                "group",
+                State.ACTIVE,
+                columns=COLUMNS,
+                worker=worker,
+                task_key=task_key,
+                priority=priority,
+                most=most,
+                since=since or EARLIEST,
+                retried=retried,
+                now=now,
+                using=using,
+            )
+            started = [as_task(row, using) for row in rows]
+        else:
+            ready = ScheduledTask.objects.using(using).ready().filter(task_key=task_key, priority=priority)[:1]
+            started = _start(
+                [task for task in ready if retried or not task.attempt], None, worker, now=now, using=using
+            )
+    return _attempts(started, now=now, using=using)
+
+
+def startable(task_ids: Sequence[UUID], *, token: UUID | None, now: datetime, using: str) -> list[UUID]:
+    """Those that may be started, if only each alone; in the order given."""
+    tasks = ScheduledTask.objects.using(using).with_handler(registry.task_keys()).in_bulk(list(task_ids))
+    return [key for key in task_ids if key in tasks and _triggers(tasks[key], token, now)]
+
+
+def still_ours(attempts: Sequence[Attempt], *, using: str) -> list[Attempt]:
+    """Those that nobody has cancelled or given up for lost since they began."""
+    rows = ScheduledTask.objects.using(using).filter(Among(attempt.task.id for attempt in attempts))
+    active = dict(rows.filter(state=State.ACTIVE).values_list("pk", "attempt"))
+    return [attempt for attempt in attempts if active.get(attempt.task.id) == attempt.task.attempt]
+
+
+def _start(
+    tasks: Sequence[ScheduledTask], token: UUID | None, worker: str, *, now: datetime, using: str
+) -> list[ScheduledTask]:
+    known = set(registry.task_keys())
+    moves = [(task, _triggers(task, token, now)) for task in tasks if task.task_key in known]
+    writes = [Write(task=task, triggers=triggers, worker=worker) for task, triggers in moves if triggers]
+    return apply(writes, now=now, using=using)
+
+
+def _triggers(task: ScheduledTask, token: UUID | None, now: datetime) -> tuple[Trigger, ...]:
+    state = State(task.state)
+    if state == State.AVAILABLE or (state == State.PENDING and token is not None and task.claim_token == token):
+        return (Trigger.START,)
+    if state in WAITING and (state, State.ACTIVE) in COMPOSED and task.scheduled_at <= now:
+        return (Trigger.DUE, Trigger.START)
+    return ()
+
+
+def _attempts(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[Attempt]:
+    """Read what handlers are told of their tasks. A fixed number of statements, none for what there is nothing of."""
+    ends, keys = _ends_before(tasks, using), _idempotency_keys(tasks, using)
+    _read_causes(tasks, using)
+    attempts = []
+    for task in tasks:
+        definition, declared = registry.task(task.task_key)
+        lost, passing = ends.get(task.id, (False, 0))
+        attempts.append(Attempt(task, definition, declared, now, lost, keys[task.id], passing=passing))
+    return attempts
+
+
+def _read_causes(tasks: Iterable[ScheduledTask], using: str) -> None:
+    """Give tasks the events that they name. One that is not there, having been rolled back, may cost no attempt."""
+    caused = {task.cause_id for task in tasks if task.cause_id is not None}
+    causes = {event.pk: event for event in Event.objects.using(using).filter(Among(caused))} if caused else {}
+    for task in tasks:
+        if task.cause_id is None:
+            continue
+        if task.cause_id not in causes:
+            said = "The event %s that task %s names as its cause is not there; its handler is told of none."
+            logger.warning(said, task.cause_id, task.id)
+        task.cause = causes.get(task.cause_id)
+
+
+def _ends_before(tasks: Iterable[ScheduledTask], using: str) -> dict[UUID, tuple[bool, int]]:
+    """
+    Tell of each last attempt whether it was lost, and how many passing errors in a row ended with it.
+
+    The logs tell: the rows' reasons may have become others since, by a move.
+    """
+    again = [task.id for task in tasks if task.attempt > 1]
+    if not again:
+        return {}
+    ends = LogEntry.objects.using(using).filter(task__in=again, attempt=F("task__attempt") - 1, from_state=State.ACTIVE)
+    told = ends.values_list("task_id", "reason_code", f"detail__{PASSING}")
+    return {task_id: (code == ReasonCode.WORKER_LOST, passing or 0) for task_id, code, passing in told}
+
+
+def _idempotency_keys(tasks: Iterable[ScheduledTask], using: str) -> dict[UUID, UUID]:
+    """Walk back through revisions to the first one after a completed one, all tasks together. Most have none: no query."""
+    keys = {task.id: task.id for task in tasks}
+    previous = {task.id: task.previous_id for task in tasks if task.previous_id is not None}
+    while previous:
+        rows = ScheduledTask.objects.using(using).filter(pk__in=set(previous.values()))
+        earlier = {pk: (state, before) for pk, state, before in rows.values_list("pk", "state", "previous_id")}
+        open_ended = {pk: at for pk, at in previous.items() if earlier[at][0] != State.COMPLETED}
+        keys |= open_ended
+        previous = {pk: before for pk, at in open_ended.items() if (before := earlier[at][1]) is not None}
+    return keys

@@ -1,0 +1,90 @@
+"""Call a handler: its guards first, in the entity's language and time zone, and what it returns as an outcome."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import copy_context
+from functools import partial
+from typing import Any
+
+from django.utils import timezone, translation
+
+from timeline.engine.attempting import Attempt
+from timeline.lifecycle import Reason, ReasonCode, Trigger
+from timeline.models.facts import language_of, zone_of
+from timeline.operations.current import now_running
+from timeline.payloads import check_json
+from timeline.store.writing import Write
+
+_DONE = Reason(ReasonCode.DONE)
+_IN_SHADOW = Reason(ReasonCode.SHADOW, "would have run")
+
+
+def call(attempt: Attempt) -> Write:
+    """
+    Ask the guards, enter the handler unless the timeline is in shadow, and take its result.
+
+    What the handler makes of this thread's context (language, time zone, context variables) ends with it.
+
+    Raises:
+        Exception: whatever the host's code raises.
+    """
+    return copy_context().run(_call, attempt)
+
+
+def _call(attempt: Attempt) -> Write:
+    enter(attempt)
+    refused = refusal(attempt)
+    return refused if refused is not None else returned(attempt, handler_of(attempt)())
+
+
+@contextmanager
+def in_place_of_the_site() -> Iterator[None]:
+    """Let zone and language be the site's, and what is changed of them end with the block."""
+    with timezone.override(timezone.get_default_timezone()), translation.override(translation.get_language()):
+        yield
+
+
+def enter(attempt: Attempt) -> None:
+    """Mark the task as being run, and let zone and language be the entity's where its timeline says so, in this context."""
+    now_running(attempt.task.id)
+    if attempt.definition.cls.time_zone:
+        timezone.activate(zone_of(attempt.definition, attempt.entity))
+    if language := language_of(attempt.definition, attempt.entity):
+        translation.activate(language)
+
+
+def refusal(attempt: Attempt) -> Write | None:
+    """Tell how an attempt ends whose handler is not to be entered: a guard says no, or the timeline is in shadow."""
+    for option, guard in attempt.declared.function_guards:
+        if bool(guard(attempt.entity)) is (option == "unless"):
+            return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=_guard_reason(option, guard))
+    if attempt.definition.shadow:
+        return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_IN_SHADOW)
+    return None
+
+
+def handler_of(attempt: Attempt) -> Callable[[], Any]:
+    """The handler, bound to what it is told and to its entity; called with nothing more."""
+    method = getattr(attempt.definition.cls(**attempt.told()), attempt.declared.name)
+    return partial(method, attempt.entity) if attempt.definition.label else method
+
+
+def returned(attempt: Attempt, result: object) -> Write:
+    """
+    Take what a handler returned for its result.
+
+    Raises:
+        NotPlainJSON, PayloadTooLarge: naming ``result``.
+    """
+    if result is None:
+        return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_DONE)
+    check_json("result", result)
+    text = json.dumps(result, ensure_ascii=False)
+    return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_DONE, result=text)
+
+
+def _guard_reason(option: str, guard: object) -> Reason:
+    return Reason(ReasonCode.GUARD, f"{option} {getattr(guard, '__name__', type(guard).__name__)}")

@@ -1,0 +1,166 @@
+"""Execute attempts one after the other, for as long as a group may take."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from time import monotonic
+from typing import Final, NamedTuple, TypeVar
+
+from timeline.engine.attempting import Attempt
+from timeline.engine.calling import call
+from timeline.engine.failing import failed
+from timeline.engine.hooking import hooks_apart
+from timeline.engine.recording import record, record_all
+from timeline.engine.timing_out import let_go_if_timed_out, log_lost
+from timeline.engine.watching import Watch
+from timeline.exceptions import LeaseLost
+from timeline.models import ScheduledTask
+from timeline.store.errors import catching, drop_if_lost
+from timeline.store.isolating import atomic
+from timeline.store.writing import Write
+
+# What a group takes before its outcomes are written: all that a crash repeats.
+BUDGET: Final = timedelta(milliseconds=50)
+
+Outcome = tuple[Attempt, Write | Exception]
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """
+    Where a group runs.
+
+    Args:
+        clock: Tells story time.
+        using: Database alias.
+        watch: Asked before each handler, and told of each.
+    """
+
+    clock: Callable[[], datetime]
+    using: str
+    watch: Watch
+
+
+class Executed(NamedTuple):
+    """
+    How far a group came.
+
+    Args:
+        ended: Tasks with their outcomes.
+        rest: Attempts there was no time for; they need a fresh last look.
+    """
+
+    ended: list[ScheduledTask]
+    rest: Sequence[Attempt]
+
+
+def execute_each(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+    """
+    Enter handlers one after the other, and record how they ended.
+
+    An atomic handler shares one transaction with its outcome and what follows from it; the outcome's guarded write is the
+    fence. Other handlers run in no transaction, and their outcomes are recorded together.
+
+    Args:
+        attempts: Begun, and passed by the last look; at least one.
+        setting: Where they run.
+    """
+    ended: list[ScheduledTask] = []
+    outcomes: deque[Outcome] = deque()
+    setting.watch.lend(partial(_record_early, outcomes, ended, setting))
+    place = 0
+    try:
+        while place < len(attempts) and not (place and is_time_up(attempts[place].seen_at)):
+            if setting.watch.stopping():
+                break
+            setting.watch.keep_up()
+            attempt = attempts[place]
+            place += 1
+            if not setting.watch.take(attempt):
+                continue
+            started = monotonic()
+            outcome = _execute(attempt, setting)
+            if isinstance(outcome, ScheduledTask):
+                ended.append(outcome)
+            elif outcome is not None:
+                outcomes.append((attempt, outcome))
+            setting.watch.took(attempt.task.task_key, 1, monotonic() - started)
+    finally:  # Also where a handler ends this thread: what those before it did is done.
+        setting.watch.lend(None)
+        if outcomes:
+            tasks = [attempt.task for attempt, _end in outcomes]
+            ended += setting.watch.settle(tasks, partial(record_outcomes, list(outcomes), setting))
+    return Executed(ended, attempts[place:])
+
+
+def call_in_time(
+    attempts: Sequence[Attempt], act: Callable[[], Answer], setting: Setting, *, undone: Sequence[Attempt] = ()
+) -> Answer:
+    """
+    Call a handler, for as long as it may take.
+
+    Args:
+        attempts: What it is called for.
+        act: The call.
+        setting: Where it runs.
+        undone: What shares its transaction, which is undone if its time is up.
+
+    Raises:
+        TimedOut: if its time was up: its attempts have failed.
+    """
+    if attempts[0].declared.options.timeout is None:
+        return act()
+    return setting.watch.call(attempts, act, undone=undone)
+
+
+def _record_early(outcomes: deque[Outcome], ended: list[ScheduledTask], setting: Setting) -> None:
+    """Record what has ended, on another thread, while a handler holds up this one."""
+    taken = [outcomes.popleft() for _ in range(len(outcomes))]
+    try:
+        ended += record_outcomes(taken, setting)
+    except BaseException:
+        outcomes.extendleft(reversed(taken))
+        raise
+
+
+def is_time_up(since: float) -> bool:
+    """Whether a group whose time began then, by ``monotonic()``, needs a fresh look before it enters another handler."""
+    return monotonic() - since >= BUDGET.total_seconds()
+
+
+def _execute(attempt: Attempt, setting: Setting) -> ScheduledTask | Write | Exception | None:
+    """Enter one handler: the task if its outcome is recorded, or what is to be; None if the attempt was no longer ours."""
+    caught: list[Exception] = []
+    try:
+        with catching(caught):
+            if attempt.declared.options.atomic:
+                with atomic(using=setting.using, durable=True):
+                    with hooks_apart([attempt.task.id], using=setting.using):
+                        write = call_in_time([attempt], partial(call, attempt), setting)
+                    return record(write, now=setting.clock(), using=setting.using)
+            return call_in_time([attempt], partial(call, attempt), setting)
+    except LeaseLost as error:
+        log_lost(error)
+        let_go_if_timed_out(error)
+        return None
+    drop_if_lost(caught[0], setting.using)
+    attempt.restore()
+    return caught[0]
+
+
+def record_outcomes(outcomes: Sequence[Outcome], setting: Setting) -> list[ScheduledTask]:
+    """Record how attempts ended that are not recorded yet."""
+    if not outcomes:
+        return []
+    now = setting.clock()
+    return record_all(as_writes(outcomes, now), now=now, using=setting.using, keeper=setting.watch.keeper())
+
+
+def as_writes(outcomes: Sequence[Outcome], now: datetime) -> list[tuple[Attempt, Write]]:
+    """Turn what was raised into the outcomes it asks for."""
+    return [(attempt, failed(attempt, end, now) if isinstance(end, Exception) else end) for attempt, end in outcomes]

@@ -1,0 +1,200 @@
+"""Execute attempts side by side: handlers declared with ``async def``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from contextvars import copy_context
+from functools import partial
+from typing import Any
+
+from asgiref.sync import async_to_sync, sync_to_async
+
+from timeline.conf import get_settings
+from timeline.definition.handlers import SIDE_BY_SIDE
+from timeline.engine.attempting import Attempt
+from timeline.engine.calling import enter, handler_of, refusal, returned
+from timeline.engine.executing import BUDGET, Executed, Outcome, Setting, is_time_up, record_outcomes
+from timeline.engine.passing import pass_fresh_look
+from timeline.models import EntityRef, ScheduledTask
+from timeline.models.entities import NO_ENTITY
+from timeline.store.errors import catching, drop_if_lost
+from timeline.store.writing import Write
+
+logger = logging.getLogger("timeline")
+
+
+def execute_async(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+    """
+    Enter handlers side by side, and record how they ended: together what ends within 50 ms.
+
+    As slots become free while others still run, more of the kind are begun and entered. What they ask of the database through
+    Django is asked on this thread and its connection, as ``sync_to_async`` does it.
+
+    Args:
+        attempts: Begun, and passed by the last look; at least one.
+        setting: Where they run.
+    """
+    side_by_side = _SideBySide(attempts, setting)
+    try:
+        return async_to_sync(side_by_side.run)()
+    finally:
+        for attempt in side_by_side.begun:
+            setting.watch.left(attempt.task)
+
+
+class _SideBySide:
+    """
+    What runs, and what waits for a slot.
+
+    Args:
+        attempts: That have passed the last look.
+        setting: Where they run.
+    """
+
+    def __init__(self, attempts: Sequence[Attempt], setting: Setting) -> None:
+        self.begun: list[Attempt] = []  # Meanwhile.
+        self._setting = setting
+        self._task_key = attempts[0].task.task_key
+        self._waiting = deque(attempts)
+        self._running: dict[asyncio.Task[Write | Exception | None], Attempt] = {}
+        self._outcomes: list[Outcome] = []
+        self._ended: list[ScheduledTask] = []
+
+    async def run(self) -> Executed:
+        """Run all, and what is begun meanwhile; give what a worker that stops has not entered."""
+        while True:
+            while self._waiting and len(self._running) < SIDE_BY_SIDE and not self._setting.watch.stopping():
+                admitted = await sync_to_async(self._admit)()
+                for attempt in admitted:
+                    task = asyncio.create_task(self._execute(attempt, alone=not self._running))
+                    self._running[task] = attempt
+                if not admitted:
+                    break
+            await self._collect()
+            if not self._running and (not self._waiting or self._setting.watch.stopping()):
+                return Executed(self._ended, list(self._waiting))
+
+    def _admit(self) -> list[Attempt]:
+        """Choose as many as there are slots for. Those that have waited are looked at again together, and guards are asked."""
+        chosen = list(self._choose())
+        late = [attempt for attempt in chosen if is_time_up(attempt.seen_at)]
+        if late:
+            passed, refused = pass_fresh_look(late, self._setting, late=True)
+            self._ended += refused
+            fresh = {id(attempt) for attempt in passed}
+            chosen = [attempt for attempt in chosen if attempt not in late or id(attempt) in fresh]
+        admitted: list[Attempt] = []
+        for place, attempt in enumerate(chosen):
+            if (place or self._running) and is_time_up(attempt.seen_at):
+                self._put_back(chosen[place:])
+                break
+            if self._setting.watch.take(attempt) and not self._is_refused(attempt):
+                admitted.append(attempt)
+        return admitted
+
+    def _choose(self) -> Iterator[Attempt]:
+        """Take out of those that wait what there are slots for; no second task of an entity beside its first."""
+        busy: set[EntityRef] = {attempt.task.entity_ref for attempt in self._running.values()} - {NO_ENTITY}
+        free = SIDE_BY_SIDE - len(self._running)
+        for _ in range(len(self._waiting)):
+            attempt = self._waiting.popleft()
+            if free and attempt.task.entity_ref not in busy:
+                free -= 1
+                busy |= {attempt.task.entity_ref} - {NO_ENTITY}
+                yield attempt
+            else:
+                attempt.seen_at = 0.0 if free else attempt.seen_at  # It reads what the first one wrote.
+                self._waiting.append(attempt)
+
+    def _is_refused(self, attempt: Attempt) -> bool:
+        """Ask the guards, in a context that ends with them; what they say or raise is the outcome."""
+        caught: list[Exception] = []
+        with catching(caught):
+            refused = copy_context().run(_refusal, attempt)
+            if refused is None:
+                return False
+            self._outcomes.append((attempt, refused))
+        self._outcomes += [(attempt, error) for error in caught]
+        return True
+
+    def _put_back(self, attempts: Sequence[Attempt]) -> None:
+        self._setting.watch.hold(attempts)
+        self._waiting.extendleft(reversed(attempts))
+
+    async def _execute(self, attempt: Attempt, *, alone: bool) -> Write | Exception | None:
+        """Enter the handler; None if it has become too late for that: those entered before it were slow to wait."""
+        if not alone and is_time_up(attempt.seen_at):
+            return None
+        caught: list[Exception] = []
+        with catching(caught):
+            enter(attempt)  # In the context of this asyncio task, which ends with it.
+            if attempt.declared.options.timeout is not None:
+                self._setting.watch.under_way(attempt, partial(_cancel, asyncio.get_running_loop(), _this_task()))
+            return returned(attempt, await handler_of(attempt)())
+        return caught[0]
+
+    async def _collect(self) -> None:
+        """Wait until some have ended, record these together, and begin more if others still run."""
+        if self._running:
+            patience = get_settings().POLL_INTERVAL.total_seconds()
+            await asyncio.wait(self._running, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            if any(task.done() for task in self._running):
+                await asyncio.wait(self._running, timeout=BUDGET.total_seconds())
+        late = []
+        for task in [task for task in self._running if task.done()]:
+            attempt, outcome = self._running.pop(task), _outcome(task)
+            if outcome is None:
+                late.append(attempt)
+            elif attempt.declared.options.timeout is None or self._setting.watch.is_in_time(attempt):
+                self._outcomes.append((attempt, outcome))
+            else:
+                logger.warning("Attempt %d of task %s is not ours any more.", attempt.task.attempt, attempt.task.id)
+        self._put_back(late)
+        outcomes, self._outcomes = self._outcomes, []
+        if outcomes:
+            self._ended += await sync_to_async(_record)(outcomes, self._setting)
+        if self._running and not self._waiting:
+            await sync_to_async(self._begin_more)()
+
+    def _begin_more(self) -> None:
+        """Begin what there are slots for, and look at it."""
+        free = SIDE_BY_SIDE - len(self._running)
+        if free and not (self._setting.watch.stopping() or self._setting.watch.is_full()):
+            attempts = self._setting.watch.more(self._task_key, free)
+            for attempt in attempts:
+                self._setting.watch.entered(attempt.task)
+            self.begun += attempts
+            passed, refused = pass_fresh_look(attempts, self._setting, late=False)
+            self._ended += refused
+            self._waiting.extend(passed)
+
+
+def _this_task() -> asyncio.Task[Any]:
+    this = asyncio.current_task()
+    assert this is not None  # noqa: S101 (it is asked within one)
+    return this
+
+
+def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
+    with suppress(RuntimeError):  # The loop is closed: it has ended meanwhile.
+        loop.call_soon_threadsafe(task.cancel)
+
+
+def _refusal(attempt: Attempt) -> Write | None:
+    enter(attempt)
+    return refusal(attempt)
+
+
+def _outcome(task: asyncio.Task[Write | Exception | None]) -> Write | Exception | None:
+    return RuntimeError("the handler was cancelled from within") if task.cancelled() else task.result()
+
+
+def _record(outcomes: Sequence[Outcome], setting: Setting) -> list[ScheduledTask]:
+    for _attempt, end in outcomes:
+        if isinstance(end, Exception):
+            drop_if_lost(end, setting.using)
+    return record_outcomes(outcomes, setting)

@@ -1,0 +1,129 @@
+"""Execute attempts of one kind in one call: handlers declared with ``bulk``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextvars import copy_context
+from functools import partial
+
+from django.utils.translation import gettext_lazy as _
+
+from timeline.definition import Context
+from timeline.engine.attempting import Attempt, still_ours
+from timeline.engine.calling import refusal, returned
+from timeline.engine.executing import Executed, Outcome, Setting, as_writes, call_in_time, is_time_up
+from timeline.engine.failing import failed
+from timeline.engine.hooking import hooks_apart
+from timeline.engine.passing import look_again
+from timeline.engine.recording import record_all, record_together
+from timeline.engine.timing_out import let_go_if_timed_out, log_lost
+from timeline.exceptions import InvalidInput, LeaseLost, TimedOut
+from timeline.models import ScheduledTask
+from timeline.operations.current import now_running
+from timeline.store.errors import catching, drop_if_lost
+from timeline.store.isolating import atomic
+from timeline.store.writing import Write
+
+
+def execute_bulk(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+    """
+    Enter the handler once for many entities, and record how each one's task ended.
+
+    An atomic handler shares one transaction with all outcomes. If an attempt was no longer ours by then, everything is undone
+    and the others are left for another call.
+
+    Args:
+        attempts: Of one kind and of different entities, begun, and passed by the last look; at least one. What is more than
+            the handler takes is left for another call.
+        setting: Where they run.
+    """
+    if setting.watch.stopping():
+        return Executed([], attempts)
+    most = attempts[0].declared.options.bulk
+    rest = attempts[most:]
+    together = [attempt for attempt in attempts[:most] if setting.watch.take(attempt)]
+    if not together:
+        return Executed([], rest)
+    try:
+        return Executed(_execute(together, setting), rest)
+    except LeaseLost as error:
+        log_lost(error)
+        let_go_if_timed_out(error)
+        timed_out = isinstance(error, TimedOut)
+    for attempt in together:
+        attempt.restore()
+    ours = still_ours(together, using=setting.using)
+    if len(ours) == len(together) and not timed_out:
+        ours = []  # It was not a row that said so: their leases run out.
+    return Executed([], [*ours, *rest])
+
+
+def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTask]:
+    """
+    Make the call, and record the outcomes.
+
+    Raises:
+        LeaseLost: if one of the attempts was no longer ours; what an atomic handler wrote is undone.
+    """
+    caught: list[Exception] = []
+    outcomes: list[Outcome] = []
+    with catching(caught):
+        if attempts[0].declared.options.atomic:
+            with atomic(using=setting.using, durable=True):
+                with hooks_apart([attempt.task.id for attempt in attempts], using=setting.using):
+                    outcomes = copy_context().run(_call, attempts, setting)
+                now = setting.clock()
+                together = [write for _attempt, write in as_writes(outcomes, now)]
+                return record_together(together, now=now, using=setting.using)
+        outcomes = copy_context().run(_call, attempts, setting)
+    now = setting.clock()
+    if not caught:
+        return record_all(as_writes(outcomes, now), now=now, using=setting.using, keeper=setting.watch.keeper())
+    drop_if_lost(caught[0], setting.using)
+    for attempt in attempts:
+        attempt.restore()
+    writes = [(attempt, failed(attempt, caught[0], now, together=len(attempts) > 1)) for attempt in attempts]
+    return record_all(writes, now=now, using=setting.using, keeper=setting.watch.keeper())
+
+
+def _call(attempts: Sequence[Attempt], setting: Setting) -> list[Outcome]:
+    """
+    Ask the guards of each, enter the handler with the rest, and take each one's result.
+
+    Guards of hundreds take their time. If that is more than a group has, there is another look at those that may go on.
+    """
+    now_running(*(attempt.task.id for attempt in attempts))
+    refused = [(attempt, refusal(attempt)) for attempt in attempts]
+    outcomes: list[Outcome] = [(attempt, write) for attempt, write in refused if write is not None]
+    asked = [attempt for attempt, write in refused if write is None]
+    if asked and is_time_up(attempts[0].seen_at):
+        asked, ended = look_again(asked, setting)
+        outcomes += ended
+    if not asked:
+        return outcomes
+    contexts = {attempt.entity: Context(**attempt.told()) for attempt in asked}
+    instance = asked[0].definition.cls(now=asked[0].now, tasks=contexts)
+    handler = getattr(instance, asked[0].declared.name)
+    results = call_in_time(asked, partial(handler, list(contexts)), setting)
+    if results is None:
+        return outcomes + [(attempt, returned(attempt, None)) for attempt in asked]
+    return outcomes + _results(asked, results)
+
+
+def _results(attempts: Sequence[Attempt], results: object) -> list[Outcome]:
+    if not isinstance(results, Mapping):
+        remedy = _("Return a mapping from entity to result or exception, or None.")
+        raise InvalidInput("result", _("of a call for many is a %(type)s."), remedy, type=type(results).__name__)
+    if strangers := set(results) - {attempt.entity for attempt in attempts}:
+        problem, remedy = _("names %(count)d that the call was not for."), _("Use the entities given.")
+        raise InvalidInput("result", problem, remedy, count=len(strangers))
+    return [(attempt, _result(attempt, results.get(attempt.entity))) for attempt in attempts]
+
+
+def _result(attempt: Attempt, result: object) -> Write | Exception:
+    if isinstance(result, Exception):
+        return result
+    try:
+        return returned(attempt, result)
+    except InvalidInput as error:
+        return error

@@ -1,0 +1,85 @@
+"""Execute attempts in a transaction that they share: handlers declared with ``atomic="shared"``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from time import monotonic
+
+from timeline.engine.attempting import Attempt
+from timeline.engine.calling import call
+from timeline.engine.executing import Executed, Setting, call_in_time, execute_each, is_time_up
+from timeline.engine.hooking import hooks_apart
+from timeline.engine.recording import record_together, wait_for_no_lock_long
+from timeline.engine.timing_out import let_go_if_timed_out
+from timeline.exceptions import LeaseLost
+from timeline.models import ScheduledTask
+from timeline.store.errors import catching, drop_if_lost
+from timeline.store.isolating import atomic
+from timeline.store.writing import Write
+
+logger = logging.getLogger("timeline")
+
+
+def execute_shared(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+    """
+    Enter handlers one after the other in one transaction, for as long as a group may take, and record their outcomes in it.
+
+    If one of them raises or was no longer ours, if a lock is not to be had or the database refuses, everything is undone,
+    and each is left to be run in a transaction of its own.
+
+    Args:
+        attempts: Of different entities, begun, and passed by the last look; at least one.
+        setting: Where they run.
+    """
+    if len(attempts) == 1:
+        return execute_each(attempts, setting)
+    if setting.watch.stopping():
+        return Executed([], attempts)
+    caught: list[Exception] = []
+    since = monotonic()
+    try:
+        with catching(caught):
+            ended, rest = _execute(attempts, setting)
+            _tell_pace([task.task_key for task in ended], monotonic() - since, setting)
+            return Executed(ended, rest)
+    except LeaseLost as error:
+        logger.info("A shared transaction is undone: %s", error)
+        let_go_if_timed_out(error)
+    for raised in caught:
+        drop_if_lost(raised, setting.using)
+    for attempt in attempts:
+        attempt.restore()
+        attempt.alone = True
+    return Executed([], attempts)
+
+
+def _execute(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[ScheduledTask], Sequence[Attempt]]:
+    """
+    Run as many as there is time for; all of these, or none. Give them, and the attempts that are left.
+
+    Raises:
+        LeaseLost: if one of them was no longer ours.
+        Exception: whatever one of the handlers, or the database, raises.
+    """
+    writes: list[Write] = []
+    entered: list[Attempt] = []
+    since = monotonic()
+    with atomic(using=setting.using, durable=True):
+        wait_for_no_lock_long(setting.using)
+        place = 0
+        while place < len(attempts) and not (writes and (is_time_up(since) or setting.watch.stopping())):
+            attempt = attempts[place]
+            place += 1
+            if setting.watch.take(attempt):
+                with hooks_apart([attempt.task.id], using=setting.using):
+                    called = call_in_time([attempt], partial(call, attempt), setting, undone=entered)
+                    writes.append(called)
+                entered.append(attempt)
+        return record_together(writes, now=setting.clock(), using=setting.using), attempts[place:]
+
+
+def _tell_pace(task_keys: Sequence[str], seconds: float, setting: Setting) -> None:
+    for task_key in task_keys:
+        setting.watch.took(task_key, 1, seconds / len(task_keys))

@@ -1,0 +1,89 @@
+"""What a handler raised, and the outcome it asks for."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from django.utils import translation
+
+from timeline.engine.attempting import PASSING, Attempt
+from timeline.exceptions import Cancel, Discard, RetryAfter
+from timeline.lifecycle import Reason, ReasonCode, Trigger
+from timeline.models import ScheduledTask
+from timeline.store.errors import is_passing
+from timeline.store.writing import Write
+
+MAX_MESSAGE = 2_000
+MAX_TRACEBACK = 8_000
+
+# So many attempts in a row may end by an error that passes; further ones count as failures, so that what does not pass is seen.
+MAX_PASSING: Final = 10
+
+
+def failed(attempt: Attempt, error: Exception, now: datetime, *, together: bool = False) -> Write:
+    """
+    Turn what a handler raised into the outcome it asks for.
+
+    Args:
+        attempt: That failed.
+        error: What was raised.
+        now: Story time: a retry waits from then.
+        together: Whether one call was for several tasks: whose fault it was shows when each is run alone, so that it counts
+            against nobody's budget.
+    """
+    with translation.override("en"):  # What a row keeps is the same for all readers.
+        return _outcome(attempt, error, now, together=together)
+
+
+def _outcome(attempt: Attempt, error: Exception, now: datetime, *, together: bool) -> Write:
+    task = attempt.task
+    if isinstance(error, Cancel):
+        return Write(task=task, triggers=(Trigger.CANCEL,), reason=Reason(ReasonCode.HANDLER, error.reason))
+    if isinstance(error, Discard):
+        reason = Reason(ReasonCode.HANDLER, error.reason)
+        return _discarding(task, reason, error, failures=1)
+    passing = attempt.passing + 1 if is_passing(error) else 0
+    spared = 0 < passing <= MAX_PASSING or (together and not isinstance(error, RetryAfter))
+    failures = 0 if spared else 1
+    delay = attempt.declared.options.retry.delay(max(task.failures + failures, passing, 1))
+    reason = Reason(ReasonCode.ERROR, _message(error))
+    if isinstance(error, RetryAfter):
+        delay, reason = error.delay, Reason(ReasonCode.RETRY_AFTER, str(error))
+    write = _discarding(task, reason, error, failures=failures)
+    if passing:
+        write.evidence[PASSING] = passing
+    if failures and task.failures + failures >= task.max_attempts:
+        return write
+    return replace(write, triggers=(Trigger.RETRY,), scheduled_at=now + delay)
+
+
+def _discarding(task: ScheduledTask, reason: Reason, error: Exception, *, failures: int) -> Write:
+    return Write(
+        task=task,
+        triggers=(Trigger.DISCARD,),
+        reason=reason,
+        error=_described(error),
+        raised=error,
+        failures=failures,
+    )
+
+
+def _described(error: Exception) -> dict[str, str]:
+    """Class, message and the end of the traceback, as text that a database stores. No values of variables."""
+    kind = type(error)
+    lines = "".join(traceback.format_exception(error))
+    described = {
+        "class": f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."),
+        "message": _message(error)[:MAX_MESSAGE],
+        "traceback": lines if len(lines) <= MAX_TRACEBACK else f"…{lines[-MAX_TRACEBACK:]}",
+    }
+    return {name: text.replace("\x00", "").encode(errors="replace").decode() for name, text in described.items()}
+
+
+def _message(error: Exception) -> str:
+    """What ``str(error)`` says, also where that itself fails."""
+    line = "".join(traceback.format_exception_only(error)).strip()
+    return line.partition(": ")[2] or line

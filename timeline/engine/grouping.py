@@ -1,0 +1,117 @@
+"""Run a group: the last look, the handlers, their outcomes, until each attempt has ended or is given back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from enum import Enum
+from typing import Final
+
+from timeline.engine.attempting import Attempt
+from timeline.engine.calling import in_place_of_the_site
+from timeline.engine.executing import Executed, Setting, execute_each
+from timeline.engine.executing_async import execute_async
+from timeline.engine.executing_bulk import execute_bulk
+from timeline.engine.executing_shared import execute_shared
+from timeline.engine.passing import pass_fresh_look
+from timeline.engine.settling import settle
+from timeline.lifecycle import Reason, ReasonCode, Trigger
+from timeline.models import EntityRef, ScheduledTask
+from timeline.store.writing import Write
+
+Execute = Callable[[Sequence[Attempt], Setting], Executed]
+
+
+STOPPED: Final = Reason(ReasonCode.RELEASED, "the worker stopped before it got to it")
+FAILED: Final = Reason(ReasonCode.RELEASED, "an error ended the worker's turn before it got to it")
+HELD_UP: Final = Reason(ReasonCode.RELEASED, "another task held up the worker before it got to it")
+
+
+class Look(Enum):
+    """What is left of the last look when a group is run."""
+
+    DONE = "they have passed it just now"
+    DUE = "they were begun just now"
+    DUE_LATE = "they have waited since they were begun: somebody may have called them off"
+
+
+def run_group(attempts: Sequence[Attempt], setting: Setting, *, look: Look = Look.DUE) -> list[ScheduledTask]:
+    """
+    Run what was started together.
+
+    Args:
+        attempts: Begun, in the order they should run.
+        setting: Where they run.
+        look: What is left of the last look.
+
+    Returns:
+        The tasks with their outcomes. Left out: those whose attempt was not ours any more at its end, and those given back
+        because the worker stops.
+    """
+    for attempt in attempts:
+        setting.watch.entered(attempt.task)
+    ended: list[ScheduledTask] = []
+    try:
+        rest: Sequence[Attempt] = setting.watch.remaining(attempts)
+        while rest and not setting.watch.stopping():
+            if not rest[0].declared.options.atomic and setting.watch.make_room():
+                rest, look = setting.watch.remaining(rest), Look.DUE_LATE
+                continue
+            if look is not Look.DONE:
+                rest, refused = pass_fresh_look(rest, setting, late=look is Look.DUE_LATE)
+                ended += refused
+            look = Look.DUE_LATE
+            with in_place_of_the_site():
+                executed = _execute(rest, setting) if rest else Executed([], [])
+            ended += executed.ended
+            rest = setting.watch.remaining(executed.rest)
+            setting.watch.hold(rest)  # Some may have been entered, in a transaction that was undone.
+        if rest:
+            release(rest, STOPPED, now=setting.clock(), using=setting.using)
+    except BaseException:
+        setting.watch.abandon()
+        raise
+    finally:
+        for attempt in attempts:
+            setting.watch.left(attempt.task)
+    return ended
+
+
+def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+    """
+    Execute those that go the first one's way; the others are left for later.
+
+    So is the second task of an entity: its handler reads what the first one's wrote, or not at all if that was undone.
+    """
+    way = _way_of(attempts[0])
+    chosen, left = [], []
+    entities: set[EntityRef] = set()
+    for attempt in attempts:
+        ref = attempt.task.entity_ref
+        if _way_of(attempt) == way and ref not in entities:
+            chosen.append(attempt)
+            entities |= {ref} if ref.label else set()
+        else:
+            left.append(attempt)
+    executed = way[0](chosen, setting)
+    return Executed(executed.ended, [*executed.rest, *left])
+
+
+def _way_of(attempt: Attempt) -> tuple[Execute, str]:
+    if attempt.declared.is_async:
+        return execute_async, ""
+    if attempt.declared.options.bulk is not None:
+        return execute_bulk, attempt.task.task_key
+    if attempt.declared.shares and not attempt.alone:
+        return execute_shared, ""
+    return execute_each, ""
+
+
+def release(
+    attempts: Sequence[Attempt], reason: Reason, *, now: datetime, using: str, wait: bool = True
+) -> list[ScheduledTask]:
+    """Give back what was started but not entered: due at once, no budget touched."""
+    writes = [
+        Write(task=attempt.task, triggers=(Trigger.RETRY,), scheduled_at=now, reason=reason) for attempt in attempts
+    ]
+    return settle(writes, now=now, using=using, wait=wait)

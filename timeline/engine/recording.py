@@ -1,0 +1,199 @@
+"""Record outcomes: those of a group in one transaction; what cannot be written so, one by one."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from contextvars import copy_context
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+from uuid import UUID
+
+from django.db import connections
+
+from timeline.engine.attempting import Attempt
+from timeline.engine.failing import failed
+from timeline.engine.settling import settle
+from timeline.engine.watching import Keeper
+from timeline.exceptions import LeaseLost
+from timeline.models import ScheduledTask
+from timeline.models.statements import statement
+from timeline.store.errors import catching, drop_if_lost, may_be_written_later
+from timeline.store.isolating import atomic
+from timeline.store.writing import Write
+
+logger = logging.getLogger("timeline")
+
+# What a transaction of ours waits for a lock, where it need not be had: far less than the second after which PostgreSQL looks
+# for deadlocks, so that nobody else has to give way to it.
+PATIENCE: Final = timedelta(milliseconds=50)
+
+
+def record(write: Write, *, now: datetime, using: str) -> ScheduledTask:
+    """
+    Record one outcome, in the caller's transaction or in one of its own.
+
+    Raises:
+        LeaseLost: if the attempt was no longer ours: cancelled meanwhile, or given up for lost.
+    """
+    return record_together([write], now=now, using=using)[0]
+
+
+def record_together(writes: Sequence[Write], *, now: datetime, using: str) -> list[ScheduledTask]:
+    """
+    Record outcomes in the transaction that the caller shares among them: all, or it must undo what it did.
+
+    Raises:
+        LeaseLost: if one of the attempts was no longer ours.
+    """
+    done = settle(writes, now=now, using=using)
+    if len(done) < len(writes):
+        settled = {task.id for task in done}
+        lost = next(write.task for write in writes if write.task.id not in settled)
+        raise LeaseLost(lost.id, lost.attempt)
+    return done
+
+
+def record_all(
+    outcomes: Sequence[tuple[Attempt, Write]], *, now: datetime, using: str, keeper: Keeper | None = None
+) -> list[ScheduledTask]:
+    """
+    Record the outcomes of a group; those whose attempt was no longer ours are left, with a word in the log.
+
+    Rows that somebody else has locked do not hold up their neighbours, and an outcome that the database refuses does not take
+    theirs with it: these are written one by one, afterwards. What is refused then as well is a failed attempt. What cannot
+    be written for another reason is kept, for what the handler did is done, and must not be done again for that.
+
+    Args:
+        outcomes: Each attempt with what is to be written of it.
+        now: Story time at which they ended.
+        using: Database alias.
+        keeper: Takes what cannot be written at once; None: wait for locks, and try again at once, but once.
+
+    Returns:
+        The tasks with their outcomes, as far as they are recorded.
+
+    Raises:
+        DatabaseError, InterfaceError: if one could not be written, and there is no keeper.
+    """
+    done = _together(outcomes, now, using) if len(outcomes) > 1 or _need_not_wait(outcomes, keeper, using) else []
+    settled = {task.id for task in done}
+    left = [Unwritten(*outcome, now, using) for outcome in outcomes if outcome[0].task.id not in settled]
+    if keeper is None:
+        for unwritten in left:
+            if not unwritten.write_it(wait=True) and not unwritten.write_it(wait=True):
+                raise unwritten.error
+    else:
+        _write_or_keep(left, keeper)
+    return done + [unwritten.task for unwritten in left if unwritten.task is not None]
+
+
+def _need_not_wait(outcomes: Sequence[tuple[Attempt, Write]], keeper: Keeper | None, using: str) -> bool:
+    """Whether a single outcome is first tried without waiting: not where it needs a lock that cannot be tried."""
+    ours = bool(outcomes) and bool(outcomes[0][0].definition.label)
+    return keeper is not None and ours and connections[using].vendor == "postgresql"
+
+
+def _together(outcomes: Sequence[tuple[Attempt, Write]], now: datetime, using: str) -> list[ScheduledTask]:
+    """Record what nobody else has locked; nothing, if one of them is refused."""
+    caught: list[Exception] = []
+    with catching(caught):
+        return settle([write for _attempt, write in outcomes], now=now, using=using, wait=False)
+    logger.warning("The outcomes of %d tasks are written one by one: %s", len(outcomes), caught[0])
+    drop_if_lost(caught[0], using)
+    for attempt, _write in outcomes:
+        attempt.restore()
+    return []
+
+
+def _write_or_keep(left: Sequence[Unwritten], keeper: Keeper) -> None:
+    """Write one by one; from the first that cannot be written on, keep them, so that nobody waits for long."""
+    for number, unwritten in enumerate(left):
+        if not unwritten.write_it():
+            for kept in left[number:]:
+                logger.warning("The outcome of task %s is kept until it can be written: %s", kept.id, unwritten.error)
+                keeper.keep(kept.attempt.task, partial(copy_context().run, kept.write_it))
+            return
+
+
+@dataclass(slots=True)
+class Unwritten:
+    """
+    An outcome that is to be written by itself.
+
+    Args:
+        attempt: That ended so.
+        write: What is to be written of it.
+        now: Story time at which it ended.
+        using: Database alias.
+        task: As it was recorded; None: it was not, or not yet.
+        error: Why it could not be written the last time.
+        refused: Whether the database refused the outcome: the attempt counts as failed since.
+    """
+
+    attempt: Attempt
+    write: Write
+    now: datetime
+    using: str
+    task: ScheduledTask | None = None
+    error: Exception = field(default_factory=Exception)
+    refused: bool = False
+
+    @property
+    def id(self) -> UUID:
+        """Of the task."""
+        return self.attempt.task.id
+
+    def write_it(self, *, wait: bool = False) -> bool:
+        """
+        Write it, or the failure that it is if it is refused.
+
+        Args:
+            wait: For locks, as long as it takes; otherwise for a moment.
+
+        Returns:
+            Whether it is over: written, refused for good, or not ours to write any more. The log tells.
+        """
+        caught: list[Exception] = []
+        try:
+            with catching(caught), nullcontext() if wait else _waiting_for_no_lock_long(self.using):
+                recorded = record(self.write, now=self.now, using=self.using)
+            if not caught:
+                self.task = recorded
+                return True
+        except LeaseLost as lost:
+            logger.warning("%s", lost)
+            return True
+        self.error = caught[0]
+        drop_if_lost(self.error, self.using)
+        self.attempt.restore()
+        if may_be_written_later(self.error):
+            return False
+        return self._write_as_failed(wait=wait)
+
+    def _write_as_failed(self, *, wait: bool) -> bool:
+        if self.refused:
+            logger.error("The outcome of task %s is not recorded; its lease will run out: %s", self.id, self.error)
+            return True
+        self.write, self.refused = failed(self.attempt, self.error, self.now), True
+        return self.write_it(wait=wait)
+
+
+@contextmanager
+def _waiting_for_no_lock_long(using: str) -> Iterator[None]:
+    with atomic(using=using):
+        wait_for_no_lock_long(using)
+        yield
+
+
+def wait_for_no_lock_long(using: str) -> None:
+    """Let the rest of the transaction wait for no lock longer than ``PATIENCE``, nor than the host has it wait."""
+    connection = connections[using]
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(
+                statement("lock_timeout", connection.vendor), {"most": f"{PATIENCE.total_seconds()} seconds"}
+            )

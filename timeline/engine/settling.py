@@ -1,0 +1,58 @@
+"""Settle: write how tasks ended, and what follows from it, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from timeline.lifecycle import FINAL
+from timeline.models import ScheduledTask
+from timeline.operations.reconciling import reconcile_locked
+from timeline.store.isolating import atomic
+from timeline.store.locking import Locked, lock_runs
+from timeline.store.writing import Write, apply
+
+
+def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = True) -> list[ScheduledTask]:
+    """
+    Write endings, then reconcile the runs they belong to: follow-ups get their rows, a run with nothing left is finished.
+
+    Entities and runs are locked before the tasks are written; a run that has ended meanwhile is left as it is.
+
+    Args:
+        writes: Any number; those that end nothing are just written.
+        now: Story time.
+        using: Database alias.
+        wait: For what somebody else has locked; False: leave it, and what needs a lock that cannot be tried.
+
+    Returns:
+        The tasks whose guard held, in the order given; the others were changed by somebody else, or were not waited for.
+    """
+    ending = [write.task for write in writes if _ends(write)]
+    if not ending:
+        return apply(writes, now=now, using=using, wait=wait)
+    with atomic(using=using, savepoint=False):
+        refs = [task.entity_ref for task in ending]
+        locked = lock_runs((task.run_id for task in ending if task.run_id), refs, using=using, wait=wait)
+        if not wait:
+            writes = _held(writes, locked)
+        done = apply(writes, now=now, using=using, wait=wait)
+        settled = {task.run_id for task in done}
+        runs = [run for run in locked.runs if run.pk in settled]
+        reconcile_locked(runs, locked.entities, now=now, using=using, lenient=True)
+    return done
+
+
+def _ends(write: Write) -> bool:
+    """Whether it ends a task of a run."""
+    return write.task.run_id is not None and write.states[-1] in FINAL
+
+
+def _held(writes: Sequence[Write], locked: Locked) -> list[Write]:
+    """Those whose entities and runs are locked, where they need be."""
+    runs = {run.pk for run in locked.runs}
+    return [
+        write
+        for write in writes
+        if not _ends(write) or (write.task.run_id in runs and write.task.entity_ref in locked.entities)
+    ]

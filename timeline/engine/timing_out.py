@@ -1,0 +1,72 @@
+"""Time out: an attempt whose handler has taken too long fails, whether or not it ever comes back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from django.db import connections
+
+from timeline.engine.attempting import Attempt
+from timeline.engine.failing import MAX_TRACEBACK, failed
+from timeline.engine.recording import record_all
+from timeline.engine.watching import Keeper
+from timeline.exceptions import LeaseLost, TimedOut
+from timeline.lifecycle import Reason, ReasonCode
+from timeline.models import ScheduledTask
+from timeline.store.writing import Write
+
+logger = logging.getLogger("timeline")
+
+
+def fail_for_time(
+    attempts: Sequence[Attempt], timeout: timedelta, stack: str, *, now: datetime, using: str, keeper: Keeper | None
+) -> list[ScheduledTask]:
+    """
+    Record that the handler of these has taken longer than it may. If one call was for several, it counts against nobody.
+
+    Args:
+        attempts: What it was entered for.
+        timeout: What it may take.
+        stack: Where it hangs.
+        now: Story time.
+        using: Database alias.
+        keeper: Takes what cannot be written at once.
+
+    Returns:
+        The tasks, as far as that is recorded.
+    """
+    together = len(attempts) > 1
+    outcomes = [(attempt, _outcome(attempt, timeout, stack, now, together=together)) for attempt in attempts]
+    return record_all(outcomes, now=now, using=using, keeper=keeper)
+
+
+def _outcome(attempt: Attempt, timeout: timedelta, stack: str, now: datetime, *, together: bool) -> Write:
+    write = failed(attempt, TimedOut(attempt.task.id, attempt.task.attempt, timeout), now, together=together)
+    reason = Reason(ReasonCode.TIMEOUT, f"it took longer than {timeout}")
+    error = {**(write.error or {}), "message": reason.text, "traceback": stack[-MAX_TRACEBACK:]}
+    return replace(write, reason=reason, error=error)
+
+
+def log_lost(error: LeaseLost) -> None:
+    """Log that an attempt was no longer ours; quietly, if its time was up: that it failed has a line of its own already."""
+    logger.log(logging.INFO if isinstance(error, TimedOut) else logging.WARNING, "%s", error)
+
+
+def let_go_if_timed_out(error: LeaseLost) -> None:
+    """
+    Let go of this thread's connections if a handler was broken off on it: wherever that was, the next statement has a new one.
+
+    Args:
+        error: That ended the attempt.
+    """
+    if not isinstance(error, TimedOut):
+        return
+    for connection in connections.all(initialized_only=True):
+        connection.close()
+        connection.connection = None  # In the middle of a transaction, close() leaves it for the end of that.
+        # Broken off while it begins or ends a transaction, Django would take itself to be in it for ever, and not connect.
+        connection.in_atomic_block = connection.closed_in_transaction = connection.needs_rollback = False
+        connection.atomic_blocks, connection.savepoint_ids = [], []

@@ -1,0 +1,213 @@
+"""Begin runs, any number together: first plan them all, then write them, a statement a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Model
+
+from timeline.definition import Definition
+from timeline.exceptions import InvalidInput
+from timeline.ids import fresh_ids, uuid7_texts
+from timeline.lifecycle import RunEnd, State
+from timeline.models import EntityRef, ScheduledTask, TimelineRun
+from timeline.models.facts import plan_since, zone_of
+from timeline.planning import Create
+from timeline.runs import end, ending
+from timeline.store.announcing import announce
+from timeline.store.creating import declared_columns, planned_columns
+from timeline.store.inserting import Insertion, as_stored, columns_of, insert_in_turn
+
+_Planned = tuple[list[dict[str, Any]], bool]  # Columns of the rows of a run, and whether anything is left of it.
+Begins = Callable[[Definition, Model | None], datetime]  # What the times of a run count from.
+FEW: Final = 100  # Runs whose tables go together: one trip saves more than to prepare one while another is written.
+
+
+@dataclass(slots=True, kw_only=True)
+class Beginning:
+    """
+    A run that may begin, and the rows it would have.
+
+    Args:
+        ref: Its entity.
+        columns: Of the run's row.
+        planned: What is planned of the rows it has from the start: columns of each, shared with runs planned alike.
+        open: Whether anything is left of it then.
+        problem: Why it cannot begin. No error yet: where a run is open already, none begins.
+    """
+
+    ref: EntityRef
+    columns: dict[str, Any]
+    planned: Sequence[dict[str, Any]] = ()
+    open: bool = True
+    problem: InvalidInput | None = None
+
+    def run(self, *, using: str) -> TimelineRun:
+        """Its run, once it has begun."""
+        return as_stored(TimelineRun(**self.columns), using=using)
+
+
+def foresee(
+    definitions: Mapping[str, Sequence[Definition]],
+    entities: Mapping[EntityRef, Model | None],
+    *,
+    causes: Mapping[EntityRef, UUID] | None = None,
+    key: str = "",
+    params: dict[str, Any] | None = None,
+    begins: Begins,
+    now: datetime,
+) -> list[Beginning]:
+    """
+    Plan a run of each definition for each entity. Writes nothing.
+
+    Args:
+        definitions: Label → those to start for entities of that kind.
+        entities: As locked.
+        causes: Entity → id of the event that starts its runs, if one does.
+        key, params: Of the runs.
+        begins: Says what the times of a run count from.
+        now: Story time.
+    """
+    common = {"key": key, "params": params or {}, "started_at": now, "recorded_at": now}
+    plans, ids = _Plans(now), fresh_ids()
+    found = []
+    for ref, entity in entities.items():
+        event_id = causes[ref] if causes else None
+        for definition in definitions[ref.label]:
+            run: dict[str, Any] = {
+                "id": next(ids),
+                "timeline": definition.name,
+                "started_by_id": event_id,
+                "entity_label": ref.label,
+                "entity_id": ref.id,
+                **common,
+            }
+            beginning = Beginning(ref=ref, columns=run)
+            try:
+                run["started_at"] = begins(definition, entity)
+                beginning.planned, beginning.open = plans.of(definition, entity, run["started_at"])
+            except InvalidInput as problem:
+                beginning.problem = problem
+            found.append(beginning)
+    return found
+
+
+class _Plans:
+    """Plans new runs. A run whose timeline reads no field of its entity is planned as all are that begin when it does."""
+
+    def __init__(self, now: datetime) -> None:
+        self.now = now
+        self.declared: dict[str, dict[str, dict[str, Any]]] = {}
+        self.known: dict[tuple[str, datetime, tzinfo], _Planned] = {}
+
+    def of(self, definition: Definition, entity: Model | None, started_at: datetime) -> _Planned:
+        if definition.anchor_fields:
+            return self.plan(definition, entity, started_at)
+        alike = definition.name, started_at, zone_of(definition, entity)
+        if alike not in self.known:
+            self.known[alike] = self.plan(definition, entity, started_at)
+        return self.known[alike]
+
+    def plan(self, definition: Definition, entity: Model | None, started_at: datetime) -> _Planned:
+        if definition.name not in self.declared:
+            self.declared[definition.name] = {name: declared_columns(definition, name) for name in definition.tasks}
+        declared = self.declared[definition.name]
+        planned = plan_since(started_at, definition, entity, now=self.now)
+        changes = [change for change in planned.changes if isinstance(change, Create)]
+        return [declared[change.task_name] | planned_columns(change, now=self.now) for change in changes], planned.open
+
+
+def constantly(moment: datetime) -> Begins:
+    """Times count from this moment."""
+    return lambda _definition, _entity: moment
+
+
+def needs_savepoint(beginnings: Iterable[Beginning]) -> bool:
+    """Whether ``begin`` may raise after it has written, so that there is something to undo."""
+    return any(beginning.problem is not None for beginning in beginnings)
+
+
+def begin(
+    beginnings: Sequence[Beginning], *, first: Insertion | None = None, now: datetime, using: str
+) -> list[Beginning]:
+    """
+    Begin those runs of which none is open yet, each with its rows, for entities that the caller has locked.
+
+    Args:
+        beginnings: The runs. None of them begins if what starts it was not inserted.
+        first: Of what starts them, to be sent with them, if it was not sent.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        Those begun, in the order given.
+
+    Raises:
+        NaiveDatetime, DateOutOfRange: if one of these has a problem.
+    """
+    many = first is None and len(beginnings) > FEW
+    new = _begin_many(beginnings, using) if many else _begin_few(beginnings, first, using)
+    begun = [beginning for beginning in beginnings if beginning.columns["id"] in new]
+    for beginning in begun:
+        if beginning.problem is not None:
+            raise beginning.problem
+    if any(planned["state"] == State.AVAILABLE for beginning in begun for planned in beginning.planned):
+        announce(using=using)
+    _finish([beginning for beginning in begun if not beginning.open], now=now, using=using)
+    return begun
+
+
+def _begin_few(beginnings: Sequence[Beginning], first: Insertion | None, using: str) -> set[UUID]:
+    """Insert them in one trip: that costs less than to wait for each table."""
+    runs = _inserting_runs(beginnings, under="started_by_id" if first and first.taken else "", using=using)
+    tasks = _inserting_tasks(beginnings, under="run_id", using=using)
+    insert_in_turn([first, runs, tasks] if first else [runs, tasks], using=using)
+    return runs.inserted()
+
+
+def _begin_many(beginnings: Sequence[Beginning], using: str) -> set[UUID]:
+    """Insert the runs, and prepare the tasks of all while the database does it."""
+    runs = _inserting_runs(beginnings, using=using).send()
+    tasks = _inserting_tasks(beginnings, using=using)
+    new = runs.inserted()
+    if len(new) < len(beginnings):
+        tasks = _inserting_tasks([beginning for beginning in beginnings if beginning.columns["id"] in new], using=using)
+    tasks.send()
+    return new
+
+
+def _inserting_runs(beginnings: Sequence[Beginning], *, under: str = "", using: str) -> Insertion:
+    return Insertion(TimelineRun, columns_of([beginning.columns for beginning in beginnings]), under=under, using=using)
+
+
+def _inserting_tasks(beginnings: Sequence[Beginning], *, under: str = "", using: str) -> Insertion:
+    """What they have from the start; rows of a run that is new have their places."""
+    return Insertion(ScheduledTask, _tasks_of(beginnings), under=under, taken=False, using=using)
+
+
+def _tasks_of(beginnings: Sequence[Beginning]) -> dict[str, list[Any]]:
+    """Columns of the rows that runs have from the start."""
+    rows = [(beginning.columns, planned) for beginning in beginnings for planned in beginning.planned]
+    if not rows:
+        return {}
+    return {
+        "id": uuid7_texts(len(rows)),
+        "run_id": [run["id"] for run, _planned in rows],
+        "cause_id": [run["started_by_id"] for run, _planned in rows],
+        "entity_label": [run["entity_label"] for run, _planned in rows],
+        "entity_id": [run["entity_id"] for run, _planned in rows],
+        **{name: [planned[name] for _run, planned in rows] for name in rows[0][1]},
+    }
+
+
+def _finish(beginnings: Sequence[Beginning], *, now: datetime, using: str) -> None:
+    """End those of which nothing is left from the start."""
+    if beginnings:
+        finished = [beginning.run(using=using) for beginning in beginnings]
+        end(finished, RunEnd.FINISHED, now=now, using=using)
+        for beginning in beginnings:
+            beginning.columns |= ending(RunEnd.FINISHED, now=now)

@@ -1,0 +1,139 @@
+"""New rows: from a plan, or as the next revision of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from timeline.conf import get_settings
+from timeline.definition import Definition, Task
+from timeline.exceptions import AlreadyOpen, UnknownTask
+from timeline.lifecycle import State
+from timeline.models import ScheduledTask, TimelineRun
+from timeline.planning import Create
+from timeline.registry import registry
+from timeline.store.announcing import announce_times
+from timeline.store.inserting import insert_missing
+
+
+def new_task(run: TimelineRun, definition: Definition, change: Create, *, now: datetime) -> ScheduledTask:
+    """Make the row a plan asks for; not saved."""
+    return ScheduledTask(
+        run=run,
+        entity_label=run.entity_label,
+        entity_id=run.entity_id,
+        cause_id=run.started_by_id,
+        **declared_columns(definition, change.task_name),
+        **planned_columns(change, now=now),
+    )
+
+
+def declared_columns(definition: Definition, task_name: str) -> dict[str, Any]:
+    """Columns of a new row that its definition gives."""
+    declared = definition.tasks[task_name]
+    return {
+        "task_key": definition.task_key(task_name),
+        "definition_hash": declared.fingerprint,
+        **options_of(declared),
+    }
+
+
+def planned_columns(change: Create, *, now: datetime) -> dict[str, Any]:
+    """Columns of a new row that its plan gives."""
+    times = change.times
+    return {
+        "revision": change.revision,
+        "previous_id": change.previous,
+        "state": state_at(times.scheduled_at, now),
+        "nominal_at": times.nominal_at,
+        "scheduled_at": times.scheduled_at,
+        "anchor": times.anchor,
+        "anchor_value": times.anchor_value,
+        "anchor_date": times.anchor_date,
+        "expires_at": times.expires_at,
+        "created_at": now,
+    }
+
+
+def next_revision(task: ScheduledTask, scheduled_at: datetime, *, now: datetime) -> ScheduledTask:
+    """Make the row that carries on where ``task`` ended, at another time, with fresh budgets; not saved."""
+    try:
+        options = options_of(registry.task(task.task_key)[1])
+    except UnknownTask:
+        options = {"max_attempts": task.max_attempts}
+    return ScheduledTask(
+        run=task.run,
+        task_key=task.task_key,
+        occurrence=task.occurrence,
+        revision=task.revision + 1,
+        previous=task,
+        entity_label=task.entity_label,
+        entity_id=task.entity_id,
+        cause_id=task.cause_id,
+        payload=task.payload,
+        state=state_at(scheduled_at, now),
+        nominal_at=task.nominal_at,
+        scheduled_at=scheduled_at,
+        anchor=task.anchor,
+        anchor_value=task.anchor_value,
+        anchor_date=task.anchor_date,
+        expires_at=expiry_at(task.task_key, scheduled_at),
+        definition_hash=task.definition_hash,
+        created_at=now,
+        **{**options, "priority": task.priority, "queue": task.queue},
+    )
+
+
+def expiry_at(task_key: str, due_at: datetime) -> datetime | None:
+    """When it is too late for a task that somebody made due at this time; None: never."""
+    try:
+        expires = registry.task(task_key)[1].options.expires
+    except UnknownTask:
+        return None
+    return None if expires is None else due_at + expires
+
+
+def create_missing(tasks: Sequence[ScheduledTask], *, using: str) -> list[ScheduledTask]:
+    """
+    Insert rows, in one statement, but for those of which a revision is open or has the number; what is due is announced.
+
+    Args:
+        tasks: Made at the same time.
+        using: Database alias.
+
+    Returns:
+        Those inserted.
+    """
+    created = insert_missing(tasks, using=using)
+    if created:
+        announce_times((task.scheduled_at for task in created), now=created[0].created_at, using=using)
+    return created
+
+
+def create_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> None:
+    """
+    Insert rows, in one statement; all of them or none.
+
+    Raises:
+        AlreadyOpen: if a revision of one is open, or has its number.
+    """
+    created = {task.pk for task in create_missing(tasks, using=using)}
+    for task in tasks:
+        if task.pk not in created:
+            raise AlreadyOpen(task)
+
+
+def state_at(scheduled_at: datetime, now: datetime) -> State:
+    """The state a row is made in: available when it is due already."""
+    return State.SCHEDULED if scheduled_at > now else State.AVAILABLE
+
+
+def options_of(declared: Task[Any, ..., Any]) -> dict[str, Any]:
+    """The columns that ``@task`` declares."""
+    options = declared.options
+    return {
+        "priority": options.priority,
+        "queue": options.queue,
+        "max_attempts": options.retry.max_attempts or get_settings().MAX_ATTEMPTS,
+    }

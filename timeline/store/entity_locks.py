@@ -1,0 +1,177 @@
+"""Locking entities: first in the lock order, each model's rows in order of their keys."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from django.db import connections, models
+
+from timeline.models.among import Among, array_of, fits_in_array, target_of
+from timeline.models.entities import NO_ENTITY, Entities, EntityRef, by_model, family_of, label_of, models_of
+from timeline.models.families import place_of
+from timeline.models.statements import element_type, narrowed, statement
+from timeline.store.isolating import LEVEL, check_level, has_to_ask
+
+_LEVEL: Final = "timeline_level"  # What entities are told in passing, and forget at once.
+
+
+def lock_entities(refs: Iterable[EntityRef], *, using: str, wait: bool = True, fresh: bool = False) -> Entities:
+    """
+    Lock the rows of entities, and read them: one statement per model, ordered by key. First in the lock order. Those that
+    cannot be read are locked, too.
+
+    The lock lets others refer to the row but not change it. Rows of parents are locked too, first, as ``save()`` writes
+    them; where entities are named by several models of a family, the rows of its root are locked before all others. What a
+    system timeline is about has no row; a lock of its own stands for it. SQLite has neither; its one writer stands for both.
+    Who does not want to wait gets those that nobody else has locked, and no lock of a system timeline's.
+
+    Raises:
+        WrongIsolation: if it is to be ``fresh`` what is read next, and the caller's transaction may not see that.
+    """
+    refs, ask = list(refs), fresh and has_to_ask(using)
+    if wait:
+        _lock_system(refs, ask, using)
+        _lock_roots(refs, using)
+    entities = by_model(
+        refs,
+        lambda model, keys: _locked(model, keys, using=using, wait=wait, ask=ask),
+        among=lambda model, keys: _lock_keys(model, keys, using, wait=wait, ask=ask)[0],
+        using=using,
+    )
+    for entity in entities.values() if ask else ():
+        if level := entity.__dict__.pop(_LEVEL, ""):  # Not of one that was read by itself: its keys were asked.
+            check_level(level, using=using)
+    return entities
+
+
+class Held(NamedTuple):
+    """
+    Rows that are locked, and have not been read.
+
+    Args:
+        refs: Those that are there.
+        at: When, by the database's own clock; None if it was not asked, or does not tell in passing.
+    """
+
+    refs: set[EntityRef]
+    at: datetime | None
+
+
+def lock_rows(refs: Iterable[EntityRef], *, clock: bool = False, using: str, fresh: bool = False) -> Held:
+    """
+    Lock the rows of entities as ``lock_entities`` does; what they hold is not read.
+
+    Args:
+        refs: The entities.
+        clock: Whether to ask the database's clock in passing. It is asked for each row.
+        using: Database alias.
+        fresh: As for ``lock_entities``.
+
+    Raises:
+        WrongIsolation: as ``lock_entities``.
+    """
+    refs, at, ask = list(refs), None, fresh and has_to_ask(using)
+    there: set[EntityRef] = set()
+    _lock_system(refs, ask, using)
+    _lock_roots(refs, using)
+    for model, keys in models_of(refs):
+        found, at = _lock_keys(model, keys, using, clock=clock, ask=ask)
+        label, ids = label_of(model), set(map(str, found))
+        there.update(ref for ref in refs if ref.id in ids and ref.label == label)
+    return Held(there, at)
+
+
+def _lock_keys(
+    model: type[models.Model],
+    keys: list[Any],
+    using: str,
+    *,
+    wait: bool = True,
+    clock: bool = False,
+    ask: bool = False,
+) -> tuple[list[Any], datetime | None]:
+    """Give the keys of those that are there, and when that was."""
+    if wait and (sql := lock_statement(model, using, clock=clock, level=ask)):
+        with connections[using].cursor() as cursor:
+            cursor.execute(sql, {"keys": array_of(target_of(model._meta.pk), keys, connections[using])})
+            found = cursor.fetchall()
+        if ask and found:
+            check_level(found[-1][-1], using=using)
+        return [row[0] for row in found], found[-1][1] if clock and found else None
+    rows = _locked(model, keys, using=using, wait=wait, ask=ask)
+    if any(_links(model)):  # What locks parents, too, has to read something of each.
+        rows = rows.only(*[known._meta.pk.name for known in family_of(model)])
+        pairs = [(entity.pk, getattr(entity, _LEVEL, "")) for entity in rows]
+    else:
+        pairs = list(rows.values_list("pk", *([_LEVEL] if ask else ())))
+    if ask and pairs:
+        check_level(pairs[-1][-1], using=using)
+    return [pair[0] for pair in pairs], None
+
+
+@lru_cache(maxsize=256)
+def lock_statement(model: type[models.Model], using: str, *, clock: bool = False, level: bool = False) -> str:
+    """
+    Write what ``_locked`` asks of ``keys``, once: Django writes it anew each time, which takes as long as the database does.
+
+    Empty where there is more to it: parents, a host's own manager, a key that is read in a way of its own, or SQLite.
+    """
+    connection, key = connections[using], target_of(model._meta.pk)
+    if connection.vendor != "postgresql" or any(_links(model)) or type(model._base_manager) is not models.Manager:
+        return ""
+    if not fits_in_array(key) or hasattr(key, "from_db_value"):
+        return ""
+    asked = {name for name, is_asked in (("clock", clock), ("level", level)) if is_asked}
+    sql = narrowed(statement("lock_rows", "postgresql"), asked)
+    sql = sql.replace("{type}", element_type(key, connection))
+    for word, name in {"table": model._meta.db_table, "key": str(model._meta.pk.column)}.items():
+        sql = sql.replace(f"{{{word}}}", connection.ops.quote_name(name).replace("%", "%%"))
+    return sql
+
+
+def _lock_system(refs: Iterable[EntityRef], ask: bool, using: str) -> None:
+    if NO_ENTITY in refs and connections[using].vendor == "postgresql":
+        with connections[using].cursor() as cursor:
+            cursor.execute(statement("lock_system", "postgresql"))
+            if ask:
+                check_level(cursor.fetchone()[1], using=using)
+
+
+def _lock_roots(refs: Iterable[EntityRef], using: str) -> None:
+    """
+    Lock the rows that all names of an entity have in common, in one order, where the entities go by several of them.
+
+    Otherwise those that go by one child would be locked before those that go by another, whatever their keys.
+    """
+    if not connections[using].features.has_select_for_update:
+        return
+    named: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for ref in refs:
+        named[place_of(ref.label)[0]][ref.label].add(ref.id)
+    for root in sorted(root for root, ids in named.items() if len(ids) > 1):
+        ids = set().union(*named[root].values())
+        if named[root].get(root) != ids:
+            for model, keys in models_of(EntityRef(root, key) for key in ids):
+                _lock_keys(model, keys, using)
+
+
+def _locked(
+    model: type[models.Model], keys: list[Any], *, using: str, wait: bool = True, ask: bool = False
+) -> models.QuerySet[models.Model]:
+    rows = model._base_manager.using(using).filter(Among(keys)).order_by("pk")
+    if ask:
+        rows = rows.extra(select={_LEVEL: LEVEL})  # noqa: S610 (ours; an annotation takes three times as long to write)
+    links = tuple(_links(model))
+    return rows.select_for_update(no_key=True, of=(*links, "self") if links else (), skip_locked=not wait)
+
+
+def _links(model: type[models.Model], prefix: str = "") -> Iterator[str]:
+    """Lookups of the rows of a model's parents, in the order in which ``save()`` writes them."""
+    for parent, link in model._meta.parents.items():
+        if link is not None:
+            yield from _links(parent, f"{prefix}{link.name}__")
+            yield f"{prefix}{link.name}"

@@ -1,0 +1,66 @@
+"""What the database raises, sorted: what passes, what refuses, what has ended the connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, OperationalError, connections
+
+from timeline.exceptions import LeaseLost
+from timeline.models.sqlstates import sqlstate_of
+
+# SQLSTATEs of PostgreSQL (its manual, appendix A): could not serialize, deadlock, lock not available, connection
+# exceptions, shutdown by an operator.
+_PASSING = ("40001", "40P01", "55P03", "08", "57P")
+
+# And those that refuse what was to be written: cardinality, data, constraints, checks, what triggers raise, limits.
+_REFUSING = ("21", "22", "23", "27", "44", "54", "P0")
+
+
+@contextmanager
+def catching(caught: list[Exception]) -> Iterator[None]:
+    """Keep whatever the host's code raises within the block: it is an outcome. That an attempt is not ours any more is none."""
+    try:
+        yield
+    except LeaseLost:
+        raise
+    except Exception as error:  # noqa: BLE001
+        caught.append(error)
+
+
+def drop_if_lost(error: Exception, using: str) -> None:
+    """Let go of a connection that is gone, so that the outcome is written on a new one."""
+    connection = connections[using]
+    if is_passing(error) and not connection.in_atomic_block and not connection.is_usable():
+        connection.close()
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether the database, not the handler, is at fault and trying again helps: locked, deadlock, connection lost."""
+    if not _is_of_database(error):
+        return False
+    sqlite, sqlstate = _codes(error)
+    lost = isinstance(error, OperationalError | InterfaceError) and not sqlite and not sqlstate
+    return lost or sqlite.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or sqlstate.startswith(_PASSING)
+
+
+def may_be_written_later(error: Exception) -> bool:
+    """
+    Whether an outcome that could not be written may be so later: whatever the database raises but a refusal of the data.
+
+    It is wider than ``is_passing``, since it is about our own statements: that the host has them canceled when they take
+    long, or that the database is read-only for a while, says nothing against what a handler did.
+    """
+    if not _is_of_database(error) or isinstance(error, DataError | IntegrityError):
+        return False
+    return not _codes(error)[1].startswith(_REFUSING)
+
+
+def _is_of_database(error: Exception) -> bool:
+    return isinstance(error, DatabaseError | InterfaceError) and error.__cause__ is not None
+
+
+def _codes(error: Exception) -> tuple[str, str]:
+    """Name of SQLite's error and SQLSTATE; empty where there is none."""
+    return str(getattr(error.__cause__, "sqlite_errorname", "")), sqlstate_of(error)

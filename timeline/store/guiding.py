@@ -1,0 +1,42 @@
+"""Guiding: settings of PostgreSQL's that hold for one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from django.db import connections
+
+from timeline.store.isolating import atomic
+
+# For what takes the first rows of an index. Where statistics are of a time when nothing was ready, one index is as good as
+# another to PostgreSQL: it would read a hundred thousand ready rows by one that has them in another order, and sort them, for
+# the first hundred. Being told not to sort raises what a plan seems to cost, and so must not call for compiling it.
+IN_ORDER: Final = {"enable_sort": "off", "enable_incremental_sort": "off", "jit": "off"}
+
+
+def execute_guided(
+    cursor: Any, sql: str, parameters: Mapping[str, Any], *, settings: Mapping[str, str], using: str
+) -> None:
+    """
+    Execute one statement under settings of its own. Outside a transaction it is one of its own.
+
+    Where psycopg 3 binds parameters, as Django has it unless told otherwise, settings, statement and commit are one trip to the
+    database, where they would be four; each takes its turn for the processor. In a caller's transaction the settings hold
+    until its end. SQLite has none.
+    """
+    connection: Any = connections[using]
+    if connection.vendor != "postgresql" or not settings:
+        cursor.execute(sql, parameters)
+    elif hasattr(connection.Database, "adapters") and not connection.features.uses_server_side_binding:
+        cursor.execute(f"{as_select(settings)};\n{sql}", parameters)
+        cursor.nextset()
+    else:
+        with atomic(using=using):
+            cursor.execute(as_select(settings))
+            cursor.execute(sql, parameters)
+
+
+def as_select(settings: Mapping[str, str]) -> str:
+    """Write the statement that makes settings until the end of the transaction. Of our own words only."""
+    return "SELECT " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())

@@ -1,0 +1,99 @@
+"""Which kinds of tasks there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.db import connections
+
+from timeline.conf import get_settings
+from timeline.models.statements import as_list, statement
+from timeline.store.guiding import IN_ORDER, execute_guided
+
+
+class First(NamedTuple):
+    """
+    Of a kind's available tasks the one to be run first.
+
+    Args:
+        priority: Smaller is more urgent.
+        due_at: When it was due; None on SQLite.
+    """
+
+    priority: int
+    due_at: datetime | None
+
+
+class Kind(NamedTuple):
+    """
+    How things are with a kind.
+
+    Args:
+        tasks: How many are on their way, claimed and not started.
+        lately: How many of these were sent lately, and not handed back since.
+        seconds: How long its handler takes for one, as workers saw it; None: nobody has run it.
+    """
+
+    tasks: int
+    lately: int
+    seconds: float | None
+
+
+def task_keys_there(using: str) -> list[str]:
+    """The different task keys of a database's rows. One short statement a key, however many rows there are."""
+    connection = connections[using]
+    sql = statement("next_task_key", connection.vendor)
+    keys: list[str] = []
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [""])
+        while row := cursor.fetchone():
+            keys.append(row[0])
+            cursor.execute(sql, [row[0]])
+    return keys
+
+
+def ready_kinds(task_keys: Sequence[str], *, using: str) -> dict[str, First]:
+    """
+    Tell which of these kinds have available tasks. One probe of an index a kind.
+
+    Returns:
+        Task key → the first of its available tasks.
+    """
+    connection = connections[using]
+    with connection.cursor() as cursor:
+        asked = {"task_keys": as_list(task_keys, connection.vendor)}
+        sql = statement("ready_kinds", connection.vendor)
+        execute_guided(cursor, sql, asked, settings=IN_ORDER, using=using)
+        return {task_key: First(priority, due_at) for task_key, priority, due_at in cursor.fetchall()}
+
+
+def look_at_kinds(
+    task_keys: Sequence[str], *, lately: timedelta, kept_until: datetime | None = None, using: str
+) -> dict[str, Kind]:
+    """
+    Tell how things are with these kinds, in one statement.
+
+    Args:
+        task_keys: Of the kinds.
+        lately: What was sent so long ago, or less, was sent lately.
+        kept_until: Machine time at which no lease had run out, if that is known: then all end later, and the part of the
+            index before it is not read.
+        using: Database alias.
+    """
+    connection, lease = connections[using], get_settings().LEASE
+    on_sqlite = connection.vendor != "postgresql"
+    parameters: dict[str, Any] = {
+        "task_keys": as_list(task_keys, connection.vendor),
+        "lately": _seconds(-lately) if on_sqlite else lately,
+        "lease": _seconds(-lease) if on_sqlite else lease,
+        "kept_until": kept_until,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(statement("kinds", connection.vendor), parameters)
+        return {task_key: Kind(*found) for task_key, *found in cursor.fetchall()}
+
+
+def _seconds(length: timedelta) -> str:
+    return f"{length.total_seconds():+.3f} seconds"

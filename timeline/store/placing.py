@@ -1,0 +1,70 @@
+"""Place one task: lock its entity, read story time and insert the row, in one trip."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final
+
+from django.db import connections
+
+from timeline.lifecycle import State
+from timeline.models.among import array_of, target_of
+from timeline.models.entities import EntityRef, keys_of, model_of
+from timeline.models.statements import element_type, narrowed, statement
+from timeline.models.task import ScheduledTask
+from timeline.store.entity_locks import lock_statement
+from timeline.store.inserting import as_stored, fields_of, writers_of
+
+SET_HERE: Final = frozenset({"state", "created_at"})
+
+
+def place(task: ScheduledTask, *, now: datetime | None, using: str) -> bool:
+    """
+    Insert a task as of when its entity is locked: in the caller's transaction, or else one that ends with it.
+
+    Args:
+        task: New; its state and when it was made are set here.
+        now: Story time; None: as the database tells it once it has the lock.
+        using: Database alias.
+
+    Returns:
+        Whether it is in. If not, nothing was written: its entity or its cause is not there, its place is taken, or it takes
+        more than a statement, as it does on SQLite. Who asked goes the long way then, and finds out.
+    """
+    connection = connections[using]
+    lock = _lock(task.entity_ref, using)
+    if lock is None or not (connection.in_atomic_block or connection.get_autocommit()):
+        return False
+    sql, keys = lock
+    fields, write = fields_of(ScheduledTask), writers_of(ScheduledTask, using)
+    given = {name: value for name in fields.keys() - SET_HERE if (value := getattr(task, name)) is not None}
+    parameters = {name: write[name](value) for name, value in given.items()}
+    with connection.cursor() as cursor:
+        cursor.execute(_statement(sql, tuple(sorted(given)), using), {**parameters, "keys": keys, "now": now})
+        found = cursor.fetchone()
+    if found is None:
+        return False
+    task.state, task.created_at = State(found[0]), found[1].astimezone(UTC)
+    as_stored(task, using=using)
+    return True
+
+
+def _lock(ref: EntityRef, using: str) -> tuple[str, str] | None:
+    """Give the statement that locks an entity, and its parameter; None: there is more to it."""
+    model = model_of(ref.label) if connections[using].vendor == "postgresql" else None
+    keys = keys_of(model, [ref]) if model else []
+    if model is None or [str(key) for key in keys] != [ref.id] or not (sql := lock_statement(model, using)):
+        return None
+    return sql, array_of(target_of(model._meta.pk), keys, connections[using])
+
+
+@lru_cache(maxsize=256)
+def _statement(lock: str, names: tuple[str, ...], using: str) -> str:
+    fields = fields_of(ScheduledTask)
+    columns = ", ".join(f'"{fields[name].column}"' for name in names)
+    values = ", ".join(f"%({name})s::{element_type(fields[name], connections[using])}" for name in names)
+    sql = narrowed(statement("schedule", "postgresql"), names)
+    for word, text in {"lock": lock, "columns": columns, "values": values}.items():
+        sql = sql.replace(f"{{{word}}}", text)
+    return sql

@@ -1,0 +1,58 @@
+"""Probes: what a poll asks every second, whether there is anything to do or not. One row each, and no ORM to pay for."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from django.db import connections
+
+from timeline.conf import get_settings
+from timeline.models.statements import statement
+from timeline.store.guiding import IN_ORDER, execute_guided
+
+
+def first_due(*, now: datetime, using: str) -> datetime | None:
+    """When the waiting task that has been due for longest became due; None: nothing is due. PostgreSQL only."""
+    row = _probe("first_due", {"at": now}, using, IN_ORDER)
+    return row[0] if row else None
+
+
+class Probed(NamedTuple):
+    """
+    What a poll finds before it does anything.
+
+    Args:
+        kept_until: The database's real clock, if no lease has run out by then; None: one has, or it is not known (SQLite).
+        is_lost: Whether there may be something to rescue: a lease has run out, or a worker is missed.
+    """
+
+    kept_until: datetime | None
+    is_lost: bool
+
+
+def probe_lost(*, using: str) -> Probed:
+    """Look whether something got lost."""
+    on_postgresql = connections[using].vendor == "postgresql"
+    after = get_settings().missed_after
+    asked = {"missed_after": after if on_postgresql else after.total_seconds()}
+    machine_time, given_up, missed = _probe("first_given_up", asked, using, IN_ORDER) or (None, None, False)
+    kept = machine_time if on_postgresql and given_up is None else None
+    return Probed(kept, given_up is not None or bool(missed))
+
+
+def sign(interval: timedelta, *, using: str) -> tuple[str, bool]:
+    """Whose database it is, and whether nobody has polled it for that long. One without its row is of no named site."""
+    seconds = interval if connections[using].vendor == "postgresql" else interval.total_seconds()
+    site, is_due = _probe("sign", {"interval": seconds}, using) or ("", False)
+    return site, bool(is_due)
+
+
+def _probe(
+    verb: str, parameters: dict[str, Any], using: str, settings: dict[str, str] | None = None
+) -> tuple[Any, ...] | None:
+    connection = connections[using]
+    with connection.cursor() as cursor:
+        execute_guided(cursor, statement(verb, connection.vendor), parameters, settings=settings or {}, using=using)
+        row: tuple[Any, ...] | None = cursor.fetchone()
+        return row

@@ -1,0 +1,101 @@
+"""What the log of the process says of attempts that failed: a warning if the task is tried again, an error if it is not."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final
+
+from timeline.lifecycle import FINAL, ReasonCode
+from timeline.signals import Ending
+from timeline.store.changes import Write
+
+logger = logging.getLogger("timeline.endings")
+
+MAX_WHY: Final = 200
+
+_AGAIN: Final = "%s of %s failed at attempt %d and is tried again at %s: %s (task %s)"
+_LAST: Final = "%s of %s is discarded after attempt %d: %s (task %s)"
+_SEVERAL_AGAIN: Final = "%d tasks failed together and are tried again: %s (the first is task %s, %s)"
+_SEVERAL_LAST: Final = "%d tasks are discarded together: %s (the first is task %s, %s)"
+
+
+class Failure:
+    """
+    An attempt that failed, taken down when that was written: its task may change before the commit.
+
+    Args:
+        ending: What became of the task.
+        write: That wrote it.
+    """
+
+    def __init__(self, ending: Ending, write: Write) -> None:
+        self.ending = ending
+        self.due_at = write.task.scheduled_at
+        self.why = _in_a_line(ending.error, write.reason.text if write.reason else "")
+        self.is_last = ending.state in FINAL
+
+    @property
+    def level(self) -> int:
+        """How grave it is; that a handler asks to be entered later is not."""
+        if self.is_last:
+            return logging.ERROR
+        return logging.INFO if self.ending.reason_code == ReasonCode.RETRY_AFTER else logging.WARNING
+
+    @property
+    def cause(self) -> tuple[int, object]:
+        """What failures have in common that are told in one line: those of a call for many, or of a worker that is gone."""
+        return self.level, self.why if self.ending.error is None else id(self.ending.error)
+
+
+def log_failures(failures: Sequence[Failure]) -> None:
+    """Write a line for each cause; the traceback with what is not tried again."""
+    together: dict[tuple[int, object], list[Failure]] = defaultdict(list)
+    for failure in failures:
+        together[failure.cause].append(failure)
+    for (level, _cause), several in together.items():
+        first, ending = several[0], several[0].ending
+        raised = ending.error if first.is_last else None
+        logger.log(
+            level, *(_line(first) if len(several) == 1 else _line_of(several)), exc_info=raised, extra=_ids(several)
+        )
+
+
+def _line(failure: Failure) -> tuple[Any, ...]:
+    ending = failure.ending
+    head = (ending.task_key, _entity(ending) or "the system", ending.attempt)
+    if failure.is_last:
+        return _LAST, *head, failure.why, ending.task_id
+    return _AGAIN, *head, f"{failure.due_at:%Y-%m-%d %H:%M:%S %Z}", failure.why, ending.task_id
+
+
+def _line_of(failures: Sequence[Failure]) -> tuple[Any, ...]:
+    first = failures[0]
+    said = _SEVERAL_LAST if first.is_last else _SEVERAL_AGAIN
+    return said, len(failures), first.why, first.ending.task_id, first.ending.task_key
+
+
+def _ids(failures: Sequence[Failure]) -> dict[str, object]:
+    """What is bound to the line: ids of the first, and of all where they are several."""
+    ending = failures[0].ending
+    bound: dict[str, object] = {
+        "task_id": str(ending.task_id),
+        "task_key": ending.task_key,
+        "attempt": ending.attempt,
+        "entity": _entity(ending),
+        "run_id": str(ending.run_id or ""),
+        "reason_code": ending.reason_code,
+    }
+    if len(failures) > 1:
+        bound["task_ids"] = [str(failure.ending.task_id) for failure in failures]
+    return bound
+
+
+def _entity(ending: Ending) -> str:
+    return f"{ending.entity_label} {ending.entity_id}".strip()
+
+
+def _in_a_line(error: Exception | None, reason: str) -> str:
+    line = " ".join((f"{type(error).__name__}: {reason}" if error is not None else reason).split())
+    return line if len(line) <= MAX_WHY else f"{line[: MAX_WHY - 1]}…"
