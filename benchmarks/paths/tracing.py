@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import sys
 import threading
 from collections.abc import Iterator
@@ -66,10 +65,11 @@ def traced() -> Iterator[Trace]:
 
 
 def _forget() -> None:
-    for found in gc.get_objects():
-        # Its own type is asked for: a weak proxy would ask its object, which may be gone.
-        if type(found) is _Remembering and str(found.__module__).partition(".")[0] == timeline.__name__:
-            found.cache_clear()
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == timeline.__name__:
+            for found in list(vars(module).values()):
+                if isinstance(found, _Remembering):
+                    found.cache_clear()
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import subprocess
@@ -43,6 +44,7 @@ class TestTraced:
 
     def test_sees_what_was_remembered_already_and_which_statements_are_read(self):
         text = statement("first_due", "postgresql")
+        gc.freeze()  # As a worker does, which tests start in this process.
 
         with traced() as trace:
             assert statement("first_due", "postgresql") == text

@@ -99,7 +99,9 @@ class TestTwoOfEverything:
 
         assert entered(tmp_path) == dict.fromkeys(due, 1)
         assert set(ScheduledTask.objects.values_list("state", "attempt", "lost")) == {("completed", 1, 0)}
-        claimed = Counter(LogEntry.objects.filter(to_state="pending").values_list("task", flat=True))
+        # On a machine that is busy, a message may be sent again before a worker reads it.
+        claims = LogEntry.objects.filter(to_state="pending").exclude(from_state="pending")
+        claimed = Counter(claims.values_list("task", flat=True))
         assert set(claimed.values()) == {1}
 
     def test_loses_nothing_when_workers_are_killed_and_the_broker_is_wiped(self, due, broker, celery, start, tmp_path):
