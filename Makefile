@@ -36,15 +36,15 @@ checks: install
 	$(BIN)/python manage.py makemigrations --check --dry-run --settings tests.settings
 	$(BIN)/python manage.py check --fail-level WARNING --settings tests.settings
 
-# Everything on SQLite and on PostgreSQL: the server DATABASE_URL names, or one that comes with a pip package. Four lanes at the
+# Everything on SQLite and on PostgreSQL: the server DATABASE_URL names, or one that comes with a pip package. Five lanes at the
 # same time: in one, what starts processes and mostly waits for them; in another, what only reads the code.
 tests: install
 	$(BIN)/coverage erase
 	@logs=$$(mktemp -d); trap 'rm -rf $$logs' EXIT; running=; \
-	for lane in read tests-sqlite tests-processes; do \
+	for lane in read tests-sqlite tests-processes faults-postgresql; do \
 		$(MAKE) --no-print-directory --keep-going $$lane > $$logs/$$lane 2>&1 & running="$$running $$lane=$$!"; \
 	done; \
-	echo "On PostgreSQL; what was found meanwhile on SQLite, of processes and by reading follows."; \
+	echo "On PostgreSQL; what was found meanwhile by reading, on SQLite, of processes and of faults follows."; \
 	failed=; $(MAKE) --no-print-directory --keep-going tests-postgresql || failed=" tests-postgresql"; \
 	for lane in $$running; do wait $${lane#*=} || failed="$$failed $${lane%=*}"; cat $$logs/$${lane%=*}; done; \
 	if [ "$$failed" ]; then echo "Failed:$$failed"; exit 1; fi
@@ -54,11 +54,11 @@ tests: install
 
 read: lint types floors checks
 
-tests-sqlite: on-sqlite processes-sqlite
+tests-sqlite: on-sqlite faults-sqlite
 
-tests-postgresql: only-on-postgresql $(if $(SECOND_DATABASE_URL),on-both) on-postgresql faults-sqlite
+tests-postgresql: only-on-postgresql $(if $(SECOND_DATABASE_URL),on-both) on-postgresql
 
-tests-processes: processes-postgresql faults-postgresql
+tests-processes: processes-sqlite processes-postgresql
 
 # Coverage takes half as much time again: it is taken once, on SQLite, and of what only PostgreSQL has.
 on-sqlite: install
