@@ -54,6 +54,32 @@ def commands() -> list[tuple[str, str]]:
     ]
 
 
+class TestFiles:
+    """Pages that lead through the code name files that are there."""
+
+    def test_of_the_first_five_minutes_are_no_more_than_it_says(self):
+        chapter = (ROOT / "README.md").read_text(encoding="utf-8").partition("## The code in five minutes")[2]
+        named = dict.fromkeys(re.findall(r"`(timeline/[\w/]+\.py)`", chapter.partition("\n## ")[0]))
+
+        assert len(named) == 10
+        assert sum(len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in named) < 1500
+
+    def test_of_the_inside_are_there(self):
+        text = (ROOT / "docs" / "inside.md").read_text(encoding="utf-8")
+        named = re.findall(r"`([\w/]+(?:\.py|/))`", text)
+
+        assert len(named) > 30
+        assert [
+            name for name in named if not any((ROOT / folder / name).exists() for folder in ("timeline", "."))
+        ] == []
+
+    def test_has_a_line_for_each_room(self):
+        text = (ROOT / "docs" / "inside.md").read_text(encoding="utf-8").partition("## Rooms")[2].partition("\n## ")[0]
+        rooms = {path.name for path in (ROOT / "timeline").iterdir() if (path / "__init__.py").exists()}
+
+        assert rooms - {"migrations"} <= set(re.findall(r"`(\w+)/`", text))
+
+
 class TestExamples:
     @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
     def test_run_as_they_stand_one_after_the_other(self, page, clock, capsys, request):
