@@ -241,6 +241,7 @@ class TestACallThatRaises:
         assert told() == []
 
 
+@pytest.mark.usefixtures("patient")
 class TestACancelMeanwhile:
     def cancelling(self, victim, later):
         return AtEntry(
