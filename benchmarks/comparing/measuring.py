@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from statistics import quantiles
 from time import monotonic, perf_counter, sleep
@@ -235,5 +235,5 @@ def measuring(peer: Processes, url: str, plan: Plan) -> Iterator[Measuring]:
     try:
         yield found
     finally:
-        peer.ask("remove")
-        found.close()
+        with closing(peer), closing(found):
+            peer.ask("remove")

@@ -1,4 +1,4 @@
-"""A peer as processes: one for each thing it is asked to do, one for each worker."""
+"""A peer as processes: one that is asked, and one for each worker and what it needs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from threading import Timer
 from time import monotonic, sleep
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from benchmarks.comparing.plan import FOLDER
 
 PATIENCE: Final = 3600  # Seconds for one command: millions of rows take a while.
 START: Final = 40  # Seconds for workers to come up.
+ANSWERS: Final = ('{"answer"', '{"not_offered"')
 SETTLE: Final = 1.0  # Seconds from the last process's word to the first job.
 
 
@@ -39,6 +41,16 @@ class Processes:
         self._command = [python, "-m", "benchmarks.peers", name]
         self._environment = {**os.environ, "PYTHONUNBUFFERED": "1", **environment}
         self.about: dict[str, Any] = {}
+        self._asked: subprocess.Popen[str] | None = None
+
+    def close(self) -> None:
+        """Have nothing more to ask."""
+        if self._asked is not None:
+            with suppress(BrokenPipeError), self._asked as asked:
+                asked.stdin.close()
+                with suppress(subprocess.TimeoutExpired):
+                    asked.wait(5)
+                end(asked)
 
     def ask(self, command: str, *numbers: object) -> dict[str, Any]:
         """
@@ -47,19 +59,26 @@ class Processes:
         Raises:
             Failed: if it ended badly.
         """
-        done = subprocess.run(  # noqa: S603
-            [*self._command, command, *map(str, numbers)],
-            cwd=FOLDER.parent,
-            env=self._environment,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        if done.returncode:
-            raise Failed(f"{self.name} {command}: {done.stderr.strip()[-2000:]}")
-        answer: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-        return answer
+        asked = self._asked or self._start(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self._asked = None  # Until it has answered: one that failed is not asked again.
+        with suppress(BrokenPipeError):
+            print(json.dumps([command, *numbers]), file=asked.stdin, flush=True)
+        impatient = Timer(PATIENCE, asked.kill)
+        impatient.start()
+        said = []
+        try:
+            for line in asked.stdout:
+                if line.startswith(ANSWERS):  # Libraries print, too.
+                    self._asked = asked
+                    answer: dict[str, Any] = json.loads(line)
+                    return answer
+                said.append(line)
+        finally:
+            impatient.cancel()
+            if self._asked is None:
+                with suppress(BrokenPipeError), asked:
+                    end(asked)
+        raise Failed(f"{self.name} {command}: {''.join(said).strip()[-2000:]}")
 
     @contextmanager
     def working(self, workers: int) -> Iterator[None]:
@@ -79,18 +98,21 @@ class Processes:
     def _process(self, log: Path, *command: str) -> Iterator[None]:
         """Run it in a session of its own, so that it ends together with what it forked."""
         with log.open("wb") as output:
-            started = subprocess.Popen(  # noqa: S603
-                [*self._command, *command],
-                cwd=FOLDER.parent,
-                env=self._environment,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+            started = self._start(*command, stdout=output, stderr=output)
         try:
             yield
         finally:
             end(started)
+
+    def _start(self, *command: str, **streams: Any) -> subprocess.Popen[str]:
+        return subprocess.Popen(  # noqa: S603
+            [*self._command, *command],
+            cwd=FOLDER.parent,
+            env=self._environment,
+            text=True,
+            start_new_session=True,
+            **streams,
+        )
 
 
 def wait_for_texts(logs: dict[Path, str]) -> None:
@@ -107,7 +129,7 @@ def wait_for_texts(logs: dict[Path, str]) -> None:
         sleep(0.05)
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[str]) -> None:
     """Let it stop, and after five seconds take away what is left of its session."""
     process.send_signal(signal.SIGTERM)
     with suppress(subprocess.TimeoutExpired):

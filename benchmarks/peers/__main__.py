@@ -1,4 +1,9 @@
-"""``python -m benchmarks.peers <name> <command> [<numbers>]``: have a peer do one thing, and print what came of it as JSON."""
+"""
+Have a peer do things, and print what came of each as a line of JSON.
+
+``python -m benchmarks.peers <name>`` reads one command a line, as JSON too, until there are no more: ``["poll"]``.
+``python -m benchmarks.peers <name> <command> [<words>]`` does one, such as to be a worker.
+"""
 
 from __future__ import annotations
 
@@ -120,16 +125,23 @@ COMMANDS: dict[str, Callable[..., object]] = {
 }
 
 
-def main(name: str, command: str, *numbers: str) -> None:
-    """Do it, and print the answer as the last line."""
+def answer(peer: Adapter, command: str, *numbers: str) -> None:
+    """Do it, and print the answer."""
+    try:
+        found = {"answer": COMMANDS[command](peer, *numbers)}
+    except NotOffered as reason:
+        found = {"not_offered": str(reason)}
+    print(json.dumps(found), flush=True)
+
+
+def main(name: str, *command: str) -> None:
+    """Do what is asked, one thing or many."""
     peer: Adapter = import_module(f"benchmarks.peers.{name}").Peer()
     try:
-        answer = {"answer": COMMANDS[command](peer, *numbers)}
-    except NotOffered as reason:
-        answer = {"not_offered": str(reason)}
+        for asked in [command] if command else map(json.loads, sys.stdin):
+            answer(peer, *asked)
     finally:
         peer.close()
-    print(json.dumps(answer), flush=True)
 
 
 if __name__ == "__main__":
