@@ -147,6 +147,7 @@ fuzz: install
 
 # Ours beside others, each installed into an environment of its own below .bench, and the page of the docs: about 40 minutes.
 # For example: make bench ARGS="--runs 3 --sizes 10000,100000 --only oban,timeline_embedded"
+# All figures are kept in .bench/results.json, and what the page shows of them in benchmarks/results.json.
 bench: install
 	@$(BIN)/python -m benchmarks.comparing $(ARGS)
 

@@ -6,7 +6,6 @@ import dataclasses
 import os
 import signal
 import socket
-import subprocess
 import sys
 from time import perf_counter
 from typing import Any
@@ -16,10 +15,10 @@ import psycopg
 
 from benchmarks.comparing.environments import Unavailable, python_of
 from benchmarks.comparing.measuring import measuring
-from benchmarks.comparing.plan import OUTPUT, REDIS, Plan, parse
+from benchmarks.comparing.plan import OUTPUT, PUBLISHED, REDIS, Plan, parse
 from benchmarks.comparing.processes import Failed, Processes
 from benchmarks.comparing.report import main as report
-from benchmarks.comparing.results import machine, spread, write
+from benchmarks.comparing.results import machine, put_beside, read, shown, spread, write
 from benchmarks.databases import own_database, server_url
 
 
@@ -81,7 +80,7 @@ def main(plan: Plan) -> bool:
     for name in plan.peers:
         try:
             peers[name] = measure(name, plan)
-        except (Unavailable, Failed, subprocess.TimeoutExpired, psycopg.Error) as error:
+        except (Unavailable, Failed, psycopg.Error) as error:
             left_out[name] = str(error).strip().splitlines()[-1]
             failed = failed or not isinstance(error, Unavailable)
             say(f"!!! {name} IS LEFT OUT: {error}")
@@ -95,11 +94,16 @@ def main(plan: Plan) -> bool:
 
 def keep(plan: Plan, measured: dict[str, Any]) -> None:
     """Write down what is known by now: it should not be lost if this is stopped."""
+    asked = {key: value for key, value in dataclasses.asdict(plan).items() if key not in ("output", "beside", "broker")}
+    results = {"plan": asked, **measured}
     if plan.output is not None:
-        asked = {key: value for key, value in dataclasses.asdict(plan).items() if key not in ("output", "broker")}
-        write({"plan": asked, **measured}, plan.output)
-        if plan.output == OUTPUT:
-            report()
+        write(results, plan.output)
+    if plan.output == OUTPUT:
+        write(shown(results), PUBLISHED)
+        report()
+    elif plan.beside:
+        write(put_beside(read(PUBLISHED), results, plan.beside), PUBLISHED)
+        report()
 
 
 def show(peer: dict[str, Any]) -> None:
@@ -114,7 +118,8 @@ def show(peer: dict[str, Any]) -> None:
     for measure_name, reason in peer["not_offered"].items():
         print(f"  {measure_name:<20} not offered: {reason}")
     for found in peer["counted"]:
-        print(f"  {found['workers']} workers: {found['completed']} completed, counted {found['counted']} times")
+        drain = f"{found['job']}, {found['workers']} workers"
+        print(f"  {drain}: {found['completed']} completed, counted {found['counted']} times")
 
 
 if __name__ == "__main__":

@@ -14,12 +14,13 @@ from psycopg import sql
 
 from benchmarks.comparing.plan import SLEEPS, Plan
 from benchmarks.comparing.processes import Failed, Processes
-from benchmarks.peers.jobs import TABLES
+from benchmarks.peers.jobs import MEMBERS, TABLES
 
+# Where a job that writes counts up.
+COUNTERS: Final = {"entity": "bench_member", "count": "bench_entity", "shared": "bench_entity", "many": "bench_entity"}
 LOOK: Final = 0.1  # Seconds between two looks at a counter, which counts all rows.
 WAVES: Final = 4  # Of sleeping jobs, at least: the first is warm-up.
 WARM_UP: Final = 0.1  # Of the jobs: they are not timed.
-SHORTEST: Final = 0.5  # Seconds that a drain must take to count.
 STUCK: Final = 30  # Seconds without a completion.
 CANCELS: Final = 5  # Entities whose jobs are called off at each size; one more before, which is not timed.
 PICK_UPS_LEFT_OUT: Final = 20  # The first of them, while caches fill.
@@ -110,15 +111,15 @@ class Measuring:
         What is over too soon to be timed is done again, with more jobs.
         """
         if job not in self.peer.about["jobs"]:
-            self.figures.not_offered[f"drain.{job}"] = "no handler for many"
+            self.figures.not_offered[f"drain.{job}"] = "no such kind of job"
             return
         if job in SLEEPS:
             jobs = max(jobs, WAVES * workers * self.peer.about["slots"])
-        while (timed := self._drained(job, jobs, workers)).seconds < SHORTEST:
+        while (timed := self._drained(job, jobs, workers)).seconds < self.plan.shortest:
             jobs *= 4
         self.figures.add(f"drain.{job}.{workers}", timed.jobs / timed.seconds)
-        if job in ("count", "many"):
-            self._check_counters(jobs, workers)
+        if job in COUNTERS:
+            self._check_counters(job, jobs, workers)
         if (job, workers) == ("nothing", self.plan.workers[0]) and self._completed() == jobs:
             self.figures.add("bytes.done", self._bytes(jobs))
 
@@ -152,7 +153,7 @@ class Measuring:
 
     def _clear(self) -> None:
         self._database.execute(self.peer.about["clear"])
-        self._database.execute("TRUNCATE bench_pickup")
+        self._database.execute("TRUNCATE bench_pickup, bench_member")
         self._database.execute("UPDATE bench_entity SET counter = 0")
 
     def _vacuum(self, how: str = "ANALYZE") -> None:
@@ -185,6 +186,9 @@ class Measuring:
     def _drained(self, job: str, jobs: int, workers: int) -> Timed:
         """All is ready before it begins: the jobs are there, the workers are up, and a lock keeps them from taking any."""
         self._clear()
+        if job == "entity":
+            self._database.execute(MEMBERS, [jobs])
+            self._database.execute("VACUUM (ANALYZE) bench_member")
         self.peer.ask("enqueue", job, jobs)
         self._vacuum()
         self._lock()
@@ -221,10 +225,11 @@ class Measuring:
                 raise Failed(f"{self.peer.name}: only {self._database.execute(count).fetchone()[0]} of {wanted}")
             sleep(0.1)
 
-    def _check_counters(self, jobs: int, workers: int) -> None:
+    def _check_counters(self, job: str, jobs: int, workers: int) -> None:
         """What the jobs wrote, beside what is recorded of them, after the workers were stopped."""
-        counted = self._database.execute("SELECT sum(counter) FROM bench_entity").fetchone()[0]
-        found = {"workers": workers, "jobs": jobs, "completed": self._completed(), "counted": int(counted)}
+        total = sql.SQL("SELECT sum(counter) FROM {}").format(self._table(COUNTERS[job]))
+        counted = self._database.execute(total).fetchone()[0]
+        found = {"job": job, "workers": workers, "jobs": jobs, "completed": self._completed(), "counted": int(counted)}
         self.figures.counted.append(found)
 
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-JOBS: Final = ("nothing", "count", "many", "brief", "long")
+JOBS: Final = ("nothing", "entity", "count", "shared", "many", "brief", "long")
 SLEEPS: Final = {"brief": 0.005, "long": 0.2}  # Seconds.
 OURS: Final = ("timeline_embedded", "timeline_celery", "raw_sql")
 PEERS: Final = (*OURS, "oban", "procrastinate", "django_tasks_db", "django_q2", "dbos", "celery_rows")
 REDIS: Final = frozenset({"timeline_celery", "celery_rows"})  # They need a broker.
 FOLDER: Final = Path(__file__).resolve().parent.parent
-OUTPUT: Final = FOLDER / "results.json"
+OUTPUT: Final = FOLDER.parent / ".bench" / "results.json"  # All there is, for whoever measured.
+PUBLISHED: Final = FOLDER / "results.json"  # What the page shows of it.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +35,9 @@ class Plan:
         sizes: Rows due much later, among which is polled, claimed and cancelled; growing.
         seconds: How long jobs are fed, twenty a second, to see how long one waits.
         broker: Redis.
+        shortest: Seconds that a drain must take to count; what is over sooner is done again, with more jobs.
         output: File for the figures; None: they are printed only.
+        beside: How the drains were measured that the page is to show beside those it has; empty: it shows none.
     """
 
     peers: tuple[str, ...] = PEERS
@@ -43,7 +46,9 @@ class Plan:
     bulk: int = 20_000
     jobs: tuple[tuple[str, int], ...] = (
         ("nothing", 20_000),
+        ("entity", 8_000),
         ("count", 8_000),
+        ("shared", 8_000),
         ("many", 8_000),
         ("brief", 1_000),
         ("long", 100),
@@ -53,7 +58,9 @@ class Plan:
     sizes: tuple[int, ...] = (10_000, 100_000, 1_000_000, 5_000_000)
     seconds: int = 8
     broker: str = "redis://127.0.0.1:6379/0"
+    shortest: float = 0.5
     output: Path | None = OUTPUT
+    beside: str = ""
 
 
 QUICK: Final = {
@@ -61,7 +68,7 @@ QUICK: Final = {
     "runs": 1,
     "rows": 1_500,
     "bulk": 6_000,
-    "jobs": (("nothing", 3_000), ("count", 2_000)),
+    "jobs": (("nothing", 3_000), ("entity", 2_000), ("count", 2_000), ("shared", 2_000)),
     "sizes": (100_000,),
     "seconds": 5,
     "window": 5.0,
@@ -87,12 +94,16 @@ def parse(arguments: Sequence[str]) -> Plan:
     parser.add_argument("--window", type=float, help="seconds after which a drain is counted as far as it came")
     parser.add_argument("--sizes", type=_numbers, metavar="ROWS,…", help="rows due much later, growing")
     parser.add_argument("--seconds", type=_seconds, help="of feeding twenty jobs a second; the first is warm-up")
+    parser.add_argument("--shortest", type=float, help="seconds that a drain must take to count")
     parser.add_argument("--broker", default=os.environ.get("REDIS_URL", Plan.broker), help="Redis (%(default)s)")
     parser.add_argument("--output", type=Path, help="file for the figures; left out, some peers are printed only")
+    parser.add_argument(
+        "--beside", metavar="HOW", help="show the drains beside those on the page, and say how they came about"
+    )
     given = vars(parser.parse_args(arguments))
     quick, peers = given.pop("quick"), given.pop("only")
     chosen = {name: value for name, value in {**given, "peers": peers}.items() if value is not None}
-    some = {"output": None} if peers else {}  # Some of them do not make the page.
+    some = {"output": None} if peers or given["beside"] else {}  # Some of it does not make the page.
     return Plan(**{**(QUICK if quick else {}), **some, **chosen})
 
 

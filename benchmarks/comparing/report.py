@@ -7,20 +7,27 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.comparing.drawing import draw
-from benchmarks.comparing.plan import FOLDER, OUTPUT, SLEEPS
-from benchmarks.comparing.results import read, spread
+from benchmarks.comparing.plan import FOLDER, PUBLISHED, SLEEPS
+from benchmarks.comparing.results import read, spread, worst
 
 PAGE = Path(__file__).with_name("page.md")
 DOCS = FOLDER.parent / "docs"
-TITLES = {"nothing": "no-op", "count": "UPDATE", "many": "UPDATE of many", "brief": "5 ms", "long": "200 ms"}
+TITLES = {
+    "nothing": "no-op",
+    "entity": "entity by the ORM",
+    "count": "UPDATE",
+    "shared": "UPDATE, shared",
+    "many": "UPDATE of many",
+    "brief": "5 ms",
+    "long": "200 ms",
+}
 
 
 def page(results: dict[str, Any]) -> str:
     """Write the page."""
     peers, plan = results["peers"], results["plan"]
-    runs = plan["runs"]
     return PAGE.read_text(encoding="utf-8").format(
-        runs=f"{runs} runs" if runs > 1 else "a single run",
+        runs=times(plan["runs"]),
         window=f"{plan['window']:g}",
         rows=f"{plan['rows']:,}",
         bulk=f"{plan['bulk']:,}",
@@ -30,6 +37,7 @@ def page(results: dict[str, Any]) -> str:
             {"schedule_one": "one by one", "schedule_many": "bulk", "bytes.waiting": "waiting", "bytes.done": "done"},
         ),
         drains=drains(peers, plan),
+        beside=beside(results["beside"]) if "beside" in results else "",
         latency=figures(peers, {"latency.p50": "half within", "latency.p99": "99 of 100 within"}),
         growth=growth(peers, plan),
         promises=promises(peers),
@@ -54,6 +62,25 @@ def drains(peers: dict[str, Any], plan: dict[str, Any]) -> str:
     return table(["", "slots", *(f"{TITLES[job]}, {workers}" for job, workers in asked)], rows)
 
 
+def beside(results: dict[str, Any]) -> str:
+    """Make the table of drains that were measured by themselves, and say when and how."""
+    peers, plan = results["peers"], results["plan"]
+    sizes = ", ".join(f"{jobs:,} of *{TITLES[job]}*" for job, jobs in plan["jobs"])
+    said = [
+        f"Measured by themselves on {results['when']}, all in one go ({times(plan['runs'])}, a window of {plan['window']:g} s, "
+        f"jobs: {sizes}): {results['how']} Compare within this table, not with the one above.",
+        drains(peers, plan),
+        "Counted: " + "; ".join(f"{peer['title']} {counted(peer)}" for peer in peers.values()) + ".",
+        left_out(results["left_out"]),
+    ]
+    return "\n\n".join(part for part in said if part)
+
+
+def times(runs: int) -> str:
+    """Say how often each figure was taken."""
+    return f"{runs} runs" if runs > 1 else "a single run"
+
+
 def growth(peers: dict[str, Any], plan: dict[str, Any]) -> str:
     """Make the table of polls, claims and cancels."""
     asked = [(name, size) for name in ("poll", "claim", "cancel") for size in plan["sizes"]]
@@ -65,12 +92,15 @@ def promises(peers: dict[str, Any]) -> str:
     """Make the table of what each does, and what came of the counters."""
     rows = []
     for peer in peers.values():
-        off = [found for found in peer["counted"] if found["counted"] != found["completed"]]
-        worst = max(off, key=lambda found: abs(found["counted"] - found["completed"]), default=None)
-        counted = "as completed" if worst is None else f"{worst['counted']:,} for {worst['completed']:,} completed"
         version = f"{peer['package']} {peer['version']}, Python {peer['python']}"
-        rows.append([peer["title"], version, "yes" if peer["together"] else "no", counted, peer["notes"]])
+        rows.append([peer["title"], version, "yes" if peer["together"] else "no", counted(peer), peer["notes"]])
     return table(["", "version", "one commit", "counted", "notes"], rows, right=False)
+
+
+def counted(peer: dict[str, Any]) -> str:
+    """Compare what the jobs wrote with what is recorded of them."""
+    found = worst(peer["counted"])
+    return "as completed" if found is None else f"{found['counted']:,} for {found['completed']:,} completed"
 
 
 def settings(peers: dict[str, Any]) -> str:
@@ -114,7 +144,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = T
     return "\n".join([f"| {' | '.join(head)} |", line, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
-def main(output: Path = OUTPUT, folder: Path = DOCS) -> None:
+def main(output: Path = PUBLISHED, folder: Path = DOCS) -> None:
     """Write both."""
     results = read(output)
     (folder / "benchmarks.md").write_text(page(results), encoding="utf-8")

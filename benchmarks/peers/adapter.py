@@ -34,7 +34,7 @@ class Adapter:
         title: As shown in the table.
         package: On the package index; its version is shown.
         settings: Each with its reason.
-        jobs: Kinds of jobs it knows. Only some have a handler that takes many at once.
+        jobs: Kinds of jobs it knows. Only ours share a transaction, or have a handler that takes many at once.
         slots: Jobs that one worker process has in hand at a time, as long as they only wait.
         ready: What a worker prints when it is up.
         helpers: Processes that workers need beside them: name → what it prints when it is up.
@@ -49,7 +49,7 @@ class Adapter:
     title: ClassVar[str]
     package: ClassVar[str]
     settings: ClassVar[tuple[Setting, ...]] = ()
-    jobs: ClassVar[tuple[str, ...]] = ("nothing", "count", "brief", "long")
+    jobs: ClassVar[tuple[str, ...]] = ("nothing", "entity", "count", "brief", "long")
     slots: ClassVar[int] = 1
     ready: ClassVar[str]
     helpers: ClassVar[dict[str, str]] = {}

@@ -9,11 +9,18 @@ from collections.abc import Iterable
 
 import psycopg
 from celery import Celery
+from django.db import connection as django_connection
+from django.db import transaction
 from kombu import Queue
 
 from benchmarks.peers import jobs
 from benchmarks.peers.adapter import LATER, Adapter, Setting, chunks
+from benchmarks.peers.django_site import set_up
 from benchmarks.peers.jobs import COUNT, entity_of
+
+set_up()
+
+from benchmarks.peers import by_orm  # noqa: E402 (Django is set up first)
 
 QUEUE = f"{os.environ['QUEUE_PREFIX']}-rows"
 POLL, BATCH, SLOTS = 0.05, 500, 1
@@ -61,6 +68,11 @@ def run(task_id: int) -> None:
         with connection.transaction():
             connection.execute(COUNT, [entity])
             connection.execute(DONE, [task_id])
+        return
+    if job == "entity":
+        with transaction.atomic(), django_connection.cursor() as cursor:
+            by_orm.entity(entity)
+            cursor.execute(DONE, [task_id])
         return
     if job == "pick_up":
         jobs.pick_up(entity, sent)
@@ -157,4 +169,4 @@ class Peer(Adapter):
     def _insert(self, job: str, numbers: Iterable[int], later: object) -> None:
         with self._connection.transaction(), self._connection.cursor() as cursor:
             for some in chunks(numbers):
-                cursor.executemany(INSERT, [(job, entity_of(number), later, None) for number in some])
+                cursor.executemany(INSERT, [(job, entity_of(number, job), later, None) for number in some])

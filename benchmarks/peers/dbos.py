@@ -13,22 +13,13 @@ from typing import Any
 import psycopg
 import sqlalchemy
 from dbos import DBOS, DBOSClient, SQLAlchemyDatasource
-from psycopg.conninfo import conninfo_to_dict
 
-from benchmarks.peers import jobs
+from benchmarks.peers import jobs, mapped
 from benchmarks.peers.adapter import LATER, Adapter, Setting
 
 SLOTS, POLL, VERSION = 50, 0.05, "1"
 URL = os.environ["BENCHMARK_DATABASE_URL"]
-PARTS = conninfo_to_dict(URL)
-# A server on a socket has a folder for a host, which SQLAlchemy reads from the query only.
-SQLALCHEMY_URL = sqlalchemy.URL.create(
-    "postgresql+psycopg",
-    username=PARTS.get("user"),
-    password=PARTS.get("password"),
-    database=PARTS["dbname"],
-    query={name: str(PARTS[name]) for name in ("host", "port") if PARTS.get(name)},
-).render_as_string(hide_password=False)
+SQLALCHEMY_URL = mapped.url_of(URL)
 FILL = """
 INSERT INTO dbos.workflow_status (workflow_uuid, status, name, created_at, updated_at, queue_name, priority, inputs,
     delay_until_epoch_ms, owner_xid, serialization, application_name)
@@ -48,6 +39,12 @@ def nothing(number: int) -> None:
 def count(number: int) -> None:
     """Count the entity up, in the transaction that records the step; the workflow's end is recorded after it."""
     datasource().run_tx_step({"isolation_level": "READ COMMITTED"}, count_up, number)
+
+
+@DBOS.workflow()
+def entity(number: int) -> None:
+    """Count the job's own entity up, in the transaction that records the step."""
+    datasource().run_tx_step({"isolation_level": "READ COMMITTED"}, count_up_member, number)
 
 
 @DBOS.workflow()
@@ -76,13 +73,15 @@ def count_up(number: int) -> None:
     datasource().sql_session().execute(statement, {"entity": jobs.entity_of(number)})
 
 
+def count_up_member(number: int) -> None:
+    """The same by the ORM."""
+    datasource().sql_session().execute(mapped.count_up(number))
+
+
 @cache
 def datasource() -> SQLAlchemyDatasource:
     """Where steps record themselves in the transaction of what they write."""
     return SQLAlchemyDatasource.create(SQLALCHEMY_URL, engine_kwargs={"pool_size": SLOTS})
-
-
-JOBS = {"nothing": nothing, "count": count, "brief": brief, "long": long}
 
 
 class Peer(Adapter):
@@ -96,6 +95,7 @@ class Peer(Adapter):
         ),
         Setting("polling_interval_sec", POLL, "workers are not woken for queues; the default is 1 s, for each batch"),
         Setting("sys_db_pool_size", SLOTS, "one connection for each in hand"),
+        Setting("entity, by the ORM", "SQLAlchemy", "its transactions are SQLAlchemy's"),
         Setting("executor_id", "the process's", "each worker must have its own"),
     )
     slots = SLOTS

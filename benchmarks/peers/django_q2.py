@@ -70,7 +70,7 @@ class Peer(Adapter):
     def enqueue(self, job: str, numbers: Iterable[int]) -> None:
         with transaction.atomic():
             for number in numbers:
-                async_task(f"benchmarks.peers.jobs.{job}", number)
+                async_task(f"benchmarks.peers.{'by_orm' if job == 'entity' else 'jobs'}.{job}", number)
 
     def feed(self, number: int, sent: float) -> None:
         async_task("benchmarks.peers.jobs.pick_up", number, sent)

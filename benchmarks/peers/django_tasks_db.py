@@ -26,12 +26,19 @@ FROM generate_series(%(first)s::int, %(last)s::int - 1) AS number
 """
 
 set_up("django_tasks_db", TASKS={"default": {"BACKEND": "django_tasks_db.DatabaseBackend"}})
+by_orm = import_module("benchmarks.peers.by_orm")
 task = import_module("django.tasks" if django.VERSION >= (6, 0) else "django_tasks").task
 
 
 @task
 def nothing(number: int) -> None:
     """Do nothing. A task is found by its module, so that each stands here."""
+
+
+@task
+def entity(number: int) -> None:
+    """Count the job's own entity up."""
+    by_orm.entity(number)
 
 
 @task
@@ -59,7 +66,7 @@ def pick_up(number: int, sent: float) -> None:
     jobs.pick_up(number, sent)
 
 
-JOBS = {"nothing": nothing, "count": count, "brief": brief, "long": long}
+JOBS = {"nothing": nothing, "entity": entity, "count": count, "brief": brief, "long": long}
 
 
 class Peer(Adapter):

@@ -1,4 +1,8 @@
-"""The jobs, the same for all: nothing, one UPDATE, two sleeps, and one that tells how long it waited."""
+"""
+The jobs, the same for all: nothing, one UPDATE, two sleeps, and one that tells how long it waited.
+
+The UPDATE is of one of a thousand rows, by a cursor; or of a row that no other job is about, by the ORM the peer's users have.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +17,16 @@ BRIEF, LONG = 0.005, 0.2  # Seconds.
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS bench_entity (id integer PRIMARY KEY, counter integer NOT NULL) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS bench_member (id integer PRIMARY KEY, email text NOT NULL, counter integer NOT NULL);
 CREATE TABLE IF NOT EXISTS bench_pickup (number integer NOT NULL, seconds double precision NOT NULL);
 INSERT INTO bench_entity SELECT number, 0 FROM generate_series(0, 999) AS number ON CONFLICT DO NOTHING;
 """
+# One for each job that is about an entity of its own.
+MEMBERS = """
+INSERT INTO bench_member SELECT number, number || '@example.com', 0 FROM generate_series(0, %s - 1) AS number
+"""
 COUNT = "UPDATE bench_entity SET counter = counter + 1 WHERE id = %s"
+COUNT_MEMBER = "UPDATE bench_member SET counter = counter + 1 WHERE id = %s"
 # Locked in one order: two calls may be about the same entities.
 COUNT_MANY = """
 WITH given AS (SELECT id, count(*) AS times FROM unnest(%s::integer[]) AS id GROUP BY id),
@@ -30,9 +40,9 @@ INSERT INTO bench_pickup SELECT %s::integer, %s::double precision FROM quiet
 """
 
 
-def entity_of(number: int) -> int:
+def entity_of(number: int, job: str = "") -> int:
     """The entity that a job is about."""
-    return number % ENTITIES
+    return number if job == "entity" else number % ENTITIES
 
 
 @cache

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import cache
 from uuid import uuid4
 
 import psycopg
@@ -11,16 +13,31 @@ from oban import Oban, job
 from oban._query import Query
 from oban.cli import main
 from oban.schema import install
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
-from benchmarks.peers import looping
+from benchmarks.peers import looping, mapped
 from benchmarks.peers.adapter import LATER, Adapter, Setting, chunks
 
 SLOTS = 50
 
-nothing, count, brief, long, pick_up = (
-    job()(call) for call in (looping.nothing, looping.count, looping.brief, looping.long, looping.pick_up)
+
+@cache
+def engine() -> AsyncEngine:
+    """The host's own pool of connections, as large as that of the other jobs."""
+    return create_async_engine(mapped.url_of(os.environ["BENCHMARK_DATABASE_URL"]), pool_size=10, max_overflow=0)
+
+
+async def count_up(number: int) -> None:
+    """Count the job's own entity up."""
+    async with AsyncSession(engine()) as session:
+        await session.execute(mapped.count_up(number))
+        await session.commit()
+
+
+nothing, entity, count, brief, long, pick_up = (
+    job()(call) for call in (looping.nothing, count_up, looping.count, looping.brief, looping.long, looping.pick_up)
 )
-JOBS = {"nothing": nothing, "count": count, "brief": brief, "long": long}
+JOBS = {"nothing": nothing, "entity": entity, "count": count, "brief": brief, "long": long}
 FILL = """
 INSERT INTO oban_jobs (state, worker, args, scheduled_at)
 SELECT 'scheduled', %(worker)s, jsonb_build_object('number', number / 10), timezone('UTC', now()) + interval '30 days'
@@ -39,6 +56,7 @@ class Peer(Adapter):
             f"default:{SLOTS}",
             "claims and completions of a round go together, up to this many",
         ),
+        Setting("entity, by the ORM", "SQLAlchemy", "it knows nothing of Django; asynchronous, with a pool of ten"),
         Setting("log-level", "WARNING", "a line for each job is not what is measured"),
     )
     slots = SLOTS

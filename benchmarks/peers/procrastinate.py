@@ -10,8 +10,13 @@ from procrastinate import App, PsycopgConnector
 
 from benchmarks.peers import looping
 from benchmarks.peers.adapter import LATER, Adapter, Setting, chunks, one_by_one
+from benchmarks.peers.django_site import set_up
 
 SLOTS = 20
+set_up()
+
+from benchmarks.peers import by_orm  # noqa: E402 (Django is set up first)
+
 FILL = """
 INSERT INTO procrastinate_jobs (queue_name, task_name, args, scheduled_at)
 SELECT 'default', 'nothing', jsonb_build_object('number', number / 10), now() + interval '30 days'
@@ -29,6 +34,7 @@ class Peer(Adapter):
         Setting(
             "fetch_job_polling_interval", "0.5 s", "NOTIFY wakes a worker; it looks by itself more often than every 5 s"
         ),
+        Setting("entity, by the ORM", "def", "a plain function, which it runs in a thread; the other jobs are async"),
         Setting("connections", "4 to 20", "one for each job in hand, so that none waits to be completed"),
     )
     slots = SLOTS
@@ -42,7 +48,7 @@ class Peer(Adapter):
     def __init__(self) -> None:
         super().__init__()
         self._app = App(connector=PsycopgConnector(conninfo=self.url, min_size=4, max_size=SLOTS))
-        tasks = (looping.nothing, looping.count, looping.brief, looping.long, looping.pick_up)
+        tasks = (looping.nothing, by_orm.entity, looping.count, looping.brief, looping.long, looping.pick_up)
         self._tasks = {task.__name__: self._app.task(name=task.__name__)(task) for task in tasks}
         self._run = looping.Loop()
         self._opened, self._worker = False, 0

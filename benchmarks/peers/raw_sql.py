@@ -14,11 +14,12 @@ from collections.abc import Iterable
 import psycopg
 
 from benchmarks.peers import jobs
-from benchmarks.peers.adapter import LATER, Setting, chunks
-from benchmarks.peers.jobs import COUNT, COUNT_MANY
+from benchmarks.peers.adapter import LATER, Adapter, Setting, chunks
+from benchmarks.peers.jobs import COUNT, COUNT_MANY, COUNT_MEMBER
 from benchmarks.peers.timeline_site import TimelineAdapter
 
 GROUP = 100
+ALONE = {"work.count": COUNT, "membership.count": COUNT_MEMBER}  # What a job writes, committed with its end.
 # The same shape for each move: take rows, change them, log it, in one statement.
 MOVE = """
 WITH taken AS (
@@ -63,8 +64,15 @@ class Peer(TimelineAdapter):
     """No library at all."""
 
     title = "raw SQL, the same rows"
+    jobs = (*Adapter.jobs, "many")
     package = "psycopg"
-    settings = (Setting("group", GROUP, "tasks in one statement; those that write to the database one by one"),)
+    settings = (
+        Setting(
+            "group",
+            GROUP,
+            "tasks in one statement; those that write here are started together, and each ends in a commit of its own",
+        ),
+    )
     slots = 1
     ready = "raw worker"
     notes = "A ceiling, not a product: no guard, no last look, no retry, no lease kept up."
@@ -113,14 +121,14 @@ class Peer(TimelineAdapter):
         with self._connection.transaction():
             group = self._connection.execute(START, {"limit": self._limit}).fetchall()
         self._limit = 1 if group and group[0][1] in ("work.brief", "work.long") else GROUP
-        together = [key for key, name, entity, payload in group if name != "work.count"]
+        together = [key for key, name, entity, payload in group if name not in ALONE]
         many = [entity for key, name, entity, payload in group if name == "work.many"]
         for key, name, entity, payload in group:
             if name == "work.many":
                 continue
-            if name == "work.count":
+            if name in ALONE:
                 with self._connection.transaction():
-                    self._connection.execute(COUNT, [entity])
+                    self._connection.execute(ALONE[name], [entity])
                     self._connection.execute(END, {"ids": [key]})
             else:
                 getattr(jobs, name.partition(".")[2])(**(payload or {"number": entity}))

@@ -10,7 +10,7 @@ from django.db import connection
 from django.utils import timezone
 
 from benchmarks.peers.adapter import Setting
-from benchmarks.peers.timeline_site import SHARED, Nowhere, TimelineAdapter
+from benchmarks.peers.timeline_site import MODES, Nowhere, TimelineAdapter
 from benchmarks.settings import QUEUE_PREFIX
 
 LET_GO = """
@@ -26,7 +26,7 @@ class Peer(TimelineAdapter):
     title = "timeline, Celery workers"
     ready = "ready."
     settings = (
-        SHARED,
+        MODES,
         Setting(
             "worker", "-c 1 --without-gossip --without-mingle", "one process for handlers, as the embedded worker has"
         ),

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management import call_command
 
 from benchmarks.peers.adapter import NotOffered, Setting
-from benchmarks.peers.timeline_site import SHARED, TimelineAdapter
+from benchmarks.peers.timeline_site import MODES, TimelineAdapter
 
 THREADS = 1
 
@@ -18,7 +18,7 @@ class Peer(TimelineAdapter):
     title = "timeline, embedded worker"
     slots = THREADS * TimelineAdapter.slots
     settings = (
-        SHARED,
+        MODES,
         Setting("threads", THREADS, "what waits is async; of threads that compute, one goes on at a time"),
     )
     ready = "polls every"

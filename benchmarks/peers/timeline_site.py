@@ -19,9 +19,19 @@ from benchmarks.peers.jobs import entity_of
 from timeline.definition.handlers import SIDE_BY_SIDE
 from timeline.ids import uuid7
 
-SHARED = Setting("atomic", '"shared"', "an UPDATE is all the handler does: tasks may share a transaction")
+MODES = Setting(
+    "atomic",
+    '"shared" where a column says so, False for no-op and sleeps',
+    "what only writes here may share a transaction, and what writes nothing needs none",
+)
 USERS = 20_000
 NOW = timedelta(0)
+SIGN_UP = """
+INSERT INTO accounts_user (
+    id, email, website, password, is_superuser, is_active, is_staff, signed_up_at, trial_ends_at
+)
+SELECT number, number || '@example.com', '', '', false, true, false, now(), now() FROM generate_series(0, %s - 1) AS number
+"""
 
 FILL = """
 INSERT INTO timeline_scheduledtask (
@@ -35,7 +45,7 @@ FROM generate_series(%(first)s::int, %(last)s::int - 1) AS number
 CROSS JOIN LATERAL (SELECT now() + interval '30 days' + number * interval '1 second' AS due) AS time
 """
 
-LOCK = "SELECT id FROM accounts_user WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
+LOCK = "SELECT id FROM {table} WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 INSERT = """
 INSERT INTO timeline_scheduledtask (
     id, task_key, occurrence, revision, state, seq, priority, queue, nominal_at, scheduled_at, anchor, definition_hash,
@@ -43,7 +53,7 @@ INSERT INTO timeline_scheduledtask (
     entity_label, entity_id
 )
 SELECT id, %(key)s, id::text, 1, %(state)s, 0, 0, 'default', %(due)s, %(due)s, '', '', %(payload)s::jsonb, 0, 0, 0, 5,
-    '', '', '', '', '', now(), 'accounts.user', entity
+    '', '', '', '', '', now(), %(label)s, entity
 FROM unnest(%(ids)s::uuid[], %(entities)s::text[]) AS given(id, entity)
 ON CONFLICT DO NOTHING
 """
@@ -63,7 +73,7 @@ class TimelineAdapter(Adapter):
     """Everything but the workers."""
 
     package = "django-entity-timeline"
-    jobs = (*Adapter.jobs, "many")
+    jobs = (*Adapter.jobs, "shared", "many")
     slots = SIDE_BY_SIDE
     gate = "timeline_scheduledtask"
     tables = ("timeline_scheduledtask", "timeline_logentry", "timeline_timelinerun", "timeline_event")
@@ -79,12 +89,8 @@ class TimelineAdapter(Adapter):
 
     def install(self) -> None:
         call_command("migrate", verbosity=0)
-        users = import_module("project.accounts.models").User.objects
-        now = timezone.now()
-        users.bulk_create(
-            users.model(id=number, email=f"{number}@example.com", signed_up_at=now, trial_ends_at=now)
-            for number in range(USERS)
-        )
+        with connection.cursor() as cursor:
+            cursor.execute(SIGN_UP, [USERS])
 
     def schedule_one(self, number: int) -> None:
         self._schedule("nothing", number, timezone.now() + LATER)
@@ -124,16 +130,23 @@ class TimelineAdapter(Adapter):
         self, database: psycopg.Connection, job: str, numbers: list[int], later: timedelta = NOW, **payload: object
     ) -> None:
         """Write rows as ``schedule`` does, in one transaction: the entities locked, then the tasks."""
+        entities = [entity_of(number, job) for number in numbers]
+        key, label, table = (
+            ("membership.count", "benchmarks.member", "bench_member")
+            if job == "entity"
+            else (f"work.{job}", "accounts.user", "accounts_user")
+        )
         given = {
-            "key": f"work.{job}",
+            "key": key,
+            "label": label,
             "state": "scheduled" if later else "available",
             "due": timezone.now() + later,
             "payload": json.dumps(payload),
             "ids": [uuid7() for _ in numbers],
-            "entities": [str(entity_of(number)) for number in numbers],
+            "entities": [str(entity) for entity in entities],
         }
         with database.transaction():
-            database.execute(LOCK, [sorted({entity_of(number) for number in numbers})])
+            database.execute(LOCK.format(table=table), [sorted(set(entities))])
             database.execute(INSERT, given)
 
     def _schedule(self, job: str, about: int, at: Any, **payload: object) -> None:

@@ -35,6 +35,11 @@ class TestParse:
     def test_makes_no_page_of_some_peers(self):
         assert parse(["--only", "oban,raw_sql"]).output is None
 
+    def test_makes_no_page_of_drains_that_are_to_be_shown_beside_it(self):
+        plan = parse(["--beside", "On a busy machine."])
+
+        assert (plan.output, plan.beside) == (None, "On a busy machine.")
+
     def test_takes_peers_in_the_order_given(self):
         assert parse(["--only", "oban,raw_sql"]).peers == ("oban", "raw_sql")
 

@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks.comparing import report
 from benchmarks.comparing.drawing import draw
-from benchmarks.comparing.plan import OUTPUT
-from benchmarks.comparing.results import read, write
+from benchmarks.comparing.plan import PUBLISHED
+from benchmarks.comparing.results import put_beside, read, shown, write
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -50,6 +50,53 @@ class TestPage:
         assert len(tables) == 5
         assert [len({line.count("|") for line in table}) for table in tables] == [1] * 5
 
+    def test_names_both_modes_of_ours(self, results):
+        page = report.page(results)
+
+        assert "`@task()` with nothing" in page
+        assert '`atomic="shared"`' in page
+
+    def test_shows_drains_that_were_measured_by_themselves_with_when_and_how(self, results):
+        later = {**results, "plan": {**results["plan"], "jobs": [["entity", 300]]}}
+        able = {**results["peers"]["able"], "values": {"schedule_one": [7777.0], "drain.entity.2": [123.0, 125.0]}}
+
+        page = report.page(put_beside(results, {**later, "peers": {"able": able}}, "Others used the machine, too."))
+
+        [said, table, counted] = page[page.index("Measured by themselves on ") :].split("\n\n")[:3]
+        assert "2 runs" in said
+        assert "300 of *entity by the ORM*): Others used the machine, too." in said
+        assert "| Able & Co | 10 | – | 124 (123–125) |" in table
+        assert counted == "Counted: Able & Co as completed."
+        assert "7,777" not in page
+
+    def test_says_nothing_of_that_where_there_are_none(self, results):
+        assert "by themselves" not in report.page(results)
+
+
+class TestShown:
+    def test_makes_the_same_page(self, results):
+        results["peers"]["able"]["values"]["drain.long.1"] = [24.86, 25.449, 24.851, 26.0]
+
+        assert report.page(shown(results)) == report.page(results)
+        assert draw(shown(results)["peers"]) == draw(results["peers"])
+
+    def test_leaves_out_what_the_page_does_not_show(self, results):
+        results["plan"]["seconds"] = 8
+        results["peers"]["able"] |= {"clear": "TRUNCATE able", "values": {"poll.1000": [0.5, 0.9, 0.6, 0.7, 0.8]}}
+
+        found = shown(results)
+
+        assert "seconds" not in found["plan"]
+        assert "clear" not in found["peers"]["able"]
+        assert found["peers"]["able"]["values"] == {"poll.1000": [0.5, 0.7, 0.9]}
+        assert found["peers"]["able"]["counted"] == []
+        assert found["peers"]["unable"]["counted"] == results["peers"]["unable"]["counted"]
+
+    def test_is_all_that_is_published(self):
+        kept = read(PUBLISHED)
+
+        assert shown(kept) == kept
+
 
 class TestDraw:
     def test_is_a_picture_that_says_what_it_shows(self, results):
@@ -65,6 +112,15 @@ class TestDraw:
         widths = [float(bar.get("width")) for bar in bars]
         assert widths[1] / widths[0] == pytest.approx(850 / 1600, abs=0.01)
         assert widths[2:] == [pytest.approx(widths[0] / 10, abs=0.1), 0.0]
+
+    def test_has_a_bar_for_the_shared_transaction_only_where_there_is_one(self, results):
+        results["peers"]["able"]["values"]["drain.shared.2"] = [3200.0]
+
+        picture = ElementTree.fromstring(draw(results["peers"]))  # noqa: S314 (it is our own)
+
+        bars = picture.findall(f"{SVG}rect[@height='14']")
+        assert [bar.get("class") for bar in bars] == ["bar0", "bar2", "bar3", "bar0", "bar2"]
+        assert float(bars[2].get("width")) == pytest.approx(2 * float(bars[0].get("width")), abs=0.1)
 
     def test_has_its_words_as_text(self, results):
         picture = ElementTree.fromstring(draw(results["peers"]))  # noqa: S314 (it is our own)
@@ -92,7 +148,7 @@ class TestMain:
         assert (tmp_path / "benchmarks.svg").read_text(encoding="utf-8") == draw(results["peers"])
 
     def test_was_called_after_the_last_measurement(self):
-        kept = read(OUTPUT)
+        kept = read(PUBLISHED)
 
         docs = Path(report.DOCS)
         assert (docs / "benchmarks.md").read_text(encoding="utf-8") == report.page(kept)
