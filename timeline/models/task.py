@@ -19,6 +19,7 @@ from timeline.models.entities import EntityRef
 from timeline.models.event import Event
 from timeline.models.kin import about_entity
 from timeline.models.run import TimelineRun
+from timeline.models.walking import in_states
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -119,12 +120,13 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         """
         The earliest tasks in these states (or the latest), in order of their time.
 
-        Indexes of states and times serve it: PostgreSQL does not merge the states of an ``IN`` by itself, so there each
-        state's first are read apart. SQLite has no such union, and sorts.
+        Indexes of states and times serve it. PostgreSQL does not merge the states of an ``IN`` by itself, so there each state's
+        first are read apart; SQLite merges a union as far as it is read, and takes no limits in its parts.
         """
         order = ("-scheduled_at", "-pk") if latest else ("scheduled_at", "pk")
-        apart = connections[self.db].features.supports_slicing_ordering_in_compound
-        if not apart or len(states) < 2:
+        if not connections[self.db].features.supports_slicing_ordering_in_compound:
+            return in_states(self, sorted(states)).order_by(*order)[:most]
+        if len(states) < 2:
             return self.filter(state__in=sorted(states)).order_by(*order)[:most]
         first, *others = (self.filter(state=state).order_by(*order)[:most] for state in sorted(states))
         return first.union(*others, all=True).order_by(*order)[:most]

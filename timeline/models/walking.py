@@ -1,0 +1,115 @@
+"""
+The first of very many tasks, on SQLite: which it finds by their keys and sorts, and for which it walks an index in order.
+
+SQLite does not know that only the first are wanted when it chooses an index, so the statement leaves it one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, Final, TypeVar
+
+from django.db.models import BooleanField, F, Func, Q, QuerySet
+from django.db.models.expressions import Col
+from django.db.models.lookups import Exact, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual, StartsWith
+from django.db.models.sql.where import AND, WhereNode
+
+from timeline.lifecycle import FINAL, OPEN
+from timeline.timing import EARLIEST, LATEST
+
+Tasks = TypeVar("Tasks", bound=QuerySet[Any])
+
+FEW: Final = 500  # So many rows are sorted sooner than an index is walked in search of them.
+_KEYS: Final = {"id", "entity_id", "run", "cause", "previous"}
+
+
+class InStates(Func):
+    """
+    ``state IN (…)`` with the states in the text of the statement, sorted: word for word the condition of an index.
+
+    An index that has a condition serves statements only that repeat it, and parameters do not count as that.
+    """
+
+    output_field = BooleanField()
+
+    def __init__(self, state: str) -> None:
+        words = ", ".join(f"'{other}'" for other in sorted(OPEN if state in OPEN else FINAL))
+        super().__init__(F("state"), template=f"%(expressions)s IN ({words})")
+
+
+def in_states(tasks: Tasks, states: Sequence[str]) -> Tasks:
+    """
+    Narrow tasks down to these states, so that the first by time are found soon. Of a timeline, by two statements.
+
+    Args:
+        tasks: On SQLite. What comes back is to be put in order by ``scheduled_at`` and key, and cut; a union can no more.
+        states: In order.
+    """
+    conditions = list(_all_of(tasks.query.where))
+    if names_rows(tasks.query.where) or any(_is_one(part, "entity_label") for part in conditions):
+        return tasks.filter(state__in=states)
+    # An index of tasks has the states, and then the time.
+    of_task = any(_is_one(part, "task_key") for part in conditions)
+    if not of_task and (few := _few_of_timeline(tasks, conditions)) is not None:
+        return tasks.filter(pk__in=few, state__in=states)
+    indexes = [[] if of_task else [InStates(state)] for state in states]
+    parts = [tasks.filter(*index, state=state) for index, state in zip(indexes, states, strict=True)]
+    for part in parts:
+        _begin_with(part, _between(conditions))
+    return parts[0].union(*parts[1:], all=True) if len(parts) > 1 else next(iter(parts), tasks.none())
+
+
+def names_rows(condition: Any) -> bool:
+    """Whether all that a part of a query lets pass is named by its key, or by that of what it is about."""
+    if isinstance(condition, WhereNode):
+        told = (names_rows(part) for part in condition.children)
+        return not condition.negated and (any(told) if condition.connector == AND else all(told))
+    return isinstance(condition, Exact | In) and _column(condition) in _KEYS
+
+
+def _between(conditions: list[Any]) -> Q:
+    """
+    The narrowest bounds of time that there are, at least those that all rows keep.
+
+    Without any, SQLite would rather try all states of an index's condition one by one, and sort.
+    """
+    timed = [part for part in conditions if _column(part) == "scheduled_at" and isinstance(part.rhs, datetime)]
+    since = max([EARLIEST, *(part.rhs for part in timed if isinstance(part, GreaterThan | GreaterThanOrEqual))])
+    until = min([LATEST, *(part.rhs for part in timed if isinstance(part, LessThan | LessThanOrEqual))])
+    return Q(scheduled_at__gte=since, scheduled_at__lte=until)
+
+
+def _begin_with(tasks: QuerySet[Any], condition: Q) -> None:
+    """Put a condition before the others: of several bounds, SQLite has the first one be where it begins in an index."""
+    tasks.query.where.children.insert(0, tasks.query.build_where(condition))
+
+
+def _all_of(condition: WhereNode) -> Iterator[Any]:
+    """What each row asked for has to fulfil."""
+    if condition.connector == AND and not condition.negated:
+        for part in condition.children:
+            yield from _all_of(part) if isinstance(part, WhereNode) else [part]
+
+
+def _few_of_timeline(tasks: QuerySet[Any], conditions: list[Any]) -> list[Any] | None:
+    """Read the keys of all rows of the timeline that is asked for. None: it has many, or none is asked for."""
+    for part in conditions:
+        if isinstance(part, StartsWith) and _column(part) == "task_key":
+            first = str(part.rhs)
+            beyond = first[:-1] + chr(ord(first[-1]) + 1)
+            rows = tasks.model._base_manager.using(tasks.db).filter(task_key__gte=first, task_key__lt=beyond)
+            keys = list(rows.values_list("pk", flat=True)[: FEW + 1])
+            return keys if len(keys) <= FEW else None
+    return None
+
+
+def _is_one(condition: Any, column: str) -> bool:
+    one_of_list = isinstance(condition, In) and isinstance(condition.rhs, list) and len(condition.rhs) == 1
+    return (one_of_list or isinstance(condition, Exact)) and _column(condition) == column
+
+
+def _column(condition: Any) -> str | None:
+    """Name the column that a condition is about, if that is all it is about."""
+    side = getattr(condition, "lhs", None)
+    return str(side.target.name) if isinstance(side, Col) else None
