@@ -8,9 +8,9 @@ tests derive from it. Pure rules: no database.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
@@ -133,11 +133,13 @@ class Reason:
         code: From the closed set.
         text: Shown to people; cut at 200 characters when stored.
         actor: Who decided, as shown in the log; empty for the system itself.
+        said: Which sentence of ``timeline.reasons`` the text is, and its values, where it has some; kept in the log.
     """
 
     code: ReasonCode
     text: str = ""
     actor: str = ""
+    said: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def operator(cls, text: str, actor: str = "") -> Reason:

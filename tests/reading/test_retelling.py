@@ -1,94 +1,71 @@
-"""What the system wrote on rows, told in the present language."""
+"""What the package says on rows, told in the present language by its name and its values."""
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
 import pytest
-from django.conf import settings
 from django.utils import translation
 
-from timeline.lifecycle import ReasonCode, State
-from timeline.reading.retelling import retold
-
-PACKAGE = Path(settings.BASE_DIR) / "timeline"
-
-# Texts of people, of handlers and of errors: nobody retells those.
-FREE = {ReasonCode.OPERATOR, ReasonCode.HANDLER, ReasonCode.GUARD, ReasonCode.ERROR, ReasonCode.DONE}
+from timeline import reasons
+from timeline.lifecycle import State
+from timeline.models import LogEntry
+from timeline.reading.masking import masked_entry
+from timeline.reading.retelling import is_of_the_system, retold
 
 
-def text_of(node):
-    """A text as the code writes it, with something in each gap."""
-    if isinstance(node, ast.JoinedStr):
-        return "".join(part.value if isinstance(part, ast.Constant) else " X" for part in node.values)
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-
-
-def codes_in(node):
-    return [
-        part.attr for part in ast.walk(node) if isinstance(part, ast.Attribute) and part.attr in ReasonCode.__members__
-    ]
-
-
-def written():
-    """(code, text) of each reason that the package's own code writes out."""
-    rooms = ("operations", "engine", "dispatch")
-    for file in [
-        *(file for room in rooms for file in (PACKAGE / room).glob("*.py")),
-        PACKAGE / "planning" / "planner.py",
-    ]:
-        for call in ast.walk(ast.parse(file.read_text())):
-            if not isinstance(call, ast.Call):
-                continue
-            name = getattr(call.func, "id", getattr(call.func, "attr", ""))
-            if name in ("Reason", "cancel"):
-                codes = [code for given in call.args for code in codes_in(given)]
-                yield from ((ReasonCode[code], text_of(call.args[-1])) for code in codes if text_of(call.args[-1]))
-            elif name == "_Outlook":
-                texts = [text_of(given.value) for given in call.keywords if given.arg == "why_never"]
-                yield from ((ReasonCode.PREDECESSOR, text) for text in texts if text)
-
-
-WRITTEN = sorted({(code, text) for code, text in written() if code not in FREE})
+def entry_of(reason, **changed):
+    """A log entry as it is written for a reason; perhaps with another text."""
+    detail = {"said": dict(reason.said)} if reason.said else {}
+    return LogEntry(reason_code=reason.code, reason=changed.get("text", reason.text), detail=detail)
 
 
 class TestRetold:
-    def test_there_is_something_to_tell(self):
-        assert {code for code, _text in WRITTEN} >= {
-            ReasonCode.SUPERSEDED,
-            ReasonCode.ENTITY_GONE,
-            ReasonCode.PREDECESSOR,
-            ReasonCode.RELEASED,
-            ReasonCode.EXPIRED,
-            ReasonCode.WORKER_LOST,
-            ReasonCode.SHADOW,
-        }
-
-    @pytest.mark.parametrize(("code", "text"), WRITTEN)
-    def test_knows_all_that_the_code_writes(self, code, text):
+    def test_tells_a_sentence_without_values_by_its_text(self):
         with translation.override("de"):
-            assert retold(code, text) != text
-
-    @pytest.mark.parametrize(("code", "text"), WRITTEN)
-    def test_is_what_stands_there_in_english(self, code, text):
-        assert retold(code, text) == text
+            assert retold(entry_of(reasons.IN_SHADOW())) == "sie wäre gelaufen"
 
     def test_keeps_what_stands_in_the_gaps(self):
         with translation.override("de"):
-            assert retold("moved", "its anchor (field:ends_at) or its schedule changed") == (
-                "ihr Anker (field:ends_at) oder ihre Planung hat sich geändert"
-            )
-            assert retold("predecessor", f"start ended {State.DISCARDED} (error)") == (
-                "start endete im Zustand „aufgegeben“ (error)"
+            assert retold(entry_of(reasons.MOVED(anchor="ends at"))) == (
+                "ihr Anker (ends at) oder ihre Planung hat sich geändert"
             )
 
     @pytest.mark.parametrize("state", [State.DISCARDED, State.CANCELLED])
     def test_calls_states_what_they_are_called_elsewhere(self, state):
+        entry = entry_of(reasons.PREDECESSOR_ENDED(task="start", state=state, code="error"))
+
         with translation.override("de"):
-            assert retold("predecessor", f"start ended {state} (error)") == (
-                f"start endete im Zustand „{state.label}“ (error)"
+            assert retold(entry) == f"start endete im Zustand „{state.label}“ (error)"
+
+    def test_reads_nothing_out_of_the_text(self):
+        """So that it may be worded otherwise, and was perhaps cut."""
+        entry = entry_of(reasons.WORKER_SILENT(worker="host-1"), text="worker host-1 was not heard of …")
+
+        with translation.override("de"):
+            assert retold(entry) == "vom Worker host-1 war nichts zu hören, bis seine Frist ablief"
+
+    def test_tells_it_to_those_who_may_read_no_payloads(self):
+        with translation.override("de"):
+            assert (
+                retold(masked_entry(entry_of(reasons.ANCHOR_CHANGED(anchor="ends_at")))) == "ends_at hat sich geändert"
             )
+
+    def test_tells_nothing_of_what_was_blanked(self):
+        assert retold(entry_of(reasons.ANCHOR_CHANGED(anchor="ends_at"), text="")) == ""
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            {"sentence": "of a later version", "anchor": "ends_at"},
+            {"sentence": "anchor_changed"},
+            {"sentence": "moved", "anchor": "ends_at"},
+            {"anchor": "ends_at"},
+        ],
+    )
+    def test_tells_the_text_where_the_sentence_is_not_known(self, said):
+        entry = LogEntry(reason_code="superseded", reason="as it is", detail={"said": said})
+
+        with translation.override("de"):
+            assert retold(entry) == "as it is"
 
     @pytest.mark.parametrize(
         ("code", "text"),
@@ -97,11 +74,18 @@ class TestRetold:
             ("exit", "paid"),
             ("operator", "the entity was deleted"),
             ("handler", "would have run"),
-            ("moved", "the customer asked; its anchor changed"),
             ("error", "finished"),
-            ("superseded", ""),
         ],
     )
     def test_leaves_the_words_of_others(self, code, text):
         with translation.override("de"):
-            assert retold(code, text) == text
+            assert retold(LogEntry(reason_code=code, reason=text)) == text
+
+
+class TestIsOfTheSystem:
+    def test_is_so_of_what_has_a_name(self):
+        assert is_of_the_system(entry_of(reasons.MOVED(anchor="she is never there")))
+
+    @pytest.mark.parametrize("text", ["they asked", "its anchor (she is never there) or its schedule changed", ""])
+    def test_is_not_so_of_what_somebody_typed(self, text):
+        assert not is_of_the_system(LogEntry(reason_code="moved", reason=text))

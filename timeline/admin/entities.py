@@ -20,6 +20,7 @@ from timeline.models.families import relatives
 from timeline.models.kin import named_as, names_of
 from timeline.reading.explaining import why
 from timeline.reading.foreseeing import foreseen
+from timeline.reading.recalling import recall
 from timeline.registry import registry
 
 if TYPE_CHECKING:
@@ -132,18 +133,21 @@ def timeline_of(
 def nearest(tasks: ScheduledTaskQuerySet, reader: Reader) -> tuple[list[Item], bool]:
     """Read what an entity has nearest to now on each side, and whether that is not all of it."""
     past = list(tasks.final().order_by("-scheduled_at", "-pk")[: MOST + 1])
-    return as_items(past, list(tasks.open().in_order()[: MOST + 1]), reader)
+    return as_items(past, list(tasks.open().in_order()[: MOST + 1]), reader, using=tasks.db)
 
 
 def nearest_of_many(tasks: ScheduledTaskQuerySet, reader: Reader) -> tuple[list[Item], bool]:
     """Do the same for very many entities: by time and state, as what they have would have to be read whole otherwise."""
     past = list(tasks.first_of(FINAL, MOST + 1, latest=True))
-    return as_items(past, list(tasks.first_of(OPEN, MOST + 1)), reader)
+    return as_items(past, list(tasks.first_of(OPEN, MOST + 1)), reader, using=tasks.db)
 
 
-def as_items(past: list[ScheduledTask], ahead: list[ScheduledTask], reader: Reader) -> tuple[list[Item], bool]:
+def as_items(
+    past: list[ScheduledTask], ahead: list[ScheduledTask], reader: Reader, *, using: str
+) -> tuple[list[Item], bool]:
     """Show what was read: the latest of the past, and what is ahead, ``MOST`` of each; and whether there is more."""
     shown = [*past[:MOST][::-1], *ahead[:MOST]]
+    recall(shown, using=using)
     return [_row(task, reader) for task in shown], len(past) > MOST or len(ahead) > MOST
 
 

@@ -17,6 +17,7 @@ from timeline.admin.readers import Reader
 from timeline.admin.strip import DAYS, strip_of
 from timeline.lifecycle import State
 from timeline.reading.explaining import why
+from timeline.reading.recalling import recall
 from timeline.registry import registry
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def listing(
         site: Name of the admin site, for addresses.
     """
     page = page_of(tasks, question, now=now, zone=zone)
+    recall(page.tasks, using=tasks.db)
     names = names_of((task.entity_ref for task in page.tasks), using=tasks.db, site=site)
     rows = {task.pk: row_of(task, names[task.entity_ref], now, reader) for task in page.tasks}
     bands = in_bands(page.tasks, now=now, zone=zone)

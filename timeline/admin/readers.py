@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from timeline.lifecycle import ReasonCode, RunEnd
+from timeline.lifecycle import ReasonCode
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
-from timeline.reading.masking import impersonal, masked, without_people, without_people_entry
+from timeline.reading.masking import is_ended_by_a_person, masked, without_people, without_people_entry
 from timeline.reading.retelling import retold_end
 
 if TYPE_CHECKING:
@@ -43,15 +43,9 @@ class Reader:
 
     def end_of(self, run: TimelineRun) -> str:
         """Why a run ended, in words; empty: it has not."""
-        if _is_ended_by_a_person(run) and not self.reads_people(_some_task_of(run)):
+        if is_ended_by_a_person(run) and not self.reads_people(_some_task_of(run)):
             return str(ReasonCode.EXIT.label)
         return retold_end(run)
-
-
-def _is_ended_by_a_person(run: TimelineRun) -> bool:
-    if run.end is RunEnd.EXIT and run.end_code != RunEnd.EXIT:  # By an earlier version, which does not say.
-        return not impersonal(ReasonCode.EXIT, run.end_reason, run.timeline)
-    return run.end is RunEnd.LEFT
 
 
 def _some_task_of(run: TimelineRun) -> ScheduledTask:

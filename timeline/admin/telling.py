@@ -96,7 +96,7 @@ def attempts_of(log: Sequence[LogEntry], *, payload: bool) -> list[Attempt]:
             error = {} if hidden else error
             said = f"{error['class']}: {error['message']}" if error else ""
             if end and not said and end.reason_code not in (ReasonCode.DONE, ReasonCode.ERROR):
-                said = retold(end.reason_code, end.reason)
+                said = retold(end)
             label = str(State(end.to_state).label) if end else ""
             traceback = error.get("traceback", "")
             found.append(Attempt(start.attempt, start.at, end.at if end else None, label, said, traceback, hidden))
@@ -105,7 +105,7 @@ def attempts_of(log: Sequence[LogEntry], *, payload: bool) -> list[Attempt]:
 
 def _told(entry: LogEntry) -> tuple[LogEntry, str]:
     """With its reason, as the reader is told it."""
-    return entry, retold(entry.reason_code, entry.reason)
+    return entry, retold(entry)
 
 
 def _data(task: ScheduledTask) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ from rest_framework.response import Response
 from timeline.api.fields import nearest, read_instant
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
+from timeline.reading.recalling import recall
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -79,6 +80,7 @@ def page_of(
     latest = ordering != ORDERINGS[0]
     following = _after(tasks, _place(request), latest)
     found = [] if tasks.query.is_empty() else list(following.first_of(states, limit + 1, latest=latest))
+    recall(found, using=tasks.db)
     if len(found) <= limit:
         return Page(found, None)
     last = found[limit - 1]

@@ -103,7 +103,7 @@ class TaskSerializer(RowSerializer):
 
     def get_reason(self, task: ScheduledTask) -> str:
         """The text beside the code."""
-        return retold(task.reason_code, self.shown(task).reason)
+        return retold(self.shown(task))
 
     def get_actor(self, task: ScheduledTask) -> str:
         """Their user name."""
@@ -134,7 +134,7 @@ class LogSerializer(RowSerializer):
 
     def get_reason(self, entry: LogEntry) -> str:
         """The text beside the code."""
-        return retold(entry.reason_code, self._shown(entry).reason)
+        return retold(self._shown(entry))
 
     def get_actor(self, entry: LogEntry) -> str:
         """Their user name."""

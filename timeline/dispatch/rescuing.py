@@ -13,11 +13,12 @@ from uuid import UUID
 from django.db import OperationalError
 from django.db.models import Count, F
 
+from timeline import reasons
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
 from timeline.dispatch.signing import given_signs, let_go_of_the_silent
 from timeline.engine.settling import settle
-from timeline.lifecycle import Reason, ReasonCode, State, Trigger
+from timeline.lifecycle import State, Trigger
 from timeline.models import LogEntry, ScheduledTask
 from timeline.models.sqlstates import sqlstate_of
 from timeline.store.errors import catching
@@ -99,13 +100,12 @@ def _given_longer(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) 
 def _lost(task: ScheduledTask, now: datetime) -> Write:
     counted = int(task.attempt > 1)
     left = task.lost + counted < get_settings().MAX_LOST
-    worker = f" {task.worker}" if task.worker else ""
     return Write(
         task=task,
         triggers=(Trigger.RETRY if left else Trigger.DISCARD,),
         scheduled_at=now if left else None,
         lost=counted,
-        reason=Reason(ReasonCode.WORKER_LOST, f"worker{worker} was not heard of until its lease ran out"),
+        reason=reasons.WORKER_SILENT(worker=task.worker) if task.worker else reasons.SOME_WORKER_SILENT(),
     )
 
 

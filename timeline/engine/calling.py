@@ -11,6 +11,7 @@ from typing import Any
 
 from django.utils import timezone, translation
 
+from timeline import reasons
 from timeline.engine.attempting import Attempt
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models.facts import language_of, zone_of
@@ -19,7 +20,7 @@ from timeline.payloads import check_json
 from timeline.store.writing import Write
 
 _DONE = Reason(ReasonCode.DONE)
-_IN_SHADOW = Reason(ReasonCode.SHADOW, "would have run")
+_IN_SHADOW = reasons.IN_SHADOW()
 
 
 def call(attempt: Attempt) -> Write:

@@ -9,6 +9,7 @@ from typing import Final
 
 from django.utils import translation
 
+from timeline import reasons
 from timeline.engine.attempting import PASSING, Attempt
 from timeline.exceptions import Cancel, Discard, RetryAfter
 from timeline.lifecycle import Reason, ReasonCode, Trigger
@@ -51,7 +52,8 @@ def _outcome(attempt: Attempt, error: Exception, now: datetime, *, together: boo
     delay = attempt.declared.options.retry.delay(max(task.failures + failures, passing, 1))
     reason = Reason(ReasonCode.ERROR, _message(error))
     if isinstance(error, RetryAfter):
-        delay, reason = error.delay, Reason(ReasonCode.RETRY_AFTER, str(error))
+        delay, usual = error.delay, reasons.RETRY_ASKED_FOR(delay=error.delay)
+        reason = usual if str(error) == usual.text else Reason(ReasonCode.RETRY_AFTER, str(error))
     write = _discarding(task, reason, error, failures=failures)
     if passing:
         write.evidence[PASSING] = passing

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Final
 
+from timeline import reasons
 from timeline.engine.attempting import Attempt
 from timeline.engine.calling import in_place_of_the_site
 from timeline.engine.executing import Executed, Setting, execute_each
@@ -15,16 +16,16 @@ from timeline.engine.executing_bulk import execute_bulk
 from timeline.engine.executing_shared import execute_shared
 from timeline.engine.passing import pass_fresh_look
 from timeline.engine.settling import settle
-from timeline.lifecycle import Reason, ReasonCode, Trigger
+from timeline.lifecycle import Reason, Trigger
 from timeline.models import EntityRef, ScheduledTask
 from timeline.store.writing import Write
 
 Execute = Callable[[Sequence[Attempt], Setting], Executed]
 
 
-STOPPED: Final = Reason(ReasonCode.RELEASED, "the worker stopped before it got to it")
-FAILED: Final = Reason(ReasonCode.RELEASED, "an error ended the worker's turn before it got to it")
-HELD_UP: Final = Reason(ReasonCode.RELEASED, "another task held up the worker before it got to it")
+STOPPED: Final = reasons.WORKER_STOPPED()
+FAILED: Final = reasons.TURN_ENDED()
+HELD_UP: Final = reasons.HELD_UP()
 
 
 class Look(Enum):

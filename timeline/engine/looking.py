@@ -9,9 +9,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from django.db.models import Model, Q
+from django.utils import translation
 
+from timeline import reasons
 from timeline.engine.attempting import Attempt
-from timeline.exceptions import InvalidInput, UnreadableEntity
+from timeline.exceptions import DateOutOfRange, NaiveDatetime
 from timeline.lifecycle import Reason, ReasonCode
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, model_of
 from timeline.models.among import Among
@@ -19,10 +21,9 @@ from timeline.models.entities import Entities, keys_of, load_entities
 from timeline.models.facts import anchors_of, zone_of
 from timeline.operations.exits import exits_since
 from timeline.store.errors import catching, is_passing
-from timeline.timing import in_utc
 
 # The task was pruned with its run while its worker was not heard of. Nobody reads this: what is not there takes no outcome.
-RUN_GONE: Final = Reason(ReasonCode.ENTITY_GONE, "its run is not there any more")
+RUN_GONE: Final = reasons.RUN_NOT_THERE()
 
 
 def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason | Exception]:
@@ -89,7 +90,7 @@ def _run_ended(attempt: Attempt, exits: Mapping[UUID, str]) -> Reason | None:
 
 def _gone(attempt: Attempt) -> Reason | None:
     if attempt.definition.label and attempt.entity is None:
-        return Reason(ReasonCode.ENTITY_GONE, "the entity is not there any more")
+        return reasons.NOT_THERE()
     return None
 
 
@@ -99,18 +100,19 @@ def _superseded(attempt: Attempt, now: datetime) -> Reason | None:
     if task.run is None:
         return None
     if when is None or when.anchor != task.anchor:
-        return Reason(ReasonCode.SUPERSEDED, "the timeline plans it otherwise now")
+        return reasons.PLANNED_OTHERWISE()
     try:
         value = _anchor_value(attempt, when.field_name)
         if value is None or value != task.anchor_value:
-            return Reason(ReasonCode.SUPERSEDED, f"{when.field_name or when.anchor} changed")
+            return reasons.ANCHOR_CHANGED(anchor=when.field_name or when.anchor)
         if task.definition_hash != attempt.declared.fingerprint:
             at = when.resolve(value, zone_of(attempt.definition, attempt.entity))
-            return Reason(ReasonCode.SUPERSEDED, "its schedule was changed to a later one") if at > now else None
-    except UnreadableEntity:
-        raise
-    except InvalidInput as error:
-        return Reason(ReasonCode.SUPERSEDED, error.in_english())
+            return reasons.NOT_YET() if at > now else None
+    except NaiveDatetime as error:
+        return reasons.WITHOUT_ZONE(anchor=error.field)
+    except DateOutOfRange as error:
+        with translation.override("en"):
+            return reasons.OUT_OF_RANGE(anchor=error.field, value=error.value)
     return None
 
 
@@ -123,7 +125,7 @@ def _anchor_value(attempt: Attempt, field_name: str) -> datetime | None:
 def _expired(attempt: Attempt, now: datetime) -> Reason | None:
     expires_at = attempt.task.expires_at
     if expires_at is not None and expires_at <= now:
-        return Reason(ReasonCode.EXPIRED, f"too late: it was to run before {in_utc(expires_at)}")
+        return reasons.TOO_LATE(at=expires_at)
     return None
 
 

@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 
 from django.db import connections
 
+from timeline import reasons
 from timeline.engine.attempting import Attempt
 from timeline.engine.failing import MAX_TRACEBACK, failed
 from timeline.engine.recording import record_all
 from timeline.engine.watching import Keeper
 from timeline.exceptions import LeaseLost, TimedOut
-from timeline.lifecycle import Reason, ReasonCode
 from timeline.models import ScheduledTask
 from timeline.store.writing import Write
 
@@ -45,7 +45,7 @@ def fail_for_time(
 
 def _outcome(attempt: Attempt, timeout: timedelta, stack: str, now: datetime, *, together: bool) -> Write:
     write = failed(attempt, TimedOut(attempt.task.id, attempt.task.attempt, timeout), now, together=together)
-    reason = Reason(ReasonCode.TIMEOUT, f"it took longer than {timeout}")
+    reason = reasons.TOO_LONG(timeout=timeout)
     error = {**(write.error or {}), "message": reason.text, "traceback": stack[-MAX_TRACEBACK:]}
     return replace(write, reason=reason, error=error)
 

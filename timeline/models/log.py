@@ -13,7 +13,8 @@ class LogEntry(models.Model):
     One fact in the life of a task: a move between states, or a change of its time (``from_state`` = ``to_state``).
 
     ``detail`` holds what else the row became: ``scheduled_at`` (new, ISO 8601), and of a failed attempt ``error``
-    (``class``, ``message``, ``traceback``). Replaying a task's log in order of ``seq``, which has no gaps, gives the row.
+    (``class``, ``message``, ``traceback``); and of a reason that the package itself gives, ``said``: see ``timeline.reasons``.
+    Replaying a task's log in order of ``seq``, which has no gaps, gives the row.
     """
 
     # Its unique key with ``seq`` finds the entries of a task. No foreign key of PostgreSQL's: see KEEPERS in triggers.py.

@@ -7,9 +7,10 @@ from datetime import datetime
 
 from django.db.models import Model, Q
 
+from timeline import reasons
 from timeline.clocks import story_now
 from timeline.conf import get_settings
-from timeline.lifecycle import Reason, ReasonCode, RunEnd
+from timeline.lifecycle import RunEnd
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import naming
 from timeline.operations.current import running
@@ -89,7 +90,7 @@ def entity_deleted(*, ref: EntityRef, now: datetime | None = None, using: str) -
         now: Story time; None: as it is when its runs and tasks are locked.
         using: Database alias it was deleted from.
     """
-    reason = Reason(ReasonCode.ENTITY_GONE, "the entity was deleted")
+    reason = reasons.DELETED()
     with atomic(using=using, savepoint=False):
         runs = list(TimelineRun.objects.using(using).open().filter(naming(ref)).locked())
         open_tasks = ScheduledTask.objects.using(using).open().filter(naming(ref)).exclude(pk__in=running())

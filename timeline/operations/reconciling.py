@@ -9,9 +9,10 @@ from uuid import UUID
 
 from django.db.models import Model
 
+from timeline import reasons
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
-from timeline.lifecycle import Reason, ReasonCode, RunEnd, Trigger
+from timeline.lifecycle import RunEnd, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import Entities
 from timeline.models.facts import plan_of
@@ -81,8 +82,7 @@ def reconcile_locked(
     ]
     there = entities.keys() | entities.unreadable.keys()
     gone = [run for run, definition in known if definition.label and run.entity_ref not in there]
-    why = Reason(ReasonCode.ENTITY_GONE, "the entity was deleted")
-    end_runs(gone, RunEnd.ENTITY_GONE, reason=why, now=now, using=using)
+    end_runs(gone, RunEnd.ENTITY_GONE, reason=reasons.DELETED(), now=now, using=using)
     alive = [(run, definition) for run, definition in known if run.is_open]
     rows = _rows_of([run for run, _definition in alive], using)
     plans = []
@@ -118,9 +118,8 @@ def _carry_out(plans: list[tuple[TimelineRun, Definition, Plan]], *, now: dateti
             match change:
                 case Cancel(row=ScheduledTask() as row, reason=reason):
                     writes.append(Write(task=row, triggers=(Trigger.CANCEL,), reason=reason))
-                case Move(row=ScheduledTask() as row, times=times, why=why):
+                case Move(row=ScheduledTask() as row, times=times, reason=reason):
                     fingerprint = definition.tasks[row.task_name].fingerprint
-                    reason = Reason(ReasonCode.MOVED, why)
                     writes.append(Write(task=row, times=times, definition_hash=fingerprint, reason=reason))
                 case Create():
                     tasks.append(new_task(run, definition, change, now=now))

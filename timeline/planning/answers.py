@@ -57,7 +57,12 @@ class Move:
 
     row: Row
     times: Times
-    why: str
+    reason: Reason
+
+    @property
+    def why(self) -> str:
+        """The reason's text."""
+        return self.reason.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

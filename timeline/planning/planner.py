@@ -8,10 +8,13 @@ from datetime import date, datetime, tzinfo
 from typing import Any, Final
 from uuid import UUID
 
+from timeline import reasons
 from timeline.definition import Definition, Task
 from timeline.lifecycle import OPEN, WAITING, Reason, ReasonCode, State
 from timeline.planning.answers import Cancel, Create, Foreseen, Keep, Move, Plan, Row, Times
 from timeline.timing import When, begins_at, day_of
+
+_NEVER: Final = Reason(ReasonCode.PREDECESSOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,7 @@ class _Outlook:
     ended_at: datetime | None = None
     to_come: bool = False
     expected_at: datetime | None = None
-    why_never: str = ""
+    why_never: Reason = _NEVER
 
 
 # A task that ended so has said nothing about the future: wanted again, it is made again.
@@ -109,7 +112,7 @@ class _Planner:
             self.outlook(name)
         for name, row in self.latest.items():
             if name not in self.outlooks and row.state in OPEN:
-                self.cancel(row, ReasonCode.DEFINITION, f"{name} is no longer planned by this timeline")
+                self.cancel(row, reasons.NO_LONGER_PLANNED(task=name))
         self.result.open = any(outlook.to_come for outlook in self.outlooks.values())
         return self.result
 
@@ -117,7 +120,7 @@ class _Planner:
         declared = self.definition.tasks[name]
         if name not in self.outlooks and declared.when is not None:
             self.outlooks[name] = self.decide(declared, declared.when)
-        return self.outlooks.get(name, _Outlook(why_never=f"{name} has no schedule"))
+        return self.outlooks.get(name, _Outlook(why_never=reasons.PREDECESSOR_UNPLANNED(task=name)))
 
     def decide(self, declared: Task[Any, ..., Any], when: When) -> _Outlook:
         row = self.latest.get(declared.name)
@@ -141,11 +144,11 @@ class _Planner:
         name = when.predecessor_name
         if row is not None and row.state in OPEN:
             if predecessor.to_come:
-                self.cancel(row, ReasonCode.SUPERSEDED, f"{name} is to run again first")
+                self.cancel(row, reasons.RUNS_AGAIN_FIRST(task=name))
             else:
-                self.cancel(row, ReasonCode.PREDECESSOR, predecessor.why_never)
+                self.cancel(row, predecessor.why_never)
         elif row is not None and row.reason_code == ReasonCode.OPERATOR:
-            return _Outlook(why_never=f"{declared.name} was cancelled by an operator")
+            return _Outlook(why_never=reasons.PREDECESSOR_CALLED_OFF(task=declared.name))
         if not predecessor.to_come:
             return _Outlook(why_never=predecessor.why_never)
         expected = predecessor.expected_at and when.resolve(predecessor.expected_at, self.zone)
@@ -155,7 +158,7 @@ class _Planner:
     def unanchored(self, when: When, row: Row | None) -> _Outlook:
         """Its field is not set: nothing to do until it is."""
         if row is not None and row.state in OPEN:
-            self.cancel(row, ReasonCode.SUPERSEDED, f"{when.field_name} is not set any more")
+            self.cancel(row, reasons.ANCHOR_NOT_SET(anchor=when.field_name))
         elif row is not None and row.reason_code not in _LEFT_OPEN:
             return self.ended(row)
         return _Outlook(to_come=True)
@@ -169,11 +172,11 @@ class _Planner:
         if (row.nominal_at, row.anchor_value) == (times.nominal_at, times.anchor_value):
             return self.keep(row, "its time stands")
         named = times.anchor.partition(":")[2] or times.anchor
-        why = f"its anchor ({named}) or its schedule changed"
         if row.state in WAITING:
-            return self.move(row, times, why)
-        self.cancel(row, ReasonCode.SUPERSEDED, why)
-        return self.create(declared, times, row, why)
+            return self.move(row, times, reasons.MOVED(anchor=named))
+        replaced = reasons.REPLACED(anchor=named)
+        self.cancel(row, replaced)
+        return self.create(declared, times, row, replaced.text)
 
     def again(self, declared: Task[Any, ..., Any], times: Times, row: Row) -> _Outlook:
         """It has ended: that stands, unless its anchor changed and gives it a new time."""
@@ -209,14 +212,14 @@ class _Planner:
         )
         return _Outlook(to_come=True, expected_at=max(times.scheduled_at, self.now))
 
-    def move(self, row: Row, times: Times, why: str) -> _Outlook:
+    def move(self, row: Row, times: Times, reason: Reason) -> _Outlook:
         scheduled_at = max(times.scheduled_at, row.scheduled_at) if row.state == State.RETRYABLE else times.scheduled_at
         times = replace(times, scheduled_at=scheduled_at)
-        self.result.changes.append(Move(row=row, times=times, why=why))
+        self.result.changes.append(Move(row=row, times=times, reason=reason))
         return _Outlook(to_come=True, expected_at=max(scheduled_at, self.now))
 
-    def cancel(self, row: Row, code: ReasonCode, why: str) -> None:
-        self.result.changes.append(Cancel(row=row, reason=Reason(code, why)))
+    def cancel(self, row: Row, reason: Reason) -> None:
+        self.result.changes.append(Cancel(row=row, reason=reason))
 
     def keep(self, row: Row, why: str) -> _Outlook:
         self.result.changes.append(Keep(row=row, why=why))
@@ -226,4 +229,5 @@ class _Planner:
         self.result.changes.append(Keep(row=row, why=f"it has ended ({row.reason_code})"))
         if row.state == State.COMPLETED:
             return _Outlook(ended_at=row.finished_at)
-        return _Outlook(why_never=f"{row.task_name} ended {row.state} ({row.reason_code})")
+        ended = {"task": row.task_name, "state": row.state, "code": row.reason_code}
+        return _Outlook(why_never=reasons.PREDECESSOR_ENDED(**ended))

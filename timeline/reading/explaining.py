@@ -61,12 +61,12 @@ def why(task: ScheduledTask) -> str:
     """Say in words why a task is where it is; empty where its state says it all."""
     if not task.reason_code or task.reason_code in _SILENT:
         return ""
-    return _with_actor(_in_words(task.reason_code, task.reason), task.actor)
+    return _with_actor(_in_words(task), task.actor)
 
 
-def _in_words(code: str, text: str) -> str:
-    template, text = _WHY.get(ReasonCode(code)), retold(code, text)
-    return str(template) % {"text": text or code} if template else text or code
+def _in_words(row: ScheduledTask | LogEntry) -> str:
+    template, text = _WHY.get(ReasonCode(row.reason_code)), retold(row) or row.reason_code
+    return str(template) % {"text": text} if template else text
 
 
 def _with_actor(said: str, actor: str) -> str:
@@ -136,7 +136,7 @@ def _changed(entry: LogEntry) -> Iterator[str]:
             "before": in_utc(datetime.fromisoformat(entry.detail["scheduled_at_before"])),
             "later": in_utc(datetime.fromisoformat(entry.detail["scheduled_at"])),
         }
-        if why := retold(entry.reason_code, entry.reason):
+        if why := retold(entry):
             said += f": {why}"
         yield f"{_with_actor(said, entry.actor)}."
     elif "resend" in entry.detail:
@@ -171,7 +171,7 @@ def _reason(entry: LogEntry) -> str:
         return f"{error['class']}: {message}"
     if not entry.reason_code:
         return _with_actor(_("no reason given"), entry.actor)
-    return _with_actor(_in_words(entry.reason_code, entry.reason), entry.actor)
+    return _with_actor(_in_words(entry), entry.actor)
 
 
 def outlook(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[str]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from copy import copy
 
 from timeline.exceptions import UnknownTimeline
-from timeline.lifecycle import ReasonCode
-from timeline.models import LogEntry, ScheduledTask
-from timeline.reading.retelling import is_of_the_system
+from timeline.lifecycle import ReasonCode, RunEnd
+from timeline.models import LogEntry, ScheduledTask, TimelineRun
+from timeline.reading.recalling import said_of
+from timeline.reading.retelling import is_of_the_system, is_said_of_runs
 from timeline.registry import registry
 
 
 def masked(task: ScheduledTask) -> ScheduledTask:
     """A copy to show: no payload, result or error, and no reason that quotes one. Never save it."""
+    said_of(task)  # Recalled once, for this and other copies.
     shown = copy(task)
     shown.payload, shown.result, shown.error = {}, None, ""
     shown.reason = _quiet(task.reason_code, task.reason)
@@ -20,14 +22,14 @@ def masked(task: ScheduledTask) -> ScheduledTask:
 
 
 def masked_entry(entry: LogEntry) -> LogEntry:
-    """A copy to show, as above. Only its times are left of the detail."""
+    """A copy to show, as above. Only its times are left of the detail, and what the package itself says."""
     shown = copy(entry)
     shown.detail = {name: value for name, value in entry.detail.items() if name in _HARMLESS}
     shown.reason = _quiet(entry.reason_code, entry.reason)
     return shown
 
 
-_HARMLESS = ("scheduled_at", "scheduled_at_before", "resend", "grace", "until")
+_HARMLESS = ("scheduled_at", "scheduled_at_before", "resend", "grace", "until", "said")
 
 
 def _quiet(code: str, text: str) -> str:
@@ -36,15 +38,16 @@ def _quiet(code: str, text: str) -> str:
 
 def without_people(task: ScheduledTask) -> ScheduledTask:
     """A copy to show: nobody's name, and no text that somebody wrote. An exit keeps its name. Never save it."""
+    said_of(task)  # As above.
     shown = copy(task)
-    shown.actor, shown.reason = "", impersonal(task.reason_code, task.reason, task.timeline)
+    shown.actor, shown.reason = "", _impersonal(task, task.timeline)
     return shown
 
 
 def without_people_entry(entry: LogEntry, task: ScheduledTask) -> LogEntry:
     """A copy of an entry of this task's log to show, as above."""
     shown = copy(entry)
-    shown.actor, shown.reason = "", impersonal(entry.reason_code, entry.reason, task.timeline)
+    shown.actor, shown.reason = "", _impersonal(entry, task.timeline)
     return shown
 
 
@@ -52,18 +55,18 @@ def without_people_entry(entry: LogEntry, task: ScheduledTask) -> LogEntry:
 _PERSONAL = frozenset({ReasonCode.OPERATOR, ReasonCode.MOVED, ReasonCode.EXIT})
 
 
-def impersonal(code: str, text: str, timeline: str) -> str:
-    """
-    The text of a reason, if nobody wrote it; else nothing.
+def _impersonal(row: ScheduledTask | LogEntry, timeline: str) -> str:
+    """The text of a reason, if nobody wrote it; else nothing."""
+    code, text = row.reason_code, row.reason
+    names_exit = code == ReasonCode.EXIT and text in _exits(timeline)
+    return text if code not in _PERSONAL or names_exit or is_of_the_system(row) else ""
 
-    Args:
-        code: Of the reason; of a run's end, ``exit``.
-        text: As rows keep it.
-        timeline: Name of the timeline, whose exits have names.
-    """
-    if code not in _PERSONAL or is_of_the_system(code, text) or (code == ReasonCode.EXIT and text in _exits(timeline)):
-        return text
-    return ""
+
+def is_ended_by_a_person(run: TimelineRun) -> bool:
+    """Whether somebody ended a run by hand: what it says of that is theirs."""
+    if run.end is RunEnd.EXIT and run.end_code != RunEnd.EXIT:  # By an earlier version, which does not say.
+        return not is_said_of_runs(run.end_reason) and run.end_reason not in _exits(run.timeline)
+    return run.end is RunEnd.LEFT
 
 
 def _exits(timeline: str) -> list[str]:

@@ -13,6 +13,7 @@ from timeline.lifecycle import State
 from timeline.models import EntityRef, ScheduledTask, ref_of
 from timeline.reading.explaining import why
 from timeline.reading.foreseeing import foreseen
+from timeline.reading.recalling import recall
 from timeline.registry import registry
 from timeline.timing import in_utc
 
@@ -42,6 +43,7 @@ def picture(entity: Model | EntityRef | None, *, now: datetime, using: str) -> s
         of a timeline in shadow is marked so.
     """
     tasks = list(ScheduledTask.objects.using(using).for_entity(entity).order_by("scheduled_at", "pk"))
+    recall(tasks, using=using)
     outlooks = foreseen(entity=entity, now=now, using=using)
     width = max([len(task.task_key) for task in tasks] + [len(item.task_key) for item in outlooks] + [0])
     lines: list[tuple[datetime | None, str]] = []

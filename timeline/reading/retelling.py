@@ -1,92 +1,60 @@
-"""Retelling: what the system wrote beside a reason's code, in the present language. Rows keep it in English."""
+"""Retelling: what the package itself says of a reason, in the present language. The words of others stay as they are."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Final
-
-from django.utils.translation import gettext, pgettext
-from django.utils.translation import gettext_noop as _
+from typing import Any, Final
 
 from timeline.lifecycle import ReasonCode, RunEnd
-from timeline.models import TimelineRun
+from timeline.models import LogEntry, ScheduledTask, TimelineRun
+from timeline.reading.earlier import read_back
+from timeline.reading.recalling import said_of
+from timeline.reasons import SENTENCES, Sentence
 
-# Texts of people and handlers stay as they are: their codes are not here, or say none of this.
-_WRITTEN: Final[Mapping[ReasonCode, tuple[str, ...]]] = {
-    ReasonCode.EXIT: (_("finished"), _("the entity was deleted")),  # What a run says of its end.
-    ReasonCode.ENTITY_GONE: (
-        _("the entity was deleted"),
-        _("the entity is not there any more"),
-        _("its run is not there any more"),
-    ),
-    ReasonCode.SUPERSEDED: (
-        _("the timeline plans it otherwise now"),
-        _("its schedule was changed to a later one"),
-        _("its anchor (%(anchor)s) or its schedule changed"),
-        _("%(task)s is to run again first"),
-        _("%(anchor)s is not set any more"),
-        _("%(anchor)s changed"),
-    ),
-    ReasonCode.MOVED: (_("its anchor (%(anchor)s) or its schedule changed"),),
-    ReasonCode.DEFINITION: (_("%(task)s is no longer planned by this timeline"),),
-    ReasonCode.PREDECESSOR: (
-        _("%(task)s ended %(state)s (%(code)s)"),
-        _("%(task)s was cancelled by an operator"),
-        _("%(task)s has no schedule"),
-    ),
-    ReasonCode.EXPIRED: (_("too late: it was to run before %(at)s"),),
-    ReasonCode.WORKER_LOST: (
-        _("worker %(worker)s was not heard of until its lease ran out"),
-        _("worker was not heard of until its lease ran out"),
-    ),
-    ReasonCode.RELEASED: (
-        _("the worker stopped before it got to it"),
-        _("another task held up the worker before it got to it"),
-        _("an error ended the worker's turn before it got to it"),
-    ),
-    ReasonCode.TIMEOUT: (_("it took longer than %(timeout)s"),),
-    ReasonCode.RETRY_AFTER: (_("asked to be retried in %(delay)s"),),
-    ReasonCode.SHADOW: (_("would have run"),),
-}
+# Sentences without values, by code and text.
+_WHOLE: Final = {(known.code.value, known.english): known for known in SENTENCES.values() if not known.gaps}
 
 
-def _pattern(template: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"%\\\((\w+)\\\)s", r"(?P<\1>.+)", re.escape(template)))
-
-
-_PATTERNS: Final = {
-    code: [(_pattern(template), template) for template in templates] for code, templates in _WRITTEN.items()
-}
-
-
-def is_of_the_system(code: str, text: str) -> bool:
-    """Whether the system wrote the text of a reason, and nobody else."""
-    return any(pattern.fullmatch(text) for pattern, _template in _PATTERNS.get(ReasonCode(code), ())) if code else False
-
-
-def retold(code: str, text: str) -> str:
+def retold(row: ScheduledTask | LogEntry) -> str:
     """
-    Tell the text of a reason in the present language, if the system wrote it.
+    Tell the text of a reason in the present language, if the package wrote it.
 
     Args:
-        code: Of the reason; of a run's end, ``exit``.
-        text: As rows keep it.
+        row: Or a masked copy of it. Of several rows, see ``recall`` first.
 
     Returns:
-        The text as it is, if somebody else wrote it, or if it was too long to be kept whole.
+        The text as it is, if somebody else wrote it; empty where it was blanked.
     """
-    for pattern, template in _PATTERNS.get(ReasonCode(code), ()) if code else ():
-        if found := pattern.fullmatch(text):
-            values = found.groupdict()
-            if "state" in values:
-                values["state"] = pgettext("timeline", values["state"])  # Called in English what it is called in code.
-            return gettext(template) % values
-    return text
+    found = _sentence(row)
+    return row.reason if found is None else found[0].told(found[1])
+
+
+def is_of_the_system(row: ScheduledTask | LogEntry) -> bool:
+    """Whether the package wrote the text of a reason, and nobody else."""
+    return _sentence(row) is not None
+
+
+def _sentence(row: ScheduledTask | LogEntry) -> tuple[Sentence, Mapping[str, Any]] | None:
+    """The sentence that a reason's text is, with its values."""
+    code, text = row.reason_code, row.reason
+    if not code or not text:
+        return None
+    if whole := _WHOLE.get((code, text)):
+        return whole, {}
+    said = said_of(row)
+    if said is None:
+        return None if row.actor else read_back(code, text)
+    known = SENTENCES.get(said.get("sentence", ""))
+    return (known, said) if known and known.code == code and known.gaps <= said.keys() else None
+
+
+def is_said_of_runs(text: str) -> bool:
+    """Whether the package says this of the end of a run."""
+    return (ReasonCode.EXIT.value, text) in _WHOLE
 
 
 def retold_end(run: TimelineRun) -> str:
     """Tell in the present language how a run ended; empty: it has not. The name of an exit stays as it is."""
-    if run.end_code in (RunEnd.EXIT, RunEnd.LEFT):
-        return run.end_reason
-    return retold(ReasonCode.EXIT, run.end_reason)
+    known = _WHOLE.get((ReasonCode.EXIT.value, run.end_reason))
+    by_name = run.end_code in (RunEnd.EXIT, RunEnd.LEFT)
+    return run.end_reason if known is None or by_name else known.told({})

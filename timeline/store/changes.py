@@ -170,6 +170,8 @@ def _detail(write: Write) -> dict[str, Any]:
         detail["scheduled_at_before"] = write.task.scheduled_at.astimezone(UTC).isoformat()
     if write.error is not None:
         detail["error"] = write.error
+    if write.reason is not None and write.reason.said:
+        detail["said"] = dict(write.reason.said)
     return detail
 
 

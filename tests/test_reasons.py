@@ -1,0 +1,94 @@
+"""What the package itself says of a reason: written in English, kept with its values, told in any language."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.utils import translation
+
+from timeline import RetryAfter, reasons
+from timeline.lifecycle import ReasonCode, State
+from timeline.reasons import SENTENCES
+
+# A value for each placeholder there is.
+VALUES = {
+    "anchor": "ends_at",
+    "at": datetime(2026, 1, 5, 10, 30, tzinfo=UTC),
+    "code": "error",
+    "delay": timedelta(minutes=5),
+    "state": State.DISCARDED,
+    "task": "remind",
+    "timeout": timedelta(seconds=1.5),
+    "value": "9001-01-01",
+    "worker": "host-1",
+}
+
+# Beside these stand only texts of people, of handlers and of errors.
+FREE = {ReasonCode.OPERATOR, ReasonCode.HANDLER, ReasonCode.GUARD, ReasonCode.ERROR, ReasonCode.DONE}
+
+
+def said(sentence):
+    return sentence(**{name: VALUES[name] for name in sentence.gaps})
+
+
+class TestSentences:
+    def test_are_there_for_every_code_that_is_not_others_to_explain(self):
+        assert {sentence.code for sentence in SENTENCES.values()} == set(ReasonCode) - FREE
+
+    def test_have_a_name_each(self):
+        made = [value for value in vars(reasons).values() if isinstance(value, reasons.Sentence)]
+
+        assert len(made) == len(SENTENCES) > 20
+
+    @pytest.mark.parametrize("sentence", SENTENCES.values(), ids=SENTENCES)
+    def test_can_be_told_in_german_with_every_value(self, sentence):
+        reason = said(sentence)
+
+        with translation.override("de"):
+            told = sentence.told(reason.said or {})
+        assert told != reason.text
+        assert "%(" not in told
+        for name in sentence.gaps - {"at", "state", "delay", "timeout"}:
+            assert VALUES[name] in told
+
+    @pytest.mark.parametrize("sentence", SENTENCES.values(), ids=SENTENCES)
+    def test_are_told_in_english_as_they_are_written(self, sentence):
+        reason = said(sentence)
+
+        assert reason.code is sentence.code
+        assert sentence.told(reason.said or {}) == reason.text
+
+    @pytest.mark.parametrize("sentence", SENTENCES.values(), ids=SENTENCES)
+    def test_are_written_in_english_whatever_the_language(self, sentence):
+        with translation.override("de"):
+            in_german = said(sentence)
+
+        assert in_german.text == said(sentence).text
+
+
+class TestSaid:
+    def test_has_the_name_and_the_values_as_plain_data(self):
+        reason = reasons.PREDECESSOR_ENDED(task="remind", state=State.DISCARDED, code="error")
+
+        assert reason.text == "remind ended discarded (error)"
+        assert reason.said == {
+            "sentence": "predecessor_ended",
+            "task": "remind",
+            "state": "discarded",
+            "code": "error",
+        }
+
+    def test_has_moments_in_iso_8601_and_lengths_in_seconds(self):
+        assert reasons.TOO_LATE(at=VALUES["at"]).said == {"sentence": "too_late", "at": "2026-01-05T10:30:00+00:00"}
+        assert reasons.TOO_LONG(timeout=VALUES["timeout"]).said == {"sentence": "too_long", "timeout": 1.5}
+
+    def test_is_nothing_where_the_text_says_it_all(self):
+        assert reasons.IN_SHADOW().said is None
+
+    def test_is_what_an_error_says_that_was_not_told_why(self):
+        assert reasons.RETRY_ASKED_FOR(delay=VALUES["delay"]).text == str(RetryAfter(VALUES["delay"]))
+
+    def test_lacks_no_value(self):
+        with pytest.raises(KeyError):
+            reasons.ANCHOR_CHANGED()

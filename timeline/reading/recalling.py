@@ -1,0 +1,70 @@
+"""Recalling: which sentence of the package says why a row is where it is. The row has its text; its log has the values, too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+from django.db import DEFAULT_DB_ALIAS
+from django.db.models import OuterRef, Subquery
+
+from timeline.models import LogEntry, ScheduledTask
+from timeline.reasons import SENTENCES
+
+Said = Mapping[str, Any]  # As ``detail`` keeps it: the name of a sentence, and its values.
+
+_KEPT: Final = "_recalled"
+_CODES: Final = {sentence.code for sentence in SENTENCES.values() if sentence.gaps}
+
+
+class _Recalled(NamedTuple):
+    """Of which reason, and what."""
+
+    code: str
+    text: str
+    said: Said | None
+
+
+def recall(tasks: Iterable[ScheduledTask], *, using: str) -> None:
+    """
+    Read for tasks that are to be shown what their logs say, in one query for all; in none, where their texts say enough.
+
+    Args:
+        tasks: As they were read, or masked.
+        using: Database alias they live in.
+    """
+    asked = {task.pk: task for task in tasks if _is_in_question(task)}
+    if not asked:
+        return
+    reasoned = LogEntry.objects.using(using).filter(task=OuterRef("pk")).exclude(reason_code="").order_by("-seq")
+    rows = (
+        ScheduledTask.objects.using(using).filter(pk__in=list(asked)).annotate(last=Subquery(reasoned.values("pk")[:1]))
+    )
+    entries = LogEntry.objects.using(using).filter(pk__in=rows.order_by().values("last"))
+    found = {task_id: told for task_id, *told in entries.values_list("task", "reason_code", "reason", "detail__said")}
+    for key, task in asked.items():
+        code, text, said = found.get(key, ("", "", None))
+        is_its_own = (code, text) == (task.reason_code, task.reason)
+        task.__dict__[_KEPT] = _Recalled(task.reason_code, task.reason, said if is_its_own else None)
+
+
+def said_of(row: ScheduledTask | LogEntry) -> Said | None:
+    """What is stored of the sentence that a reason is; None: nothing. A query for a task that was not recalled."""
+    if isinstance(row, LogEntry):
+        return row.detail.get("said") or None
+    if _is_in_question(row):
+        recall([row], using=row._state.db or DEFAULT_DB_ALIAS)
+    kept = _kept(row)
+    return kept and kept.said
+
+
+def _is_in_question(task: ScheduledTask) -> bool:
+    """Whether its log may know more than its text says, which is nobody's and of a kind that has values."""
+    is_of_a_kind = task.reason_code in _CODES and bool(task.reason) and not task.actor
+    return is_of_a_kind and not task._state.adding and _kept(task) is None
+
+
+def _kept(task: ScheduledTask) -> _Recalled | None:
+    """What was recalled of the reason that the task has now."""
+    kept: _Recalled | None = task.__dict__.get(_KEPT)
+    return kept if kept and (kept.code, kept.text) == (task.reason_code, task.reason) else None

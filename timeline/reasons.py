@@ -1,0 +1,139 @@
+"""
+What the package itself says about why a task came to where it is: each sentence once, with its code and its values.
+
+A row keeps the sentence in English, for whoever reads the database. One that has values is kept a second time, in the
+``detail`` of its log entry, as its name and its values: ``{"said": {"sentence": "anchor_changed", "anchor": "ends_at"}}``.
+One without values is known by its text alone. ``timeline.reading.retelling`` tells both in the language of the reader.
+
+To word a sentence otherwise, change it here: what was stored with its name follows. The old text of one without values goes
+to ``timeline.reading.earlier``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from django.utils.translation import gettext, pgettext
+from django.utils.translation import gettext_noop as _
+
+from timeline.lifecycle import Reason, ReasonCode
+from timeline.timing import in_utc
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """
+    One sentence. Call it with its values, by name, for a reason that says it.
+
+    Args:
+        name: Stored; never changes.
+        code: Of the reason.
+        english: With a named placeholder for each value.
+    """
+
+    name: str
+    code: ReasonCode
+    english: str
+
+    @property
+    def gaps(self) -> frozenset[str]:
+        """Names of its values."""
+        return frozenset(re.findall(r"%\((\w+)\)s", self.english))
+
+    def __call__(self, **values: object) -> Reason:
+        """Say it, in English whatever the present language; with what is stored beside it."""
+        plain = {name: _plain(value) for name, value in values.items()}
+        text = self.english % {name: _shown(name, value) for name, value in plain.items()}
+        return Reason(self.code, text, said={"sentence": self.name, **plain} if plain else None)
+
+    def told(self, values: Mapping[str, Any]) -> str:
+        """Tell it in the present language, with values as they are stored."""
+        told = {name: _shown(name, values[name]) for name in self.gaps}
+        if "state" in told:  # Called in English what it is called in code.
+            told["state"] = pgettext("timeline", told["state"])
+        return gettext(self.english) % told
+
+
+def _plain(value: object) -> str | float:
+    """A value as JSON has it: a moment in ISO 8601, a length in seconds, anything else as its text."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    return value.total_seconds() if isinstance(value, timedelta) else str(value)
+
+
+def _shown(name: str, value: str | float) -> str:
+    """A stored value as people read it."""
+    if isinstance(value, str):
+        return in_utc(datetime.fromisoformat(value)) if name == "at" else value
+    return str(timedelta(seconds=value))
+
+
+# What a run says of its end is also the reason of a task that meets it.
+RUN_FINISHED: Final = Sentence("run_finished", ReasonCode.EXIT, _("finished"))
+RUN_OF_DELETED: Final = Sentence("run_of_deleted", ReasonCode.EXIT, _("the entity was deleted"))
+
+DELETED: Final = Sentence("deleted", ReasonCode.ENTITY_GONE, _("the entity was deleted"))
+NOT_THERE: Final = Sentence("not_there", ReasonCode.ENTITY_GONE, _("the entity is not there any more"))
+RUN_NOT_THERE: Final = Sentence("run_not_there", ReasonCode.ENTITY_GONE, _("its run is not there any more"))
+
+PLANNED_OTHERWISE: Final = Sentence(
+    "planned_otherwise", ReasonCode.SUPERSEDED, _("the timeline plans it otherwise now")
+)
+NOT_YET: Final = Sentence("not_yet", ReasonCode.SUPERSEDED, _("its schedule was changed to a later one"))
+REPLACED: Final = Sentence("replaced", ReasonCode.SUPERSEDED, _("its anchor (%(anchor)s) or its schedule changed"))
+RUNS_AGAIN_FIRST: Final = Sentence("runs_again_first", ReasonCode.SUPERSEDED, _("%(task)s is to run again first"))
+ANCHOR_NOT_SET: Final = Sentence("anchor_not_set", ReasonCode.SUPERSEDED, _("%(anchor)s is not set any more"))
+ANCHOR_CHANGED: Final = Sentence("anchor_changed", ReasonCode.SUPERSEDED, _("%(anchor)s changed"))
+OUT_OF_RANGE: Final = Sentence(
+    "out_of_range",
+    ReasonCode.SUPERSEDED,
+    _("%(anchor)s: %(value)s is outside the years 1970 to 9000. Give a date within them."),
+)
+WITHOUT_ZONE: Final = Sentence(
+    "without_zone",
+    ReasonCode.SUPERSEDED,
+    _("%(anchor)s: has no time zone. Give an aware datetime, e.g. timezone.make_aware(value)."),
+)
+
+MOVED: Final = Sentence("moved", ReasonCode.MOVED, _("its anchor (%(anchor)s) or its schedule changed"))
+
+NO_LONGER_PLANNED: Final = Sentence(
+    "no_longer_planned", ReasonCode.DEFINITION, _("%(task)s is no longer planned by this timeline")
+)
+
+PREDECESSOR_ENDED: Final = Sentence(
+    "predecessor_ended", ReasonCode.PREDECESSOR, _("%(task)s ended %(state)s (%(code)s)")
+)
+PREDECESSOR_CALLED_OFF: Final = Sentence(
+    "predecessor_called_off", ReasonCode.PREDECESSOR, _("%(task)s was cancelled by an operator")
+)
+PREDECESSOR_UNPLANNED: Final = Sentence("predecessor_unplanned", ReasonCode.PREDECESSOR, _("%(task)s has no schedule"))
+
+TOO_LATE: Final = Sentence("too_late", ReasonCode.EXPIRED, _("too late: it was to run before %(at)s"))
+
+WORKER_SILENT: Final = Sentence(
+    "worker_silent", ReasonCode.WORKER_LOST, _("worker %(worker)s was not heard of until its lease ran out")
+)
+SOME_WORKER_SILENT: Final = Sentence(
+    "some_worker_silent", ReasonCode.WORKER_LOST, _("worker was not heard of until its lease ran out")
+)
+
+WORKER_STOPPED: Final = Sentence("worker_stopped", ReasonCode.RELEASED, _("the worker stopped before it got to it"))
+HELD_UP: Final = Sentence("held_up", ReasonCode.RELEASED, _("another task held up the worker before it got to it"))
+TURN_ENDED: Final = Sentence(
+    "turn_ended", ReasonCode.RELEASED, _("an error ended the worker's turn before it got to it")
+)
+
+TOO_LONG: Final = Sentence("too_long", ReasonCode.TIMEOUT, _("it took longer than %(timeout)s"))
+# As the error says it.
+RETRY_ASKED_FOR: Final = Sentence("retry_asked_for", ReasonCode.RETRY_AFTER, _("asked to be retried in %(delay)s"))
+IN_SHADOW: Final = Sentence("in_shadow", ReasonCode.SHADOW, _("would have run"))
+
+# Name → sentence: all of the above.
+SENTENCES: Final[Mapping[str, Sentence]] = {
+    known.name: known for known in list(globals().values()) if isinstance(known, Sentence)
+}
