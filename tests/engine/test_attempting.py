@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 from django.utils import timezone, translation
 
-from tests.engine.watching import AtEntry
+from tests.engine.watching import AtEntry, Stopping
 from tests.testapp.models import Order
 from timeline import Retry, Timeline, after, task
 from timeline.dispatch.rescuing import rescue
@@ -94,6 +94,16 @@ class TestTheContext:
         run_now(task_ids=[row.pk], reason=OPERATOR, now=later, using="default")
 
         assert run_at(row, later).result is True
+
+    def test_still_says_so_after_one_that_was_given_back(self, work, run_at, later, let_lease_run_out):
+        """Its handler was not entered, so that nobody was told."""
+        row = work(lambda job, order: job.lost)
+        self.lose(row, later, run_at, let_lease_run_out)
+        assert run_at(row, later, watch=Stopping()) is None
+
+        done = run_at(row, later)
+
+        assert (done.attempt, done.result) == (3, True)
 
     def test_does_not_say_so_of_a_failed_one(self, work, run_at, later, let_lease_run_out):
         def handler(job, order):

@@ -20,3 +20,10 @@ class AtEntry(Watch):
             for task in self.tasks:
                 self.action(task)
         return False
+
+
+class Stopping(Watch):
+    """Of a worker that was told to stop before it entered any handler."""
+
+    def stopping(self):
+        return True

@@ -10,7 +10,7 @@ from time import monotonic
 from typing import Any, Final
 from uuid import UUID
 
-from django.db.models import F, Model
+from django.db.models import Model
 
 from timeline.definition import Definition, Task
 from timeline.lifecycle import COMPOSED, WAITING, ReasonCode, State, Trigger
@@ -235,12 +235,14 @@ def _ends_before(tasks: Iterable[ScheduledTask], using: str) -> dict[UUID, tuple
     """
     Tell of each last attempt whether it was lost, and how many passing errors in a row ended with it.
 
-    The logs tell: the rows' reasons may have become others since, by a move.
+    One that was given back does not count: its handler was not entered, so that nobody was told. The logs tell: the rows'
+    reasons may have become others since, by a move.
     """
     again = [task.id for task in tasks if task.attempt > 1]
     if not again:
         return {}
-    ends = LogEntry.objects.using(using).filter(task__in=again, attempt=F("task__attempt") - 1, from_state=State.ACTIVE)
+    ends = LogEntry.objects.using(using).filter(task__in=again, from_state=State.ACTIVE)
+    ends = ends.exclude(reason_code=ReasonCode.RELEASED).order_by("seq")
     told = ends.values_list("task_id", "reason_code", f"detail__{PASSING}")
     return {task_id: (code == ReasonCode.WORKER_LOST, passing or 0) for task_id, code, passing in told}
 

@@ -12,7 +12,7 @@ from tests.faults.world import check
 from timeline.dispatch.rescuing import rescue
 from timeline.engine.running import Attempt, run_begun
 from timeline.models import ScheduledTask
-from timeline.timing import EARLIEST
+from timeline.timing import EARLIEST, LATEST
 
 end = partial(run_begun, clock=lambda: LATER, using="default")
 
@@ -21,6 +21,7 @@ def rescue_against_outcome(key: str, rounds: int) -> Iterable[str]:
     """The attempt ends first, or it is given up and changes nothing any more: the next one ends as if there had been none."""
     placed(rounds)
     attempts = begun(due(key))
+    ScheduledTask.objects.filter(pk__in=[attempt.task.pk for attempt in attempts]).update(lease_expires_at=LATEST)
     half = rounds // 2
 
     # In one half they meet where the attempt is given up, in the other where the next one has just begun.
