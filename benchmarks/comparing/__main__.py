@@ -44,13 +44,16 @@ def measure(name: str, plan: Plan) -> dict[str, Any]:
             measured.install()
             for run in range(1, plan.runs + 1):
                 say(f"{name}, run {run} of {plan.runs}")
-                measured.schedule()
+                if not plan.beside:
+                    measured.schedule()
                 for job, jobs in plan.jobs:
                     for workers in plan.workers:
                         measured.drain(job, jobs, workers)
-                measured.latency()
-            say(f"{name}, among {plan.sizes[-1]:,} rows")
-            measured.grow()
+                if not plan.beside:
+                    measured.latency()
+            if not plan.beside:
+                say(f"{name}, among {plan.sizes[-1]:,} rows")
+                measured.grow()
             return {**measured.peer.about, **dataclasses.asdict(measured.figures)}
 
 

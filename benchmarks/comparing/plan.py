@@ -37,7 +37,7 @@ class Plan:
         broker: Redis.
         shortest: Seconds that a drain must take to count; what is over sooner is done again, with more jobs.
         output: File for the figures; None: they are printed only.
-        beside: How the drains were measured that the page is to show beside those it has; empty: it shows none.
+        beside: How it was, where drains alone are measured, and shown beside those on the page; empty: all is measured.
     """
 
     peers: tuple[str, ...] = PEERS
@@ -98,7 +98,7 @@ def parse(arguments: Sequence[str]) -> Plan:
     parser.add_argument("--broker", default=os.environ.get("REDIS_URL", Plan.broker), help="Redis (%(default)s)")
     parser.add_argument("--output", type=Path, help="file for the figures; left out, some peers are printed only")
     parser.add_argument(
-        "--beside", metavar="HOW", help="show the drains beside those on the page, and say how they came about"
+        "--beside", metavar="HOW", help="measure drains alone, show them beside those on the page, and say how it was"
     )
     given = vars(parser.parse_args(arguments))
     quick, peers = given.pop("quick"), given.pop("only")
