@@ -29,8 +29,8 @@ def breaking():
 
 @pytest.mark.parametrize(
     ("handler", "options"),
-    [(of_one, {}), (of_one, {"atomic": "shared"}), (of_many, {"bulk": 10})],
-    ids=["alone", "shared", "bulk"],
+    [(of_one, {}), (of_one, {"atomic": "own"}), (of_one, {"atomic": "shared"}), (of_many, {"bulk": 10})],
+    ids=["together", "alone", "shared", "bulk"],
 )
 class TestAHookThatRaises:
     def test_costs_neither_its_task_nor_others_their_hooks(self, crowd, run_all, patient, handler, options):

@@ -6,7 +6,7 @@ import threading
 from datetime import timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
 from tests.processes import wait_for
@@ -43,6 +43,10 @@ class Fleet(Timeline):
 
     @task(at("due_on"), atomic="shared")
     def saving_shared(self, order: Order) -> str:
+        return save(self, [order])
+
+    @task(at("due_on"), atomic="own")
+    def saving_alone(self, order: Order) -> str:
         return save(self, [order])
 
     @task(at("due_on"), bulk=100)
@@ -147,7 +151,7 @@ class TestARowThatSomebodyHolds:
 class TestARequest:
     """It saves its order and emits an exit, in either order, while that order's handler is under way and saves it too."""
 
-    @pytest.mark.parametrize("task_name", ["saving", "saving_shared", "saving_all"])
+    @pytest.mark.parametrize("task_name", ["saving", "saving_alone", "saving_shared", "saving_all"])
     @pytest.mark.parametrize("emit_first", [True, False])
     @pytest.mark.parametrize("worker_first", [True, False])
     def test_is_neither_deadlocked_nor_the_victim(self, at_once, task_name, emit_first, worker_first):
@@ -189,9 +193,10 @@ class TestARequest:
 
 
 class TestASharedTransaction:
-    def test_gives_way_to_a_request_it_would_be_deadlocked_with(self, at_once):
+    @pytest.mark.parametrize("task_name", ["saving", "saving_shared"])
+    def test_gives_way_to_a_request_it_would_be_deadlocked_with(self, at_once, task_name):
         """The request holds the second order and waits for the first, which the worker holds, who wants the second next."""
-        tasks = tasks_of("fleet.saving_shared", 2, due_on=timezone.now().date(), note="worker first")
+        tasks = tasks_of(f"fleet.{task_name}", 2, due_on=timezone.now().date(), note="worker first")
         first, second = (Order.objects.filter(pk=task.entity_id) for task in tasks)
 
         def request():
@@ -226,6 +231,54 @@ class TestASharedTransaction:
             cursor.execute(statement("lock_timeout", "postgresql"), {"most": "1 second"})
             cursor.execute("SHOW lock_timeout")
             assert cursor.fetchone() == ("1s",)
+
+
+class TestAHandlerThatMeetsALock:
+    """In a transaction of many it does not wait for it, lest the others' locks be held meanwhile."""
+
+    def meet(self, at_once, catch=False):
+        """Run three, of which the second wants a row that somebody holds until the others are completed."""
+        seen = []
+
+        def work(job, order):
+            with connection.cursor() as cursor:
+                cursor.execute("SHOW lock_timeout")
+                seen.append((order.pk, cursor.fetchone()[0]))
+            try:
+                with transaction.atomic():
+                    Order.objects.filter(pk=order.pk).update(note="told")
+            except OperationalError:
+                if not catch:
+                    raise
+            Effect.objects.create(name=str(order.pk))
+            return "fine"
+
+        with only_timelines(type("Meeting", (Timeline,), {"entity": "testapp.Order", "work": task()(work)})):
+            orders = Order.objects.bulk_create([Order() for _ in range(3)])
+            tasks = [schedule("meeting.work", order, at=now() - timedelta(seconds=1)).task for order in orders]
+            held = threading.Event()
+
+            def hold():
+                with transaction.atomic():
+                    list(Order.objects.filter(pk=orders[1].pk).select_for_update())
+                    held.set()
+                    others = ScheduledTask.objects.filter(pk__in=[tasks[0].pk, tasks[2].pk], state="completed")
+                    wait_for(lambda: others.count() == 2, "the neighbours' outcomes")
+                    wait_for(somebody_waits, "its waiting for the row, alone")
+
+            done, _held = at_once(lambda: held.wait(20) and run_them(tasks), hold)
+        return [order.pk for order in orders], done, seen
+
+    @pytest.mark.parametrize("catch", [False, True])
+    def test_waits_for_it_in_a_transaction_of_its_own(self, at_once, catch):
+        """Whatever it makes of the error: alone it would have met none."""
+        (first, second, third), done, seen = self.meet(at_once, catch)
+
+        assert not isinstance(done, Exception), done
+        assert [(row.state, row.result, row.attempt, row.failures) for row in done] == [("completed", "fine", 1, 0)] * 3
+        assert seen == [(first, "50ms"), (second, "50ms"), (third, "50ms"), (second, "0")]
+        assert Effect.objects.count() == 3
+        assert set(Order.objects.values_list("note", flat=True)) == {"told"}
 
 
 class TestWorkersWithoutABroker:

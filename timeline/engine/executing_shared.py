@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import monotonic
 
@@ -11,12 +11,10 @@ from timeline.engine.attempting import Attempt
 from timeline.engine.calling import call
 from timeline.engine.executing import Executed, Setting, call_in_time, execute_each, is_time_up
 from timeline.engine.hooking import hooks_apart
-from timeline.engine.recording import record_together, wait_for_no_lock_long
+from timeline.engine.recording import record_together, shared_transaction
 from timeline.engine.timing_out import let_go_if_timed_out
 from timeline.exceptions import LeaseLost
-from timeline.models import ScheduledTask
 from timeline.store.errors import catching, drop_if_lost
-from timeline.store.isolating import atomic
 from timeline.store.writing import Write
 
 logger = logging.getLogger("timeline")
@@ -33,6 +31,20 @@ def execute_shared(attempts: Sequence[Attempt], setting: Setting) -> Executed:
         attempts: Of different entities, begun, and passed by the last look; at least one.
         setting: Where they run.
     """
+    return in_one_transaction(attempts, setting, _execute)
+
+
+def in_one_transaction(
+    attempts: Sequence[Attempt], setting: Setting, execute: Callable[[Sequence[Attempt], Setting], Executed]
+) -> Executed:
+    """
+    Execute attempts together; if that is undone, leave each to be run in a transaction of its own, as a single one is.
+
+    Args:
+        attempts: Of different entities, begun, and passed by the last look; at least one.
+        setting: Where they run.
+        execute: Runs as many of several as there is time for, in a transaction. Raises what undid it.
+    """
     if len(attempts) == 1:
         return execute_each(attempts, setting)
     if setting.watch.stopping():
@@ -41,9 +53,9 @@ def execute_shared(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     since = monotonic()
     try:
         with catching(caught):
-            ended, rest = _execute(attempts, setting)
-            _tell_pace([task.task_key for task in ended], monotonic() - since, setting)
-            return Executed(ended, rest)
+            executed = execute(attempts, setting)
+            _tell_pace([task.task_key for task in executed.ended], monotonic() - since, setting)
+            return executed
     except LeaseLost as error:
         logger.info("A shared transaction is undone: %s", error)
         let_go_if_timed_out(error)
@@ -55,9 +67,9 @@ def execute_shared(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     return Executed([], attempts)
 
 
-def _execute(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[ScheduledTask], Sequence[Attempt]]:
+def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     """
-    Run as many as there is time for; all of these, or none. Give them, and the attempts that are left.
+    Run as many as there is time for; all of these, or none.
 
     Raises:
         LeaseLost: if one of them was no longer ours.
@@ -66,8 +78,7 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[Schedu
     writes: list[Write] = []
     entered: list[Attempt] = []
     since = monotonic()
-    with atomic(using=setting.using, durable=True):
-        wait_for_no_lock_long(setting.using)
+    with shared_transaction(setting.using):
         place = 0
         while place < len(attempts) and not (writes and (is_time_up(since) or setting.watch.stopping())):
             attempt = attempts[place]
@@ -77,7 +88,8 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> tuple[list[Schedu
                     called = call_in_time([attempt], partial(call, attempt), setting, undone=entered)
                     writes.append(called)
                 entered.append(attempt)
-        return record_together(writes, now=setting.clock(), using=setting.using), attempts[place:]
+        ended = record_together(writes, now=setting.clock(), using=setting.using)
+        return Executed(ended, attempts[place:])
 
 
 def _tell_pace(task_keys: Sequence[str], seconds: float, setting: Setting) -> None:

@@ -14,10 +14,12 @@ from timeline.engine.executing import Executed, Setting, execute_each
 from timeline.engine.executing_async import execute_async
 from timeline.engine.executing_bulk import execute_bulk
 from timeline.engine.executing_shared import execute_shared
+from timeline.engine.executing_together import execute_together
 from timeline.engine.passing import pass_fresh_look
 from timeline.engine.settling import settle
 from timeline.lifecycle import Reason, Trigger
 from timeline.models import EntityRef, ScheduledTask
+from timeline.store.advancing import works_in_sets
 from timeline.store.writing import Write
 
 Execute = Callable[[Sequence[Attempt], Setting], Executed]
@@ -84,12 +86,12 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:
 
     So is the second task of an entity: its handler reads what the first one's wrote, or not at all if that was undone.
     """
-    way = _way_of(attempts[0])
+    way = _way_of(attempts[0], setting.using)
     chosen, left = [], []
     entities: set[EntityRef] = set()
     for attempt in attempts:
         ref = attempt.task.entity_ref
-        if _way_of(attempt) == way and ref not in entities:
+        if _way_of(attempt, setting.using) == way and ref not in entities:
             chosen.append(attempt)
             entities |= {ref} if ref.label else set()
         else:
@@ -98,13 +100,16 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     return Executed(executed.ended, [*executed.rest, *left])
 
 
-def _way_of(attempt: Attempt) -> tuple[Execute, str]:
+def _way_of(attempt: Attempt, using: str) -> tuple[Execute, str]:
+    """How it is executed, and together with which."""
     if attempt.declared.is_async:
         return execute_async, ""
     if attempt.declared.options.bulk is not None:
         return execute_bulk, attempt.task.task_key
-    if attempt.declared.shares and not attempt.alone:
+    if attempt.declared.options.atomic == "shared" and not attempt.alone:
         return execute_shared, ""
+    if attempt.declared.has_savepoint and not attempt.alone and works_in_sets(using):
+        return execute_together, ""
     return execute_each, ""
 
 

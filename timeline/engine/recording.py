@@ -189,6 +189,16 @@ def _waiting_for_no_lock_long(using: str) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def shared_transaction(using: str) -> Iterator[None]:
+    """A transaction of several handlers, none of which waits for a lock for long, where anybody has one."""
+    is_within = connections[using].in_atomic_block
+    with atomic(using=using, durable=True):
+        if not is_within:
+            wait_for_no_lock_long(using)
+        yield
+
+
 def wait_for_no_lock_long(using: str) -> None:
     """Let the rest of the transaction wait for no lock longer than ``PATIENCE``, nor than the host has it wait."""
     connection = connections[using]

@@ -17,6 +17,7 @@ from timeline.models.statements import narrowed, statement
 from timeline.store.changes import columns_of
 from timeline.store.guiding import IN_ORDER, execute_guided
 from timeline.store.isolating import atomic
+from timeline.store.noticing import notice
 from timeline.store.polling import BOUNDS
 from timeline.store.returning import Row, cursor_for_rows, rows_of
 
@@ -79,7 +80,9 @@ def advance(
     sql = step(held, columns, wait=wait, ends=to in FINAL, claims=to == State.PENDING)
     with cursor_for_rows(connection) as cursor:
         execute_guided(cursor, sql, parameters, settings=_GUIDED.get(held, {}), using=using)
-        return list(rows_of(cursor, connection, tuple(columns.split(", "))).values())
+        rows = rows_of(cursor, connection, tuple(columns.split(", ")))
+    notice(rows)
+    return list(rows.values())
 
 
 @contextmanager

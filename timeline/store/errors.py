@@ -14,6 +14,9 @@ from timeline.models.sqlstates import sqlstate_of
 # exceptions, shutdown by an operator.
 _PASSING = ("40001", "40P01", "55P03", "08", "57P")
 
+# Those of them about locks.
+_OF_LOCKS = ("40P01", "55P03")
+
 # And those that refuse what was to be written: cardinality, data, constraints, checks, what triggers raise, limits.
 _REFUSING = ("21", "22", "23", "27", "44", "54", "P0")
 
@@ -43,6 +46,11 @@ def is_passing(error: Exception) -> bool:
     sqlite, sqlstate = _codes(error)
     lost = isinstance(error, OperationalError | InterfaceError) and not sqlite and not sqlstate
     return lost or sqlite.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")) or sqlstate.startswith(_PASSING)
+
+
+def is_of_a_lock(error: Exception) -> bool:
+    """Whether it says that a lock was not to be had, in time or because of a deadlock. PostgreSQL only."""
+    return isinstance(error, DatabaseError) and sqlstate_of(error) in _OF_LOCKS
 
 
 def may_be_written_later(error: Exception) -> bool:

@@ -16,6 +16,7 @@ from timeline.models.statements import statement
 from timeline.store.announcing import announce_times
 from timeline.store.changes import MAX_ACTOR, MAX_REASON, Write
 from timeline.store.composing import Statement, as_statement
+from timeline.store.noticing import notice
 from timeline.store.returning import Row, cursor_for_rows, rows_of
 from timeline.store.telling import tell_written
 
@@ -42,6 +43,7 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = Tr
     if not writes:
         return []
     changed = _execute(as_statement(writes, now=now, using=using, wait=wait), connections[using])
+    notice(changed)
     made = [write for write in writes if write.task.id in changed]
     done = [write.task for write in made]
     for task in done:

@@ -1,0 +1,168 @@
+"""Execute attempts in one transaction with a savepoint each: handlers declared with nothing else."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import DatabaseError, connections
+
+from timeline.engine.attempting import Attempt
+from timeline.engine.calling import call
+from timeline.engine.executing import Executed, Outcome, Setting, as_writes, is_time_up
+from timeline.engine.executing_shared import in_one_transaction
+from timeline.engine.hooking import hooks_apart
+from timeline.engine.recording import shared_transaction
+from timeline.engine.settling import settle
+from timeline.exceptions import LeaseLost
+from timeline.models import ScheduledTask
+from timeline.store.errors import catching, is_of_a_lock
+from timeline.store.noticing import noticing
+from timeline.store.savepoints import Savepoint
+from timeline.store.writing import Write
+
+logger = logging.getLogger("timeline")
+
+# Handlers in a transaction. PostgreSQL keeps 64 of its parts where everybody finds them quickly (PGPROC_MAX_CACHED_SUBXIDS in
+# its source); with more, all others are slowed down who look whether a row of it may be seen.
+MOST: Final = 60
+
+
+def execute_together(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+    """
+    Enter handlers one after the other in one transaction, for as long as a group may take, and record their outcomes in it.
+
+    What one writes that raises is undone, and it fails alone. One that has met a lock which was not to be had in a moment is
+    undone, too, and left to be run in a transaction of its own, where it may wait. If one was no longer ours, or if the
+    database refuses the outcomes or the commit, everything is undone, and each is left to be run so. PostgreSQL only.
+
+    Args:
+        attempts: Of different entities, begun, and passed by the last look; at least one.
+        setting: Where they run.
+    """
+    return in_one_transaction(attempts, setting, _execute)
+
+
+def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+    """
+    Run as many as there is time for.
+
+    Raises:
+        LeaseLost: if one of them was no longer ours.
+        Exception: whatever the database raises but to a handler.
+        BaseException: what ends this thread, raised by a handler; what those before it did is done.
+    """
+    together = _Together(setting)
+    place = 0
+    try:
+        with shared_transaction(setting.using), connections[setting.using].execute_wrapper(together.locks):
+            together.savepoint = Savepoint(setting.using)
+            while place < min(len(attempts), MOST) and not (place and together.is_over(attempts[place])):
+                together.enter(attempts[place])
+                place += 1
+            ended = together.record()
+    finally:
+        if together.died is not None:
+            raise together.died
+    return Executed(ended, [*attempts[place:], *together.left])
+
+
+@dataclass(slots=True)
+class _Locks:
+    """Stands around each statement, and remembers whether one has met a lock that was not to be had."""
+
+    missed: bool = False
+
+    def __call__(self, execute: Callable[..., Any], sql: str, parameters: Any, many: bool, context: Any) -> Any:
+        try:
+            return execute(sql, parameters, many, context)
+        except DatabaseError as error:
+            self.missed = self.missed or is_of_a_lock(error)
+            raise
+
+
+@dataclass(slots=True)
+class _Together:
+    """
+    What has been run of a group.
+
+    Args:
+        setting: Where.
+        locks: Whether the handler under way has met a lock that was not to be had, whatever it made of that.
+        savepoint: Of the handler under way.
+        outcomes: Of those that have ended, not recorded yet.
+        called_off: Tasks that were changed by the handlers of others: by an exit, say.
+        left: Attempts to be looked at again.
+        died: What ends this thread.
+    """
+
+    setting: Setting
+    locks: _Locks = field(default_factory=_Locks)
+    savepoint: Savepoint = field(init=False)
+    outcomes: list[Outcome] = field(default_factory=list)
+    called_off: set[UUID] = field(default_factory=set)
+    left: list[Attempt] = field(default_factory=list)
+    died: BaseException | None = None
+
+    def is_over(self, following: Attempt) -> bool:
+        """Whether no further handler is to be entered in this transaction."""
+        return self.died is not None or is_time_up(following.seen_at) or self.setting.watch.stopping()
+
+    def enter(self, attempt: Attempt) -> None:
+        """Enter a handler, unless it was called off by one before it, which nobody else knows yet."""
+        if attempt.task.id in self.called_off:
+            self.left.append(attempt)
+        elif self.setting.watch.take(attempt):
+            self.locks.missed = False
+            try:
+                self._enter(attempt)
+            except Exception:
+                raise
+            except BaseException as died:  # noqa: BLE001 (raised when what those before it did is recorded)
+                self.savepoint.undo()
+                self.died = died
+
+    def _enter(self, attempt: Attempt) -> None:
+        caught: list[Exception] = []
+        with noticing() as changed, catching(caught):
+            write = self._call(attempt)
+            if not self.locks.missed:
+                self.savepoint.keep()
+        if not caught and not self.locks.missed:
+            self.called_off |= changed
+            self.outcomes.append((attempt, write))
+            return
+        self.savepoint.undo()
+        attempt.restore()
+        if self.locks.missed:
+            attempt.alone = True
+            self.left.append(attempt)
+            self.setting.watch.hold([attempt])
+        else:
+            self.outcomes.append((attempt, caught[0]))
+
+    def _call(self, attempt: Attempt) -> Write:
+        with hooks_apart([attempt.task.id], using=self.setting.using):
+            return call(attempt)
+
+    def record(self) -> list[ScheduledTask]:
+        """
+        Record how all have ended.
+
+        Raises:
+            LeaseLost: if one that has written something was no longer ours.
+        """
+        now = self.setting.clock()
+        writes = [write for _attempt, write in as_writes(self.outcomes, now)]
+        done = settle(writes, now=now, using=self.setting.using)
+        settled = {task.id for task in done}
+        for attempt, end in self.outcomes:
+            if attempt.task.id not in settled:
+                lost = LeaseLost(attempt.task.id, attempt.task.attempt)
+                if not isinstance(end, Exception):
+                    raise lost
+                logger.warning("%s", lost)
+        return done
