@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import product
 
 import pytest
@@ -23,9 +24,8 @@ from timeline.operations.pruning import prune
 from timeline.operations.redriving import redrive
 from timeline.operations.starting import start
 from timeline.reading.diagnosing import diagnose
-from timeline.store.advancing import step
-from timeline.store.changes import Write
-from timeline.store.composing import as_statement
+from timeline.store.advancing import advance
+from timeline.store.writing import Write, as_statement
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db
@@ -145,29 +145,26 @@ QUESTIONS = {
     ),
 }
 
-STARTED = {"to_state": "active", "at": NOW, "lease": timedelta(minutes=1), "token": uuid7(), "worker": "w"}
-
-# What advance finds and locks in the same statement, and by which index; the rows are written by their primary key.
+# What advance finds and locks in the same statement, by which move and by which index; rows are written by their primary key.
 STEPS = {
-    "due": ({"most": 1000, "since": NOW - timedelta(days=1)}, "timeline_task_due"),
+    "due": (Trigger.DUE, {"most": 1000, "since": NOW - timedelta(days=1)}, "timeline_task_due"),
     "shares": (
+        Trigger.CLAIM,
         {"task_keys": ["trial.expire", "trial.remind"], "priorities": [0, 0], "sizes": [250, 250], "since": [NOW, NOW]},
         "timeline_task_ready",
     ),
     "group": (
+        Trigger.START,
         {"task_key": "trial.remind", "priority": 0, "most": 100, "since": NOW, "retried": True},
         "timeline_task_ready",
     ),
     "given": (
+        Trigger.START,
         {"ids": [uuid7() for _ in range(100)], "task_keys": ["trial.expire", "trial.remind"], "attempts": 0},
         "timeline_scheduledtask_pkey",
     ),
-}
-
-CANCELLED = {"to_state": "cancelled", "at": NOW, "reason_code": "operator", "reason": "", "actor": "", "spared": []}
-ENDS = {
-    "entity": ({"label": "testapp.order", "entity": "17"}, "timeline_task_entity"),
-    "runs": ({"runs": [uuid7().hex, uuid7().hex]}, "Index Cond: (run_id = ANY"),
+    "entity": (Trigger.CANCEL, {"label": "testapp.order", "entity": "17", "spared": []}, "timeline_task_entity"),
+    "runs": (Trigger.CANCEL, {"runs": [uuid7().hex, uuid7().hex], "spared": []}, "Index Cond: (run_id = ANY"),
 }
 
 
@@ -183,8 +180,10 @@ class TestPlans:
 
         assert "timeline_task_kind" in plan_of(statement("next_task_key", "postgresql"), ["trial.expire"])
 
-        for name, (asked, index) in STEPS.items():
-            plan = plan_of(step(name), STARTED | asked)
+        for name, (trigger, asked, index) in STEPS.items():
+            given = {"worker": "w"} if trigger == Trigger.START else {"reason": Reason.operator("")}
+            move = partial(advance, name, trigger, **given, **asked, now=NOW, using="default")
+            [plan] = plans_made_by(move, guided=False)
 
             assert index in plan, f"{name}: {plan}"
             assert "timeline_scheduledtask_pkey" in plan, f"{name}: {plan}"
@@ -194,18 +193,11 @@ class TestPlans:
 
         assert "Index Only Scan using timeline_task_ready" in plan, plan
 
-        for name, (asked, index) in ENDS.items():
-            plan = plan_of(step(name, ends=True), CANCELLED | asked)
-
-            assert index in plan, f"{name}: {plan}"
-            assert "timeline_scheduledtask_pkey" in plan, f"{name}: {plan}"
-            assert "Seq Scan on timeline_scheduledtask" not in plan, f"{name}: {plan}"
-
         tasks = list(ScheduledTask.objects.filter(state=State.AVAILABLE)[:100])
         writes = [Write(task=task, triggers=(Trigger.START,)) for task in tasks]
         for some, wait in product((writes, writes[:1]), (True, False)):
-            made = as_statement(some, now=NOW, using="default", wait=wait)
-            plan = plan_of(made.sql, made.parameters)
+            made, parameters = as_statement(some, now=NOW, using="default", wait=wait)
+            plan = plan_of(made.sql, parameters)
 
             assert "timeline_scheduledtask_pkey" in plan, plan
             assert "Seq Scan on timeline_scheduledtask" not in plan, plan

@@ -1,4 +1,4 @@
-"""Drifts planted in one implementation, each of which the comparison with the rules must find."""
+"""Drifts planted in the rules, or in what uses them, each of which the comparison with the rules must find."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ DRIFTS = {
     "apply": [
         Fault(
             "a token stays with what is not held",
-            (
-                Change("transition", "        claim_token = NULL,  -- if not leased\n", "", "postgresql"),
-                Change("transition", "WHEN 'active' THEN task.claim_token", "ELSE task.claim_token", "sqlite"),
-            ),
+            (Change("columns", "    claim_token = NULL,  -- if not lease\n", ""),),
         ),
         Fault(
             "a worker without a name is not written",
             (Change("store.changes:_as_change", "if value not in (None, 0):", "if value:"),),
         ),
         Fault(
+            "a lease is as long as ever",
+            (Change("store.changes:_as_change", "lease if write.lease is None else write.lease", "lease"),),
+        ),
+        Fault(
             "new times keep the old value of the anchor",
             (
                 Change(
-                    "transition",
+                    "columns",
                     "CASE WHEN change.nominal_at IS NULL THEN task.anchor_value ELSE change.anchor_value END",
                     "COALESCE(change.anchor_value, task.anchor_value)",
                 ),
@@ -42,93 +43,49 @@ DRIFTS = {
         ),
         Fault(
             "failures are set, not added",
-            (Change("transition", "failures = task.failures + COALESCE", "failures = COALESCE"),),
+            (Change("columns", "failures = task.failures + COALESCE", "failures = COALESCE"),),
         ),
-        Fault(
-            "the log has no actor",
-            (
-                Change("transition", "COALESCE(log_actor, '')", "''", "postgresql"),
-                Change("log", "COALESCE(change.actor, '')", "''", "sqlite"),
-            ),
-        ),
+        Fault("the log has no actor", (Change("entries", "COALESCE(said_by, '')", "''"),)),
         Fault(
             "what is given back does not know when it was sent",
             (
                 Change(
-                    "store.composing:_composed",
-                    "in touched))",
-                    'in touched and name != "sent_at"))',
-                    "postgresql",
+                    "store.composing:composed",
+                    "*_COLUMN.findall(rules)",
+                    '*(name for name in _COLUMN.findall(rules) if name != "sent_at")',
                 ),
-                Change("transition", "lease_expires_at, sent_at, worker", "lease_expires_at, worker", "sqlite"),
             ),
         ),
     ],
     "apply: due start": [
         Fault(
             "the first entry of two has the attempt of the second",
-            (
-                Change(
-                    "transition", "from_state, via, from_attempt, ''", "from_state, via, log_attempt, ''", "postgresql"
-                ),
-                Change("log", "change.via, change.from_attempt, ''", "change.via, task.attempt, ''", "sqlite"),
-            ),
+            (Change("entries", "attempt - CASE state WHEN 'active' THEN 1 ELSE 0 END", "attempt"),),
         ),
     ],
     "begin": [
         Fault(
             "what is available gets the token of the message",
-            (
-                Change(
-                    "advance", "WHEN 'active' THEN task", "WHEN 'active' THEN %(token)s::uuid ELSE task", "postgresql"
-                ),
-                Change("transition", "WHEN 'active' THEN task.claim_token", "WHEN 'active' THEN task.id", "sqlite"),
-            ),
+            (Change("columns", "WHEN 'active' THEN task.claim_token", "WHEN 'active' THEN task.id"),),
         ),
+        Fault("an attempt is not counted", (Change("columns", "    attempt = task.attempt + ", "    attempt = 0 * "),)),
+        Fault("two moves at once are one step", (Change("columns", "THEN 1 ELSE 2 END", "THEN 1 ELSE 1 END"),)),
         Fault(
-            "an attempt is not counted",
+            "what waits is not due first",
             (
-                Change(
-                    "advance",
-                    "task.attempt + CASE WHEN %(to_state)s = 'active' THEN 1",
-                    "task.attempt + CASE WHEN %(to_state)s = 'active' THEN 0",
-                    "postgresql",
-                ),
-                Change(
-                    "transition",
-                    "task.attempt + (change.to_state = 'active' AND",
-                    "task.attempt + (change.to_state = '' AND",
-                    "sqlite",
-                ),
-            ),
-        ),
-        Fault(
-            "two moves at once are one step",
-            (
-                Change("advance", "THEN 2 ELSE 1 END", "THEN 1 ELSE 1 END", "postgresql"),
-                Change("transition", "MAX(change.moves, 1)", "1", "sqlite"),
+                Change("store.composing:composed", 'touches |= {"via"}', "pass", "postgresql"),
+                Change("engine.attempting:_triggers", "(Trigger.DUE, Trigger.START)", "(Trigger.START,)", "sqlite"),
             ),
         ),
     ],
     "claim": [
         Fault(
             "a claim does not say when its message was sent",
-            (
-                Change("advance", "        sent_at = clock_timestamp(),  -- if claims\n", "", "postgresql"),
-                Change("transition", "WHEN 'pending' THEN strftime", "WHEN '' THEN strftime", "sqlite"),
-            ),
+            (Change("columns", "WHEN 'pending' THEN {machine_now}", "WHEN '' THEN {machine_now}"),),
         ),
         Fault(
             "a claim lasts as long as an attempt",
-            (
-                Change(
-                    "store.advancing:advance",
-                    "get_settings().resend_after if to == State.PENDING else",
-                    "",
-                    "postgresql",
-                ),
-                Change("dispatch.claiming:claim", "lease = get_settings().resend_after", "lease = None", "sqlite"),
-            ),
+            (Change("dispatch.claiming:claim", "get_settings().resend_after", "get_settings().LEASE"),),
         ),
         Fault(
             "what waits is claimed",
@@ -141,27 +98,11 @@ DRIFTS = {
     "call off": [
         Fault(
             "what is cancelled has no end",
-            (
-                Change(
-                    "advance",
-                    "finished_at = %(at)s::timestamptz  -- if ends",
-                    "finished_at = NULL  -- if ends",
-                    "postgresql",
-                ),
-                Change("transition", "finished_at = CASE WHEN", "finished_at = CASE WHEN FALSE AND", "sqlite"),
-            ),
+            (Change("columns", "finished_at = CASE WHEN", "finished_at = CASE WHEN FALSE AND"),),
         ),
         Fault(
             "what is cancelled ends by the machine's clock",
-            (
-                Change("advance", "finished_at = %(at)s::timestamptz", "finished_at = clock_timestamp()", "postgresql"),
-                Change(
-                    "transition",
-                    "IN ({final}) THEN %(at)s",
-                    "IN ({final}) THEN strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
-                    "sqlite",
-                ),
-            ),
+            (Change("columns", "IN ({final}) THEN {at}", "IN ({final}) THEN {machine_now}"),),
         ),
     ],
     "hand back unsent": [

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
 from timeline.dispatch.apportioning import apportion
-from timeline.lifecycle import State, Trigger
+from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask
 from timeline.planning import Share
 from timeline.planning.sharing import LARGEST
@@ -62,12 +62,13 @@ def claim(*, limit: int = 100, kept_until: datetime | None = None, now: datetime
     taken, sizes = apportion(most=limit, kept_until=kept_until, using=using)
     if not taken:
         return []
-    token = uuid4()
+    token, lease = uuid4(), get_settings().resend_after
     if works_in_sets(using):
         rows = advance(
             "shares",
-            State.PENDING,
-            token=token,
+            Trigger.CLAIM,
+            lease=lease,
+            claim_token=token,
             task_keys=[share.task_key for share in taken],
             priorities=[share.priority for share in taken],
             sizes=[share.size for share in taken],
@@ -78,7 +79,6 @@ def claim(*, limit: int = 100, kept_until: datetime | None = None, now: datetime
     else:
         with polling(using):
             tasks = [task for share in taken for task in _of(share, using)]
-            lease = get_settings().resend_after
             writes = [Write(task=task, triggers=(Trigger.CLAIM,), claim_token=token, lease=lease) for task in tasks]
             rows = [task.__dict__ for task in apply(writes, now=now, using=using)]
     return list(_batches(rows, token, sizes))

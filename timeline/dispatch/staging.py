@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from timeline.lifecycle import State, Trigger
+from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask
 from timeline.store.advancing import advance, works_in_sets
 from timeline.store.polling import polling
@@ -28,7 +28,7 @@ def stage(*, limit: int = 1000, now: datetime, using: str) -> int:
         # Most polls find nothing, and need no transaction for that.
         if (since := first_due(now=now, using=using)) is None:
             return 0
-        return len(advance("due", State.AVAILABLE, most=limit, since=since, now=now, using=using))
+        return len(advance("due", Trigger.DUE, most=limit, since=since, now=now, using=using))
     with polling(using):
         tasks = list(ScheduledTask.objects.using(using).to_stage(now).locked(skip_locked=True)[:limit])
         return len(apply([Write(task=task, triggers=(Trigger.DUE,)) for task in tasks], now=now, using=using))

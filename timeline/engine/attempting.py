@@ -107,12 +107,12 @@ def begin(
         if works_in_sets(using):
             rows = advance(
                 "given",
-                State.ACTIVE,
+                Trigger.START,
                 columns=COLUMNS,
                 worker=worker,
                 wait=len(asked) == 1,
                 ids=asked,
-                token=token,
+                claim_token=token,
                 task_keys=registry.task_keys(),
                 attempts=attempts,
                 now=now,
@@ -155,7 +155,7 @@ def begin_group(
         if works_in_sets(using):
             rows = advance(
                 "group",
-                State.ACTIVE,
+                Trigger.START,
                 columns=COLUMNS,
                 worker=worker,
                 task_key=task_key,

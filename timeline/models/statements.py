@@ -1,4 +1,4 @@
-"""Raw SQL: one statement a file, ``timeline/sql/<verb>.<vendor>.sql``."""
+"""Raw SQL: one statement a file, ``timeline/sql/<verb>.<vendor>.sql``; or ``<verb>.sql``, what all databases are told alike."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -17,6 +17,21 @@ if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
     from django.db.models import Field
 
+# Words of each database, in statements that are the same else. ``change`` is what is written, see ``columns.sql``.
+_WORDS: Final = {
+    "postgresql": {
+        "at": "%(at)s::timestamptz",
+        "json": "::jsonb",
+        "machine_now": "clock_timestamp()",
+        "machine_now_and_lease": "clock_timestamp() + change.lease",
+    },
+    "sqlite": {
+        "at": "%(at)s",
+        "json": "",
+        "machine_now": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
+        "machine_now_and_lease": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', change.lease)",
+    },
+}
 _WHOLE_LINE_COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
 _CONDITION = re.compile(r"(?P<text>.*?)(?:  -- if (?P<no>not )?(?P<name>\w+))?")
 
@@ -25,7 +40,7 @@ _CONDITION = re.compile(r"(?P<text>.*?)(?:  -- if (?P<no>not )?(?P<name>\w+))?")
 def statement(verb: str, vendor: str) -> str:
     """
     Read a statement, without its lines of comment. Values reach it as parameters only; the lifecycle's sets stand in it as
-    ``{final}``, ``{leased}``, ``{waiting}`` and ``{pairs}``.
+    ``{final}``, ``{leased}``, ``{waiting}`` and ``{pairs}``, and the words of each database by their names.
 
     Args:
         verb: First part of the file's name.
@@ -34,13 +49,14 @@ def statement(verb: str, vendor: str) -> str:
     Raises:
         ImproperlyConfigured: if there is none for this vendor.
     """
-    file = files("timeline") / "sql" / f"{verb}.{vendor}.sql"
-    if not file.is_file():
+    folder = files("timeline") / "sql"
+    there = [file for name in (f"{verb}.{vendor}.sql", f"{verb}.sql") if (file := folder / name).is_file()]
+    if not there or vendor not in _WORDS:
         raise ImproperlyConfigured(f"timeline does not run on {vendor} yet. Use SQLite or PostgreSQL.")
-    text = _WHOLE_LINE_COMMENT.sub("", file.read_text(encoding="utf-8"))
+    text = _WHOLE_LINE_COMMENT.sub("", there[0].read_text(encoding="utf-8"))
     pairs = _quoted(f"{source} {target}" for source, target in ALLOWED_PAIRS)
     sets = {"final": _quoted(FINAL), "leased": _quoted(LEASED), "waiting": _quoted(WAITING), "pairs": pairs}
-    for name, words in sets.items():
+    for name, words in (sets | _WORDS[vendor]).items():
         text = text.replace(f"{{{name}}}", words)
     return text
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.db import connections
 
-from timeline.lifecycle import Reason, State, Trigger
+from timeline.lifecycle import Reason, Trigger
 from timeline.models import ScheduledTask
 from timeline.models.statements import as_list, statement
 from timeline.operations.current import running
@@ -20,7 +20,7 @@ from timeline.store.telling import is_heard, tell_ended
 from timeline.store.writing import Write, apply
 
 # What a transition tells of a task, and whose it is; in the model's order.
-BRIEFLY: Final = ", ".join(name for name in FIELDS if name in {*ALWAYS, "run_id", "attempt"})
+BRIEFLY: Final = ", ".join(name for name in FIELDS if name in {*ALWAYS, "run_id"})
 
 
 def call_off(
@@ -46,7 +46,7 @@ def call_off(
     columns = COLUMNS if is_heard() else columns
     asked = {**named, "spared": as_list((task_id.hex for task_id in running()), connection.vendor)}
     if works_in_sets(using):
-        rows = advance(whose, State.CANCELLED, columns=columns, reason=reason, now=now, using=using, **asked)
+        rows = advance(whose, Trigger.CANCEL, columns=columns, reason=reason, now=now, using=using, **asked)
         tasks = sorted(_as_tasks(rows, using), key=attrgetter("pk"))
         tell_ended(tasks, using=using)
         return tasks

@@ -5,7 +5,7 @@
         AND task_key = ANY(%(task_keys)s::text[])
         AND (
             state = 'available'
-            OR (state = 'pending' AND claim_token = %(token)s::uuid)
+            OR (state = 'pending' AND claim_token = %(claim_token)s::uuid)
             OR (state IN ({waiting}) AND scheduled_at <= %(at)s)
         )
         AND attempt <= %(attempts)s

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import datetime
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
 from functools import cache
-from typing import Any, Final
+from itertools import product
+from typing import Final
 from uuid import UUID
 
 from django.db import connections
 
 from timeline.conf import get_settings
-from timeline.lifecycle import FINAL, Reason, State
-from timeline.models.statements import narrowed, statement
-from timeline.store.changes import columns_of
+from timeline.exceptions import TransitionNotAllowed
+from timeline.lifecycle import LEASED, Reason, State, Trigger
+from timeline.store.changes import Change, columns_of, passed, seconds
+from timeline.store.composing import NOTHING, composed, touched
 from timeline.store.guiding import IN_ORDER, execute_guided
 from timeline.store.isolating import atomic
 from timeline.store.noticing import notice
@@ -38,27 +40,30 @@ def works_in_sets(using: str) -> bool:
 
 def advance(
     held: str,
-    to: State,
+    trigger: Trigger,
     *,
     now: datetime,
     using: str,
     columns: str = _KEYS,
-    token: UUID | None = None,
+    lease: timedelta | None = None,
+    claim_token: UUID | None = None,
     worker: str | None = None,
     reason: Reason | None = None,
     wait: bool = False,
     **asked: object,
 ) -> list[Row]:
     """
-    Make one step. Outside a transaction it is one of its own, committed with the statement.
+    Make one move; of rows that wait two, where these may be composed. Outside a transaction it is one of its own, committed
+    with the statement.
 
     Args:
         held: Which rows: name of the statement that finds and locks them, ``held_<held>.postgresql.sql``.
-        to: Where they go: ``available``, ``pending``, ``active`` or ``cancelled``.
+        trigger: What moves them. Those from whose state it does not are left.
         now: Story time, for the log and for started and finished.
         using: Database alias.
         columns: What to read of the rows.
-        token: Of the claim, where they become pending.
+        lease: How long they are held, where they are; None: ``TIMELINE["LEASE"]``.
+        claim_token: Of the claim, where they become pending.
         worker: Who takes them, where they become active.
         reason: Why they are cancelled.
         wait: For rows that somebody else has locked, where ``held`` does not always pass them over.
@@ -67,22 +72,31 @@ def advance(
     Returns:
         The rows as they are now, those that are most urgent first.
     """
-    parameters: dict[str, Any] = {
-        "to_state": to.value,
-        "at": now,
-        "lease": get_settings().resend_after if to == State.PENDING else get_settings().LEASE,
-        "token": token,
-        "worker": worker,
-        **(columns_of(reason) if reason is not None else {}),
-        **asked,
-    }
-    connection = connections[using]
-    sql = step(held, columns, wait=wait, ends=to in FINAL, claims=to == State.PENDING)
+    steps, connection = _steps(trigger), connections[using]
+    end = steps[0][-1]
+    change: Change = {"to_state": end.value, "claim_token": claim_token, "worker": worker}
+    if end in LEASED:
+        change["lease"] = seconds(get_settings().LEASE if lease is None else lease)
+    if reason is not None:
+        change |= columns_of(reason)
+    touches = touched([{name: value for name, value in change.items() if value is not None}])
+    made = composed("found", touches, tuple(columns.split(", ")), held=held, steps=steps, wait=wait)
+    parameters = {**NOTHING, **change, **asked, "at": now}
     with cursor_for_rows(connection) as cursor:
-        execute_guided(cursor, sql, parameters, settings=_GUIDED.get(held, {}), using=using)
-        rows = rows_of(cursor, connection, tuple(columns.split(", ")))
+        execute_guided(cursor, made.sql, parameters, settings=_GUIDED.get(held, {}), using=using)
+        rows = rows_of(cursor, connection, made.columns)
     notice(rows)
     return list(rows.values())
+
+
+@cache
+def _steps(trigger: Trigger) -> tuple[tuple[State, ...], ...]:
+    """The states passed by this move, from each that has it: by itself, or after being due."""
+    steps = []
+    for state, triggers in product(State, ((trigger,), (Trigger.DUE, trigger))):
+        with suppress(TransitionNotAllowed):
+            steps.append(passed(state, triggers))
+    return tuple(steps)
 
 
 @contextmanager
@@ -98,12 +112,3 @@ def committed(using: str) -> Iterator[None]:
     else:
         with atomic(using=using, durable=True):
             yield
-
-
-@cache
-def step(held: str, columns: str = _KEYS, *, wait: bool = False, ends: bool = False, claims: bool = False) -> str:
-    """The statement that makes a step."""
-    asked = {name for name, is_so in (("ends", ends), ("claims", claims)) if is_so}
-    sql = narrowed(statement("advance", "postgresql"), asked)
-    sql = sql.replace("{held}", statement(f"held_{held}", "postgresql").rstrip())
-    return sql.replace("{columns}", columns).replace("{skip}", "" if wait else "SKIP LOCKED")

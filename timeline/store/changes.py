@@ -12,8 +12,9 @@ from uuid import UUID
 
 from django.db import connections
 
+from timeline.conf import get_settings
 from timeline.exceptions import TransitionNotAllowed
-from timeline.lifecycle import Reason, State, Trigger, target
+from timeline.lifecycle import LEASED, Reason, State, Trigger, target
 from timeline.models import ScheduledTask
 from timeline.payloads import clip
 
@@ -81,14 +82,15 @@ class Write:
             TransitionNotAllowed: if the lifecycle has no such move.
         """
         try:
-            return _passed(self.task.state, self.triggers)
+            return passed(self.task.state, self.triggers)
         except TransitionNotAllowed:
             target(State(self.task.state), *self.triggers, task=self.task.id)  # Refuses it too, and names the task.
             raise
 
 
 @cache
-def _passed(state: str, triggers: tuple[Trigger, ...]) -> tuple[State, ...]:
+def passed(state: str, triggers: tuple[Trigger, ...]) -> tuple[State, ...]:
+    """The same, of any task that stands there."""
     start = State(state)
     target(start, *triggers)
     return (start, *(target(start, *triggers[:count]) for count in range(1, len(triggers) + 1)))
@@ -102,31 +104,36 @@ def as_changes(writes: Iterable[Write], *, using: str) -> list[Change]:
         TransitionNotAllowed: if the lifecycle has no such move.
     """
     stored, key = stored_by(using), str if connections[using].vendor == "postgresql" else _hex
-    return [_as_change(write, key, stored) for write in writes]
+    lease = get_settings().LEASE
+    return [_as_change(write, key, stored, lease) for write in writes]
 
 
 def _hex(key: UUID) -> str:
     return key.hex
 
 
-def _as_change(write: Write, key: Key, stored: Stored) -> Change:
+def _as_change(write: Write, key: Key, stored: Stored, lease: timedelta) -> Change:
     states = write.states
     change: Change = {
         "id": key(write.task.id),
         "from_state": states[0].value,
         "to_state": states[-1].value,
         "from_attempt": write.task.attempt,
-        "moves": len(write.triggers),
     }
     if len(states) > 2:
         change["via"] = states[1].value
+    if states[-1] in LEASED:
+        change["lease"] = seconds(lease if write.lease is None else write.lease)
     for name in ("failures", "lost", "worker", "result"):
         value = getattr(write, name)
         if value not in (None, 0):  # An empty name is written: a worker without one has the row.
             change[name] = value
     if write.reason is not None:
         change |= columns_of(write.reason)
-    return change | _seldom(write, stored)
+    change |= {name: stored(name, value) for name, value in _seldom(write) if value is not None}
+    if detail := _detail(write):
+        change["detail"] = json.dumps(detail, ensure_ascii=False)
+    return change
 
 
 def columns_of(reason: Reason) -> Change:
@@ -138,18 +145,8 @@ def columns_of(reason: Reason) -> Change:
     }
 
 
-def _seldom(write: Write, stored: Stored) -> Change:
-    """What few changes have."""
-    change = {name: stored(name, value) for name, value in _columns(write) if value is not None}
-    if write.lease is not None:
-        change["lease"] = seconds(write.lease)
-    if detail := _detail(write):
-        change["detail"] = json.dumps(detail, ensure_ascii=False)
-    return change
-
-
-def _columns(write: Write) -> Iterator[tuple[str, object]]:
-    """Those that few changes touch."""
+def _seldom(write: Write) -> Iterator[tuple[str, object]]:
+    """Values of columns that few changes touch."""
     if times := write.times:
         yield "nominal_at", times.nominal_at
         yield "anchor", times.anchor

@@ -1,25 +1,50 @@
-"""Compose the statement that makes changes: of what they touch, and of nothing more."""
+"""Compose the statement that makes changes: of what they touch, and of nothing more. The rules are in ``sql/columns.sql``."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+import re
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from django.db import connections
-
-from timeline.conf import get_settings
-from timeline.lifecycle import LEASED, State
+from timeline.lifecycle import FINAL, State
 from timeline.models.statements import narrowed, statement
-from timeline.store.changes import Change, Write, as_changes, seconds, stored_by
+from timeline.store.changes import Change
 
-# What the statement returns: always, and where a change touches what stands beside it.
+# What a change may say, and as what PostgreSQL reads it.
+VALUES: Final = {
+    "id": "uuid",
+    "from_state": "text",
+    "via": "text",
+    "to_state": "text",
+    "from_attempt": "integer",
+    "failures": "integer",
+    "lost": "integer",
+    "scheduled_at": "timestamptz",
+    "nominal_at": "timestamptz",
+    "anchor": "text",
+    "anchor_value": "timestamptz",
+    "anchor_date": "date",
+    "expires_at": "timestamptz",
+    "definition_hash": "text",
+    "claim_token": "uuid",
+    "lease": "interval",
+    "worker": "text",
+    "result": "text",
+    "error": "text",
+    "detail": "text",
+    "reason_code": "text",
+    "reason": "text",
+    "actor": "text",
+}
+NOTHING: Final[Change] = dict.fromkeys(VALUES)  # What a change may leave out.
+
+# What a statement tells of its rows, whatever it touches.
 ALWAYS: Final = (
     "id",
     "state",
     "seq",
+    "attempt",
     "scheduled_at",
     "claim_token",
     "lease_expires_at",
@@ -28,95 +53,87 @@ ALWAYS: Final = (
     "actor",
     "finished_at",
 )
-_SOMETIMES: Final = {
-    "attempt": "active",
-    "started_at": "active",
-    "sent_at": "leased",
-    "worker": "worker",
-    "failures": "failures",
-    "lost": "lost",
-    "result": "result",
-    "error": "error",
-    "nominal_at": "nominal_at",
-    "anchor": "nominal_at",
-    "anchor_value": "nominal_at",
-    "anchor_date": "nominal_at",
-    "expires_at": "nominal_at",
-    "definition_hash": "definition_hash",
+_OF_FOUND: Final = ("id", "state", "seq", "attempt", "priority", "scheduled_at")  # For order and log.
+
+# Where a statement reads a value: of one change, of the same change of each row found, of many from JSON; on SQLite "each".
+_READ: Final = {
+    "one": "%({name})s::{type}",
+    "found": "%({name})s::{type}",
+    "many": "change.{name}",
+    "each": "json_extract(change.value, '$.{name}')",
 }
-_VALUES: Final = (
-    "via",
-    "scheduled_at",
-    "claim_token",
-    "lease",
-    "reason_code",
-    "reason",
-    "actor",
-    "detail",
-    *_SOMETIMES,
-)
-_NOTHING: Final[dict[str, Any]] = dict.fromkeys(_VALUES)  # What a change may leave out.
+_COLUMN: Final = re.compile(r"^    (\w+) = ", re.MULTILINE)
+_VALUE: Final = re.compile(r"\bchange\.(\w+)")
 
 
-class Statement(NamedTuple):
+class Composed(NamedTuple):
     """
-    What to execute.
+    Text of a statement.
 
     Args:
         sql: One statement.
-        parameters: Its own.
-        columns: What it returns of each row; empty: as its cursor says.
+        columns: What it returns of each row.
+        log: A second one that writes the log entries, where the first one cannot: on SQLite.
     """
 
     sql: str
-    parameters: dict[str, Any]
     columns: tuple[str, ...]
+    log: str = ""
 
 
-def as_statement(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = True) -> Statement:
-    """
-    Write the changes as one statement, which returns the rows changed.
-
-    Args:
-        writes: At least one.
-        now: Story time.
-        using: Database alias.
-        wait: For rows that somebody else has locked; False: pass them over.
-
-    Raises:
-        TransitionNotAllowed: if the lifecycle has no such move.
-    """
-    changes = as_changes(writes, using=using)
-    parameters = {"at": stored_by(using)("finished_at", now), "usual_lease": seconds(get_settings().LEASE)}
-    if connections[using].vendor != "postgresql":
-        return Statement(statement("transition", "sqlite"), parameters | {"changes": _as_json(changes)}, ())
-    alone = len(changes) == 1
-    sql, columns = _composed(_touched(changes) | _locked(alone, wait), alone)
-    given = _NOTHING | changes[0] if alone else {"changes": _as_json(changes)}
-    return Statement(sql, {**parameters, "ids": [write.task.id for write in writes], **given}, columns)
-
-
-def _touched(changes: Iterable[Change]) -> frozenset[str]:
-    """Name what the changes touch, all together: values, and ``leased`` and ``active`` where one ends so."""
-    states = {change["to_state"] for change in changes}
-    also = {name for name, among in (("leased", LEASED), ("active", {State.ACTIVE})) if states & among}
-    return frozenset().union(*changes, also)
-
-
-def _locked(alone: bool, wait: bool) -> frozenset[str]:
-    """Name how rows are locked: several in the lock order; a single one by the write itself, unless it is to be passed over."""
-    return frozenset({"held"} if not (alone and wait) else ()) | frozenset(() if wait else {"pass_over"})
+def touched(changes: Iterable[Change]) -> frozenset[str]:
+    """Name what the changes touch, all together: their values, the states they end in, and ``ends`` where one is final."""
+    states = {State(str(change["to_state"])) for change in changes}
+    return frozenset().union(*changes, states, ["ends"] if states & FINAL else [])
 
 
 @cache
-def _composed(touched: frozenset[str], alone: bool) -> tuple[str, tuple[str, ...]]:
-    """Compose PostgreSQL's statement for changes that touch no more than this; give the columns it returns, too."""
-    changes = statement("changes_one" if alone else "changes_many", "postgresql").rstrip()
-    columns = (*ALWAYS, *(name for name, cause in _SOMETIMES.items() if cause in touched))
-    sql = narrowed(statement("transition", "postgresql").replace("{changes}", changes), touched)
-    sql = sql.replace("{task_columns}", ", ".join(f"task.{name}" for name in columns))
-    return sql.replace("{columns}", ", ".join(columns)), columns
+def composed(
+    source: str,
+    touches: frozenset[str],
+    columns: tuple[str, ...] = (),
+    *,
+    held: str = "",
+    steps: tuple[tuple[State, ...], ...] = (),
+    wait: bool = True,
+) -> Composed:
+    """
+    Put the rules into the statement that makes changes.
+
+    Args:
+        source: Of the changes: ``one``, ``many`` or ``found``; on SQLite ``each``.
+        touches: What they touch, see ``touched``.
+        columns: What to return; empty: what a transition tells, and all that it sets.
+        held: Name of the statement that locks the rows first, ``held_<held>.postgresql.sql``; empty: the write does.
+        steps: Of what is found: the states passed, from each that has the move.
+        wait: For rows that somebody else has locked, where ``held`` does not always pass them over.
+    """
+    vendor = "sqlite" if source == "each" else "postgresql"
+    read = {name: _READ[source].format(name=name, type=kind) for name, kind in VALUES.items()}
+    touches |= {source, "held", held} if held else {source}
+    if vias := " ".join(f"WHEN '{states[0]}' THEN '{states[1]}'" for states in steps if len(states) > 2):
+        touches |= {"via"}
+    if steps:
+        read |= {"id": "change.id", "from_state": "change.from_state", "via": f"CASE change.from_state {vias} END"}
+    rules = narrowed(statement("columns", vendor), touches)
+    columns = columns or tuple(dict.fromkeys((*ALWAYS, *_COLUMN.findall(rules))))
+    parts = {
+        "rules": rules,
+        "entries": narrowed(statement("entries", vendor), touches),
+        "held": statement(f"held_{held}", vendor).rstrip() if held else "",
+        "skip": "" if wait else "SKIP LOCKED",
+        "columns": ", ".join(columns),
+        "returned": ", ".join(f"task.{name}" for name in dict.fromkeys((*columns, *(_OF_FOUND if steps else ())))),
+        "sources": ", ".join(f"'{states[0]}'" for states in steps),
+    }
+    verbs = ("transition",) if vendor == "postgresql" else ("transition", "log")
+    sql, *log = (_filled(narrowed(statement(verb, vendor), touches), parts, read) for verb in verbs)
+    return Composed(sql, columns, *log)
 
 
-def _as_json(changes: Sequence[Change]) -> str:
-    return json.dumps(changes, ensure_ascii=False)
+def _filled(text: str, parts: Mapping[str, str], read: Mapping[str, str]) -> str:
+    """Put the parts into a statement, and where it reads each value that is asked for."""
+    for name, part in parts.items():
+        text = text.replace(f"{{{name}}}", part)
+    asked = ", ".join(f"{name} {VALUES[name]}" for name in dict.fromkeys(_VALUE.findall(text)))
+    return _VALUE.sub(lambda value: read[value[1]], text.replace("{values}", asked))

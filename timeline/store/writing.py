@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import connections, transaction
@@ -12,10 +13,9 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from timeline.lifecycle import WAITING
 from timeline.models import ScheduledTask
-from timeline.models.statements import statement
 from timeline.store.announcing import announce_times
-from timeline.store.changes import MAX_ACTOR, MAX_REASON, Write
-from timeline.store.composing import Statement, as_statement
+from timeline.store.changes import MAX_ACTOR, MAX_REASON, Change, Write, as_changes, stored_by
+from timeline.store.composing import NOTHING, Composed, composed, touched
 from timeline.store.noticing import notice
 from timeline.store.returning import Row, cursor_for_rows, rows_of
 from timeline.store.telling import tell_written
@@ -42,7 +42,7 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = Tr
     """
     if not writes:
         return []
-    changed = _execute(as_statement(writes, now=now, using=using, wait=wait), connections[using])
+    changed = _execute(*as_statement(writes, now=now, using=using, wait=wait), connections[using])
     notice(changed)
     made = [write for write in writes if write.task.id in changed]
     done = [write.task for write in made]
@@ -53,16 +53,39 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = Tr
     return done
 
 
-def _execute(made: Statement, connection: BaseDatabaseWrapper) -> dict[UUID, Row]:
+def as_statement(
+    writes: Sequence[Write], *, now: datetime, using: str, wait: bool = True
+) -> tuple[Composed, dict[str, Any]]:
+    """
+    Write the changes as one statement, and its parameters. See ``apply``.
+
+    Args:
+        writes: At least one.
+    """
+    changes = as_changes(writes, using=using)
+    touches, at = touched(changes), stored_by(using)("finished_at", now)
+    if connections[using].vendor != "postgresql":
+        return composed("each", touches), {"at": at, "changes": _as_json(changes)}
+    parameters = {"at": at, "ids": [write.task.id for write in writes]}
+    if len(changes) > 1:
+        return composed("many", touches, held="these", wait=wait), parameters | {"changes": _as_json(changes)}
+    # A single one is locked by the write itself, unless it is to be passed over.
+    return composed("one", touches, held="" if wait else "these", wait=wait), NOTHING | changes[0] | parameters
+
+
+def _as_json(changes: Sequence[Change]) -> str:
+    return json.dumps(changes, ensure_ascii=False)
+
+
+def _execute(made: Composed, parameters: dict[str, Any], connection: BaseDatabaseWrapper) -> dict[UUID, Row]:
     """Make the changes; give what became of the rows. PostgreSQL logs in the same statement, SQLite in a second one."""
-    sql, parameters, columns = made
-    if connection.vendor == "postgresql":
+    if not made.log:
         with cursor_for_rows(connection) as cursor:
-            cursor.execute(sql, parameters)
-            return rows_of(cursor, connection, columns)
+            cursor.execute(made.sql, parameters)
+            return rows_of(cursor, connection, made.columns)
     with transaction.atomic(using=connection.alias, savepoint=False), connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-        changed = rows_of(cursor, connection)
+        cursor.execute(made.sql, parameters)
+        changed = rows_of(cursor, connection, made.columns)
         written = [change for change in json.loads(parameters["changes"]) if UUID(change["id"]) in changed]
-        cursor.execute(statement("log", connection.vendor), {"changes": json.dumps(written), "at": parameters["at"]})
+        cursor.execute(made.log, {"changes": json.dumps(written), "at": parameters["at"]})
     return changed

@@ -30,8 +30,7 @@ FAULTS: Final = [
     ),
     _fault(
         "a cancel leaves the token",
-        ("transition", "        claim_token = NULL,  -- if not leased\n", "", "postgresql"),
-        ("transition", "WHEN 'active' THEN task.claim_token", "ELSE task.claim_token", "sqlite"),
+        ("columns", "    claim_token = NULL,  -- if not lease\n", ""),
     ),
     _fault("a rescue does not count the attempt", ("dispatch.rescuing:_lost", "lost=counted,", "lost=0,")),
     _fault(
@@ -65,7 +64,7 @@ FAULTS: Final = [
     ),
     _fault(
         "an outcome that comes too late is accepted",
-        ("transition", "AND task.attempt = change.from_attempt\n", "\n"),
+        ("transition", "AND task.attempt = change.from_attempt", ""),
     ),
     _fault(
         "a cancel is ignored at the fence",
@@ -75,7 +74,7 @@ FAULTS: Final = [
     _fault(
         "a message that comes twice starts its task twice",
         ("held_given", "(state = 'pending' AND", "(state IN ('pending', 'active') AND", "postgresql"),
-        ("advance", " AND was.state <> %(to_state)s", "", "postgresql"),
+        ("transition", "({sources})", "({sources}, 'active')", "postgresql"),
         ("engine.attempting:_triggers", "(state == State.PENDING and", "(state in LEASED and", "sqlite"),
         (
             "engine.attempting:_triggers",

@@ -59,7 +59,7 @@ FAULTS: Final = [
         "the fence does not compare the attempt",
         "frozen",
         "atomic-once",
-        ("sql/transition.postgresql.sql", "        AND task.attempt = change.from_attempt\n", ""),
+        ("sql/transition.postgresql.sql", "        AND task.attempt = change.from_attempt  -- if not found\n", ""),
     ),
     _fault(
         "a start is not committed before its handler is entered",
@@ -79,9 +79,9 @@ FAULTS: Final = [
         "simple",
         "replay",
         (
-            "sql/transition.postgresql.sql",
-            "        '{}'::jsonb  -- if not detail\n    FROM changed\n",
-            "        '{}'::jsonb  -- if not detail\n    FROM changed\n    WHERE state <> 'completed'\n",
+            "sql/entries.sql",
+            "        '{}'{json}  -- if not detail\n    FROM changed\n",
+            "        '{}'{json}  -- if not detail\n    FROM changed\n    WHERE state <> 'completed'\n",
         ),
     ),
     _fault(
@@ -89,9 +89,9 @@ FAULTS: Final = [
         "simple",
         "replay",
         (
-            "sql/transition.postgresql.sql",
-            "        seq = task.seq + GREATEST(change.moves, 1),\n",
-            "        seq = task.seq + GREATEST(change.moves, 1) + (change.to_state = 'completed')::int,\n",
+            "sql/columns.sql",
+            "    seq = task.seq + 1,",
+            "    seq = task.seq + 1 + CASE change.to_state WHEN 'completed' THEN 1 ELSE 0 END,",
         ),
     ),
     _fault(

@@ -16,7 +16,7 @@ from django.db import connection
 
 from tests.faults.harness.roles import ROOT
 from timeline.models import statements
-from timeline.store import advancing, composing, entity_locks
+from timeline.store import composing, entity_locks
 
 
 class Change(NamedTuple):
@@ -58,10 +58,12 @@ def planted(fault: Fault, folder: Path) -> Iterator[None]:
     if not ours:
         raise LookupError(f"{fault.name} changes nothing on {connection.vendor}.")
     with ExitStack() as stack:
+        stack.callback(_forget_statements)
         if of_statements := [change for change in ours if ":" not in change.where]:
             stack.enter_context(_other_statements(of_statements, folder))
         for where in dict.fromkeys(change.where for change in ours if ":" in change.where):
             stack.enter_context(_other_function(where, [change for change in ours if change.where == where]))
+        _forget_statements()
         yield
 
 
@@ -69,18 +71,15 @@ def planted(fault: Fault, folder: Path) -> Iterator[None]:
 def _other_statements(changes: list[Change], folder: Path) -> Iterator[None]:
     shutil.copytree(ROOT / "timeline" / "sql", folder / "sql")
     for change in changes:
-        path = folder / "sql" / f"{change.where}.{connection.vendor}.sql"
+        names = (f"{change.where}.{connection.vendor}.sql", f"{change.where}.sql")
+        path = next(path for name in names if (path := folder / "sql" / name).is_file())
         path.write_text(_replaced(path.read_text(encoding="utf-8"), change), encoding="utf-8")
-    try:
-        with mock.patch.object(statements, "files", return_value=folder):
-            _forget_statements()
-            yield
-    finally:
-        _forget_statements()
+    with mock.patch.object(statements, "files", return_value=folder):
+        yield
 
 
 def _forget_statements() -> None:
-    for remembered in (statements.statement, composing._composed, advancing.step, entity_locks.lock_statement):
+    for remembered in (statements.statement, composing.composed, entity_locks.lock_statement):
         remembered.cache_clear()
 
 

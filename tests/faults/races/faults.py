@@ -55,11 +55,11 @@ _RECONCILED: Final = ("operations.reconciling:_rows_of", ".by_id().locked()", ".
 # Writes.
 NO_STATE: Final = _fault(
     "a write does not compare the state",
-    ("transition", "        AND task.state || '' = change.from_state\n", "", "postgresql"),
+    ("transition", "        AND task.state || '' = change.from_state  -- if not found\n", "", "postgresql"),
     ("transition", "    AND task.state = change.from_state\n", "", "sqlite"),
 )
 NO_ATTEMPT: Final = _fault(
-    "a write does not compare the attempt", ("transition", "AND task.attempt = change.from_attempt\n", "\n")
+    "a write does not compare the attempt", ("transition", "AND task.attempt = change.from_attempt", "")
 )
 NO_FENCE: Final = _fault(
     "an outcome that comes too late is accepted",
@@ -111,11 +111,15 @@ PRUNE_OF_ANY_RUN: Final = _on_postgresql(
 # The order of locks.
 AS_GIVEN: Final = _on_postgresql(
     "a write of several tasks takes them in the order given",
-    ("store.composing:_locked", '{"held"} if not (alone and wait) else ()', '{"held"} if not wait else ()'),
+    (
+        "store.writing:as_statement",
+        'composed("many", touches, held="these", wait=wait)',
+        'composed("many", touches, held="" if wait else "these", wait=wait)',
+    ),
 )
 BACKWARDS: Final = _on_postgresql(
     "a write of several tasks locks the last one first",
-    ("transition", "    ORDER BY id::text  -- if held\n", "    ORDER BY id::text DESC  -- if held\n"),
+    ("held_these", "    ORDER BY id::text\n", "    ORDER BY id::text DESC\n"),
 )
 EXIT_BACKWARDS: Final = _on_postgresql(
     "an exit locks the last task first", ("held_runs", "    ORDER BY id::text\n", "    ORDER BY id::text DESC\n")

@@ -1,0 +1,32 @@
+-- What a change makes of each column of its task: the rules, once, for both databases and for every statement that moves tasks.
+-- "task" is the row as it was; what "change" does not say is NULL, and stays as it is. A line is part of a statement only if a
+-- change of it says so: it has that value; it ends in that state; or it "ends", in a final one.
+    seq = task.seq + CASE WHEN change.via IS NULL THEN 1 ELSE 2 END,  -- if via
+    seq = task.seq + 1,  -- if not via
+    attempt = task.attempt + CASE WHEN change.to_state = 'active' AND change.from_state <> 'active' THEN 1 ELSE 0 END,  -- if active
+    failures = task.failures + COALESCE(change.failures, 0),  -- if failures
+    lost = task.lost + COALESCE(change.lost, 0),  -- if lost
+    scheduled_at = COALESCE(change.scheduled_at, task.scheduled_at),  -- if scheduled_at
+    nominal_at = COALESCE(change.nominal_at, task.nominal_at),  -- if nominal_at
+    anchor = COALESCE(change.anchor, task.anchor),  -- if nominal_at
+    anchor_value = CASE WHEN change.nominal_at IS NULL THEN task.anchor_value ELSE change.anchor_value END,  -- if nominal_at
+    anchor_date = CASE WHEN change.nominal_at IS NULL THEN task.anchor_date ELSE change.anchor_date END,  -- if nominal_at
+    expires_at = CASE WHEN change.nominal_at IS NULL THEN task.expires_at ELSE change.expires_at END,  -- if nominal_at
+    definition_hash = COALESCE(change.definition_hash, task.definition_hash),  -- if definition_hash
+    claim_token = CASE change.to_state  -- if lease
+        WHEN 'pending' THEN COALESCE(change.claim_token, task.claim_token)  -- if lease
+        WHEN 'active' THEN task.claim_token  -- if lease
+    END,  -- if lease
+    claim_token = NULL,  -- if not lease
+    lease_expires_at = {machine_now_and_lease},  -- if lease
+    lease_expires_at = NULL,  -- if not lease
+    sent_at = CASE change.to_state WHEN 'pending' THEN {machine_now} ELSE task.sent_at END,  -- if pending
+    worker = COALESCE(change.worker, task.worker),  -- if worker
+    result = COALESCE(change.result{json}, task.result),  -- if result
+    error = COALESCE(change.error, task.error),  -- if error
+    reason_code = COALESCE(change.reason_code, task.reason_code),  -- if reason_code
+    reason = COALESCE(change.reason, task.reason),  -- if reason_code
+    actor = COALESCE(change.actor, task.actor),  -- if reason_code
+    started_at = CASE WHEN change.to_state = 'active' AND change.from_state <> 'active' THEN {at} ELSE task.started_at END,  -- if active
+    finished_at = CASE WHEN change.to_state IN ({final}) THEN {at} END,  -- if ends
+    state = change.to_state
