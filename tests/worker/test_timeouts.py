@@ -198,7 +198,7 @@ class TestOnTheMainThread:
         ]
         assert said.endswith("without success: it took longer than 0:00:00.300000.")
 
-    def test_others_of_its_transaction_are_given_back(self, db):
+    def test_others_of_its_transaction_are_given_back(self, db, patient):
         """What they wrote is undone with it; each is entered again."""
         rows = due("shared", 3)
         acts["1"] = sleep
