@@ -1,4 +1,4 @@
-"""Execute attempts in one transaction with a savepoint each: handlers declared with nothing else."""
+"""Execute attempts in one transaction with a savepoint each: handlers declared with ``atomic="savepoint"``."""
 
 from __future__ import annotations
 
