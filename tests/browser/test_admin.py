@@ -352,8 +352,7 @@ class TestADay:
 
 
 class TestEveryPage:
-    @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-    @pytest.mark.parametrize("width", [1280, 390], ids=["desk", "phone"])
+    @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)], ids=["desk-light", "phone-dark"])
     def test_keeps_nobody_out(self, start_browser, staff, orders, width, dark):
         """Nothing of level A or AA for axe-core, no sideways scrolling, no complaint in the console."""
         browser = start_browser(width=width, dark=dark)
