@@ -55,8 +55,9 @@ NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave out what SQLite has no meaning for, and mark what the quick part leaves out: ``pytest -m "not processes"``."""
-    items[:] = [item for item in items if VENDOR == "postgresql" or not item.get_closest_marker("only_postgresql")]
+    """Leave out what is about the other database, and mark what the quick part leaves out: ``pytest -m "not processes"``."""
+    other = "only_postgresql" if VENDOR == "sqlite" else "only_sqlite"
+    items[:] = [item for item in items if not item.get_closest_marker(other)]
     for item in items:
         if PROCESSES & set(getattr(item, "fixturenames", ())):
             item.add_marker("processes")

@@ -9,14 +9,12 @@ import pytest
 from django.db import connection
 
 from tests.conftest import NOW
-from tests.databases import VENDOR
 from tests.testapp.models import Plan
 from timeline.lifecycle import FINAL, OPEN, State
 from timeline.models import EntityRef, ScheduledTask, walking
 from timeline.models.owned import naming_one_of
 
 # PostgreSQL reads each state's first apart, by limits: see tests/postgresql/test_plans.py.
-only_on_sqlite = pytest.mark.skipif(VENDOR != "sqlite", reason="plans of SQLite")
 
 ALL = sorted(State)
 DAY = timedelta(days=1)
@@ -60,7 +58,7 @@ def owned():
     return own | ScheduledTask.objects.filter(naming_one_of(Plan.objects.all()), task_key__startswith="plans.")
 
 
-@only_on_sqlite
+@pytest.mark.only_sqlite
 class TestWalked:
     @pytest.mark.parametrize("latest", [False, True])
     @pytest.mark.parametrize("states", [ALL, sorted(OPEN), ["completed", "scheduled"]])
@@ -112,7 +110,7 @@ class TestWalked:
         assert all("timeline_task_open (state=?" in line or "timeline_task_ended (state=?" in line for line in found)
 
 
-@only_on_sqlite
+@pytest.mark.only_sqlite
 class TestSorted:
     def test_is_a_timeline_of_few(self, tasks, monkeypatch):
         """Their keys are read before, in one statement."""
@@ -173,7 +171,7 @@ class TestInStates:
             lambda tasks: tasks.filter(scheduled_at__gt=NOW + DAY).due_between(NOW, NOW + 3 * DAY),
             lambda tasks: tasks.filter(scheduled_at__lte=NOW + 2 * DAY) | tasks.filter(task_key="plans.0"),
             lambda tasks: tasks.exclude(task_key="plans.0"),
-            pytest.param(lambda tasks: tasks.none(), marks=only_on_sqlite),
+            pytest.param(lambda tasks: tasks.none(), marks=pytest.mark.only_sqlite),
         ],
     )
     def test_finds_the_first(self, tasks, narrow, latest):

@@ -109,14 +109,6 @@ PRUNE_OF_ANY_RUN: Final = _on_postgresql(
 )
 
 # The order of locks.
-AS_GIVEN: Final = _on_postgresql(
-    "a write of several tasks takes them in the order given",
-    (
-        "store.writing:as_statement",
-        'composed("many", touches, held="these", wait=wait)',
-        'composed("many", touches, held="" if wait else "these", wait=wait)',
-    ),
-)
 BACKWARDS: Final = _on_postgresql(
     "a write of several tasks locks the last one first",
     ("held_these", "    ORDER BY id::text\n", "    ORDER BY id::text DESC\n"),
@@ -156,7 +148,7 @@ PLANTED: Final = [
     *(Planted(EXIT_AGAINST_ATTEMPT, fault) for fault in (START_OF_ANY, EXIT_OF_ANY, EARLY_START)),
     *(Planted(EXIT_AGAINST_OUTCOME, fault) for fault in (NO_STATE, NO_FENCE, NEITHER)),
     *(Planted(SAVE_AGAINST_MOVE, fault, 40) for fault in (READ_BEFORE, NOTHING, EARLY_MOVE)),
-    *(Planted(RELEASE_AGAINST_EXITS, fault, 50) for fault in (AS_GIVEN, BACKWARDS, EXIT_BACKWARDS)),
+    *(Planted(RELEASE_AGAINST_EXITS, fault, 50) for fault in (BACKWARDS, EXIT_BACKWARDS)),
     *(
         Planted(race, fault)
         for race in (RESCUE_AGAINST_ATOMIC_OUTCOME, RESCUE_AGAINST_PLAIN_OUTCOME)
