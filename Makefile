@@ -50,7 +50,7 @@ tests: install
 	if [ "$$failed" ]; then echo "Failed:$$failed"; exit 1; fi
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under 95 --include 'timeline/*'
-	$(BIN)/coverage report --fail-under 95 --include 'tests/*' --omit 'tests/typing_cases.py,tests/faults/*,tests/foreign/*'
+	$(BIN)/coverage report --fail-under 95 --include 'tests/*' --omit 'tests/typing_cases.py,tests/faults/*,tests/foreign/*,tests/postgresql/*'
 
 read: lint types floors checks
 
