@@ -1,13 +1,12 @@
 """Execute in a transaction shared by many: all of it or nothing, and then each in its own."""
 
-from datetime import timedelta
-
 import pytest
 from django.db import connection, transaction
 
+from tests.engine.sharing import RAISED, assert_told_once, ends, keys, telling_once
 from tests.engine.watching import AtEntry
 from tests.testapp.models import Effect, Order
-from timeline import Cancel, Discard, Retry, RetryAfter
+from timeline import Retry
 from timeline.engine.running import Watch
 from timeline.lifecycle import Reason
 from timeline.models import ScheduledTask
@@ -29,29 +28,9 @@ def gather(crowd, entered):
     """Have so many due tasks that share a transaction, each of which tells its order once: ``gather(3, act, …)``."""
 
     def declare(count, act=lambda job, order: None, **options):
-        def handler(job, order):
-            entered.append(order.pk)
-            Effect.objects.create(name=str(order.pk))
-            order.note += "told "
-            order.save(update_fields=["note"])
-            return act(job, order)
-
-        return crowd(count, handler, atomic="shared", **options)
+        return crowd(count, telling_once(entered, act), atomic="shared", **options)
 
     return declare
-
-
-def keys(rows):
-    return [int(row.entity_id) for row in rows]
-
-
-def assert_told_once(rows):
-    assert sorted(int(name) for name in Effect.objects.values_list("name", flat=True)) == sorted(keys(rows))
-    assert dict(Order.objects.exclude(note="").values_list("pk", "note")) == dict.fromkeys(keys(rows), "told ")
-
-
-def ends(rows):
-    return [(row.state, row.result, row.failures, row.attempt) for row in rows]
 
 
 class TestASharedTransaction:
@@ -113,15 +92,7 @@ class TestASharedTransaction:
 
 
 class TestOneThatRaises:
-    @pytest.mark.parametrize(
-        ("error", "end"),
-        [
-            (ValueError("boom"), ("retryable", None, 1, 1)),
-            (Cancel("not wanted"), ("cancelled", None, 0, 1)),
-            (Discard("no such address"), ("discarded", None, 1, 1)),
-            (RetryAfter(timedelta(minutes=7)), ("retryable", None, 1, 1)),
-        ],
-    )
+    @pytest.mark.parametrize(("error", "end"), RAISED)
     def test_has_each_run_in_a_transaction_of_its_own(self, gather, run_all, entered, error, end):
         """Nothing of the shared one is left, in the database or in the entities that the handlers are given again."""
 

@@ -1,14 +1,13 @@
 """Execute in one transaction with a savepoint each: who fails pays alone, and what undoes all has each run in its own."""
 
-from datetime import timedelta
-
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
 from tests.databases import VENDOR
+from tests.engine.sharing import RAISED, assert_told_once, ends, keys, telling_once
 from tests.engine.watching import AtEntry
 from tests.testapp.models import Effect, Order
-from timeline import Cancel, Discard, Retry, RetryAfter
+from timeline import Retry
 from timeline.engine.running import Watch
 from timeline.lifecycle import Reason
 from timeline.models import Event, LogEntry, ScheduledTask
@@ -31,29 +30,9 @@ def gather(crowd, entered):
     """Have so many due tasks, each of which tells its order once: ``gather(3, act, …)``."""
 
     def declare(count, act=lambda job, order: "fine", **options):
-        def handler(job, order):
-            entered.append(order.pk)
-            Effect.objects.create(name=str(order.pk))
-            order.note += "told "
-            order.save(update_fields=["note"])
-            return act(job, order)
-
-        return crowd(count, handler, **{"atomic": "savepoint"} | options)
+        return crowd(count, telling_once(entered, act), **{"atomic": "savepoint"} | options)
 
     return declare
-
-
-def keys(rows):
-    return [int(row.entity_id) for row in rows]
-
-
-def assert_told_once(rows):
-    assert sorted(int(name) for name in Effect.objects.values_list("name", flat=True)) == sorted(keys(rows))
-    assert dict(Order.objects.exclude(note="").values_list("pk", "note")) == dict.fromkeys(keys(rows), "told ")
-
-
-def ends(rows):
-    return [(row.state, row.result, row.failures, row.attempt) for row in rows]
 
 
 def completed_so_far(job, order):
@@ -158,15 +137,7 @@ class TestATransactionOfMany:
 
 
 class TestOneThatRaises:
-    @pytest.mark.parametrize(
-        ("error", "end"),
-        [
-            (ValueError("boom"), ("retryable", None, 1, 1)),
-            (Cancel("not wanted"), ("cancelled", None, 0, 1)),
-            (Discard("no such address"), ("discarded", None, 1, 1)),
-            (RetryAfter(timedelta(minutes=7)), ("retryable", None, 1, 1)),
-        ],
-    )
+    @pytest.mark.parametrize(("error", "end"), RAISED)
     def test_is_undone_and_no_other_is_entered_again(self, gather, run_all, entered, error, end):
         def act(job, order):
             if order.pk == middle:
