@@ -97,7 +97,8 @@ def _note(task: ScheduledTask) -> str:
     if task.reason_code == ReasonCode.GUARD:
         return f"Not done: {_GUARDS.get(task.reason, task.reason)}."
     if task.reason_code == ReasonCode.MOVED:
-        return "Moved, because the trial's end moved."
+        by_itself = without_people(task).reason  # Nothing is left where a person moved it.
+        return "Moved, because the trial's end moved." if by_itself else "Moved by our support."
     if task.state == State.COMPLETED and isinstance(task.result, dict):
         return "It still calls; we told you again." if task.result.get("in_use") else "It does not call any more."
     return why(without_people(masked(task)))  # What staff wrote, and what an error said, is not for customers.

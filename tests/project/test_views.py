@@ -16,7 +16,7 @@ from project.accounts.timelines import Trial
 from tests.test_views import OnlyDefault
 from timeline.models import Event, ScheduledTask
 from timeline.operations.identifying import sign_of_poller
-from timeline.shortcuts import cancel, leave
+from timeline.shortcuts import cancel, leave, move
 from timeline.testing import expect
 
 
@@ -123,6 +123,19 @@ class TestMyTimeline:
 
         assert not [words for words in (*said.values(), "10.0.0.7") if words in page]
         assert "Not needed any more." in page
+
+    def test_shows_who_moved_something(self, home, client, account):
+        """A person, or the trial's end: not the same to a customer."""
+        [end] = ScheduledTask.objects.filter(task_key="trial.expire")
+        move([end], at=end.scheduled_at + timedelta(days=2), reason="asked by phone", actor="eva")
+
+        assert "Moved by our support." in client.get(home).content.decode()
+
+        account.trial_ends_at += timedelta(days=9)
+        account.save()
+        page = client.get(home).content.decode()
+        assert "Moved, because the trial&#x27;s end moved." in page
+        assert "Moved by our support." not in page
 
     def test_gives_the_part_that_changes_alone(self, home, client):
         part = client.get(home, {"part": ""}).content.decode()
