@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .PHONY: demo test install lint types floors checks read tests tests-sqlite tests-postgresql tests-processes on-sqlite \
-	only-on-postgresql on-postgresql on-both faults foreign matrix release paths baseline sizing throughput scale \
+	only-on-postgresql on-postgresql on-both faults pictures foreign matrix release paths baseline sizing throughput scale \
 	herd admin-pages api-pages owned-on-sqlite fuzz bench bench-quick chaos clean
 
 # What is installed follows the files that say so.
@@ -89,6 +89,10 @@ faults: faults-sqlite faults-postgresql
 
 faults-%: install
 	TEST_DB=$* $(BIN)/python -m pytest tests/faults $(ARGS)
+
+# The pictures of the docs, taken anew. Needs chromium and chromedriver.
+pictures: install
+	TEST_DB=sqlite $(BIN)/python -m pytest tests/browser/pictures.py $(ARGS)
 
 # In Wagtail and pretix, as they are published, on SQLite and PostgreSQL: docs/foreign.md. Not part of `make test`.
 # For example: make foreign ARGS="wagtail --database sqlite"
