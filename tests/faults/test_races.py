@@ -7,6 +7,7 @@ Each says how often which came first; a race that one side nearly always wins is
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 
 import pytest
 from django.db import connection
@@ -28,7 +29,9 @@ LEAST = 0.03  # Share of the rounds that each outcome must have.
 
 
 @pytest.fixture(autouse=True)
-def _world():
+def _world(settings):
+    """No lease runs out but those that a race lets run out, however long its rounds take."""
+    settings.TIMELINE = {**settings.TIMELINE, "LEASE": timedelta(hours=1)}
     wipe()
     clock = Clock()
     with only_timelines(World), clock.told():
