@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
+import tempfile
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -129,23 +131,72 @@ class Browser:
         return int(self.driver.execute_script("return document.documentElement.scrollWidth"))
 
 
-@pytest.fixture
-def start_browser(live_server, tmp_path):
-    """Start a browser: ``start_browser(scripts=False)``."""
-    if not (shutil.which("chromium") and shutil.which("chromedriver")):
-        pytest.skip(f"no chromium and chromedriver on the path: {REMEDY}")
-    drivers = []
+class Browsers:
+    """
+    Browsers that are there already: to start one takes longer than most tests do.
 
-    def start(*, scripts: bool = True, width: int = 1280, dark: bool = False) -> Browser:
+    Args:
+        folder: For their profiles.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._drivers: dict[bool, list[webdriver.Chrome]] = {True: [], False: []}
+
+    def take(self, *, scripts: bool) -> webdriver.Chrome:
+        """One that nobody has, with a window of its own, that remembers nothing."""
+        driver = self._drivers[scripts].pop() if self._drivers[scripts] else self._start(scripts=scripts)
+        before = driver.current_window_handle
+        driver.switch_to.new_window("window")
+        window = driver.current_window_handle
+        driver.switch_to.window(before)
+        driver.close()
+        driver.switch_to.window(window)
+        for kind in ("browser", "performance"):
+            driver.get_log(kind)  # What was said before is not said again.
+        return driver
+
+    def give_back(self, driver: webdriver.Chrome, base: str, *, scripts: bool) -> None:
+        """Leave the site, so that nothing asks it for anything, and forget it."""
+        driver.get("about:blank")
+        driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
+        driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": base, "storageTypes": "all"})
+        self._drivers[scripts].append(driver)
+
+    def quit(self) -> None:
+        """End all that were given back."""
+        for driver in itertools.chain(*self._drivers.values()):
+            driver.quit()
+
+    def _start(self, *, scripts: bool) -> webdriver.Chrome:
         options = webdriver.ChromeOptions()
-        options.binary_location = shutil.which("chromium")
-        for flag in (*FLAGS, f"--user-data-dir={tmp_path / f'profile{len(drivers)}'}"):
+        options.binary_location = shutil.which("chromium") or ""
+        for flag in (*FLAGS, f"--user-data-dir={tempfile.mkdtemp(dir=self._folder)}"):
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         if not scripts:
             options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
-        driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-        drivers.append(driver)
+        return webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+
+
+@pytest.fixture(scope="session")
+def browsers(tmp_path_factory):
+    """Those of all tests."""
+    browsers = Browsers(tmp_path_factory.mktemp("browsers"))
+    yield browsers
+    browsers.quit()
+
+
+@pytest.fixture
+def start_browser(live_server, browsers):
+    """Give a browser that knows nothing of the site: ``start_browser(scripts=False)``."""
+    if not (shutil.which("chromium") and shutil.which("chromedriver")):
+        pytest.skip(f"no chromium and chromedriver on the path: {REMEDY}")
+    taken = []
+
+    def start(*, scripts: bool = True, width: int = 1280, dark: bool = False) -> Browser:
+        driver = browsers.take(scripts=scripts)
+        taken.append((driver, scripts))
         size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 500}
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
@@ -153,8 +204,8 @@ def start_browser(live_server, tmp_path):
         return Browser(driver, live_server.url)
 
     yield start
-    for driver in drivers:
-        driver.quit()
+    for driver, scripts in taken:
+        browsers.give_back(driver, live_server.url, scripts=scripts)
 
 
 @pytest.fixture
