@@ -26,6 +26,7 @@ pytest_plugins = ["tests.acting"]
 
 # What does not depend on the database runs once.
 ONCE = [
+    "admin/test_texts.py",
     "benchmarks",
     "browser",
     "definition",
@@ -59,8 +60,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     other = "only_postgresql" if VENDOR == "sqlite" else "only_sqlite"
     items[:] = [item for item in items if not item.get_closest_marker(other)]
     for item in items:
+        if item.path.name.startswith("test_plans"):
+            item.add_marker("plans")
         if PROCESSES & set(getattr(item, "fixturenames", ())):
             item.add_marker("processes")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say why a test was asked once more (``--reruns``): a defect may show rarely."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.write_line(f"RERUN {report.nodeid}: {report.longreprtext}")
 
 
 @pytest.fixture(scope="session")

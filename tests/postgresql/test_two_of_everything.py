@@ -131,6 +131,7 @@ class TestTwoOfEverything:
         assert len(ends) == len(set(ends)) == TASKS
 
 
+@pytest.mark.parametrize("broker", ["redis"], indirect=True)
 class TestKilledCeleryWorker:
     def test_has_its_task_run_again_within_twenty_seconds(self, order, celery, start, tmp_path):
         """By default, and with nothing helped along."""

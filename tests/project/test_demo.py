@@ -59,6 +59,7 @@ class TestLived:
     def test_lets_rows_move_by_themselves_and_leaves_nothing_running(self, tmp_path):
         self.see_it_live(tmp_path)
 
+    @pytest.mark.parametrize("broker", ["redis"], indirect=True)
     def test_does_the_same_with_celery(self, tmp_path, broker):
         """A worker for tasks, one for polls alone, and beat."""
         self.see_it_live(tmp_path, "--celery", BROKER_URL=broker.url, QUEUE_PREFIX=broker.prefix)
