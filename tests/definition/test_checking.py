@@ -246,19 +246,23 @@ class TestCheckShapeOfATask:
 
         assert (error.method, error.problem) == ("asynchronous", "is async and takes many entities.")
 
-    @pytest.mark.parametrize("atomic", ["yes", "together", None, 1, ""])
+    @pytest.mark.parametrize("atomic", ["yes", "savepoint", None, 1, ""])
     def test_refuses_an_atomic_it_does_not_know(self, atomic):
         error = mistake(entity="testapp.Order", handler=task(after(days=1), atomic=atomic)(handler))
 
         assert (error.method, error.problem) == ("handler", f"has atomic = {atomic!r}.")
 
-    @pytest.mark.parametrize("atomic", ["shared", "savepoint"])
-    def test_refuses_a_call_for_many_that_shares_its_transaction(self, atomic):
-        error = mistake(entity="testapp.Order", handler=task(after(days=1), atomic=atomic, bulk=9)(handler))
+    def test_refuses_a_call_for_many_that_shares_its_transaction(self):
+        error = mistake(entity="testapp.Order", handler=task(after(days=1), atomic="shared", bulk=9)(handler))
 
         assert (error.method, error.problem) == ("handler", "has bulk, and shares its transaction.")
 
-    @pytest.mark.parametrize("atomic", [True, False, "shared", "savepoint"])
+    def test_refuses_a_call_for_many_that_asks_for_what_it_has(self):
+        error = mistake(entity="testapp.Order", handler=task(after(days=1), atomic="own", bulk=9)(handler))
+
+        assert (error.method, error.problem) == ("handler", "has bulk, and a transaction of its own.")
+
+    @pytest.mark.parametrize("atomic", [True, False, "shared", "own"])
     def test_takes_an_atomic_that_it_knows(self, atomic):
         taken = declare(entity="testapp.Order", handler=task(atomic=atomic)(handler)).definition.tasks["handler"]
 

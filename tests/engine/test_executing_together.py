@@ -27,10 +27,10 @@ def entered():
 
 @pytest.fixture
 def gather(crowd, entered):
-    """Have so many due tasks, each of which tells its order once: ``gather(3, act, …)``."""
+    """Have so many due tasks, declared with nothing else, each of which tells its order once: ``gather(3, act, …)``."""
 
     def declare(count, act=lambda job, order: "fine", **options):
-        return crowd(count, telling_once(entered, act), **{"atomic": "savepoint"} | options)
+        return crowd(count, telling_once(entered, act), **options)
 
     return declare
 
@@ -53,7 +53,7 @@ class TestATransactionOfMany:
         assert ScheduledTask.objects.filter(task_key="crowd.follow").count() == 5
 
     def test_is_none_of_those_that_want_one_of_their_own(self, gather, run_all, entered, transactional_db):
-        rows = gather(5, completed_so_far, atomic=True)
+        rows = gather(5, completed_so_far, atomic="own")
 
         done = run_all(rows)
 
@@ -65,7 +65,7 @@ class TestATransactionOfMany:
     def test_makes_as_many_statements_for_50_as_for_10_but_for_the_handlers(self, crowd, run_all, statements_of):
         asked = []
         for count in (10, 50):
-            rows = crowd(count, atomic="savepoint")
+            rows = crowd(count)
             told = statements_of(lambda rows=rows: run_all(rows))
             assert sum("RELEASE" in sql and "SAVEPOINT" in sql for sql in told) >= count
             asked.append(len(told) - count)

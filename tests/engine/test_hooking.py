@@ -29,7 +29,7 @@ def breaking():
 
 @pytest.mark.parametrize(
     ("handler", "options"),
-    [(of_one, {}), (of_one, {"atomic": "savepoint"}), (of_one, {"atomic": "shared"}), (of_many, {"bulk": 10})],
+    [(of_one, {}), (of_one, {"atomic": "own"}), (of_one, {"atomic": "shared"}), (of_many, {"bulk": 10})],
     ids=["together", "alone", "shared", "bulk"],
 )
 class TestAHookThatRaises:

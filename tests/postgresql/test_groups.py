@@ -45,8 +45,8 @@ class Fleet(Timeline):
     def saving_shared(self, order: Order) -> str:
         return save(self, [order])
 
-    @task(at("due_on"), atomic="savepoint")
-    def saving_together(self, order: Order) -> str:
+    @task(at("due_on"), atomic="own")
+    def saving_alone(self, order: Order) -> str:
         return save(self, [order])
 
     @task(at("due_on"), bulk=100)
@@ -151,7 +151,7 @@ class TestARowThatSomebodyHolds:
 class TestARequest:
     """It saves its order and emits an exit, in either order, while that order's handler is under way and saves it too."""
 
-    @pytest.mark.parametrize("task_name", ["saving", "saving_together", "saving_shared", "saving_all"])
+    @pytest.mark.parametrize("task_name", ["saving", "saving_alone", "saving_shared", "saving_all"])
     @pytest.mark.parametrize("emit_first", [True, False])
     @pytest.mark.parametrize("worker_first", [True, False])
     def test_is_neither_deadlocked_nor_the_victim(self, at_once, task_name, emit_first, worker_first):
@@ -193,7 +193,7 @@ class TestARequest:
 
 
 class TestASharedTransaction:
-    @pytest.mark.parametrize("task_name", ["saving_together", "saving_shared"])
+    @pytest.mark.parametrize("task_name", ["saving", "saving_shared"])
     def test_gives_way_to_a_request_it_would_be_deadlocked_with(self, at_once, task_name):
         """The request holds the second order and waits for the first, which the worker holds, who wants the second next."""
         tasks = tasks_of(f"fleet.{task_name}", 2, due_on=timezone.now().date(), note="worker first")
@@ -253,9 +253,7 @@ class TestAHandlerThatMeetsALock:
             Effect.objects.create(name=str(order.pk))
             return "fine"
 
-        with only_timelines(
-            type("Meeting", (Timeline,), {"entity": "testapp.Order", "work": task(atomic="savepoint")(work)})
-        ):
+        with only_timelines(type("Meeting", (Timeline,), {"entity": "testapp.Order", "work": task()(work)})):
             orders = Order.objects.bulk_create([Order() for _ in range(3)])
             tasks = [schedule("meeting.work", order, at=now() - timedelta(seconds=1)).task for order in orders]
             held = threading.Event()

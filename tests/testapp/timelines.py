@@ -75,6 +75,12 @@ class CrashCase(Timeline):
         Effect.objects.create(name=str(self.task.pk))
         hang_with(order)
 
+    @task(atomic="own")
+    def hang_own(self, order: Order) -> None:
+        """Write an effect of its own; of an order that hangs, come back only when told to."""
+        Effect.objects.create(name=str(self.task.pk))
+        hang_with(order)
+
     @task(atomic="shared")
     def hang_shared(self, order: Order) -> None:
         """Write an effect of its own; of an order that hangs, come back only when told to."""

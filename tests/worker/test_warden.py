@@ -15,7 +15,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone
 
 from tests.processes import wait_for
-from tests.testapp.models import Order
+from tests.testapp.models import Effect, Order
 from timeline import Timeline, task
 from timeline.clocks import story_now
 from timeline.dispatch.claiming import Batch
@@ -34,6 +34,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgres
 
 entered: list[str] = []
 undone: list[str] = []
+given: list[str] = []
 
 
 def are_given_back():
@@ -46,6 +47,14 @@ def enter(job):
     entered.append(job.task.occurrence)
     if job.task.occurrence == "0":
         wait_for(are_given_back, "the release of those that wait", within=20)
+
+
+def write(job):
+    """Write an effect; the third does not come back, the first time, before all others are given back."""
+    Effect.objects.create(name=job.task.occurrence)
+    entered.append(job.task.occurrence)
+    if entered.count("2") == 1 and job.task.occurrence == "2":
+        wait_for(lambda: len(given) == 4, "the release of all others", within=20)
 
 
 class Held(Timeline):
@@ -62,6 +71,14 @@ class Held(Timeline):
     @task(atomic="shared")
     def shared(self, order):
         enter(self)
+
+    @task()
+    def third_atomic(self, order):
+        write(self)
+
+    @task(atomic="shared")
+    def third_shared(self, order):
+        write(self)
 
     @task(atomic="shared")
     def shared_at_first(self, order):
@@ -111,6 +128,7 @@ def _held(monkeypatch):
     monkeypatch.setattr("timeline.engine.executing_async.SIDE_BY_SIDE", 2)
     entered.clear()
     undone.clear()
+    given.clear()
     with only_timelines(Held):
         yield
 
@@ -172,6 +190,26 @@ class TestAHandlerThatHangs:
         assert undone
         assert entered == ["0"]
         assert are_given_back()
+
+    @pytest.mark.parametrize("kind", ["third_atomic", "third_shared"])
+    def test_has_those_given_back_that_are_in_its_transaction(self, begun, monkeypatch, kind):
+        """It is broken off meanwhile, so that nothing stays locked; then the handler is entered in one of its own."""
+
+        def note(attempts, **named):
+            left = give_back(attempts, **named)
+            given.extend(attempt.task.occurrence for attempt in attempts if attempt not in left)
+            return left
+
+        monkeypatch.setattr("timeline.worker.post.give_back", note)
+
+        done = run_them(begun(kind))
+
+        assert entered == ["0", "1", "2", "2"]
+        assert sorted(given) == ["0", "1", "3", "4"]
+        assert [(task.occurrence, task.state, task.attempt) for task in done] == [("2", "completed", 1)]
+        others = ScheduledTask.objects.filter(occurrence__in=given)
+        assert set(others.values_list("state", "reason_code", "failures", "lost")) == {("retryable", "released", 0, 0)}
+        assert list(Effect.objects.values_list("name", flat=True)) == ["2"]
 
     def test_has_them_given_back_once_the_database_answers_again(self, begun, monkeypatch, caplog):
         """What was taken away is not entered, and not forgotten."""

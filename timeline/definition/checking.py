@@ -213,10 +213,11 @@ def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> I
 
 def _atomic_problems(options: Options) -> Iterator[Problem]:
     atomic: object = options.atomic
-    if not (isinstance(atomic, bool) or atomic in ("shared", "savepoint")):
-        yield f"has atomic = {atomic!r}.", 'Use True, False, "savepoint" or "shared".'
+    if not (isinstance(atomic, bool) or atomic in ("shared", "own")):
+        yield f"has atomic = {atomic!r}.", 'Use True, False, "own" or "shared".'
     elif isinstance(atomic, str) and options.bulk is not None:
-        yield "has bulk, and shares its transaction.", "Give atomic=True: a call for many is one transaction as it is."
+        how = "shares its transaction" if atomic == "shared" else "a transaction of its own"
+        yield f"has bulk, and {how}.", "Give atomic=True: a call for many is one transaction as it is."
 
 
 def _bulk_problems(definition: Definition, bulk: object) -> Iterator[Problem]:

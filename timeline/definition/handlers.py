@@ -24,7 +24,7 @@ Entity = TypeVar("Entity")
 Params = ParamSpec("Params")
 Result = TypeVar("Result")
 
-Atomic = bool | Literal["shared", "savepoint"]
+Atomic = bool | Literal["shared", "own"]
 Guard = Callable[[Any], object] | Q
 
 
@@ -81,7 +81,7 @@ class Task(Generic[Self_, Params, Result]):
     @property
     def has_savepoint(self) -> bool:
         """Whether its handler may have a savepoint in a transaction of many. What is broken off would undo all of that."""
-        return self.options.atomic == "savepoint" and self.options.timeout is None
+        return self.options.atomic is True and self.options.timeout is None
 
     @property
     def is_plain(self) -> bool:
@@ -208,11 +208,11 @@ def task(
         only_if: Read when it is about to run: the task is cancelled (``guard``) unless this holds for the entity. A
             function of the entity, or a ``Q`` of its model. People read the function's name as the reason.
         unless: The same the other way round.
-        atomic: Whether handler, follow-ups and outcome share one transaction. ``"savepoint"``, for handlers that do nothing
-            but write to this database: on PostgreSQL other tasks may be in it too, each undone by itself if it fails; if all
-            of it is undone, each is entered again in one of its own. ``"shared"``, for those that seldom fail: the fastest,
-            since one that fails undoes all. False for handlers that call the outside, and for those declared with
-            ``async def``, which run side by side.
+        atomic: Whether handler, follow-ups and outcome share one transaction. On PostgreSQL, other tasks may be in it too,
+            each undone by itself if it fails; if all of it is undone, each is entered again in one of its own. ``"own"``: it
+            has one of its own at once. ``"shared"``, for handlers that do nothing but write to this database and seldom
+            fail: the fastest, since one that fails undoes all. False for handlers that call the outside, and for those
+            declared with ``async def``, which run side by side.
         bulk: Call the handler once for many entities, so many at most (1 to 1,000): it takes a list of them, reads of each
             from ``self.tasks[entity]``, and may return a mapping from entity to result, or to the exception it failed with.
         retry: How it is tried again; left out: ``Retry()``.

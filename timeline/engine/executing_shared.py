@@ -78,16 +78,16 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     writes: list[Write] = []
     entered: list[Attempt] = []
     since = monotonic()
-    with shared_transaction(setting.using):
+    with shared_transaction(setting.using, watch=setting.watch, entered=entered):
         place = 0
         while place < len(attempts) and not (writes and (is_time_up(since) or setting.watch.stopping())):
             attempt = attempts[place]
             place += 1
             if setting.watch.take(attempt):
-                with hooks_apart([attempt.task.id], using=setting.using):
-                    called = call_in_time([attempt], partial(call, attempt), setting, undone=entered)
-                    writes.append(called)
                 entered.append(attempt)
+                with hooks_apart([attempt.task.id], using=setting.using):
+                    called = call_in_time([attempt], partial(call, attempt), setting, undone=entered[:-1])
+                    writes.append(called)
         ended = record_together(writes, now=setting.clock(), using=setting.using)
         return Executed(ended, attempts[place:])
 

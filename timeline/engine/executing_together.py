@@ -1,4 +1,4 @@
-"""Execute attempts in one transaction with a savepoint each: handlers declared with ``atomic="savepoint"``."""
+"""Execute attempts in one transaction with a savepoint each: handlers declared with ``atomic=True``, the default."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def execute_together(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     Enter handlers one after the other in one transaction, for as long as a group may take, and record their outcomes in it.
 
     What one writes that raises is undone, and it fails alone. One that has met a lock which was not to be had in a moment is
-    undone, too, and left to be run in a transaction of its own, where it may wait. If one was no longer ours, or if the
-    database refuses the outcomes or the commit, everything is undone, and each is left to be run so. PostgreSQL only.
+    undone, too, and left to be run in a transaction of its own, where it may wait. If one was no longer ours, if the
+    database refuses the outcomes or the commit, or if the transaction is broken off because one does not come back,
+    everything is undone, and each is left to be run so. PostgreSQL only.
 
     Args:
         attempts: Of different entities, begun, and passed by the last look; at least one.
@@ -58,7 +59,8 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     together = _Together(setting)
     place = 0
     try:
-        with shared_transaction(setting.using), connections[setting.using].execute_wrapper(together.locks):
+        shared = shared_transaction(setting.using, watch=setting.watch, entered=together.entered)
+        with shared, connections[setting.using].execute_wrapper(together.locks):
             together.savepoint = Savepoint(setting.using)
             while place < min(len(attempts), MOST) and not (place and together.is_over(attempts[place])):
                 together.enter(attempts[place])
@@ -93,6 +95,7 @@ class _Together:
         setting: Where.
         locks: Whether the handler under way has met a lock that was not to be had, whatever it made of that.
         savepoint: Of the handler under way.
+        entered: Attempts whose handlers have been entered.
         outcomes: Of those that have ended, not recorded yet.
         called_off: Tasks that were changed by the handlers of others: by an exit, say.
         left: Attempts to be looked at again.
@@ -102,6 +105,7 @@ class _Together:
     setting: Setting
     locks: _Locks = field(default_factory=_Locks)
     savepoint: Savepoint = field(init=False)
+    entered: list[Attempt] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     called_off: set[UUID] = field(default_factory=set)
     left: list[Attempt] = field(default_factory=list)
@@ -116,6 +120,7 @@ class _Together:
         if attempt.task.id in self.called_off:
             self.left.append(attempt)
         elif self.setting.watch.take(attempt):
+            self.entered.append(attempt)
             self.locks.missed = False
             try:
                 self._enter(attempt)

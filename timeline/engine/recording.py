@@ -17,10 +17,11 @@ from django.db import connections
 from timeline.engine.attempting import Attempt
 from timeline.engine.failing import failed
 from timeline.engine.settling import settle
-from timeline.engine.watching import Keeper
+from timeline.engine.watching import Keeper, Watch
 from timeline.exceptions import LeaseLost
 from timeline.models import ScheduledTask
 from timeline.models.statements import statement
+from timeline.store.breaking_off import Transaction, break_off
 from timeline.store.errors import catching, drop_if_lost, may_be_written_later
 from timeline.store.isolating import atomic
 from timeline.store.writing import Write
@@ -190,20 +191,37 @@ def _waiting_for_no_lock_long(using: str) -> Iterator[None]:
 
 
 @contextmanager
-def shared_transaction(using: str) -> Iterator[None]:
-    """A transaction of several handlers, none of which waits for a lock for long, where anybody has one."""
+def shared_transaction(using: str, *, watch: Watch, entered: Sequence[Attempt]) -> Iterator[None]:
+    """
+    A transaction of several handlers, none of which waits for a lock for long, where anybody has one.
+
+    Args:
+        using: Database alias.
+        watch: May have the transaction broken off, if a handler does not come back.
+        entered: Whose handlers have been entered so far; it grows.
+    """
     is_within = connections[using].in_atomic_block
     with atomic(using=using, durable=True):
-        if not is_within:
-            wait_for_no_lock_long(using)
-        yield
+        transaction = None if is_within else wait_for_no_lock_long(using)
+        if transaction is not None:
+            watch.lend_transaction(entered, partial(break_off, transaction, using=using))
+        try:
+            yield
+        finally:
+            watch.lend_transaction((), None)
 
 
-def wait_for_no_lock_long(using: str) -> None:
-    """Let the rest of the transaction wait for no lock longer than ``PATIENCE``, nor than the host has it wait."""
+def wait_for_no_lock_long(using: str) -> Transaction | None:
+    """
+    Let the rest of the transaction wait for no lock longer than ``PATIENCE``, nor than the host has it wait.
+
+    Returns:
+        The transaction; None where the database has no such locks.
+    """
     connection = connections[using]
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(
-                statement("lock_timeout", connection.vendor), {"most": f"{PATIENCE.total_seconds()} seconds"}
-            )
+    if connection.vendor != "postgresql":
+        return None
+    with connection.cursor() as cursor:
+        cursor.execute(statement("lock_timeout", connection.vendor), {"most": f"{PATIENCE.total_seconds()} seconds"})
+        pid, since, _timeout = cursor.fetchone()
+    return Transaction(pid, since)

@@ -98,6 +98,17 @@ class Watch:
             record: Records what has ended so far and leaves the rest; None: from now on, nobody else is to record anything.
         """
 
+    def lend_transaction(self, entered: Sequence[Attempt], break_off: Callable[[], object] | None) -> None:
+        """
+        Let another thread break off the transaction of several handlers, if one of them holds up this thread.
+
+        Those entered before it are given back then; it is entered again itself once it has come back.
+
+        Args:
+            entered: Whose handlers have been entered in it so far, in order; it grows.
+            break_off: Ends the transaction from another connection; None: from now on, nobody is to.
+        """
+
     def keep_up(self) -> None:
         """Wait for outcomes that lag too far behind, before another handler is entered."""
 

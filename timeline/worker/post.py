@@ -76,6 +76,8 @@ class Post(Watch):
         self._seen_to = threading.Lock()
         self._lending = threading.Lock()
         self._record: Callable[[], None] | None = None
+        self._break_off: Callable[[], object] | None = None
+        self._sharing: Sequence[Attempt] = ()  # Entered in the transaction that this breaks off.
         self._rest = 0.0
         self.closed = False  # Whether its thread has gone.
         self._closed_at = 0.0
@@ -199,6 +201,11 @@ class Post(Watch):
         with self._lending:
             self._record = record
 
+    def lend_transaction(self, entered: Sequence[Attempt], break_off: Callable[[], object] | None) -> None:
+        """Let the warden break it off, if this thread is held up; waits while it does."""
+        with self._lending:
+            self._sharing, self._break_off = entered, break_off
+
     def close(self) -> None:
         """Its thread has gone; waits for what the warden writes just now."""
         with self._seen_to:
@@ -220,9 +227,11 @@ class Post(Watch):
     def _see_to(self, now: float) -> bool:
         late = self._see_to_time(now)
         since = self._take_away(now)
+        if since != self._handed_on:
+            self._break_up(since)
         if self._owed:
             why = "An error ended a worker's turn" if self._has_failed else "A handler holds up this worker"
-            logger.warning("%s; %d tasks that wait behind it are given back.", why, len(self._owed))
+            logger.warning("%s; %d tasks that wait for it are given back.", why, len(self._owed))
             self._give_back()
         elif since == self._handed_on:
             return late
@@ -233,6 +242,18 @@ class Post(Watch):
             self._hand_on()
         self._handed_on = since
         return True
+
+    def _break_up(self, since: float) -> None:
+        """Break off the transaction that a handler holds open since then, and take those entered before it there."""
+        with self._lending:
+            with self._lock:
+                sharing = self._sharing[:-1] if self._since == since else ()
+            if not sharing or self._break_off is None or not self._break_off():
+                return
+            self._break_off = None
+            with self._lock:
+                self._owed += sharing
+                self._taken_away |= {key_of(attempt.task) for attempt in sharing}
 
     def _give_back(self) -> None:
         owed = list(self._owed)
