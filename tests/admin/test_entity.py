@@ -17,7 +17,7 @@ from tests.admin.conftest import ALL, ENTITY, detail, text_of
 from tests.testapp.models import Order
 from timeline.admin import TaskAdmin, TimelineAdminMixin
 from timeline.admin.drawing import drawing
-from timeline.admin.entities import MOST, Item
+from timeline.admin.entities import MAX_SHOWN, Item
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.shortcuts import emit, leave
@@ -91,13 +91,13 @@ class TestWhatItShows:
         assert "The system" in text_of(operator.get(ENTITY))
 
     def test_shows_the_nearest_of_very_many(self, operator, order, about):
-        rows = [about(order, hours + 1) for hours in range(MOST + 5)]
+        rows = [about(order, hours + 1) for hours in range(MAX_SHOWN + 5)]
 
         text = text_of(page(operator, order))
 
         assert detail(rows[0]) in text
         assert detail(rows[-1]) not in text
-        assert f"Only the {MOST} nearest" in text
+        assert f"Only the {MAX_SHOWN} nearest" in text
 
     def test_asks_as_often_for_ten_rows_as_for_a_hundred(self, operator, about):
         counts = []

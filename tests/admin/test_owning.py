@@ -152,7 +152,7 @@ class TestBelongings:
         assert counts[0] == counts[1] <= 26
 
     def test_say_that_there_are_more(self, operator_of_seats, ada, seats_of, monkeypatch):
-        monkeypatch.setattr("timeline.admin.entities.MOST", 2)
+        monkeypatch.setattr("timeline.admin.entities.MAX_SHOWN", 2)
         seats_of(ada, 3)
 
         response = page(operator_of_seats, ada)

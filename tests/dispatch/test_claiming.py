@@ -8,7 +8,7 @@ import pytest
 
 from timeline import Timeline, task
 from timeline.clocks import MachineTime
-from timeline.dispatch.claiming import Batch, claim, hand_back, overlooked
+from timeline.dispatch.claiming import ClaimedBatch, claim, find_delayed, hand_back
 from timeline.dispatch.pacing import keep_paces
 from timeline.dispatch.rescuing import rescue
 from timeline.lifecycle import State
@@ -261,9 +261,9 @@ class TestOverlooked:
         """What was sent just now will be started, what was handed back is sent again by the next poll; however often it was."""
         row = waiting(ago, lease=lease)
 
-        batch = overlooked(["job.one"], using="default")
+        batch = find_delayed(["job.one"], using="default")
 
-        assert batch == (Batch("job.one", row.queue, row.claim_token, [row.pk]) if found else None)
+        assert batch == (ClaimedBatch("job.one", row.queue, row.claim_token, [row.pk]) if found else None)
 
     @pytest.mark.parametrize(("left", "found"), [(59.5, False), (57.5, True), (1, True), (-1, False)])
     def test_may_have_been_claimed_before_it_was_written_down_when(self, waiting, left, found):
@@ -271,12 +271,12 @@ class TestOverlooked:
         ends = MachineTime(timedelta(seconds=left))
         ScheduledTask.objects.filter(pk=row.pk).update(lease_expires_at=ends, sent_at=None)
 
-        assert bool(overlooked(["job.one"], using="default")) == found
+        assert bool(find_delayed(["job.one"], using="default")) == found
 
     def test_are_of_kinds_that_are_asked_for(self, waiting):
         waiting(10)
 
-        assert overlooked(["job.two"], using="default") is None
+        assert find_delayed(["job.two"], using="default") is None
 
     def test_are_of_one_message(self, waiting):
         """So that they can be started with its token."""
@@ -284,7 +284,7 @@ class TestOverlooked:
         several = {waiting(10, token=token).pk for _ in range(3)}
         alone = {waiting(5).pk}
 
-        found = [set(overlooked(["job.one"], using="default").task_ids) for _ in range(20)]
+        found = [set(find_delayed(["job.one"], using="default").task_ids) for _ in range(20)]
 
         assert all(task_ids in (several, alone) for task_ids in found)
         assert len({frozenset(task_ids) for task_ids in found}) == 2  # But for once in half a million times.
@@ -293,4 +293,4 @@ class TestOverlooked:
         row = waiting(10)
         ScheduledTask.objects.filter(pk=row.pk).update(state=State.ACTIVE, attempt=1)
 
-        assert overlooked(["job.one"], using="default") is None
+        assert find_delayed(["job.one"], using="default") is None

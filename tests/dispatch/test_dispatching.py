@@ -12,7 +12,7 @@ from django.db.models import F
 from timeline import Timeline, task
 from timeline.clocks import MachineTime
 from timeline.dispatch.apportioning import FEW
-from timeline.dispatch.claiming import Batch
+from timeline.dispatch.claiming import ClaimedBatch
 from timeline.dispatch.dispatching import AT_FIRST, LEAST, Dispatched, dispatch
 from timeline.dispatch.pacing import keep_paces
 from timeline.exceptions import BrokerUnavailable
@@ -133,7 +133,7 @@ class TestDispatch:
             asked.append(limit)
             count, seconds = next(claims)
             clock[0] += seconds
-            return [Batch("job.one", "default", uuid4(), [uuid4()] * count)] if count else []
+            return [ClaimedBatch("job.one", "default", uuid4(), [uuid4()] * count)] if count else []
 
         monkeypatch.setattr("timeline.dispatch.dispatching.monotonic", lambda: clock[0])
         monkeypatch.setattr("timeline.dispatch.dispatching.claim", claim)

@@ -74,7 +74,7 @@ class TestATransactionOfMany:
 
     @pytest.mark.only_postgresql
     def test_is_of_no_more_than_the_database_keeps_at_hand(self, gather, run_all, monkeypatch):
-        monkeypatch.setattr("timeline.engine.executing_together.MOST", 2)
+        monkeypatch.setattr("timeline.engine.executing_together.MAX_TOGETHER", 2)
         rows = gather(5, completed_so_far)
 
         done = run_all(rows)

@@ -10,7 +10,7 @@ from tests.databases import VENDOR
 from tests.testapp.models import Effect, Order
 from timeline import Retry, Timeline, at, task
 from timeline.dispatch.staging import stage
-from timeline.engine.attempting import begin
+from timeline.engine.attempting import begin_attempts
 from timeline.engine.running import Watch, begin_ready, run, run_begun
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask
@@ -56,7 +56,7 @@ class TestStart:
         ids = [row.pk for row in crowd(50)]
 
         with CaptureQueriesContext(connection) as queries:
-            begin(ids, token=None, worker="w", now=later, using="default")
+            begin_attempts(ids, token=None, worker="w", now=later, using="default")
 
         writes = [
             query["sql"] for query in queries if "UPDATE" in query["sql"] and "FOR NO KEY" not in query["sql"][:99]
@@ -76,14 +76,14 @@ class TestStart:
     def test_gives_the_attempts_in_the_order_asked_for(self, crowd, later):
         ids = [row.pk for row in crowd(5)][::-1]
 
-        attempts = begin(ids, token=None, worker="", now=later, using="default")
+        attempts = begin_attempts(ids, token=None, worker="", now=later, using="default")
 
         assert [attempt.task.pk for attempt in attempts] == ids
 
     def test_reads_of_a_row_what_the_database_holds(self, crowd, later):
         [row] = crowd(1)
 
-        [attempt] = begin([row.pk], token=None, worker="w", now=later, using="default")
+        [attempt] = begin_attempts([row.pk], token=None, worker="w", now=later, using="default")
 
         there = ScheduledTask.objects.get(pk=row.pk)
         fields = [field.attname for field in ScheduledTask._meta.concrete_fields]

@@ -10,7 +10,7 @@ from tests.testapp.models import Order
 from timeline import Discard, Timeline, after, task
 from timeline.dispatch.claiming import claim
 from timeline.dispatch.staging import stage
-from timeline.engine.attempting import begin
+from timeline.engine.attempting import begin_attempts
 from timeline.engine.looking import look
 from timeline.engine.running import Watch, run
 from timeline.lifecycle import OPEN, Reason, State
@@ -254,7 +254,7 @@ class TestQueries:
                 for order in Order.objects.bulk_create([Order() for _ in range(count)]):
                     start_at("job", order, now)
                 ids = list(ScheduledTask.objects.filter(state=State.SCHEDULED).values_list("pk", flat=True))
-                attempts = begin(ids, token=None, worker="", now=later, using="default")
+                attempts = begin_attempts(ids, token=None, worker="", now=later, using="default")
                 asked.append(statements_of(lambda attempts=attempts: look(attempts, now=later, using="default")))
                 assert len(attempts) == count
 

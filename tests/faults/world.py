@@ -13,7 +13,7 @@ from tests.faults.invariants import violations
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, after, at, created, task
 from timeline.clocks import story_time
-from timeline.dispatch.claiming import Batch
+from timeline.dispatch.claiming import ClaimedBatch
 from timeline.dispatch.dispatching import dispatch
 from timeline.engine.running import run
 from timeline.exceptions import BrokerUnavailable
@@ -118,7 +118,7 @@ class Box:
     """A broker: what is sent lies in a list until it is taken; it may be down."""
 
     def __init__(self) -> None:
-        self.messages: list[Batch] = []
+        self.messages: list[ClaimedBatch] = []
         self.down = False
 
     def connect(self) -> None:
@@ -126,7 +126,7 @@ class Box:
         if self.down:
             raise BrokerUnavailable(OSError("down"))
 
-    def send(self, batch: Batch, *, using: str) -> None:
+    def send(self, batch: ClaimedBatch, *, using: str) -> None:
         """Take a message."""
         self.connect()
         self.messages.append(batch)

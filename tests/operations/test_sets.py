@@ -10,7 +10,7 @@ from tests.operations.many import TIMELINES
 from tests.testapp.models import Country, Customer, Order, Parcel
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, Event, LogEntry, ScheduledTask, TimelineRun
-from timeline.operations.sets import Batch, Tally, in_batches, rounds
+from timeline.operations.sets import Portion, Tally, in_batches, rounds
 from timeline.shortcuts import emit, emit_many, enroll
 from timeline.testing import autostart, only_timelines
 
@@ -73,9 +73,9 @@ class TestInBatches:
         aliases = ["one", "two", "one", "one", "two"]
 
         assert list(in_batches(zip(aliases, refs, strict=True), 2)) == [
-            Batch("one", [refs[0], refs[2]]),
-            Batch("two", [refs[1], refs[4]]),
-            Batch("one", [refs[3]]),
+            Portion("one", [refs[0], refs[2]]),
+            Portion("two", [refs[1], refs[4]]),
+            Portion("one", [refs[3]]),
         ]
 
 

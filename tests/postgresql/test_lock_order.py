@@ -10,7 +10,7 @@ from django.db import connection, transaction
 
 from tests.postgresql.races import now, somebody_waits
 from tests.processes import wait_for
-from timeline.dispatch.claiming import Batch, hand_back
+from timeline.dispatch.claiming import ClaimedBatch, hand_back
 from timeline.lifecycle import Reason, ReasonCode, State, Trigger
 from timeline.models import ScheduledTask
 from timeline.store.writing import Write, apply
@@ -76,7 +76,7 @@ class TestSeveralTasks:
         def hand_them_back():
             with connection.cursor() as cursor:
                 cursor.execute("SET lock_timeout = '5s'")
-            return hand_back([Batch("trial.remind", "", token, [row.pk for row in rows])], using="default")
+            return hand_back([ClaimedBatch("trial.remind", "", token, [row.pk for row in rows])], using="default")
 
         with transaction.atomic():
             list(ScheduledTask.objects.filter(pk=rows[0].pk).locked())

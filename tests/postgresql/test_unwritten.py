@@ -20,7 +20,7 @@ from timeline.dispatch.rescuing import rescue
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
 from timeline.shortcuts import cancel, start
 from timeline.testing import only_timelines
-from timeline.worker import Worker, unwritten
+from timeline.worker import Worker, outcome_keeper
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -271,7 +271,7 @@ class TestAHostThatIsImpatient:
 
 class TestTooMany:
     def test_are_not_kept_and_no_further_mail_is_sent(self, working, monkeypatch, caplog):
-        monkeypatch.setattr(unwritten, "MOST", 2)
+        monkeypatch.setattr(outcome_keeper, "MAX_KEPT", 2)
         made = orders(10)
 
         with held(Order.objects.filter(pk__in=[order.pk for order in made])):
@@ -299,7 +299,7 @@ class TestAWorkerThatIsToldToStop:
         assert of(order).state == "completed"
 
     def test_says_what_it_leaves(self, working, monkeypatch, caplog):
-        monkeypatch.setattr(unwritten, "LAST_TRIES", 0.2)
+        monkeypatch.setattr(outcome_keeper, "LAST_TRIES", 0.2)
         [order] = orders(1)
 
         with held(Order.objects.filter(pk=order.pk)):

@@ -68,7 +68,7 @@ def claim(tasks: Tasks, moves: Moves, _common: Move) -> Made:
 def begin(tasks: Tasks, moves: Moves, common: Move) -> Made:
     """What may be started of given rows."""
     worker = common.worker or ""
-    begun = attempting.begin([task.pk for task in tasks], token=TOKEN, worker=worker, now=NOW, using="default")
+    begun = attempting.begin_attempts([task.pk for task in tasks], token=TOKEN, worker=worker, now=NOW, using="default")
     return Made(moves, len(begun), [attempt.task for attempt in begun])
 
 
@@ -94,7 +94,7 @@ def call_off(tasks: Tasks, moves: Moves, common: Move, *, whose: str) -> Made:
 
 def hand_back(tasks: Tasks, moves: Moves, _common: Move, *, unsent: bool) -> Made:
     """What is claimed, and has not been sent or started."""
-    batch = claiming.Batch(TASK_KEY, "default", TOKEN, [task.pk for task in tasks])
+    batch = claiming.ClaimedBatch(TASK_KEY, "default", TOKEN, [task.pk for task in tasks])
     return Made(moves, claiming.hand_back([batch], unsent=unsent, using="default"))
 
 

@@ -58,8 +58,10 @@ class TestReadyKinds:
 class TestLookAtKinds:
     KINDS = ("a.one", "b.two", "c.three", "d.four")
 
-    def look(self, lately=2, kept_until=None):
-        return look_at_kinds(self.KINDS, lately=timedelta(seconds=lately), kept_until=kept_until, using="default")
+    def look(self, lately=2, leases_valid_at=None):
+        return look_at_kinds(
+            self.KINDS, lately=timedelta(seconds=lately), leases_valid_at=leases_valid_at, using="default"
+        )
 
     @pytest.fixture
     def on_its_way(self, make_task):
@@ -98,7 +100,7 @@ class TestLookAtKinds:
         on_its_way("a.one", -5)
         on_its_way("a.one", 5)
 
-        assert self.look(kept_until=datetime.now(UTC))["a.one"].tasks == 1
+        assert self.look(leases_valid_at=datetime.now(UTC))["a.one"].tasks == 1
 
     def test_is_one_statement(self, on_its_way, django_assert_num_queries):
         for task_key in self.KINDS:

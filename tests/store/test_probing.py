@@ -46,7 +46,7 @@ class TestProbeLost:
         ScheduledTask.objects.filter(pk=task.pk).update(lease_expires_at=MachineTime(-SECOND))
 
         assert not before.is_lost
-        assert VENDOR == "sqlite" or abs(before.kept_until - datetime.now(UTC)) < 5 * SECOND
+        assert VENDOR == "sqlite" or abs(before.leases_valid_at - datetime.now(UTC)) < 5 * SECOND
         assert probe_lost(using="default") == (None, True)
 
     @pytest.mark.parametrize(("seconds", "found"), [(1, False), (8, False), (10, True)])
@@ -57,7 +57,7 @@ class TestProbeLost:
         probed = probe_lost(using="default")
 
         assert probed.is_lost == found
-        assert bool(probed.kept_until) == (VENDOR == "postgresql")
+        assert bool(probed.leases_valid_at) == (VENDOR == "postgresql")
 
 
 class TestSign:

@@ -71,31 +71,31 @@ class TestTheThreadBeside:
     def test_stays_for_the_next_message(self):
         with beside("default") as first, beside("default") as second:
             assert first is second
-            pids = {aside.ask(backend).result() for aside in (first, second)}
+            pids = {side_thread.submit(backend).result() for side_thread in (first, second)}
 
         assert len(pids) == 1
         assert backend() not in pids
 
     def test_has_its_connection_closed_where_the_sites_are_closed_after_each_request(self, monkeypatch):
         monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", 0)
-        with beside("default") as aside:
-            aside.ask(close).result()
-            aside.ask(backend).result()
+        with beside("default") as side_thread:
+            side_thread.submit(close).result()
+            side_thread.submit(backend).result()
 
-        assert aside.ask(lambda: connection.connection).result() is None
+        assert side_thread.submit(lambda: connection.connection).result() is None
 
     def test_has_a_connection_that_is_gone_replaced(self, end, monkeypatch):
         monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", None)
-        with beside("default") as aside:
-            aside.ask(close).result()
-            before = aside.ask(backend).result()
+        with beside("default") as side_thread:
+            side_thread.submit(close).result()
+            before = side_thread.submit(backend).result()
         end(before)
 
-        with beside("default") as aside:
-            assert aside.ask(backend).result() != before
-            aside.ask(close).result()
+        with beside("default") as side_thread:
+            assert side_thread.submit(backend).result() != before
+            side_thread.submit(close).result()
 
     def test_is_not_there_inside_a_transaction(self):
         """It would not see what the transaction has written."""
-        with transaction.atomic(), beside("default") as aside:
-            assert aside is None
+        with transaction.atomic(), beside("default") as side_thread:
+            assert side_thread is None

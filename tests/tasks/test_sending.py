@@ -9,7 +9,7 @@ import uuid
 import pytest
 
 from tests.brokers import free_port, received
-from timeline.dispatch.claiming import Batch
+from timeline.dispatch.claiming import ClaimedBatch
 from timeline.exceptions import BrokerUnavailable
 from timeline.tasks.hinting import send_poll
 from timeline.tasks.sending import poll_queue, queue_of
@@ -17,7 +17,7 @@ from timeline.tasks.sending import poll_queue, queue_of
 
 @pytest.fixture
 def batch():
-    return Batch("job.one", "default", uuid.uuid4(), [uuid.uuid4(), uuid.uuid4()])
+    return ClaimedBatch("job.one", "default", uuid.uuid4(), [uuid.uuid4(), uuid.uuid4()])
 
 
 def cut_off(sender):

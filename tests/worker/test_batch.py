@@ -19,10 +19,10 @@ from timeline.engine.running import BUDGET
 from timeline.models import LogEntry, ScheduledTask
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
-from timeline.worker.ahead import group_size
 from timeline.worker.batch import run_batch
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.pace import Pace
+from timeline.worker.sizing import group_size
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -247,4 +247,4 @@ class TestGroupSize:
         pace = Pace()
         pace.took(task_key, 1000, 1000 * seconds)
 
-        assert group_size(task_key, pace, aside=True) == size
+        assert group_size(task_key, pace, records_late=True) == size

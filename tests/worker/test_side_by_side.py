@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from tests.testapp.models import Order
-from tests.worker.test_hands import work_until_done
+from tests.worker.test_runner_threads import work_until_done
 from timeline import Timeline, task
 from timeline.definition.handlers import SIDE_BY_SIDE
 from timeline.dispatch.claiming import claim

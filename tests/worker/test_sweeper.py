@@ -27,7 +27,7 @@ class Delivery(Timeline):
     def ship(self, order): ...
 
 
-class Post:
+class ThreadWatch:
     """A broker that takes all there is."""
 
     def connect(self): ...
@@ -63,7 +63,7 @@ class TestAProcessThatPolls:
         assert ScheduledTask.objects.get().scheduled_at == drifted
 
     def test_sweeps_as_a_poller(self, drifted, at_once):
-        Poller("default", Post()).step()
+        Poller("default", ThreadWatch()).step()
 
         assert ScheduledTask.objects.get().scheduled_at == drifted
 

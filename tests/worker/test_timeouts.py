@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from tests.processes import wait_for
 from tests.testapp.models import Effect, Order
-from tests.worker.test_hands import work_until_done
+from tests.worker.test_runner_threads import work_until_done
 from timeline import Retry, Timeline, task
 from timeline.clocks import story_now
 from timeline.engine.running import Watch, begin_given, run_begun
@@ -26,8 +26,8 @@ from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
 from timeline.worker import Worker
 from timeline.worker.interrupting import SIGNAL
-from timeline.worker.post import Post
-from timeline.worker.warden import warden
+from timeline.worker.supervisor import supervisor
+from timeline.worker.thread_watch import ThreadWatch
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]  # Two that write.
 
@@ -101,12 +101,12 @@ def due(kind, count=1):
 
 def run_them(rows, clock=clock):
     """Run them on this thread, the main one, watched over."""
-    post = Post(Watch(), clock=clock, using="default")
+    thread_watch = ThreadWatch(Watch(), clock=clock, using="default")
     done = []
-    with warden.over(post):
+    with supervisor.watching(thread_watch):
         for attempts in begin_given(task_ids=[row.pk for row in rows], clock=clock, using="default"):
-            post.hold(attempts)
-            done += run_begun(attempts, clock=clock, using="default", watch=post)
+            thread_watch.hold(attempts)
+            done += run_begun(attempts, clock=clock, using="default", watch=thread_watch)
     return done
 
 
@@ -233,7 +233,7 @@ class TestOnTheMainThread:
         acts["1"] = sleep
 
         def unsteady_clock():
-            if failures and threading.current_thread().name == "timeline-warden":
+            if failures and threading.current_thread().name == "timeline-supervisor":
                 raise failures.pop()
             return clock()
 

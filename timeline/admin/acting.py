@@ -24,7 +24,7 @@ from timeline.timing import check_time
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise, StrPromise
 
-MOST = 200  # So many tasks may be chosen at a time; a page of the list has fewer.
+MAX_CHOSEN = 200  # So many tasks may be chosen at a time; a page of the list has fewer.
 
 
 class Wording(NamedTuple):

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_protect
 
 from timeline.admin.acting import (
-    MOST,
+    MAX_CHOSEN,
     WORDINGS,
     Count,
     ReasonForm,
@@ -136,7 +136,7 @@ def _action(text: str) -> Action:
 
 def _ids(texts: list[str]) -> list[UUID]:
     try:
-        return list(dict.fromkeys(UUID(text) for text in texts[:MOST]))
+        return list(dict.fromkeys(UUID(text) for text in texts[:MAX_CHOSEN]))
     except ValueError:
         raise Http404(_("There is no such task.")) from None
 
@@ -144,7 +144,7 @@ def _ids(texts: list[str]) -> list[UUID]:
 def _seen(texts: list[str]) -> dict[UUID, int]:
     """Which step of each task the page showed, as ``id:seq``."""
     try:
-        pairs = [text.split(":") for text in texts[:MOST]]
+        pairs = [text.split(":") for text in texts[:MAX_CHOSEN]]
         return {UUID(key): int(seq) for key, seq in pairs}
     except ValueError:
         raise Http404(_("There is no such task.")) from None

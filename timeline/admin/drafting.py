@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from django.http import QueryDict
 
-from timeline.admin.acting import MOST
+from timeline.admin.acting import MAX_CHOSEN
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -25,7 +25,7 @@ _LONGEST_ID: Final = 36  # Of a task: who has not logged in can write no more th
 def keep(request: HttpRequest) -> None:
     """Keep what a form says."""
     said = {name: [request.POST[name][:_LONGEST]] for name in _FIELDS if name in request.POST}
-    request.session[_KEY] = said | {"task": [text[:_LONGEST_ID] for text in request.POST.getlist("task")[:MOST]]}
+    request.session[_KEY] = said | {"task": [text[:_LONGEST_ID] for text in request.POST.getlist("task")[:MAX_CHOSEN]]}
 
 
 def kept(request: HttpRequest) -> QueryDict | None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from timeline.policy import TimelinePolicy, User
     from timeline.reading.foreseeing import Outlook
 
-MOST = 100  # So many are shown on each side of now, the nearest.
+MAX_SHOWN = 100  # So many are shown on each side of now, the nearest.
 FORESEEN = "foreseen"
 
 
@@ -125,30 +125,30 @@ def timeline_of(
         "drawing": drawing([item for item in items if item.at is not None], now=now, zone=zone),
         "runs": [(run, reader.end_of(run)) for run in runs.order_by("-started_at", "pk")[:20]],
         "is_cut": is_cut,
-        "most": MOST,
+        "most": MAX_SHOWN,
         "signs": [*((state.value, state.label) for state in State), (FORESEEN, pgettext("timeline", "foreseen"))],
     }
 
 
 def nearest(tasks: ScheduledTaskQuerySet, reader: Reader) -> tuple[list[Item], bool]:
     """Read what an entity has nearest to now on each side, and whether that is not all of it."""
-    past = list(tasks.final().order_by("-scheduled_at", "-pk")[: MOST + 1])
-    return as_items(past, list(tasks.open().in_order()[: MOST + 1]), reader, using=tasks.db)
+    past = list(tasks.final().order_by("-scheduled_at", "-pk")[: MAX_SHOWN + 1])
+    return as_items(past, list(tasks.open().in_order()[: MAX_SHOWN + 1]), reader, using=tasks.db)
 
 
 def nearest_of_many(tasks: ScheduledTaskQuerySet, reader: Reader) -> tuple[list[Item], bool]:
     """Do the same for very many entities: by time and state, as what they have would have to be read whole otherwise."""
-    past = list(tasks.first_of(FINAL, MOST + 1, latest=True))
-    return as_items(past, list(tasks.first_of(OPEN, MOST + 1)), reader, using=tasks.db)
+    past = list(tasks.first_of(FINAL, MAX_SHOWN + 1, latest=True))
+    return as_items(past, list(tasks.first_of(OPEN, MAX_SHOWN + 1)), reader, using=tasks.db)
 
 
 def as_items(
     past: list[ScheduledTask], ahead: list[ScheduledTask], reader: Reader, *, using: str
 ) -> tuple[list[Item], bool]:
-    """Show what was read: the latest of the past, and what is ahead, ``MOST`` of each; and whether there is more."""
-    shown = [*past[:MOST][::-1], *ahead[:MOST]]
+    """Show what was read: the latest of the past, and what is ahead, ``MAX_SHOWN`` of each; and whether there is more."""
+    shown = [*past[:MAX_SHOWN][::-1], *ahead[:MAX_SHOWN]]
     recall(shown, using=using)
-    return [_row(task, reader) for task in shown], len(past) > MOST or len(ahead) > MOST
+    return [_row(task, reader) for task in shown], len(past) > MAX_SHOWN or len(ahead) > MAX_SHOWN
 
 
 def _foreseen(ref: EntityRef, seen: Collection[str], *, now: datetime, using: str) -> list[Item]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
 
-class Row(NamedTuple):
+class ListRow(NamedTuple):
     """
     One line of a list of tasks.
 
@@ -69,7 +69,7 @@ class Listed(NamedTuple):
 
     name: str
     title: StrPromise
-    rows: list[Row]
+    rows: list[ListRow]
 
 
 def listing(
@@ -113,10 +113,10 @@ def _strip_title(question: Question) -> str:
     return _("Tasks by the day they are due, the next %(days)d days; state: %(state)s") % said
 
 
-def row_of(task: ScheduledTask, entity: Named, now: datetime, reader: Reader) -> Row:
+def row_of(task: ScheduledTask, entity: Named, now: datetime, reader: Reader) -> ListRow:
     """Put together one line."""
     said = why(reader.shown(task))
-    return Row(task, breakable(task.task_key), entity, _span(task, now), said, is_overdue(task, now))
+    return ListRow(task, breakable(task.task_key), entity, _span(task, now), said, is_overdue(task, now))
 
 
 def _span(task: ScheduledTask, now: datetime) -> str:

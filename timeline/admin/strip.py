@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
 DAYS = 30
-MOST = 500  # Counted on one day; beyond it “500+” says enough, and a million tasks cost no more than fifteen thousand.
+MAX_COUNTED_A_DAY = 500  # Beyond it “500+” says enough, and a million tasks cost no more than fifteen thousand.
 HEIGHT = 40
 _AT_WORK = OPEN - WAITING
 _GROUPS = (WAITING, _AT_WORK, frozenset({State.COMPLETED}), FINAL - {State.COMPLETED})
@@ -28,7 +28,7 @@ class Day(NamedTuple):
 
     Args:
         day: Of the site's zone.
-        due: Tasks due then that the list shows, ``MOST`` at the most.
+        due: Tasks due then that the list shows, ``MAX_COUNTED_A_DAY`` at the most.
         is_more: Whether there are more than that.
         height: Of its bar, out of ``HEIGHT``.
         top: Where the bar begins.
@@ -61,10 +61,12 @@ def strip_of(tasks: ScheduledTaskQuerySet, question: Question, *, now: datetime,
     most = max(*counts, 1)
     found = []
     for day, count in zip(days, counts, strict=True):
-        height = max(round(HEIGHT * min(count, MOST) / min(most, MOST)), 2 if count else 0)
+        height = max(round(HEIGHT * min(count, MAX_COUNTED_A_DAY) / min(most, MAX_COUNTED_A_DAY)), 2 if count else 0)
         chosen = question.day == day
         where = question.where(day=None if chosen else day, after=None, before=None)
-        found.append(Day(day, min(count, MOST), count > MOST, height, HEIGHT - height, where, chosen))
+        found.append(
+            Day(day, min(count, MAX_COUNTED_A_DAY), count > MAX_COUNTED_A_DAY, height, HEIGHT - height, where, chosen)
+        )
     return found
 
 
@@ -86,7 +88,7 @@ def _counts(
     columns: dict[str, Any] = {}
     for place, (number, some) in enumerate(asked):
         due = tasks.filter(state__in=some).due_between(*bounds(days[number], zone))
-        columns[f"count_{place}"] = _Count(due.order_by().values("scheduled_at")[: MOST + 1])
+        columns[f"count_{place}"] = _Count(due.order_by().values("scheduled_at")[: MAX_COUNTED_A_DAY + 1])
     once = tasks.model._base_manager.using(tasks.db).order_by()[:1]
     [row] = list(once.annotate(**columns).values_list(*columns)) or [[0] * len(asked)]
     counts = [0] * len(days)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SHOWN = 200  # So many entries of a log are shown, the latest.
 
 
-class Attempt(NamedTuple):
+class AttemptLine(NamedTuple):
     """
     One attempt, as the log tells it.
 
@@ -84,7 +84,7 @@ def telling(task: ScheduledTask, visible: ScheduledTaskQuerySet, reader: Reader,
     }
 
 
-def attempts_of(log: Sequence[LogEntry], *, payload: bool) -> list[Attempt]:
+def attempts_of(log: Sequence[LogEntry], *, payload: bool) -> list[AttemptLine]:
     """Read the attempts out of a log, the latest first."""
     ends = {entry.attempt: entry for entry in log if entry.from_state == State.ACTIVE != entry.to_state}
     found = []
@@ -99,7 +99,7 @@ def attempts_of(log: Sequence[LogEntry], *, payload: bool) -> list[Attempt]:
                 said = retold(end)
             label = str(State(end.to_state).label) if end else ""
             traceback = error.get("traceback", "")
-            found.append(Attempt(start.attempt, start.at, end.at if end else None, label, said, traceback, hidden))
+            found.append(AttemptLine(start.attempt, start.at, end.at if end else None, label, said, traceback, hidden))
     return found[::-1]
 
 

@@ -43,13 +43,13 @@ class _OnTheWay(NamedTuple):
         return max(FEW - self.messages, 0) if self.tasks else MANY
 
 
-def apportion(*, most: int, kept_until: datetime | None = None, using: str) -> tuple[list[Share], dict[str, int]]:
+def apportion(*, most: int, leases_valid_at: datetime | None = None, using: str) -> tuple[list[Share], dict[str, int]]:
     """
     Share the room there is among the kinds that have ready tasks.
 
     Args:
         most: At most so many tasks of each queue; but a whole message of those that are declared to run together.
-        kept_until: Machine time at which no lease had run out, if that is known.
+        leases_valid_at: Machine time at which no lease had run out, if that is known.
         using: Database alias.
 
     Returns:
@@ -59,7 +59,7 @@ def apportion(*, most: int, kept_until: datetime | None = None, using: str) -> t
     if not first:
         return [], {}
     lately = get_settings().overdue_after
-    kinds = look_at_kinds(registry.task_keys(), lately=lately, kept_until=kept_until, using=using)
+    kinds = look_at_kinds(registry.task_keys(), lately=lately, leases_valid_at=leases_valid_at, using=using)
     declared = {task_key: registry.task(task_key)[1] for task_key in kinds}
     sizes = {task_key: batch_size(declared[task_key].at_once, kind.seconds) for task_key, kind in kinds.items()}
     queues = {task_key: task.options.queue for task_key, task in declared.items()}

@@ -17,14 +17,14 @@ from timeline.models import ScheduledTask
 from timeline.planning import Share
 from timeline.planning.sharing import LARGEST
 from timeline.registry import registry
-from timeline.store.advancing import advance, works_in_sets
+from timeline.store.advancing import advance, has_set_statements
 from timeline.store.kinds import ready_kinds
 from timeline.store.polling import polling
-from timeline.store.returning import Row
+from timeline.store.returning import RawRow
 from timeline.store.writing import Write, apply
 
 
-class Batch(NamedTuple):
+class ClaimedBatch(NamedTuple):
     """
     Claimed tasks of one key: what a message carries.
 
@@ -41,7 +41,9 @@ class Batch(NamedTuple):
     task_ids: list[UUID]
 
 
-def claim(*, limit: int = 100, kept_until: datetime | None = None, now: datetime, using: str) -> list[Batch]:
+def claim(
+    *, limit: int = 100, leases_valid_at: datetime | None = None, now: datetime, using: str
+) -> list[ClaimedBatch]:
     """
     Claim available tasks that this process has handlers for. Safe in any number of copies at once.
 
@@ -51,19 +53,19 @@ def claim(*, limit: int = 100, kept_until: datetime | None = None, now: datetime
 
     Args:
         limit: At most so many tasks of each queue in this call.
-        kept_until: Machine time at which no lease had run out, if that is known; with it, what is on its way is counted without
-            reading what has left long ago.
+        leases_valid_at: Machine time at which no lease had run out, if that is known; with it, what is on its way is counted
+            without reading what has left long ago.
         now: Story time, for the log.
         using: Database alias.
 
     Returns:
         Batches in the order they should be sent; none: nothing is ready, or enough is on its way.
     """
-    taken, sizes = apportion(most=limit, kept_until=kept_until, using=using)
+    taken, sizes = apportion(most=limit, leases_valid_at=leases_valid_at, using=using)
     if not taken:
         return []
     token, lease = uuid4(), get_settings().resend_after
-    if works_in_sets(using):
+    if has_set_statements(using):
         rows = advance(
             "shares",
             Trigger.CLAIM,
@@ -94,7 +96,7 @@ def is_anything_ready(*, using: str) -> bool:
     return bool(ready_kinds(registry.task_keys(), using=using))
 
 
-def hand_back(batches: Sequence[Batch], *, unsent: bool = False, using: str) -> int:
+def hand_back(batches: Sequence[ClaimedBatch], *, unsent: bool = False, using: str) -> int:
     """
     Let the next poll send these again at once: they could not be sent, or their worker stops. No transition, no log entry.
 
@@ -122,12 +124,12 @@ def hand_back(batches: Sequence[Batch], *, unsent: bool = False, using: str) -> 
         return pending.filter(pk__in=held).update(lease_expires_at=MachineTime(timedelta(milliseconds=-1)), **never)
 
 
-def overlooked(task_keys: Sequence[str], *, using: str) -> Batch | None:
+def find_delayed(task_keys: Sequence[str], *, using: str) -> ClaimedBatch | None:
     """
     Find claimed tasks that nobody has started for two polls: their message waits for a worker that is busy, or got lost.
 
-    Of several messages it is any, so that not all who look find the same one. What was handed back is left for the next poll
-    to send again.
+    If there are several messages, one of them is drawn by lot, so that not all who look find the same one. What was handed
+    back is left for the next poll to send again.
 
     Args:
         task_keys: Kinds to look for.
@@ -142,19 +144,19 @@ def overlooked(task_keys: Sequence[str], *, using: str) -> Batch | None:
     return sample(messages, 1)[0] if messages else None
 
 
-def messages_of(tasks: Iterable[ScheduledTask]) -> list[Batch]:
+def messages_of(tasks: Iterable[ScheduledTask]) -> list[ClaimedBatch]:
     """The messages that carry these claimed tasks: each with what is given of it, in that order."""
     carried: dict[tuple[str, str, UUID], list[UUID]] = defaultdict(list)
     for task in tasks:
         if task.claim_token is not None:
             carried[task.task_key, task.queue, task.claim_token].append(task.pk)
-    return [Batch(*kind, task_ids) for kind, task_ids in carried.items()]
+    return [ClaimedBatch(*kind, task_ids) for kind, task_ids in carried.items()]
 
 
-def _batches(rows: Sequence[Row], token: UUID, sizes: Mapping[str, int]) -> Iterator[Batch]:
+def _batches(rows: Sequence[RawRow], token: UUID, sizes: Mapping[str, int]) -> Iterator[ClaimedBatch]:
     kinds: dict[tuple[str, str], list[UUID]] = defaultdict(list)
     for row in rows:
         kinds[row["task_key"], row["queue"]].append(row["id"])
     for (task_key, queue), task_ids in kinds.items():
         for start in range(0, len(task_ids), sizes[task_key]):
-            yield Batch(task_key, queue, token, task_ids[start : start + sizes[task_key]])
+            yield ClaimedBatch(task_key, queue, token, task_ids[start : start + sizes[task_key]])

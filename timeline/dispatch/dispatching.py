@@ -8,7 +8,7 @@ from time import monotonic, sleep
 from typing import Final, NamedTuple, Protocol
 
 from timeline.conf import get_settings
-from timeline.dispatch.claiming import Batch, claim, hand_back, is_anything_ready, messages_of
+from timeline.dispatch.claiming import ClaimedBatch, claim, hand_back, is_anything_ready, messages_of
 from timeline.dispatch.rescuing import Rescued, rescue
 from timeline.dispatch.staging import stage
 from timeline.exceptions import BrokerUnavailable
@@ -30,7 +30,7 @@ class Sender(Protocol):
     def connect(self) -> None:
         """See that the broker is there."""
 
-    def send(self, batch: Batch, *, using: str) -> None:
+    def send(self, batch: ClaimedBatch, *, using: str) -> None:
         """Send one message; ``using`` is the alias of the rows' database."""
 
 
@@ -88,7 +88,7 @@ def dispatch(
         last_staged = stage(limit=2 * limit, now=now, using=using)
         staged += last_staged
         begun = monotonic()
-        batches = claim(limit=most, kept_until=found.kept_until, now=now, using=using)
+        batches = claim(limit=most, leases_valid_at=found.leases_valid_at, now=now, using=using)
         claimed = sum(len(batch.task_ids) for batch in batches)
         if claimed:
             most = _paced(claimed, monotonic() - begun, limit)
@@ -109,7 +109,7 @@ def _paced(claimed: int, seconds: float, limit: int) -> int:
     return min(limit, max(LEAST, int(claimed * CLAIM / max(seconds, 1e-6))))
 
 
-def _send(batches: Sequence[Batch], sender: Sender, using: str) -> None:
+def _send(batches: Sequence[ClaimedBatch], sender: Sender, using: str) -> None:
     for position, batch in enumerate(batches):
         try:
             sender.send(batch, using=using)

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask
-from timeline.store.advancing import advance, works_in_sets
+from timeline.store.advancing import advance, has_set_statements
 from timeline.store.polling import polling
 from timeline.store.probing import first_due
 from timeline.store.writing import Write, apply
@@ -24,7 +24,7 @@ def stage(*, limit: int = 1000, now: datetime, using: str) -> int:
     Returns:
         How many; as many as ``limit`` means there may be more.
     """
-    if works_in_sets(using):
+    if has_set_statements(using):
         # Most polls find nothing, and need no transaction for that.
         if (since := first_due(now=now, using=using)) is None:
             return 0

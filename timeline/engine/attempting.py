@@ -17,7 +17,7 @@ from timeline.lifecycle import COMPOSED, WAITING, ReasonCode, State, Trigger
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.models.among import Among
 from timeline.registry import registry
-from timeline.store.advancing import advance, committed, works_in_sets
+from timeline.store.advancing import advance, committed, has_set_statements
 from timeline.store.returning import COLUMNS, as_task
 from timeline.store.writing import Write, apply
 from timeline.timing import EARLIEST
@@ -81,7 +81,7 @@ class Attempt:
         }
 
 
-def begin(
+def begin_attempts(
     task_ids: Sequence[UUID], *, token: UUID | None, worker: str, retried: bool = True, now: datetime, using: str
 ) -> list[Attempt]:
     """
@@ -104,7 +104,7 @@ def begin(
     asked = list(dict.fromkeys(task_ids))
     attempts = ANY_ATTEMPT if len(asked) == 1 and retried else 0
     with committed(using):
-        if works_in_sets(using):
+        if has_set_statements(using):
             rows = advance(
                 "given",
                 Trigger.START,
@@ -147,12 +147,12 @@ def begin_group(
         most: No more than so many; on SQLite just one.
         since: Where to begin looking: when the longest due one was due; None: from the beginning.
         worker: Who takes them, as shown on the row.
-        retried: Whether one may be started that was tried before; otherwise there is none if it is its turn.
+        retried: Whether one may be started that was tried before; if not, and it would be its turn, nothing is started.
         now: Story time.
         using: Database alias.
     """
     with committed(using):
-        if works_in_sets(using):
+        if has_set_statements(using):
             rows = advance(
                 "group",
                 Trigger.START,

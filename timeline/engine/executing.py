@@ -31,7 +31,7 @@ Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class Runtime:
     """
     Where a group runs.
 
@@ -59,7 +59,7 @@ class Executed(NamedTuple):
     rest: Sequence[Attempt]
 
 
-def execute_each(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+def execute_each(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     """
     Enter handlers one after the other, and record how they ended.
 
@@ -68,38 +68,38 @@ def execute_each(attempts: Sequence[Attempt], setting: Setting) -> Executed:
 
     Args:
         attempts: Begun, and passed by the last look; at least one.
-        setting: Where they run.
+        runtime: Where they run.
     """
     ended: list[ScheduledTask] = []
     outcomes: deque[Outcome] = deque()
-    setting.watch.lend(partial(_record_early, outcomes, ended, setting))
+    runtime.watch.lend(partial(_record_early, outcomes, ended, runtime))
     place = 0
     try:
         while place < len(attempts) and not (place and is_time_up(attempts[place].seen_at)):
-            if setting.watch.stopping():
+            if runtime.watch.stopping():
                 break
-            setting.watch.keep_up()
+            runtime.watch.keep_up()
             attempt = attempts[place]
             place += 1
-            if not setting.watch.take(attempt):
+            if not runtime.watch.take(attempt):
                 continue
             started = monotonic()
-            outcome = _execute(attempt, setting)
+            outcome = _execute(attempt, runtime)
             if isinstance(outcome, ScheduledTask):
                 ended.append(outcome)
             elif outcome is not None:
                 outcomes.append((attempt, outcome))
-            setting.watch.took(attempt.task.task_key, 1, monotonic() - started)
+            runtime.watch.took(attempt.task.task_key, 1, monotonic() - started)
     finally:  # Also where a handler ends this thread: what those before it did is done.
-        setting.watch.lend(None)
+        runtime.watch.lend(None)
         if outcomes:
             tasks = [attempt.task for attempt, _end in outcomes]
-            ended += setting.watch.settle(tasks, partial(record_outcomes, list(outcomes), setting))
+            ended += runtime.watch.settle(tasks, partial(record_outcomes, list(outcomes), runtime))
     return Executed(ended, attempts[place:])
 
 
 def call_in_time(
-    attempts: Sequence[Attempt], act: Callable[[], Answer], setting: Setting, *, undone: Sequence[Attempt] = ()
+    attempts: Sequence[Attempt], act: Callable[[], Answer], runtime: Runtime, *, undone: Sequence[Attempt] = ()
 ) -> Answer:
     """
     Call a handler, for as long as it may take.
@@ -107,7 +107,7 @@ def call_in_time(
     Args:
         attempts: What it is called for.
         act: The call.
-        setting: Where it runs.
+        runtime: Where it runs.
         undone: What shares its transaction, which is undone if its time is up.
 
     Raises:
@@ -115,14 +115,14 @@ def call_in_time(
     """
     if attempts[0].declared.options.timeout is None:
         return act()
-    return setting.watch.call(attempts, act, undone=undone)
+    return runtime.watch.call(attempts, act, undone=undone)
 
 
-def _record_early(outcomes: deque[Outcome], ended: list[ScheduledTask], setting: Setting) -> None:
+def _record_early(outcomes: deque[Outcome], ended: list[ScheduledTask], runtime: Runtime) -> None:
     """Record what has ended, on another thread, while a handler holds up this one."""
     taken = [outcomes.popleft() for _ in range(len(outcomes))]
     try:
-        ended += record_outcomes(taken, setting)
+        ended += record_outcomes(taken, runtime)
     except BaseException:
         outcomes.extendleft(reversed(taken))
         raise
@@ -133,32 +133,32 @@ def is_time_up(since: float) -> bool:
     return monotonic() - since >= BUDGET.total_seconds()
 
 
-def _execute(attempt: Attempt, setting: Setting) -> ScheduledTask | Write | Exception | None:
+def _execute(attempt: Attempt, runtime: Runtime) -> ScheduledTask | Write | Exception | None:
     """Enter one handler: the task if its outcome is recorded, or what is to be; None if the attempt was no longer ours."""
     caught: list[Exception] = []
     try:
         with catching(caught):
             if attempt.declared.options.atomic:
-                with atomic(using=setting.using, durable=True):
-                    with hooks_apart([attempt.task.id], using=setting.using):
-                        write = call_in_time([attempt], partial(call, attempt), setting)
-                    return record(write, now=setting.clock(), using=setting.using)
-            return call_in_time([attempt], partial(call, attempt), setting)
+                with atomic(using=runtime.using, durable=True):
+                    with hooks_apart([attempt.task.id], using=runtime.using):
+                        write = call_in_time([attempt], partial(call, attempt), runtime)
+                    return record(write, now=runtime.clock(), using=runtime.using)
+            return call_in_time([attempt], partial(call, attempt), runtime)
     except LeaseLost as error:
         log_lost(error)
         let_go_if_timed_out(error)
         return None
-    drop_if_lost(caught[0], setting.using)
+    drop_if_lost(caught[0], runtime.using)
     attempt.restore()
     return caught[0]
 
 
-def record_outcomes(outcomes: Sequence[Outcome], setting: Setting) -> list[ScheduledTask]:
+def record_outcomes(outcomes: Sequence[Outcome], runtime: Runtime) -> list[ScheduledTask]:
     """Record how attempts ended that are not recorded yet."""
     if not outcomes:
         return []
-    now = setting.clock()
-    return record_all(as_writes(outcomes, now), now=now, using=setting.using, keeper=setting.watch.keeper())
+    now = runtime.clock()
+    return record_all(as_writes(outcomes, now), now=now, using=runtime.using, keeper=runtime.watch.keeper())
 
 
 def as_writes(outcomes: Sequence[Outcome], now: datetime) -> list[tuple[Attempt, Write]]:

@@ -17,7 +17,7 @@ from timeline.conf import get_settings
 from timeline.definition.handlers import SIDE_BY_SIDE
 from timeline.engine.attempting import Attempt
 from timeline.engine.calling import enter, handler_of, refusal, returned
-from timeline.engine.executing import BUDGET, Executed, Outcome, Setting, is_time_up, record_outcomes
+from timeline.engine.executing import BUDGET, Executed, Outcome, Runtime, is_time_up, record_outcomes
 from timeline.engine.passing import pass_fresh_look
 from timeline.models import EntityRef, ScheduledTask
 from timeline.models.entities import NO_ENTITY
@@ -27,7 +27,7 @@ from timeline.store.writing import Write
 logger = logging.getLogger("timeline")
 
 
-def execute_async(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+def execute_async(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     """
     Enter handlers side by side, and record how they ended: together what ends within 50 ms.
 
@@ -36,14 +36,14 @@ def execute_async(attempts: Sequence[Attempt], setting: Setting) -> Executed:
 
     Args:
         attempts: Begun, and passed by the last look; at least one.
-        setting: Where they run.
+        runtime: Where they run.
     """
-    side_by_side = _SideBySide(attempts, setting)
+    side_by_side = _SideBySide(attempts, runtime)
     try:
         return async_to_sync(side_by_side.run)()
     finally:
         for attempt in side_by_side.begun:
-            setting.watch.left(attempt.task)
+            runtime.watch.left(attempt.task)
 
 
 class _SideBySide:
@@ -52,12 +52,12 @@ class _SideBySide:
 
     Args:
         attempts: That have passed the last look.
-        setting: Where they run.
+        runtime: Where they run.
     """
 
-    def __init__(self, attempts: Sequence[Attempt], setting: Setting) -> None:
+    def __init__(self, attempts: Sequence[Attempt], runtime: Runtime) -> None:
         self.begun: list[Attempt] = []  # Meanwhile.
-        self._setting = setting
+        self._runtime = runtime
         self._task_key = attempts[0].task.task_key
         self._waiting = deque(attempts)
         self._running: dict[asyncio.Task[Write | Exception | None], Attempt] = {}
@@ -67,7 +67,7 @@ class _SideBySide:
     async def run(self) -> Executed:
         """Run all, and what is begun meanwhile; give what a worker that stops has not entered."""
         while True:
-            while self._waiting and len(self._running) < SIDE_BY_SIDE and not self._setting.watch.stopping():
+            while self._waiting and len(self._running) < SIDE_BY_SIDE and not self._runtime.watch.stopping():
                 admitted = await sync_to_async(self._admit)()
                 for attempt in admitted:
                     task = asyncio.create_task(self._execute(attempt, alone=not self._running))
@@ -75,7 +75,7 @@ class _SideBySide:
                 if not admitted:
                     break
             await self._collect()
-            if not self._running and (not self._waiting or self._setting.watch.stopping()):
+            if not self._running and (not self._waiting or self._runtime.watch.stopping()):
                 return Executed(self._ended, list(self._waiting))
 
     def _admit(self) -> list[Attempt]:
@@ -83,7 +83,7 @@ class _SideBySide:
         chosen = list(self._choose())
         late = [attempt for attempt in chosen if is_time_up(attempt.seen_at)]
         if late:
-            passed, refused = pass_fresh_look(late, self._setting, late=True)
+            passed, refused = pass_fresh_look(late, self._runtime, late=True)
             self._ended += refused
             fresh = {id(attempt) for attempt in passed}
             chosen = [attempt for attempt in chosen if attempt not in late or id(attempt) in fresh]
@@ -92,7 +92,7 @@ class _SideBySide:
             if (place or self._running) and is_time_up(attempt.seen_at):
                 self._put_back(chosen[place:])
                 break
-            if self._setting.watch.take(attempt) and not self._is_refused(attempt):
+            if self._runtime.watch.take(attempt) and not self._is_refused(attempt):
                 admitted.append(attempt)
         return admitted
 
@@ -122,7 +122,7 @@ class _SideBySide:
         return True
 
     def _put_back(self, attempts: Sequence[Attempt]) -> None:
-        self._setting.watch.hold(attempts)
+        self._runtime.watch.hold(attempts)
         self._waiting.extendleft(reversed(attempts))
 
     async def _execute(self, attempt: Attempt, *, alone: bool) -> Write | Exception | None:
@@ -133,7 +133,7 @@ class _SideBySide:
         with catching(caught):
             enter(attempt)  # In the context of this asyncio task, which ends with it.
             if attempt.declared.options.timeout is not None:
-                self._setting.watch.under_way(attempt, partial(_cancel, asyncio.get_running_loop(), _this_task()))
+                self._runtime.watch.under_way(attempt, partial(_cancel, asyncio.get_running_loop(), _this_task()))
             return returned(attempt, await handler_of(attempt)())
         return caught[0]
 
@@ -149,26 +149,26 @@ class _SideBySide:
             attempt, outcome = self._running.pop(task), _outcome(task)
             if outcome is None:
                 late.append(attempt)
-            elif attempt.declared.options.timeout is None or self._setting.watch.is_in_time(attempt):
+            elif attempt.declared.options.timeout is None or self._runtime.watch.is_in_time(attempt):
                 self._outcomes.append((attempt, outcome))
             else:
                 logger.warning("Attempt %d of task %s is not ours any more.", attempt.task.attempt, attempt.task.id)
         self._put_back(late)
         outcomes, self._outcomes = self._outcomes, []
         if outcomes:
-            self._ended += await sync_to_async(_record)(outcomes, self._setting)
+            self._ended += await sync_to_async(_record)(outcomes, self._runtime)
         if self._running and not self._waiting:
             await sync_to_async(self._begin_more)()
 
     def _begin_more(self) -> None:
         """Begin what there are slots for, and look at it."""
         free = SIDE_BY_SIDE - len(self._running)
-        if free and not (self._setting.watch.stopping() or self._setting.watch.is_full()):
-            attempts = self._setting.watch.more(self._task_key, free)
+        if free and not (self._runtime.watch.stopping() or self._runtime.watch.is_full()):
+            attempts = self._runtime.watch.more(self._task_key, free)
             for attempt in attempts:
-                self._setting.watch.entered(attempt.task)
+                self._runtime.watch.entered(attempt.task)
             self.begun += attempts
-            passed, refused = pass_fresh_look(attempts, self._setting, late=False)
+            passed, refused = pass_fresh_look(attempts, self._runtime, late=False)
             self._ended += refused
             self._waiting.extend(passed)
 
@@ -193,8 +193,8 @@ def _outcome(task: asyncio.Task[Write | Exception | None]) -> Write | Exception 
     return RuntimeError("the handler was cancelled from within") if task.cancelled() else task.result()
 
 
-def _record(outcomes: Sequence[Outcome], setting: Setting) -> list[ScheduledTask]:
+def _record(outcomes: Sequence[Outcome], runtime: Runtime) -> list[ScheduledTask]:
     for _attempt, end in outcomes:
         if isinstance(end, Exception):
-            drop_if_lost(end, setting.using)
-    return record_outcomes(outcomes, setting)
+            drop_if_lost(end, runtime.using)
+    return record_outcomes(outcomes, runtime)

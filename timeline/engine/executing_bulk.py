@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy as _
 from timeline.definition import Context
 from timeline.engine.attempting import Attempt, still_ours
 from timeline.engine.calling import refusal, returned
-from timeline.engine.executing import Executed, Outcome, Setting, as_writes, call_in_time, is_time_up
+from timeline.engine.executing import Executed, Outcome, Runtime, as_writes, call_in_time, is_time_up
 from timeline.engine.failing import failed
 from timeline.engine.hooking import hooks_apart
 from timeline.engine.passing import look_again
@@ -25,7 +25,7 @@ from timeline.store.isolating import atomic
 from timeline.store.writing import Write
 
 
-def execute_bulk(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+def execute_bulk(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     """
     Enter the handler once for many entities, and record how each one's task ended.
 
@@ -35,30 +35,30 @@ def execute_bulk(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     Args:
         attempts: Of one kind and of different entities, begun, and passed by the last look; at least one. What is more than
             the handler takes is left for another call.
-        setting: Where they run.
+        runtime: Where they run.
     """
-    if setting.watch.stopping():
+    if runtime.watch.stopping():
         return Executed([], attempts)
     most = attempts[0].declared.options.bulk
     rest = attempts[most:]
-    together = [attempt for attempt in attempts[:most] if setting.watch.take(attempt)]
+    together = [attempt for attempt in attempts[:most] if runtime.watch.take(attempt)]
     if not together:
         return Executed([], rest)
     try:
-        return Executed(_execute(together, setting), rest)
+        return Executed(_execute(together, runtime), rest)
     except LeaseLost as error:
         log_lost(error)
         let_go_if_timed_out(error)
         timed_out = isinstance(error, TimedOut)
     for attempt in together:
         attempt.restore()
-    ours = still_ours(together, using=setting.using)
+    ours = still_ours(together, using=runtime.using)
     if len(ours) == len(together) and not timed_out:
         ours = []  # It was not a row that said so: their leases run out.
     return Executed([], [*ours, *rest])
 
 
-def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTask]:
+def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> list[ScheduledTask]:
     """
     Make the call, and record the outcomes.
 
@@ -69,24 +69,24 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> list[ScheduledTas
     outcomes: list[Outcome] = []
     with catching(caught):
         if attempts[0].declared.options.atomic:
-            with atomic(using=setting.using, durable=True):
-                with hooks_apart([attempt.task.id for attempt in attempts], using=setting.using):
-                    outcomes = copy_context().run(_call, attempts, setting)
-                now = setting.clock()
+            with atomic(using=runtime.using, durable=True):
+                with hooks_apart([attempt.task.id for attempt in attempts], using=runtime.using):
+                    outcomes = copy_context().run(_call, attempts, runtime)
+                now = runtime.clock()
                 together = [write for _attempt, write in as_writes(outcomes, now)]
-                return record_together(together, now=now, using=setting.using)
-        outcomes = copy_context().run(_call, attempts, setting)
-    now = setting.clock()
+                return record_together(together, now=now, using=runtime.using)
+        outcomes = copy_context().run(_call, attempts, runtime)
+    now = runtime.clock()
     if not caught:
-        return record_all(as_writes(outcomes, now), now=now, using=setting.using, keeper=setting.watch.keeper())
-    drop_if_lost(caught[0], setting.using)
+        return record_all(as_writes(outcomes, now), now=now, using=runtime.using, keeper=runtime.watch.keeper())
+    drop_if_lost(caught[0], runtime.using)
     for attempt in attempts:
         attempt.restore()
     writes = [(attempt, failed(attempt, caught[0], now, together=len(attempts) > 1)) for attempt in attempts]
-    return record_all(writes, now=now, using=setting.using, keeper=setting.watch.keeper())
+    return record_all(writes, now=now, using=runtime.using, keeper=runtime.watch.keeper())
 
 
-def _call(attempts: Sequence[Attempt], setting: Setting) -> list[Outcome]:
+def _call(attempts: Sequence[Attempt], runtime: Runtime) -> list[Outcome]:
     """
     Ask the guards of each, enter the handler with the rest, and take each one's result.
 
@@ -97,14 +97,14 @@ def _call(attempts: Sequence[Attempt], setting: Setting) -> list[Outcome]:
     outcomes: list[Outcome] = [(attempt, write) for attempt, write in refused if write is not None]
     asked = [attempt for attempt, write in refused if write is None]
     if asked and is_time_up(attempts[0].seen_at):
-        asked, ended = look_again(asked, setting)
+        asked, ended = look_again(asked, runtime)
         outcomes += ended
     if not asked:
         return outcomes
     contexts = {attempt.entity: Context(**attempt.told()) for attempt in asked}
     instance = asked[0].definition.cls(now=asked[0].now, tasks=contexts)
     handler = getattr(instance, asked[0].declared.name)
-    results = call_in_time(asked, partial(handler, list(contexts)), setting)
+    results = call_in_time(asked, partial(handler, list(contexts)), runtime)
     if results is None:
         return outcomes + [(attempt, returned(attempt, None)) for attempt in asked]
     return outcomes + _results(asked, results)

@@ -9,7 +9,7 @@ from time import monotonic
 
 from timeline.engine.attempting import Attempt
 from timeline.engine.calling import call
-from timeline.engine.executing import Executed, Setting, call_in_time, execute_each, is_time_up
+from timeline.engine.executing import Executed, Runtime, call_in_time, execute_each, is_time_up
 from timeline.engine.hooking import hooks_apart
 from timeline.engine.recording import record_together, shared_transaction
 from timeline.engine.timing_out import let_go_if_timed_out
@@ -20,7 +20,7 @@ from timeline.store.writing import Write
 logger = logging.getLogger("timeline")
 
 
-def execute_shared(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+def execute_shared(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     """
     Enter handlers one after the other in one transaction, for as long as a group may take, and record their outcomes in it.
 
@@ -29,45 +29,45 @@ def execute_shared(attempts: Sequence[Attempt], setting: Setting) -> Executed:
 
     Args:
         attempts: Of different entities, begun, and passed by the last look; at least one.
-        setting: Where they run.
+        runtime: Where they run.
     """
-    return in_one_transaction(attempts, setting, _execute)
+    return in_one_transaction(attempts, runtime, _execute)
 
 
 def in_one_transaction(
-    attempts: Sequence[Attempt], setting: Setting, execute: Callable[[Sequence[Attempt], Setting], Executed]
+    attempts: Sequence[Attempt], runtime: Runtime, execute: Callable[[Sequence[Attempt], Runtime], Executed]
 ) -> Executed:
     """
     Execute attempts together; if that is undone, leave each to be run in a transaction of its own, as a single one is.
 
     Args:
         attempts: Of different entities, begun, and passed by the last look; at least one.
-        setting: Where they run.
+        runtime: Where they run.
         execute: Runs as many of several as there is time for, in a transaction. Raises what undid it.
     """
     if len(attempts) == 1:
-        return execute_each(attempts, setting)
-    if setting.watch.stopping():
+        return execute_each(attempts, runtime)
+    if runtime.watch.stopping():
         return Executed([], attempts)
     caught: list[Exception] = []
     since = monotonic()
     try:
         with catching(caught):
-            executed = execute(attempts, setting)
-            _tell_pace([task.task_key for task in executed.ended], monotonic() - since, setting)
+            executed = execute(attempts, runtime)
+            _tell_pace([task.task_key for task in executed.ended], monotonic() - since, runtime)
             return executed
     except LeaseLost as error:
         logger.info("A shared transaction is undone: %s", error)
         let_go_if_timed_out(error)
     for raised in caught:
-        drop_if_lost(raised, setting.using)
+        drop_if_lost(raised, runtime.using)
     for attempt in attempts:
         attempt.restore()
         attempt.alone = True
     return Executed([], attempts)
 
 
-def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     """
     Run as many as there is time for; all of these, or none.
 
@@ -78,20 +78,20 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:
     writes: list[Write] = []
     entered: list[Attempt] = []
     since = monotonic()
-    with shared_transaction(setting.using, watch=setting.watch, entered=entered):
+    with shared_transaction(runtime.using, watch=runtime.watch, entered=entered):
         place = 0
-        while place < len(attempts) and not (writes and (is_time_up(since) or setting.watch.stopping())):
+        while place < len(attempts) and not (writes and (is_time_up(since) or runtime.watch.stopping())):
             attempt = attempts[place]
             place += 1
-            if setting.watch.take(attempt):
+            if runtime.watch.take(attempt):
                 entered.append(attempt)
-                with hooks_apart([attempt.task.id], using=setting.using):
-                    called = call_in_time([attempt], partial(call, attempt), setting, undone=entered[:-1])
+                with hooks_apart([attempt.task.id], using=runtime.using):
+                    called = call_in_time([attempt], partial(call, attempt), runtime, undone=entered[:-1])
                     writes.append(called)
-        ended = record_together(writes, now=setting.clock(), using=setting.using)
+        ended = record_together(writes, now=runtime.clock(), using=runtime.using)
         return Executed(ended, attempts[place:])
 
 
-def _tell_pace(task_keys: Sequence[str], seconds: float, setting: Setting) -> None:
+def _tell_pace(task_keys: Sequence[str], seconds: float, runtime: Runtime) -> None:
     for task_key in task_keys:
-        setting.watch.took(task_key, 1, seconds / len(task_keys))
+        runtime.watch.took(task_key, 1, seconds / len(task_keys))

@@ -12,7 +12,7 @@ from django.db import DatabaseError, connections
 
 from timeline.engine.attempting import Attempt
 from timeline.engine.calling import call
-from timeline.engine.executing import Executed, Outcome, Setting, as_writes, is_time_up
+from timeline.engine.executing import Executed, Outcome, Runtime, as_writes, is_time_up
 from timeline.engine.executing_shared import in_one_transaction
 from timeline.engine.hooking import hooks_apart
 from timeline.engine.recording import shared_transaction
@@ -28,10 +28,10 @@ logger = logging.getLogger("timeline")
 
 # Handlers in a transaction. PostgreSQL keeps 64 of its parts where everybody finds them quickly (PGPROC_MAX_CACHED_SUBXIDS in
 # its source); with more, all others are slowed down who look whether a row of it may be seen.
-MOST: Final = 60
+MAX_TOGETHER: Final = 60
 
 
-def execute_together(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+def execute_together(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     """
     Enter handlers one after the other in one transaction, for as long as a group may take, and record their outcomes in it.
 
@@ -42,12 +42,12 @@ def execute_together(attempts: Sequence[Attempt], setting: Setting) -> Executed:
 
     Args:
         attempts: Of different entities, begun, and passed by the last look; at least one.
-        setting: Where they run.
+        runtime: Where they run.
     """
-    return in_one_transaction(attempts, setting, _execute)
+    return in_one_transaction(attempts, runtime, _execute)
 
 
-def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     """
     Run as many as there is time for.
 
@@ -56,13 +56,13 @@ def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:
         Exception: whatever the database raises but to a handler.
         BaseException: what ends this thread, raised by a handler; what those before it did is done.
     """
-    together = _Together(setting)
+    together = _Together(runtime)
     place = 0
     try:
-        shared = shared_transaction(setting.using, watch=setting.watch, entered=together.entered)
-        with shared, connections[setting.using].execute_wrapper(together.locks):
-            together.savepoint = Savepoint(setting.using)
-            while place < min(len(attempts), MOST) and not (place and together.is_over(attempts[place])):
+        shared = shared_transaction(runtime.using, watch=runtime.watch, entered=together.entered)
+        with shared, connections[runtime.using].execute_wrapper(together.locks):
+            together.savepoint = Savepoint(runtime.using)
+            while place < min(len(attempts), MAX_TOGETHER) and not (place and together.is_over(attempts[place])):
                 together.enter(attempts[place])
                 place += 1
             ended = together.record()
@@ -92,7 +92,7 @@ class _Together:
     What has been run of a group.
 
     Args:
-        setting: Where.
+        runtime: Where.
         locks: Whether the handler under way has met a lock that was not to be had, whatever it made of that.
         savepoint: Of the handler under way.
         entered: Attempts whose handlers have been entered.
@@ -102,7 +102,7 @@ class _Together:
         died: What ends this thread.
     """
 
-    setting: Setting
+    runtime: Runtime
     locks: _Locks = field(default_factory=_Locks)
     savepoint: Savepoint = field(init=False)
     entered: list[Attempt] = field(default_factory=list)
@@ -113,13 +113,13 @@ class _Together:
 
     def is_over(self, following: Attempt) -> bool:
         """Whether no further handler is to be entered in this transaction."""
-        return self.died is not None or is_time_up(following.seen_at) or self.setting.watch.stopping()
+        return self.died is not None or is_time_up(following.seen_at) or self.runtime.watch.stopping()
 
     def enter(self, attempt: Attempt) -> None:
         """Enter a handler, unless it was called off by one before it, which nobody else knows yet."""
         if attempt.task.id in self.called_off:
             self.left.append(attempt)
-        elif self.setting.watch.take(attempt):
+        elif self.runtime.watch.take(attempt):
             self.entered.append(attempt)
             self.locks.missed = False
             try:
@@ -145,12 +145,12 @@ class _Together:
         if self.locks.missed:
             attempt.alone = True
             self.left.append(attempt)
-            self.setting.watch.hold([attempt])
+            self.runtime.watch.hold([attempt])
         else:
             self.outcomes.append((attempt, caught[0]))
 
     def _call(self, attempt: Attempt) -> Write:
-        with hooks_apart([attempt.task.id], using=self.setting.using):
+        with hooks_apart([attempt.task.id], using=self.runtime.using):
             return call(attempt)
 
     def record(self) -> list[ScheduledTask]:
@@ -160,9 +160,9 @@ class _Together:
         Raises:
             LeaseLost: if one that has written something was no longer ours.
         """
-        now = self.setting.clock()
+        now = self.runtime.clock()
         writes = [write for _attempt, write in as_writes(self.outcomes, now)]
-        done = settle(writes, now=now, using=self.setting.using)
+        done = settle(writes, now=now, using=self.runtime.using)
         settled = {task.id for task in done}
         for attempt, end in self.outcomes:
             if attempt.task.id not in settled:

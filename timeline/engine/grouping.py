@@ -10,7 +10,7 @@ from typing import Final
 from timeline import reasons
 from timeline.engine.attempting import Attempt
 from timeline.engine.calling import in_place_of_the_site
-from timeline.engine.executing import Executed, Setting, execute_each
+from timeline.engine.executing import Executed, Runtime, execute_each
 from timeline.engine.executing_async import execute_async
 from timeline.engine.executing_bulk import execute_bulk
 from timeline.engine.executing_shared import execute_shared
@@ -19,10 +19,10 @@ from timeline.engine.passing import pass_fresh_look
 from timeline.engine.settling import settle
 from timeline.lifecycle import Reason, Trigger
 from timeline.models import EntityRef, ScheduledTask
-from timeline.store.advancing import works_in_sets
+from timeline.store.advancing import has_set_statements
 from timeline.store.writing import Write
 
-Execute = Callable[[Sequence[Attempt], Setting], Executed]
+Execute = Callable[[Sequence[Attempt], Runtime], Executed]
 
 
 STOPPED: Final = reasons.WORKER_STOPPED()
@@ -38,13 +38,13 @@ class Look(Enum):
     DUE_LATE = "they have waited since they were begun: somebody may have called them off"
 
 
-def run_group(attempts: Sequence[Attempt], setting: Setting, *, look: Look = Look.DUE) -> list[ScheduledTask]:
+def run_group(attempts: Sequence[Attempt], runtime: Runtime, *, look: Look = Look.DUE) -> list[ScheduledTask]:
     """
     Run what was started together.
 
     Args:
         attempts: Begun, in the order they should run.
-        setting: Where they run.
+        runtime: Where they run.
         look: What is left of the last look.
 
     Returns:
@@ -52,51 +52,51 @@ def run_group(attempts: Sequence[Attempt], setting: Setting, *, look: Look = Loo
         because the worker stops.
     """
     for attempt in attempts:
-        setting.watch.entered(attempt.task)
+        runtime.watch.entered(attempt.task)
     ended: list[ScheduledTask] = []
     try:
-        rest: Sequence[Attempt] = setting.watch.remaining(attempts)
-        while rest and not setting.watch.stopping():
-            if not rest[0].declared.options.atomic and setting.watch.make_room():
-                rest, look = setting.watch.remaining(rest), Look.DUE_LATE
+        rest: Sequence[Attempt] = runtime.watch.remaining(attempts)
+        while rest and not runtime.watch.stopping():
+            if not rest[0].declared.options.atomic and runtime.watch.make_room():
+                rest, look = runtime.watch.remaining(rest), Look.DUE_LATE
                 continue
             if look is not Look.DONE:
-                rest, refused = pass_fresh_look(rest, setting, late=look is Look.DUE_LATE)
+                rest, refused = pass_fresh_look(rest, runtime, late=look is Look.DUE_LATE)
                 ended += refused
             look = Look.DUE_LATE
             with in_place_of_the_site():
-                executed = _execute(rest, setting) if rest else Executed([], [])
+                executed = _execute(rest, runtime) if rest else Executed([], [])
             ended += executed.ended
-            rest = setting.watch.remaining(executed.rest)
-            setting.watch.hold(rest)  # Some may have been entered, in a transaction that was undone.
+            rest = runtime.watch.remaining(executed.rest)
+            runtime.watch.hold(rest)  # Some may have been entered, in a transaction that was undone.
         if rest:
-            release(rest, STOPPED, now=setting.clock(), using=setting.using)
+            release(rest, STOPPED, now=runtime.clock(), using=runtime.using)
     except BaseException:
-        setting.watch.abandon()
+        runtime.watch.abandon()
         raise
     finally:
         for attempt in attempts:
-            setting.watch.left(attempt.task)
+            runtime.watch.left(attempt.task)
     return ended
 
 
-def _execute(attempts: Sequence[Attempt], setting: Setting) -> Executed:
+def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     """
     Execute those that go the first one's way; the others are left for later.
 
     So is the second task of an entity: its handler reads what the first one's wrote, or not at all if that was undone.
     """
-    way = _way_of(attempts[0], setting.using)
+    way = _way_of(attempts[0], runtime.using)
     chosen, left = [], []
     entities: set[EntityRef] = set()
     for attempt in attempts:
         ref = attempt.task.entity_ref
-        if _way_of(attempt, setting.using) == way and ref not in entities:
+        if _way_of(attempt, runtime.using) == way and ref not in entities:
             chosen.append(attempt)
             entities |= {ref} if ref.label else set()
         else:
             left.append(attempt)
-    executed = way[0](chosen, setting)
+    executed = way[0](chosen, runtime)
     return Executed(executed.ended, [*executed.rest, *left])
 
 
@@ -108,7 +108,7 @@ def _way_of(attempt: Attempt, using: str) -> tuple[Execute, str]:
         return execute_bulk, attempt.task.task_key
     if attempt.declared.options.atomic == "shared" and not attempt.alone:
         return execute_shared, ""
-    if attempt.declared.has_savepoint and not attempt.alone and works_in_sets(using):
+    if attempt.declared.has_savepoint and not attempt.alone and has_set_statements(using):
         return execute_together, ""
     return execute_each, ""
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from timeline.engine.attempting import Attempt, begin, begin_group, startable, still_ours
-from timeline.engine.executing import BUDGET, Setting
+from timeline.engine.attempting import Attempt, begin_attempts, begin_group, startable, still_ours
+from timeline.engine.executing import BUDGET, Runtime
 from timeline.engine.grouping import FAILED, HELD_UP, Look, release, run_group
 from timeline.engine.passing import pass_look
 from timeline.engine.timing_out import fail_for_time
@@ -77,32 +77,32 @@ def begin_given(
     using: str,
     token: UUID | None = None,
     worker: str = "",
-    ahead: Callable[[], bool] = bool,
+    others_run: Callable[[], bool] = bool,
 ) -> Iterator[list[Attempt]]:
     """
     Start tasks that are due, to be run at once: one group, then those that were tried before, each when it is asked for.
 
     Args:
         task_ids, clock, using, token, worker: As for ``run``.
-        ahead: Asked before each start: whether others still run. One that was tried before is not started then, lest it pay
-            for them: it counts as lost if it was begun.
+        others_run: Asked before each start: whether other handlers run. A task that was tried before is not started then:
+            if they end this process, it would count as lost.
 
     Yields:
-        Attempts; none if there is more, to be asked for when nothing else runs.
+        Attempts begun. An empty list means: there is more, ask again when no handler runs.
     """
     place = {task_id: number for number, task_id in enumerate(dict.fromkeys(task_ids))}
 
     def start(asked: Sequence[UUID], *, retried: bool) -> list[Attempt]:
-        return begin(asked, token=token, worker=worker[:MAX_WORKER], retried=retried, now=clock(), using=using)
+        return begin_attempts(asked, token=token, worker=worker[:MAX_WORKER], retried=retried, now=clock(), using=using)
 
-    others_run = ahead()
-    attempts = start(task_ids, retried=not others_run)
+    busy = others_run()
+    attempts = start(task_ids, retried=not busy)
     if attempts:
         yield attempts
     started = {attempt.task.id for attempt in attempts}
-    left = [task_id for task_id in place if task_id not in started] if len(place) > 1 or others_run else []
+    left = [task_id for task_id in place if task_id not in started] if len(place) > 1 or busy else []
     for task_id in startable(left, token=token, now=clock(), using=using) if left else []:
-        if ahead():
+        if others_run():
             yield []
         if alone := start([task_id], retried=True):
             yield alone
@@ -128,7 +128,7 @@ def begin_ready(
         most: Start no more than so many; one that was tried before is started alone.
         since: When the longest due one was due, where that is known: what is before it in the index need not be read.
         clock, using, worker: As for ``run``.
-        retried: Whether one may be started that was tried before; otherwise there is none if it is its turn.
+        retried: Whether one may be started that was tried before; if not, and it would be its turn, nothing is started.
 
     Returns:
         Attempts; none if there was none to start.
@@ -165,7 +165,7 @@ def run_begun(
         The tasks with their outcomes; as for ``run``, but for the order. Where ``watch`` has outcomes recorded later, it gives
         those of earlier groups.
     """
-    return run_group(attempts, Setting(clock, using, watch or Watch()), look=look)
+    return run_group(attempts, Runtime(clock, using, watch or Watch()), look=look)
 
 
 def look_ahead(
@@ -181,7 +181,7 @@ def look_ahead(
     Returns:
         Those that may run, each with its entity; and the tasks that have ended because they must not.
     """
-    return pass_look(attempts, Setting(clock, using, watch or Watch()))
+    return pass_look(attempts, Runtime(clock, using, watch or Watch()))
 
 
 def give_back(attempts: Sequence[Attempt], *, now: datetime, using: str, failed: bool = False) -> list[Attempt]:

@@ -16,7 +16,7 @@ from timeline.definition import Definition
 from timeline.exceptions import InvalidInput, UnreadableEntity
 from timeline.models.entities import is_of_the_row
 from timeline.models.run import TimelineRun
-from timeline.planning import Plan, Row, plan
+from timeline.planning import Plan, TaskRow, plan
 from timeline.timing import as_anchor_value
 
 
@@ -105,7 +105,7 @@ def plan_of(
     run: TimelineRun,
     definition: Definition,
     entity: Model | None,
-    rows: Iterable[Row],
+    rows: Iterable[TaskRow],
     *,
     now: datetime,
     spare: Collection[UUID] = (),
@@ -123,7 +123,7 @@ def plan_since(
     started_at: datetime,
     definition: Definition,
     entity: Model | None,
-    rows: Iterable[Row] = (),
+    rows: Iterable[TaskRow] = (),
     *,
     now: datetime,
     spare: Collection[UUID] = (),

@@ -13,9 +13,9 @@ from timeline.lifecycle import Reason, Trigger
 from timeline.models import ScheduledTask
 from timeline.models.statements import as_list, statement
 from timeline.operations.current import running
-from timeline.store.advancing import advance, works_in_sets
+from timeline.store.advancing import advance, has_set_statements
 from timeline.store.composing import ALWAYS
-from timeline.store.returning import COLUMNS, FIELDS, Row, rows_of
+from timeline.store.returning import COLUMNS, FIELDS, RawRow, rows_of
 from timeline.store.telling import is_heard, tell_ended
 from timeline.store.writing import Write, apply
 
@@ -45,7 +45,7 @@ def call_off(
     connection = connections[using]
     columns = COLUMNS if is_heard() else columns
     asked = {**named, "spared": as_list((task_id.hex for task_id in running()), connection.vendor)}
-    if works_in_sets(using):
+    if has_set_statements(using):
         rows = advance(whose, Trigger.CANCEL, columns=columns, reason=reason, now=now, using=using, **asked)
         tasks = sorted(_as_tasks(rows, using), key=attrgetter("pk"))
         tell_ended(tasks, using=using)
@@ -57,5 +57,5 @@ def call_off(
     return apply(writes, now=now, using=using)
 
 
-def _as_tasks(rows: Iterable[Row], using: str) -> list[ScheduledTask]:
+def _as_tasks(rows: Iterable[RawRow], using: str) -> list[ScheduledTask]:
     return [ScheduledTask.from_db(using, list(row), list(row.values())) for row in rows]

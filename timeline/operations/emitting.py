@@ -26,10 +26,10 @@ from timeline.models.statements import named_in, statement
 from timeline.operations._knowing import mind_unknown
 from timeline.operations._subjects import Subject, lock_subject_now, lock_subjects, subjects_of
 from timeline.operations.leaving import Ended, exit_runs
-from timeline.operations.sets import Batch, Tally, in_portions, rounds
+from timeline.operations.sets import Portion, Tally, in_portions, rounds
 from timeline.payloads import check_json, check_text, same_json
 from timeline.registry import registry
-from timeline.store.beginning import FEW, Beginning, begin, constantly, foresee, needs_savepoint
+from timeline.store.beginning import FEW, Beginning, begin_runs, constantly, needs_savepoint, plan_runs
 from timeline.store.inserting import Insertion, as_stored, columns_of
 from timeline.store.isolating import atomic
 from timeline.store.locking import in_transaction
@@ -54,7 +54,7 @@ class Emission:
     ended: tuple[TimelineRun, ...] = ()
 
 
-class Said(NamedTuple):
+class EventFields(NamedTuple):
     """What an event says, whosever it is; its fields are columns."""
 
     name: str
@@ -127,7 +127,7 @@ def emit(
         starters = _starters(name)
         subject = subjects_of([ref], started=starters, using=using)[ref]
         at = lock_subject_now(subject, read=_reads(starters, [subject]), now=now, using=using)
-        said = Said(name, key, payload, actor, occurred_at=happened or at, recorded_at=at)
+        said = EventFields(name, key, payload, actor, occurred_at=happened or at, recorded_at=at)
         done = record(said, {subject.ref: subject}, using=using)
         if done.again:
             return Emission(event=_known(said, done.again, using)[subject.ref], recorded=False)
@@ -141,7 +141,7 @@ def emit(
 def emit_many(
     *,
     name: str,
-    batches: Iterable[Batch],
+    batches: Iterable[Portion],
     key: str,
     payload: dict[str, Any],
     actor: str,
@@ -175,7 +175,7 @@ def emit_many(
                 some = [known[ref] for ref in part]
                 locked = lock_subjects(some, gone=batch.gone, read=_reads(starters, some), using=batch.using)
                 now = now or clock(batch.using)
-                said = Said(name, key, payload, actor, occurred_at=happened or now, recorded_at=now)
+                said = EventFields(name, key, payload, actor, occurred_at=happened or now, recorded_at=now)
                 again: list[Subject] = []
                 work = partial(_record_some, said, again, batch.using)
                 whole = _ends_runs(name, (known for subject in some for known in subject.names))
@@ -184,7 +184,7 @@ def emit_many(
     return tally
 
 
-def record(said: Said, subjects: Mapping[EntityRef, Subject], *, using: str) -> Recorded:
+def record(said: EventFields, subjects: Mapping[EntityRef, Subject], *, using: str) -> Recorded:
     """
     Record an event for each of some entities that the caller has locked, end the runs it exits, start those it starts: of
     every model of their families.
@@ -205,7 +205,7 @@ def record(said: Said, subjects: Mapping[EntityRef, Subject], *, using: str) -> 
     event = Insertion(Event, columns_of(list(events.values())), taken=bool(said.key), using=using)
     entities = {name: held for subject in new.values() for name, held in subject.there.items()}
     starters = _starters(said.name)
-    beginnings = foresee(
+    beginnings = plan_runs(
         {label: starters.get(label, ()) for label in by_label(entities)},
         entities,
         causes={name: events[ref]["id"] for ref, subject in new.items() for name in subject.there},
@@ -220,13 +220,15 @@ def record(said: Said, subjects: Mapping[EntityRef, Subject], *, using: str) -> 
             beginnings = [known for known in beginnings if known.columns["started_by_id"] in recorded]
             names = [name for ref, subject in new.items() if events[ref]["id"] in recorded for name in subject.names]
             ended = exit_runs(said.name, names, actor=said.actor, now=now, using=using)
-        begun = begin(beginnings, first=None if apart else event, now=now, using=using)
+        begun = begin_runs(beginnings, first=None if apart else event, now=now, using=using)
     recorded = event.inserted()
     written = {ref: columns for ref, columns in events.items() if columns["id"] in recorded}
     return Recorded(written, [subject for ref, subject in subjects.items() if ref not in written], begun, ended)
 
 
-def _without_those_known(said: Said, subjects: Mapping[EntityRef, Subject], using: str) -> Mapping[EntityRef, Subject]:
+def _without_those_known(
+    said: EventFields, subjects: Mapping[EntityRef, Subject], using: str
+) -> Mapping[EntityRef, Subject]:
     """Those of whom the event may be new. Under one name the database tells; under several, only who has the lock can look."""
     several = [subject for subject in subjects.values() if len(subject.names) > 1] if said.key else []
     if not several:
@@ -235,7 +237,7 @@ def _without_those_known(said: Said, subjects: Mapping[EntityRef, Subject], usin
     return {ref: subject for ref, subject in subjects.items() if ref not in before}
 
 
-def _record_some(said: Said, again: list[Subject], using: str, subjects: Mapping[EntityRef, Subject]) -> Tally:
+def _record_some(said: EventFields, again: list[Subject], using: str, subjects: Mapping[EntityRef, Subject]) -> Tally:
     recorded = record(said, subjects, using=using)
     again += recorded.again
     return recorded.tally
@@ -261,7 +263,7 @@ def _ends_runs(event: str, refs: Iterable[EntityRef]) -> bool:
     return any(registry.ended_by(event, label) for label in {ref.label for ref in refs})
 
 
-def _known(said: Said, subjects: Iterable[Subject], using: str) -> dict[EntityRef, Event]:
+def _known(said: EventFields, subjects: Iterable[Subject], using: str) -> dict[EntityRef, Event]:
     """
     Find the events recorded before with the same key, under whichever name.
 

@@ -11,14 +11,14 @@ from django.db import connections
 from timeline.models import EntityRef
 from timeline.models.entities import by_label
 from timeline.models.statements import as_list, statement
-from timeline.operations.sets import Batch, Tally
+from timeline.operations.sets import Portion, Tally
 from timeline.operations.starting import start_many
 
 
 def enroll(
     *,
     timeline: str,
-    batches: Iterable[Batch],
+    batches: Iterable[Portion],
     key: str,
     params: dict[str, Any],
     started_at: datetime | str | None,
@@ -40,7 +40,7 @@ def enroll(
     """
     passed = 0
 
-    def remaining() -> Iterator[Batch]:
+    def remaining() -> Iterator[Portion]:
         nonlocal passed
         for batch in batches:
             left = _without_run(batch, timeline, key, once)
@@ -54,7 +54,7 @@ def enroll(
     return started + Tally(again=passed)
 
 
-def _without_run(batch: Batch, timeline: str, key: str, once: bool) -> Batch:
+def _without_run(batch: Portion, timeline: str, key: str, once: bool) -> Portion:
     connection = connections[batch.using]
     having = set()
     with connection.cursor() as cursor:

@@ -21,7 +21,8 @@ def stamp(*, now: datetime, using: str) -> None:
 
 def confirm_site(*, using: str) -> None:
     """
-    See that the database is of ``TIMELINE["SITE"]``, and keeps what is written. A database without its row is of none.
+    See that the database is of ``TIMELINE["SITE"]``, and keeps what is written. A database that
+    has no row of its site belongs to none.
 
     Raises:
         NoAutocommit: if its connection commits nothing by itself.

@@ -15,7 +15,7 @@ from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, family_of, model_of
 from timeline.models.entities import children_following, key_as, naming, refs_as
 from timeline.models.facts import zone_of
-from timeline.planning import Row, plan
+from timeline.planning import TaskRow, plan
 from timeline.registry import registry
 from timeline.timing import as_anchor_value
 
@@ -75,7 +75,7 @@ def _check(
     anchors: Anchors,
     zone: tzinfo,
     *,
-    rows: Iterable[Row] = (),
+    rows: Iterable[TaskRow] = (),
     started_at: datetime | None = None,
 ) -> None:
     """Plan with these anchors and no others. Nothing is written, so any moment does for now."""

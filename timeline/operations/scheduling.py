@@ -16,8 +16,8 @@ from timeline.payloads import check_json, check_text, same_json
 from timeline.registry import registry
 from timeline.store.announcing import announce_times
 from timeline.store.creating import create_missing, options_of, state_at
+from timeline.store.inserting_at_once import insert_at_once
 from timeline.store.locking import in_transaction, lock_entity_now
-from timeline.store.placing import place
 from timeline.timing import check_time
 
 
@@ -80,7 +80,7 @@ def schedule(
         **options_of(declared),
     )
     task.occurrence = key or str(task.pk)
-    if place(task, now=story_now(using) if now is None and is_told() else now, using=using):
+    if insert_at_once(task, now=story_now(using) if now is None and is_told() else now, using=using):
         announce_times([at], now=task.created_at, using=using)
         return Scheduled(task, True)
     with in_transaction(using):

@@ -60,7 +60,7 @@ def check_batch_size(size: int) -> None:
         raise InvalidInput("batch_size", _("%(value)r does not do."), remedy, value=size, most=MAX_BATCH)
 
 
-class Batch(NamedTuple):
+class Portion(NamedTuple):
     """
     Entities that are dealt with in one transaction.
 
@@ -75,18 +75,18 @@ class Batch(NamedTuple):
     gone: bool = False
 
 
-def in_batches(named: Iterable[tuple[str, EntityRef]], size: int) -> Iterator[Batch]:
+def in_batches(named: Iterable[tuple[str, EntityRef]], size: int) -> Iterator[Portion]:
     """Gather entities, each given with its database, and hold no more of them than a batch each database."""
     waiting: dict[str, list[EntityRef]] = defaultdict(list)
     for using, ref in named:
         waiting[using].append(ref)
         if len(waiting[using]) == size:
-            yield Batch(using, waiting.pop(using))
+            yield Portion(using, waiting.pop(using))
     for using, refs in waiting.items():
-        yield Batch(using, refs)
+        yield Portion(using, refs)
 
 
-def pages(queryset: QuerySet[Any], model: type[Model], size: int, *, using: str) -> Iterator[Batch]:
+def pages(queryset: QuerySet[Any], model: type[Model], size: int, *, using: str) -> Iterator[Portion]:
     """
     Read a queryset in order of its keys, a short statement a batch: nothing is held between them, not even a cursor.
 
@@ -99,7 +99,7 @@ def pages(queryset: QuerySet[Any], model: type[Model], size: int, *, using: str)
     rows = queryset.using(using).order_by("pk").values_list("pk", path_to(queryset.model, model) or "pk")
     some = list(rows[:size])
     while some:
-        yield Batch(using, list(dict.fromkeys(ref_with(model, key) for _pk, key in some)), gone=True)
+        yield Portion(using, list(dict.fromkeys(ref_with(model, key) for _pk, key in some)), gone=True)
         some = list(rows.filter(pk__gt=some[-1][0])[:size])
 
 

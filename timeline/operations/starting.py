@@ -15,10 +15,10 @@ from timeline.exceptions import InvalidInput, WrongEntity
 from timeline.models import EntityRef, TimelineRun, model_of, ref_of
 from timeline.models.entities import naming
 from timeline.models.facts import moment_in
-from timeline.operations.sets import Batch, Tally, in_portions, rounds
+from timeline.operations.sets import Portion, Tally, in_portions, rounds
 from timeline.payloads import check_json, check_text
 from timeline.registry import registry
-from timeline.store.beginning import Beginning, Begins, begin, constantly, foresee, needs_savepoint
+from timeline.store.beginning import Beginning, Begins, begin_runs, constantly, needs_savepoint, plan_runs
 from timeline.store.isolating import atomic
 from timeline.store.locking import in_transaction, lock_batch, lock_entity_now
 from timeline.timing import check_time
@@ -77,7 +77,7 @@ def start(
 def start_many(
     *,
     timeline: str,
-    batches: Iterable[Batch],
+    batches: Iterable[Portion],
     key: str,
     params: dict[str, Any],
     started_at: datetime | str | None,
@@ -135,9 +135,9 @@ def start_locked(
 ) -> list[Beginning]:
     """Start a run of each definition for entities that the caller has locked; those of which one is open get none."""
     each = {ref.label: definitions for ref in entities}
-    beginnings = foresee(each, entities, key=key, params=params, begins=begins, now=now)
+    beginnings = plan_runs(each, entities, key=key, params=params, begins=begins, now=now)
     with atomic(using=using, savepoint=needs_savepoint(beginnings)):
-        return begin(beginnings, now=now, using=using)
+        return begin_runs(beginnings, now=now, using=using)
 
 
 def _begins(definition: Definition, started_at: datetime | str | None) -> Begins | None:

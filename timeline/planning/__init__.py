@@ -5,20 +5,20 @@ The answer depends on present facts only (definition, run, anchors, rows, now), 
 second time. No database, no clock.
 """
 
-from timeline.planning.answers import Cancel, Change, Create, Foreseen, Keep, Move, Plan, Row, Times
+from timeline.planning.answers import Cancel, Create, Foreseen, Keep, Move, Plan, PlannedChange, TaskRow, Times
 from timeline.planning.planner import plan
 from timeline.planning.sharing import Share, batch_size, shares
 
 __all__ = [
     "Cancel",
-    "Change",
     "Create",
     "Foreseen",
     "Keep",
     "Move",
     "Plan",
-    "Row",
+    "PlannedChange",
     "Share",
+    "TaskRow",
     "Times",
     "batch_size",
     "plan",

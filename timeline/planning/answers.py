@@ -10,7 +10,7 @@ from uuid import UUID
 from timeline.lifecycle import Reason
 
 
-class Row(Protocol):
+class TaskRow(Protocol):
     """What the diff reads of a task's row."""
 
     id: UUID
@@ -55,7 +55,7 @@ class Create:
 class Move:
     """A waiting row whose time changes."""
 
-    row: Row
+    row: TaskRow
     times: Times
     reason: Reason
 
@@ -69,7 +69,7 @@ class Move:
 class Cancel:
     """An open row that is no longer wanted."""
 
-    row: Row
+    row: TaskRow
     reason: Reason
 
     @property
@@ -82,7 +82,7 @@ class Cancel:
 class Keep:
     """A row that is as it should be."""
 
-    row: Row
+    row: TaskRow
     why: str
 
 
@@ -95,7 +95,7 @@ class Foreseen:
     expected_at: datetime | None
 
 
-Change = Create | Move | Cancel | Keep
+PlannedChange = Create | Move | Cancel | Keep
 
 
 @dataclass(slots=True)
@@ -109,6 +109,6 @@ class Plan:
         open: Whether anything is open, foreseen, or waits for its anchor to be set; if not, the run is finished.
     """
 
-    changes: list[Change] = field(default_factory=list)
+    changes: list[PlannedChange] = field(default_factory=list)
     foreseen: list[Foreseen] = field(default_factory=list)
     open: bool = False

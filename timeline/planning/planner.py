@@ -11,7 +11,7 @@ from uuid import UUID
 from timeline import reasons
 from timeline.definition import Definition, Task
 from timeline.lifecycle import OPEN, WAITING, Reason, ReasonCode, State
-from timeline.planning.answers import Cancel, Create, Foreseen, Keep, Move, Plan, Row, Times
+from timeline.planning.answers import Cancel, Create, Foreseen, Keep, Move, Plan, TaskRow, Times
 from timeline.timing import When, begins_at, day_of
 
 _NEVER: Final = Reason(ReasonCode.PREDECESSOR)
@@ -36,7 +36,7 @@ def plan(
     *,
     started_at: datetime,
     anchors: Mapping[str, datetime | None],
-    rows: Iterable[Row],
+    rows: Iterable[TaskRow],
     zone: tzinfo,
     now: datetime,
     spare: Collection[UUID] = (),
@@ -61,15 +61,15 @@ def plan(
     return _Planner(definition, started_at, anchors, dates or {}, _latest(rows), zone, now, spare).plan()
 
 
-def _latest(rows: Iterable[Row]) -> dict[str, Row]:
-    latest: dict[str, Row] = {}
+def _latest(rows: Iterable[TaskRow]) -> dict[str, TaskRow]:
+    latest: dict[str, TaskRow] = {}
     for row in rows:
         if row.task_name not in latest or latest[row.task_name].revision < row.revision:
             latest[row.task_name] = row
     return latest
 
 
-def _same_anchor(row: Row, times: Times) -> bool:
+def _same_anchor(row: TaskRow, times: Times) -> bool:
     """
     Whether its anchor is what it was. A date is the same in every time zone, while its midnight is not.
 
@@ -91,7 +91,7 @@ class _Planner:
         started_at: datetime,
         anchors: Mapping[str, datetime | None],
         dates: Mapping[str, date],
-        latest: dict[str, Row],
+        latest: dict[str, TaskRow],
         zone: tzinfo,
         now: datetime,
         spare: Collection[UUID],
@@ -138,7 +138,7 @@ class _Planner:
         return self.with_row(declared, self.times(declared, when, value), row)
 
     def without_row(
-        self, declared: Task[Any, ..., Any], when: When, row: Row | None, predecessor: _Outlook
+        self, declared: Task[Any, ..., Any], when: When, row: TaskRow | None, predecessor: _Outlook
     ) -> _Outlook:
         """Its predecessor has not completed: no open row; foreseen, or never."""
         name = when.predecessor_name
@@ -155,7 +155,7 @@ class _Planner:
         self.result.foreseen.append(Foreseen(task_name=declared.name, predecessor=name, expected_at=expected))
         return _Outlook(to_come=True, expected_at=expected)
 
-    def unanchored(self, when: When, row: Row | None) -> _Outlook:
+    def unanchored(self, when: When, row: TaskRow | None) -> _Outlook:
         """Its field is not set: nothing to do until it is."""
         if row is not None and row.state in OPEN:
             self.cancel(row, reasons.ANCHOR_NOT_SET(anchor=when.field_name))
@@ -163,7 +163,7 @@ class _Planner:
             return self.ended(row)
         return _Outlook(to_come=True)
 
-    def with_row(self, declared: Task[Any, ..., Any], times: Times, row: Row | None) -> _Outlook:
+    def with_row(self, declared: Task[Any, ..., Any], times: Times, row: TaskRow | None) -> _Outlook:
         """It has a time: see that the row of this time is there."""
         if row is None:
             return self.create(declared, times, None, "it is planned by the timeline")
@@ -178,7 +178,7 @@ class _Planner:
         self.cancel(row, replaced)
         return self.create(declared, times, row, replaced.text)
 
-    def again(self, declared: Task[Any, ..., Any], times: Times, row: Row) -> _Outlook:
+    def again(self, declared: Task[Any, ..., Any], times: Times, row: TaskRow) -> _Outlook:
         """It has ended: that stands, unless its anchor changed and gives it a new time."""
         if row.reason_code in _LEFT_OPEN:
             return self.create(declared, times, row, f"it is wanted again after it was {row.reason_code}")
@@ -200,7 +200,7 @@ class _Planner:
             anchor_date=self.dates.get(when.field_name),
         )
 
-    def create(self, declared: Task[Any, ..., Any], times: Times, previous: Row | None, why: str) -> _Outlook:
+    def create(self, declared: Task[Any, ..., Any], times: Times, previous: TaskRow | None, why: str) -> _Outlook:
         self.result.changes.append(
             Create(
                 task_name=declared.name,
@@ -212,20 +212,20 @@ class _Planner:
         )
         return _Outlook(to_come=True, expected_at=max(times.scheduled_at, self.now))
 
-    def move(self, row: Row, times: Times, reason: Reason) -> _Outlook:
+    def move(self, row: TaskRow, times: Times, reason: Reason) -> _Outlook:
         scheduled_at = max(times.scheduled_at, row.scheduled_at) if row.state == State.RETRYABLE else times.scheduled_at
         times = replace(times, scheduled_at=scheduled_at)
         self.result.changes.append(Move(row=row, times=times, reason=reason))
         return _Outlook(to_come=True, expected_at=max(scheduled_at, self.now))
 
-    def cancel(self, row: Row, reason: Reason) -> None:
+    def cancel(self, row: TaskRow, reason: Reason) -> None:
         self.result.changes.append(Cancel(row=row, reason=reason))
 
-    def keep(self, row: Row, why: str) -> _Outlook:
+    def keep(self, row: TaskRow, why: str) -> _Outlook:
         self.result.changes.append(Keep(row=row, why=why))
         return _Outlook(to_come=True, expected_at=max(row.scheduled_at, self.now))
 
-    def ended(self, row: Row) -> _Outlook:
+    def ended(self, row: TaskRow) -> _Outlook:
         self.result.changes.append(Keep(row=row, why=f"it has ended ({row.reason_code})"))
         if row.state == State.COMPLETED:
             return _Outlook(ended_at=row.finished_at)

@@ -22,7 +22,7 @@ from timeline.store.triggers import missing_triggers
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
-MOST: Final = 10_000  # Rows counted at most: a probe must not be the load it reports.
+MAX_COUNTED: Final = 10_000  # Rows counted at most: a probe must not be the load it reports.
 RECENTLY: Final = timedelta(hours=24)  # So long is a discard told of, unless it is redriven.
 EARLIER: Final = timedelta(weeks=1)  # So long before its end a discarded task may have been due, and still be found.
 LATE: Final = 60  # Poll intervals that a task may wait before something is wrong: a minute by default.
@@ -39,7 +39,7 @@ class Health:
         polled_at: Last sign of a poller, by the database's real clock, to a poll interval; None: never.
         is_polled: Whether that is within three poll intervals.
         oldest_overdue_at: Due time of the task that has been due for longest, if for longer than two polls.
-        overdue, pending, active: How many tasks; ``MOST`` means at least so many.
+        overdue, pending, active: How many tasks; ``MAX_COUNTED`` means at least so many.
         stuck: How many claimed or active tasks nobody has taken over though their lease ran out three polls ago.
         missing_triggers: Names.
         unknown_task_keys: Of open tasks that no timeline of this process declares.
@@ -105,14 +105,14 @@ def diagnose(*, now: datetime, using: str) -> Health:
         is_polled=not Identity.objects.using(using).unpolled(patience).exists(),
         overdue=overdue,
         oldest_overdue_at=oldest,
-        pending=tasks.on_their_way()[:MOST].count(),
-        active=tasks.filter(state=State.ACTIVE)[:MOST].count(),
-        stuck=tasks.given_up(patience)[:MOST].count(),
+        pending=tasks.on_their_way()[:MAX_COUNTED].count(),
+        active=tasks.filter(state=State.ACTIVE)[:MAX_COUNTED].count(),
+        stuck=tasks.given_up(patience)[:MAX_COUNTED].count(),
         missing_triggers=missing_triggers(using),
         unknown_task_keys=_unknown_keys(using),
         discarded=sum(each["count"] for each in discards),
         discards=discards,
-        retrying=tasks.filter(state=State.RETRYABLE, failures__gt=0)[:MOST].count(),
+        retrying=tasks.filter(state=State.RETRYABLE, failures__gt=0)[:MAX_COUNTED].count(),
     )
     return replace(health, problems=list(_problems(health, now)))
 
@@ -120,17 +120,17 @@ def diagnose(*, now: datetime, using: str) -> Health:
 def _overdue(tasks: ScheduledTaskQuerySet, now: datetime) -> tuple[int, datetime | None]:
     count, oldest = 0, []
     for part in tasks.with_handler(registry.task_keys()).late(now - get_settings().overdue_after):
-        counted = part.order_by()[:MOST].aggregate(count=Count("pk"), oldest=Min("scheduled_at"))
+        counted = part.order_by()[:MAX_COUNTED].aggregate(count=Count("pk"), oldest=Min("scheduled_at"))
         count += counted["count"]
         oldest += [counted["oldest"]] if counted["oldest"] else []
-    return min(count, MOST), min(oldest, default=None)
+    return min(count, MAX_COUNTED), min(oldest, default=None)
 
 
 def _discards(tasks: ScheduledTaskQuerySet, now: datetime) -> list[dict[str, Any]]:
     """What was discarded lately and not redriven, by task. Of many, those that were due last."""
     since = now - RECENTLY
     last = tasks.filter(state=State.DISCARDED, scheduled_at__gte=since - EARLIER).order_by("-scheduled_at", "-pk")
-    found = tasks.filter(pk__in=last.values("pk")[:MOST], finished_at__gte=since)
+    found = tasks.filter(pk__in=last.values("pk")[:MAX_COUNTED], finished_at__gte=since)
     found = found.exclude(Exists(tasks.filter(previous=OuterRef("pk"))))
     rows = sorted(found.values_list("finished_at", "pk", "task_key"))
     newest = {task_key: pk for _at, pk, task_key in rows}

@@ -11,7 +11,7 @@ from django.db.models import Model, QuerySet
 
 from timeline.models import ScheduledTask, ref_of
 from timeline.models.entities import named_by
-from timeline.operations.sets import Batch, check_batch_size, check_whole, in_batches, pages
+from timeline.operations.sets import Portion, check_batch_size, check_whole, in_batches, pages
 
 Tasks = ScheduledTask | UUID | Sequence[ScheduledTask | UUID] | QuerySet[ScheduledTask]
 Entities = Iterable[Model] | QuerySet[Any]
@@ -35,7 +35,7 @@ def named(tasks: Tasks, using: str | None) -> tuple[list[UUID], str]:
     return ids, using or router.db_for_write(ScheduledTask, **({"instance": rows[0]} if rows else {}))
 
 
-def batches_of(entities: Entities, size: int, using: str | None, label: str = "") -> Iterator[Batch]:
+def batches_of(entities: Entities, size: int, using: str | None, label: str = "") -> Iterator[Portion]:
     check_batch_size(size)
     if isinstance(entities, QuerySet):
         check_whole(entities)

@@ -10,7 +10,7 @@ LEFT JOIN (
                 AND lease_expires_at > clock_timestamp()
         ) AS lately
     FROM timeline_scheduledtask
-    WHERE state = 'pending' AND lease_expires_at >= coalesce(%(kept_until)s::timestamptz, '-infinity')
+    WHERE state = 'pending' AND lease_expires_at >= coalesce(%(leases_valid_at)s::timestamptz, '-infinity')
     GROUP BY task_key
 ) AS pending USING (task_key)
 LEFT JOIN timeline_pace AS pace USING (task_key)

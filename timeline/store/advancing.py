@@ -15,13 +15,13 @@ from django.db import connections
 from timeline.conf import get_settings
 from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import LEASED, Reason, State, Trigger
-from timeline.store.changes import Change, columns_of, passed, seconds
+from timeline.store.changes import ChangeColumns, columns_of, passed, seconds
 from timeline.store.composing import NOTHING, composed, touched
 from timeline.store.guiding import IN_ORDER, execute_guided
 from timeline.store.isolating import atomic
 from timeline.store.noticing import notice
 from timeline.store.polling import BOUNDS
-from timeline.store.returning import Row, cursor_for_rows, rows_of
+from timeline.store.returning import RawRow, cursor_for_rows, rows_of
 
 _KEYS: Final = "id, task_key, queue"
 
@@ -33,13 +33,13 @@ _GUIDED: Final[dict[str, dict[str, str]]] = {
 }
 
 
-def works_in_sets(using: str) -> bool:
-    """Whether this database can. Where it cannot (SQLite, with its one writer), rows are read, and then written."""
+def has_set_statements(using: str) -> bool:
+    """Whether one statement finds, locks and moves rows; on SQLite, with its one writer, they are read and then written."""
     return connections[using].vendor == "postgresql"
 
 
 def advance(
-    held: str,
+    selection: str,
     trigger: Trigger,
     *,
     now: datetime,
@@ -51,13 +51,13 @@ def advance(
     reason: Reason | None = None,
     wait: bool = False,
     **asked: object,
-) -> list[Row]:
+) -> list[RawRow]:
     """
     Make one move; of rows that wait two, where these may be composed. Outside a transaction it is one of its own, committed
     with the statement.
 
     Args:
-        held: Which rows: name of the statement that finds and locks them, ``held_<held>.postgresql.sql``.
+        selection: Which rows: name of the statement that finds and locks them, ``held_<selection>.postgresql.sql``.
         trigger: What moves them. Those from whose state it does not are left.
         now: Story time, for the log and for started and finished.
         using: Database alias.
@@ -66,24 +66,24 @@ def advance(
         claim_token: Of the claim, where they become pending.
         worker: Who takes them, where they become active.
         reason: Why they are cancelled.
-        wait: For rows that somebody else has locked, where ``held`` does not always pass them over.
-        asked: What else ``held`` asks for.
+        wait: For rows that somebody else has locked, where ``selection`` does not always pass them over.
+        asked: What else ``selection`` asks for.
 
     Returns:
         The rows as they are now, those that are most urgent first.
     """
     steps, connection = _steps(trigger), connections[using]
     end = steps[0][-1]
-    change: Change = {"to_state": end.value, "claim_token": claim_token, "worker": worker}
+    change: ChangeColumns = {"to_state": end.value, "claim_token": claim_token, "worker": worker}
     if end in LEASED:
         change["lease"] = seconds(get_settings().LEASE if lease is None else lease)
     if reason is not None:
         change |= columns_of(reason)
     touches = touched([{name: value for name, value in change.items() if value is not None}])
-    made = composed("found", touches, tuple(columns.split(", ")), held=held, steps=steps, wait=wait)
+    made = composed("found", touches, tuple(columns.split(", ")), selection=selection, steps=steps, wait=wait)
     parameters = {**NOTHING, **change, **asked, "at": now}
     with cursor_for_rows(connection) as cursor:
-        execute_guided(cursor, made.sql, parameters, settings=_GUIDED.get(held, {}), using=using)
+        execute_guided(cursor, made.sql, parameters, settings=_GUIDED.get(selection, {}), using=using)
         rows = rows_of(cursor, connection, made.columns)
     notice(rows)
     return list(rows.values())
@@ -107,7 +107,7 @@ def committed(using: str) -> Iterator[None]:
     Raises:
         RuntimeError: within a transaction.
     """
-    if works_in_sets(using) and not connections[using].in_atomic_block:
+    if has_set_statements(using) and not connections[using].in_atomic_block:
         yield
     else:
         with atomic(using=using, durable=True):

@@ -51,7 +51,7 @@ class Beginning:
         return as_stored(TimelineRun(**self.columns), using=using)
 
 
-def foresee(
+def plan_runs(
     definitions: Mapping[str, Sequence[Definition]],
     entities: Mapping[EntityRef, Model | None],
     *,
@@ -131,7 +131,7 @@ def needs_savepoint(beginnings: Iterable[Beginning]) -> bool:
     return any(beginning.problem is not None for beginning in beginnings)
 
 
-def begin(
+def begin_runs(
     beginnings: Sequence[Beginning], *, first: Insertion | None = None, now: datetime, using: str
 ) -> list[Beginning]:
     """

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_REASON = 200
 MAX_ACTOR = 150
 
-Change = dict[str, object]
+ChangeColumns = dict[str, object]
 Key = Callable[[UUID], str]
 Stored = Callable[[str, object], object]
 
@@ -96,7 +96,7 @@ def passed(state: str, triggers: tuple[Trigger, ...]) -> tuple[State, ...]:
     return (start, *(target(start, *triggers[:count]) for count in range(1, len(triggers) + 1)))
 
 
-def as_changes(writes: Iterable[Write], *, using: str) -> list[Change]:
+def as_changes(writes: Iterable[Write], *, using: str) -> list[ChangeColumns]:
     """
     Write the changes as the statement reads them: values as the database stores them, what stays left out.
 
@@ -112,9 +112,9 @@ def _hex(key: UUID) -> str:
     return key.hex
 
 
-def _as_change(write: Write, key: Key, stored: Stored, lease: timedelta) -> Change:
+def _as_change(write: Write, key: Key, stored: Stored, lease: timedelta) -> ChangeColumns:
     states = write.states
-    change: Change = {
+    change: ChangeColumns = {
         "id": key(write.task.id),
         "from_state": states[0].value,
         "to_state": states[-1].value,
@@ -136,7 +136,7 @@ def _as_change(write: Write, key: Key, stored: Stored, lease: timedelta) -> Chan
     return change
 
 
-def columns_of(reason: Reason) -> Change:
+def columns_of(reason: Reason) -> ChangeColumns:
     """A reason as its columns hold it."""
     return {
         "reason_code": reason.code.value,

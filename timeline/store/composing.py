@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from timeline.lifecycle import FINAL, State
 from timeline.models.statements import narrowed, statement
-from timeline.store.changes import Change
+from timeline.store.changes import ChangeColumns
 
 # What a change may say, and as what PostgreSQL reads it.
 VALUES: Final = {
@@ -37,7 +37,7 @@ VALUES: Final = {
     "reason": "text",
     "actor": "text",
 }
-NOTHING: Final[Change] = dict.fromkeys(VALUES)  # What a change may leave out.
+NOTHING: Final[ChangeColumns] = dict.fromkeys(VALUES)  # What a change may leave out.
 
 # What a statement tells of its rows, whatever it touches.
 ALWAYS: Final = (
@@ -81,7 +81,7 @@ class Composed(NamedTuple):
     log: str = ""
 
 
-def touched(changes: Iterable[Change]) -> frozenset[str]:
+def touched(changes: Iterable[ChangeColumns]) -> frozenset[str]:
     """Name what the changes touch, all together: their values, the states they end in, and ``ends`` where one is final."""
     states = {State(str(change["to_state"])) for change in changes}
     return frozenset().union(*changes, states, ["ends"] if states & FINAL else [])
@@ -93,7 +93,7 @@ def composed(
     touches: frozenset[str],
     columns: tuple[str, ...] = (),
     *,
-    held: str = "",
+    selection: str = "",
     steps: tuple[tuple[State, ...], ...] = (),
     wait: bool = True,
 ) -> Composed:
@@ -104,13 +104,14 @@ def composed(
         source: Of the changes: ``one``, ``many`` or ``found``; on SQLite ``each``.
         touches: What they touch, see ``touched``.
         columns: What to return; empty: what a transition tells, and all that it sets.
-        held: Name of the statement that locks the rows first, ``held_<held>.postgresql.sql``; empty: the write does.
+        selection: Name of the statement that finds and locks the rows first, ``held_<selection>.postgresql.sql``; empty: the
+            write itself locks them.
         steps: Of what is found: the states passed, from each that has the move.
-        wait: For rows that somebody else has locked, where ``held`` does not always pass them over.
+        wait: For rows that somebody else has locked, where ``selection`` does not always pass them over.
     """
     vendor = "sqlite" if source == "each" else "postgresql"
     read = {name: _READ[source].format(name=name, type=kind) for name, kind in VALUES.items()}
-    touches |= {source, "held", held} if held else {source}
+    touches |= {source, "held", selection} if selection else {source}
     if vias := " ".join(f"WHEN '{states[0]}' THEN '{states[1]}'" for states in steps if len(states) > 2):
         touches |= {"via"}
     if steps:
@@ -120,7 +121,7 @@ def composed(
     parts = {
         "rules": rules,
         "entries": narrowed(statement("entries", vendor), touches),
-        "held": statement(f"held_{held}", vendor).rstrip() if held else "",
+        "held": statement(f"held_{selection}", vendor).rstrip() if selection else "",
         "skip": "" if wait else "SKIP LOCKED",
         "columns": ", ".join(columns),
         "returned": ", ".join(f"task.{name}" for name in dict.fromkeys((*columns, *(_OF_FOUND if steps else ())))),

@@ -17,10 +17,10 @@ from django.db.models import DateTimeField, Field, JSONField, Model, UUIDField
 from timeline.models.among import target_of
 from timeline.models.statements import as_array, element_type
 
-Row = TypeVar("Row", bound=Model)
+Inserted = TypeVar("Inserted", bound=Model)
 
 
-def insert_missing(rows: Sequence[Row], *, using: str) -> list[Row]:
+def insert_missing(rows: Sequence[Inserted], *, using: str) -> list[Inserted]:
     """
     Insert rows with ``INSERT … ON CONFLICT DO NOTHING RETURNING``: any number in one statement.
 
@@ -42,7 +42,7 @@ def insert_missing(rows: Sequence[Row], *, using: str) -> list[Row]:
     return [as_stored(row, using=using) for row in rows if row.pk in inserted]
 
 
-def as_stored(row: Row, *, using: str) -> Row:
+def as_stored(row: Inserted, *, using: str) -> Inserted:
     """Mark a row as one that the database has."""
     row._state.adding, row._state.db = False, using
     return row

@@ -70,7 +70,7 @@ def ready_kinds(task_keys: Sequence[str], *, using: str) -> dict[str, First]:
 
 
 def look_at_kinds(
-    task_keys: Sequence[str], *, lately: timedelta, kept_until: datetime | None = None, using: str
+    task_keys: Sequence[str], *, lately: timedelta, leases_valid_at: datetime | None = None, using: str
 ) -> dict[str, Kind]:
     """
     Tell how things are with these kinds, in one statement.
@@ -78,7 +78,7 @@ def look_at_kinds(
     Args:
         task_keys: Of the kinds.
         lately: What was sent so long ago, or less, was sent lately.
-        kept_until: Machine time at which no lease had run out, if that is known: then all end later, and the part of the
+        leases_valid_at: Machine time at which no lease had run out, if that is known: then all end later, and the part of the
             index before it is not read.
         using: Database alias.
     """
@@ -88,7 +88,7 @@ def look_at_kinds(
         "task_keys": as_list(task_keys, connection.vendor),
         "lately": _seconds(-lately) if on_sqlite else lately,
         "lease": _seconds(-lease) if on_sqlite else lease,
-        "kept_until": kept_until,
+        "leases_valid_at": leases_valid_at,
     }
     with connection.cursor() as cursor:
         cursor.execute(statement("kinds", connection.vendor), parameters)

@@ -20,7 +20,7 @@ from timeline.models.entities import Entities
 from timeline.models.statements import as_list, statement
 from timeline.store.entity_locks import lock_entities, lock_rows
 from timeline.store.isolating import atomic, now_in_fresh_transaction
-from timeline.store.returning import COLUMNS, Row, as_task, cursor_for_rows, rows_of
+from timeline.store.returning import COLUMNS, RawRow, as_task, cursor_for_rows, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def lock_tasks_with_runs(task_ids: Sequence[UUID], *, using: str) -> tuple[list[
     return [held[task_id] for task_id in dict.fromkeys(task_ids)], locked
 
 
-def _with_runs(rows: dict[UUID, Row], locked: Locked, using: str) -> dict[UUID, ScheduledTask]:
+def _with_runs(rows: dict[UUID, RawRow], locked: Locked, using: str) -> dict[UUID, ScheduledTask]:
     runs = {run.pk: run for run in locked.runs}
     tasks = {task_id: as_task(row, using) for task_id, row in rows.items()}
     for task in tasks.values():
@@ -182,7 +182,7 @@ def _with_runs(rows: dict[UUID, Row], locked: Locked, using: str) -> dict[UUID, 
     return tasks
 
 
-def _read(verb: str, columns: str, task_ids: Iterable[UUID], using: str) -> dict[UUID, Row]:
+def _read(verb: str, columns: str, task_ids: Iterable[UUID], using: str) -> dict[UUID, RawRow]:
     connection = connections[using]
     sql = statement(verb, connection.vendor).replace("{columns}", columns)
     ids = as_list((task_id.hex for task_id in task_ids), connection.vendor)

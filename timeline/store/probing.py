@@ -23,11 +23,11 @@ class Probed(NamedTuple):
     What a poll finds before it does anything.
 
     Args:
-        kept_until: The database's real clock, if no lease has run out by then; None: one has, or it is not known (SQLite).
+        leases_valid_at: The database's real clock, if no lease has run out by then; None: one has, or it is not known (SQLite).
         is_lost: Whether there may be something to rescue: a lease has run out, or a worker is missed.
     """
 
-    kept_until: datetime | None
+    leases_valid_at: datetime | None
     is_lost: bool
 
 

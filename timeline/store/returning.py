@@ -13,7 +13,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 
 from timeline.models.task import ScheduledTask
 
-Row = dict[str, Any]
+RawRow = dict[str, Any]
 Convert = Callable[[Any], Any]
 
 FIELDS = {field.attname: field for field in ScheduledTask._meta.concrete_fields}
@@ -33,7 +33,7 @@ def cursor_for_rows(connection: BaseDatabaseWrapper) -> Iterator[Any]:
         yield cursor
 
 
-def rows_of(cursor: Any, connection: BaseDatabaseWrapper, names: tuple[str, ...] = ()) -> dict[UUID, Row]:
+def rows_of(cursor: Any, connection: BaseDatabaseWrapper, names: tuple[str, ...] = ()) -> dict[UUID, RawRow]:
     """
     Read the rows a cursor returns: id → value by name of column. In their order.
 
@@ -44,7 +44,7 @@ def rows_of(cursor: Any, connection: BaseDatabaseWrapper, names: tuple[str, ...]
     """
     names = names or tuple(column[0] for column in cursor.description)
     converters = _converters(names, connection.alias)
-    rows: dict[UUID, Row] = {}
+    rows: dict[UUID, RawRow] = {}
     for values in cursor.fetchall():
         row = dict(zip(names, values, strict=True))
         for name, convert in converters:
@@ -53,7 +53,7 @@ def rows_of(cursor: Any, connection: BaseDatabaseWrapper, names: tuple[str, ...]
     return rows
 
 
-def as_task(row: Row, using: str) -> ScheduledTask:
+def as_task(row: RawRow, using: str) -> ScheduledTask:
     """Make the model of a row that was read with ``COLUMNS``."""
     return ScheduledTask.from_db(using, _NAMES, list(row.values()))
 

@@ -14,10 +14,10 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from timeline.lifecycle import WAITING
 from timeline.models import ScheduledTask
 from timeline.store.announcing import announce_times
-from timeline.store.changes import MAX_ACTOR, MAX_REASON, Change, Write, as_changes, stored_by
+from timeline.store.changes import MAX_ACTOR, MAX_REASON, ChangeColumns, Write, as_changes, stored_by
 from timeline.store.composing import NOTHING, Composed, composed, touched
 from timeline.store.noticing import notice
-from timeline.store.returning import Row, cursor_for_rows, rows_of
+from timeline.store.returning import RawRow, cursor_for_rows, rows_of
 from timeline.store.telling import tell_written
 
 __all__ = ["MAX_ACTOR", "MAX_REASON", "Write", "apply"]
@@ -68,16 +68,16 @@ def as_statement(
         return composed("each", touches), {"at": at, "changes": _as_json(changes)}
     parameters = {"at": at, "ids": [write.task.id for write in writes]}
     if len(changes) > 1:
-        return composed("many", touches, held="these", wait=wait), parameters | {"changes": _as_json(changes)}
+        return composed("many", touches, selection="these", wait=wait), parameters | {"changes": _as_json(changes)}
     # A single one is locked by the write itself, unless it is to be passed over.
-    return composed("one", touches, held="" if wait else "these", wait=wait), NOTHING | changes[0] | parameters
+    return composed("one", touches, selection="" if wait else "these", wait=wait), NOTHING | changes[0] | parameters
 
 
-def _as_json(changes: Sequence[Change]) -> str:
+def _as_json(changes: Sequence[ChangeColumns]) -> str:
     return json.dumps(changes, ensure_ascii=False)
 
 
-def _execute(made: Composed, parameters: dict[str, Any], connection: BaseDatabaseWrapper) -> dict[UUID, Row]:
+def _execute(made: Composed, parameters: dict[str, Any], connection: BaseDatabaseWrapper) -> dict[UUID, RawRow]:
     """Make the changes; give what became of the rows. PostgreSQL logs in the same statement, SQLite in a second one."""
     if not made.log:
         with cursor_for_rows(connection) as cursor:

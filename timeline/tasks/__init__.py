@@ -19,7 +19,7 @@ from django.db import DEFAULT_DB_ALIAS
 
 from timeline.clocks import story_now
 from timeline.conf import get_settings
-from timeline.dispatch.claiming import Batch, hand_back
+from timeline.dispatch.claiming import ClaimedBatch, hand_back
 from timeline.dispatch.dispatching import dispatch
 from timeline.exceptions import BrokerUnavailable, NotRunHere
 from timeline.operations.answering import forget_answers
@@ -86,7 +86,7 @@ def run(self: Any, task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIA
         token: Of the claim; rows that are not claimed with it any more are left.
         using: Database alias.
     """
-    batch = Batch("", "", UUID(token), [UUID(task_id) for task_id in task_ids])
+    batch = ClaimedBatch("", "", UUID(token), [UUID(task_id) for task_id in task_ids])
     if persist(lambda: _run(batch, using), using=using, stopping=_is_stopping):
         return
     queue = (self.request.delivery_info or {}).get("routing_key")
@@ -100,7 +100,7 @@ def run(self: Any, task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIA
         )
 
 
-def _run(batch: Batch, using: str) -> None:
+def _run(batch: ClaimedBatch, using: str) -> None:
     renew(using)
     try:
         confirm_site(using=using)
@@ -109,9 +109,9 @@ def _run(batch: Batch, using: str) -> None:
         return
     name, keeper = worker_name(), keeper_of(using)
     heartbeat = Heartbeat(using, stopping=_is_stopping, pace=_pace, keeper=keeper, worker=name)
-    with heartbeat as watch, beside(using) as aside:
+    with heartbeat as watch, beside(using) as side_thread:
         watch.give_sign()
-        run_batch(batch, watch=watch, using=using, worker=name, aside=aside)
+        run_batch(batch, watch=watch, using=using, worker=name, side_thread=side_thread)
     _pace.keep(using=using)
     if _is_stopping():
         hand_back([batch], using=using)

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 from django.db import connections
 
-from timeline.worker.aside import Aside, can_work_aside
+from timeline.worker.side_thread import SideThread, can_use_side_thread
 
 
 class _Kept(threading.local):
     """What stands beside a thread that runs messages, by process and database."""
 
     def __init__(self) -> None:
-        self.asides: dict[tuple[int, str], Aside] = {}
+        self.side_threads: dict[tuple[int, str], SideThread] = {}
 
 
 _kept = _Kept()
@@ -37,25 +37,25 @@ def renew(using: str) -> None:
 
 
 @contextmanager
-def beside(using: str) -> Iterator[Aside | None]:
+def beside(using: str) -> Iterator[SideThread | None]:
     """
     Lend the thread that stands beside this one, with its connection; None where it could not see what this one does.
 
     The thread stays for the messages to come. Its connection is treated as Celery treats that of a task: it is renewed
     before, and closed afterwards if it is older than ``CONN_MAX_AGE``.
     """
-    if not can_work_aside(using) or connections[using].in_atomic_block:
+    if not can_use_side_thread(using) or connections[using].in_atomic_block:
         yield None
         return
     key = os.getpid(), using
-    if key not in _kept.asides:
-        _kept.asides[key] = Aside(using)
-    aside = _kept.asides[key]
-    aside.ask(renew, using)
+    if key not in _kept.side_threads:
+        _kept.side_threads[key] = SideThread(using)
+    side_thread = _kept.side_threads[key]
+    side_thread.submit(renew, using)
     try:
-        yield aside
+        yield side_thread
     finally:
-        aside.ask(_let_go, using).result()
+        side_thread.submit(_let_go, using).result()
 
 
 def _let_go(using: str) -> None:

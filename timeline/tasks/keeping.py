@@ -9,18 +9,18 @@ from typing import Any
 from celery.signals import worker_process_shutdown, worker_shutdown
 from django.db import connections
 
-from timeline.worker.unwritten import Unwritten
+from timeline.worker.outcome_keeper import OutcomeKeeper
 
-_kept: dict[tuple[int, str], Unwritten] = {}  # By process, since those of a pool are forked, and database.
+_kept: dict[tuple[int, str], OutcomeKeeper] = {}  # By process, since those of a pool are forked, and database.
 _lock = threading.Lock()
 
 
-def keeper_of(using: str) -> Unwritten | None:
+def keeper_of(using: str) -> OutcomeKeeper | None:
     """Give this process's own; None within a transaction, which what it does on a connection of its own could not see."""
     if connections[using].in_atomic_block:
         return None
     with _lock:
-        return _kept.setdefault((os.getpid(), using), Unwritten(using))
+        return _kept.setdefault((os.getpid(), using), OutcomeKeeper(using))
 
 
 @worker_process_shutdown.connect

@@ -13,7 +13,7 @@ from kombu import Connection
 from kombu.exceptions import KombuError
 
 from timeline.conf import get_settings
-from timeline.dispatch.claiming import Batch
+from timeline.dispatch.claiming import ClaimedBatch
 from timeline.exceptions import BrokerUnavailable
 
 CONNECT_TIMEOUT: Final = 2  # Seconds.
@@ -62,7 +62,7 @@ class CelerySender(threading.local):
             with self._connected():
                 pass
 
-    def send(self, batch: Batch, *, using: str) -> None:
+    def send(self, batch: ClaimedBatch, *, using: str) -> None:
         """
         Send the ids of a batch and its token.
 

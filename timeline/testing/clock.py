@@ -18,7 +18,7 @@ from timeline.registry import registry
 from timeline.testing.switching import autostart
 from timeline.timing import check_time, offset_of
 
-MOST = 10_000
+MAX_RUN = 10_000
 
 
 class StoryClock:
@@ -101,7 +101,7 @@ class StoryClock:
                 self.now = max(self.now, end)
                 break
             ran += self._run(ready)
-            assert len(ran) < MOST, f"{MOST} tasks ran. Does one of them schedule itself again and again?"
+            assert len(ran) < MAX_RUN, f"{MAX_RUN} tasks ran. Does one of them schedule itself again and again?"
         return ran
 
     def run_next(self) -> ScheduledTask | None:

@@ -10,19 +10,23 @@ from uuid import UUID
 
 from timeline.clocks import SteadyClock
 from timeline.conf import get_settings
-from timeline.dispatch.claiming import Batch, hand_back, overlooked
+from timeline.dispatch.claiming import ClaimedBatch, find_delayed, hand_back
 from timeline.engine.running import Attempt, begin_given, startable
 from timeline.models import ScheduledTask
 from timeline.registry import registry
-from timeline.worker.ahead import Asking, WorkingOff, group_size
-from timeline.worker.aside import Aside
+from timeline.worker.available import Available
+from timeline.worker.group_runner import Busy
 from timeline.worker.heartbeat import Heartbeat
-from timeline.worker.ready import Ready
+from timeline.worker.pipeline import runner_of
+from timeline.worker.side_thread import SideThread
+from timeline.worker.sizing import group_size
 
 clock_of = cache(SteadyClock)  # One for all batches of this process.
 
 
-def run_batch(batch: Batch, *, watch: Heartbeat, using: str, worker: str, aside: Aside | None = None) -> int:
+def run_batch(
+    batch: ClaimedBatch, *, watch: Heartbeat, using: str, worker: str, side_thread: SideThread | None = None
+) -> int:
     """
     Run claimed tasks of one kind, group by group, and then what else is ready in their queue.
 
@@ -34,25 +38,27 @@ def run_batch(batch: Batch, *, watch: Heartbeat, using: str, worker: str, aside:
         watch: Keeps up the leases, learns the pace, and says when to stop.
         using: Database alias.
         worker: Who runs them, as shown on the rows.
-        aside: Where outcomes are recorded and groups begun while handlers run; left out: nowhere.
+        side_thread: Records outcomes and begins groups while handlers run; left out: this thread does it, one after the other.
 
     Returns:
         How many were run.
     """
-    asking, clock = Asking(), clock_of(using)
-    ready = Ready(asking=asking, clock=clock, using=using, watch=watch, worker=worker, aside=aside is not None)
-    turn = _Turn(ready, give_up=monotonic() + get_settings().overdue_after.total_seconds())
-    work = WorkingOff(
+    busy, clock = Busy(), clock_of(using)
+    available = Available(
+        busy=busy, clock=clock, using=using, watch=watch, worker=worker, records_late=side_thread is not None
+    )
+    turn = _Turn(available, give_up=monotonic() + get_settings().overdue_after.total_seconds())
+    runner = runner_of(
+        side_thread,
         groups=turn.groups(batch),
-        asking=asking,
+        busy=busy,
         clock=clock,
         using=using,
         watch=watch,
-        aside=aside,
         more=turn.more,
         hand_on=turn.hand_on,
     )
-    return work.run().ended
+    return runner.run().ended
 
 
 @dataclass(frozen=True)
@@ -61,23 +67,23 @@ class _Turn:
     Begins one group after the other.
 
     Args:
-        ready: Begins what is available; knows all that is needed to begin what was claimed.
+        available: Begins what is available; knows all that is needed to begin what was claimed.
         give_up: When to begin nothing more that did not come with the message, by ``monotonic()``.
     """
 
-    ready: Ready
+    available: Available
     give_up: float
-    given: list[Batch] = field(default_factory=list)
+    given: list[ClaimedBatch] = field(default_factory=list)
 
     def more(self, task_key: str, most: int) -> list[Attempt]:
         """Begin more of a kind that runs side by side, as long as it is this message's turn."""
-        return self.ready.more(task_key, most) if monotonic() < self.give_up else []
+        return self.available.more(task_key, most) if monotonic() < self.give_up else []
 
     def hand_on(self) -> None:
         """Let others have what came with the messages and has not been begun: the next poll sends it again."""
-        hand_back(self.given, using=self.ready.using)
+        hand_back(self.given, using=self.available.using)
 
-    def groups(self, batch: Batch) -> Iterator[list[Attempt]]:
+    def groups(self, batch: ClaimedBatch) -> Iterator[list[Attempt]]:
         """Begin the tasks of the batch, what else has waited for long on its way to this queue, and what is ready there."""
         queue = None
         for attempts in self._given(batch):
@@ -85,38 +91,38 @@ class _Turn:
             yield attempts
         if queue is None:
             return
-        if late := overlooked(registry.task_keys(queue), using=self.ready.using):
+        if late := find_delayed(registry.task_keys(queue), using=self.available.using):
             yield from self._given(late)
         some = True
         while some and monotonic() < self.give_up:
             some = False
-            for attempts in self.ready.groups(queue):
+            for attempts in self.available.groups(queue):
                 some = True
                 yield attempts
 
-    def _given(self, batch: Batch) -> Iterator[list[Attempt]]:
+    def _given(self, batch: ClaimedBatch) -> Iterator[list[Attempt]]:
         """Begin tasks that were claimed, in groups as large as their handlers are fast."""
-        ready = self.ready
+        available = self.available
         self.given.append(batch)
-        task_key = batch.task_key or _kind_of(batch.task_ids, ready.using)
+        task_key = batch.task_key or _kind_of(batch.task_ids, available.using)
         left = batch.task_ids
-        while left and not ready.watch.stopping():
-            size = group_size(task_key, ready.watch.pace, aside=ready.aside)
+        while left and not available.watch.stopping():
+            size = group_size(task_key, available.watch.pace, records_late=available.records_late)
             group, left = left[:size], left[size:]
             some = False
             begun = begin_given(
                 task_ids=group,
-                clock=ready.clock,
-                using=ready.using,
+                clock=available.clock,
+                using=available.using,
                 token=batch.token,
-                worker=ready.worker,
-                ahead=lambda: ready.asking.ahead,
+                worker=available.worker,
+                others_run=lambda: available.busy.others_run,
             )
-            while not ready.watch.stopping() and (attempts := next(begun, None)) is not None:
+            while not available.watch.stopping() and (attempts := next(begun, None)) is not None:
                 some = True
                 yield attempts
             if left and not some:  # Others have it, and maybe the rest as well: ask once, not for each group.
-                left = startable(left, token=batch.token, now=ready.clock(), using=ready.using)
+                left = startable(left, token=batch.token, now=available.clock(), using=available.using)
 
 
 def _kind_of(task_ids: list[UUID], using: str) -> str:

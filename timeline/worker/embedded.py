@@ -16,14 +16,15 @@ from timeline.engine.running import Attempt
 from timeline.operations.identifying import sign_of_poller
 from timeline.store.probing import probe_lost
 from timeline.timing import EARLIEST
-from timeline.worker.ahead import Asking, WorkingOff
-from timeline.worker.aside import Aside, can_work_aside
-from timeline.worker.hands import Hands
+from timeline.worker.available import Available
+from timeline.worker.group_runner import Busy
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.loop import Loop
-from timeline.worker.ready import Ready
+from timeline.worker.outcome_keeper import OutcomeKeeper
+from timeline.worker.pipeline import runner_of
+from timeline.worker.runner_threads import RunnerThreads
+from timeline.worker.side_thread import SideThread, can_use_side_thread
 from timeline.worker.sweeper import Sweeper
-from timeline.worker.unwritten import Unwritten
 
 RESCUE_EVERY: Final = timedelta(seconds=2)
 STAGE_EVERY: Final = timedelta(milliseconds=100)  # While there is work; more often if there is more than fits.
@@ -44,12 +45,14 @@ class Worker(Loop):
         super().__init__(using, name)
         self.ran = 0
         self._counting = threading.Lock()
-        self._unwritten = Unwritten(using)
-        self._heartbeat = Heartbeat(using, self._stop.is_set, keeper=self._unwritten, worker=self.name)
-        self._aside: Aside | None = None
-        self._hands: Hands | None = None
+        self._outcome_keeper = OutcomeKeeper(using)
+        self._heartbeat = Heartbeat(using, self._stop.is_set, keeper=self._outcome_keeper, worker=self.name)
+        self._side_thread: SideThread | None = None
+        self._runner_threads: RunnerThreads | None = None
         if threads > 1:
-            self._hands = Hands(threads, self._run_ready, using=using, stopping=self._stop.is_set, stop=self.stop)
+            self._runner_threads = RunnerThreads(
+                threads, self._run_ready, using=using, stopping=self._stop.is_set, stop=self.stop
+            )
         self._next_rescue = self._next_stage = 0.0
         self._sweeper = Sweeper(using)
         self._staged_at = EARLIEST  # Story time up to which all that is due has been seen to.
@@ -57,12 +60,12 @@ class Worker(Loop):
     def work(self) -> None:
         """Keep up the leases of what is run, meanwhile; with one thread that runs, have another one beside it."""
         with ExitStack() as stack:
-            stack.callback(self._unwritten.close)
+            stack.callback(self._outcome_keeper.close)
             stack.enter_context(self._heartbeat)
-            if self._hands is not None:
-                stack.enter_context(self._hands)
-            elif can_work_aside(self.using):
-                self._aside = stack.enter_context(Aside(self.using))
+            if self._runner_threads is not None:
+                stack.enter_context(self._runner_threads)
+            elif can_use_side_thread(self.using):
+                self._side_thread = stack.enter_context(SideThread(self.using))
             super().work()
 
     def step(self) -> timedelta:
@@ -80,7 +83,7 @@ class Worker(Loop):
         self._go_round()
         self._sweeper.step(self._clock)
         self._next_stage = 0.0
-        taken = self._run_until(give_up) if self._hands is None else self._call(self._hands, give_up)
+        taken = self._run_until(give_up) if self._runner_threads is None else self._call(self._runner_threads, give_up)
         self._heartbeat.pace.keep(using=self.using)
         return taken
 
@@ -96,63 +99,63 @@ class Worker(Loop):
 
     def _begin_more(self, task_key: str, most: int) -> list[Attempt]:
         """Begin more of a kind that runs side by side; where this thread polls, poll meanwhile."""
-        if self._hands is None:
+        if self._runner_threads is None:
             self._go_round()
             self._stage()
-        return self._ready(Asking()).more(task_key, most)
+        return self._available(Busy()).more(task_key, most)
 
-    def _call(self, hands: Hands, give_up: float) -> int:
-        """Stage what is due, and let the hands run it."""
+    def _call(self, threads: RunnerThreads, give_up: float) -> int:
+        """Stage what is due, and let the threads run it."""
         staged = 0
         while True:
             last = self._stage()
             staged += last
-            hands.call()
+            threads.call()
             if not last or monotonic() >= give_up:
                 return staged
 
     def _run_ready(self) -> int:
         """Run one group of each of the most urgent kinds."""
-        asking = Asking()
-        return self._work_off(self._ready(asking).groups(), asking)
+        busy = Busy()
+        return self._run_groups(self._available(busy).groups(), busy)
 
     def _run_until(self, give_up: float) -> int:
         """Run what is due."""
-        asking = Asking()
-        return self._work_off(self._groups(asking, give_up), asking)
+        busy = Busy()
+        return self._run_groups(self._groups(busy, give_up), busy)
 
-    def _work_off(self, groups: Iterator[list[Attempt]], asking: Asking) -> int:
-        work = WorkingOff(
+    def _run_groups(self, groups: Iterator[list[Attempt]], busy: Busy) -> int:
+        runner = runner_of(
+            self._side_thread,
             groups=groups,
-            asking=asking,
+            busy=busy,
             clock=self._clock,
             using=self.using,
             watch=self._heartbeat,
-            aside=self._aside,
             more=self._begin_more,
-            disown=self._hands.replace if self._hands is not None else None,
+            disown=self._runner_threads.replace if self._runner_threads is not None else None,
         )
-        worked = work.run()
+        counts = runner.run()
         with self._counting:
-            self.ran += worked.ended
-        return worked.begun
+            self.ran += counts.ended
+        return counts.begun
 
-    def _ready(self, asking: Asking) -> Ready:
-        return Ready(
-            asking=asking,
+    def _available(self, busy: Busy) -> Available:
+        return Available(
+            busy=busy,
             clock=self._clock,
             using=self.using,
             watch=self._heartbeat,
             worker=self.name,
-            aside=self._aside is not None,
+            records_late=self._side_thread is not None,
         )
 
-    def _groups(self, asking: Asking, give_up: float) -> Iterator[list[Attempt]]:
+    def _groups(self, busy: Busy, give_up: float) -> Iterator[list[Attempt]]:
         """Begin groups of what is due, until it is time for another poll or nothing is left."""
         while True:
             self._stage()
             some = False
-            for attempts in self._ready(asking).groups():
+            for attempts in self._available(busy).groups():
                 some = True
                 yield attempts
             if not some or monotonic() >= give_up:

@@ -58,8 +58,8 @@ FAULTS: Final = [
         "a poll takes what is due tomorrow",
         (
             "dispatch.staging:stage",
-            "    if works_in_sets(using):\n",
-            "    now += __import__('datetime').timedelta(days=1)\n    if works_in_sets(using):\n",
+            "    if has_set_statements(using):\n",
+            "    now += __import__('datetime').timedelta(days=1)\n    if has_set_statements(using):\n",
         ),
     ),
     _fault(

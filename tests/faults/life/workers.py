@@ -13,7 +13,7 @@ from tests.faults.life.base import Base, there, which, with_messages
 from tests.faults.life.model import WAITING, Row, failed, lost
 from tests.faults.world import CALLS, FAILING, let_leases_run_out, let_messages_grow_old
 from tests.testapp.models import Order
-from timeline.dispatch.claiming import Batch, messages_of
+from timeline.dispatch.claiming import ClaimedBatch, messages_of
 from timeline.dispatch.dispatching import dispatch
 from timeline.dispatch.rescuing import rescue
 from timeline.dispatch.staging import stage
@@ -109,7 +109,7 @@ class Workers(Base):
         for batch in messages_of(again):
             self.box.send(batch, using="default")
 
-    def startable(self, batch: Batch) -> list[Row]:
+    def startable(self, batch: ClaimedBatch) -> list[Row]:
         """Those of a message that a worker may start."""
         rows = [self.model.rows[pk] for pk in batch.task_ids if pk in self.model.rows and not self.away]
         return [

@@ -121,7 +121,7 @@ EXIT_BACKWARDS: Final = _on_postgresql(
 EARLY_CANCEL: Final = _too_early("a cancel", "operations.cancelling:cancel", "in_transaction(using)")
 EARLY_START: Final = _fault(
     "a start of an attempt reads before its transaction begins, and does not compare the state",
-    ("engine.attempting:begin", "    with committed(using):\n", "    if True:\n", "sqlite"),
+    ("engine.attempting:begin_attempts", "    with committed(using):\n", "    if True:\n", "sqlite"),
     ("transition", "    AND task.state = change.from_state\n", "", "sqlite"),
 )
 EARLY_EMIT: Final = _too_early("an event", "operations.emitting:emit", "in_transaction(using)")

@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy, pgettext
 
 from timeline.clocks import story_now
 from timeline.management.piping import PipedCommand
-from timeline.reading.diagnosing import MOST, Health, databases, diagnose
+from timeline.reading.diagnosing import MAX_COUNTED, Health, databases, diagnose
 from timeline.timing import in_utc
 
 _DISCARDED = gettext_lazy(
@@ -79,7 +79,7 @@ def _discards(found: Health) -> str:
 
 def _counted(number: int) -> str:
     said = number_format(number, force_grouping=True)
-    return _("%(count)s or more") % {"count": said} if number >= MOST else said
+    return _("%(count)s or more") % {"count": said} if number >= MAX_COUNTED else said
 
 
 def _as_text(found: list[Health]) -> str:

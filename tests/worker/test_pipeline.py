@@ -24,17 +24,18 @@ from timeline.engine.running import BUDGET, Look, begin_given
 from timeline.models import ScheduledTask
 from timeline.shortcuts import cancel, schedule
 from timeline.testing import only_timelines
-from timeline.worker import Worker, ahead
-from timeline.worker.ahead import LAG, Asking, WorkingOff, _Group
-from timeline.worker.aside import Aside
+from timeline.worker import Worker, group_runner
 from timeline.worker.batch import run_batch
+from timeline.worker.group_runner import Group, look_left
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.pace import Pace
+from timeline.worker.side_thread import SideThread
+from timeline.worker.sizing import LAG
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]
 
 EACH = 0.004  # Seconds that a handler takes.
-GROUP = 9  # Of these in the time that a group has when outcomes are recorded aside.
+GROUP = 9  # Of these in the time that a group has when outcomes are recorded on the side thread.
 
 entered: list[str] = []
 acts: dict[str, object] = {}
@@ -73,8 +74,8 @@ def _brief():
 
 
 @pytest.fixture
-def aside():
-    with Aside("default") as beside:
+def side_thread():
+    with SideThread("default") as beside:
         yield beside
 
 
@@ -105,12 +106,12 @@ def batch(db):
 
 
 @pytest.fixture
-def work(aside, pace):
+def work(side_thread, pace):
     """Work a batch off: gives how many were run."""
 
     def run_it(made, stopping=bool):
         with Heartbeat("default", stopping, pace) as watch:
-            return run_batch(made, watch=watch, using="default", worker="w", aside=aside)
+            return run_batch(made, watch=watch, using="default", worker="w", side_thread=side_thread)
 
     return run_it
 
@@ -187,10 +188,10 @@ class TestGroupsOneAfterTheOther:
 
         assert work(made) == 2
 
-    def test_do_without_where_handlers_hold_a_transaction(self, batch, work, aside, monkeypatch):
+    def test_do_without_where_handlers_hold_a_transaction(self, batch, work, side_thread, monkeypatch):
         made = batch("brief.atomic", 20)
         with monkeypatch.context() as patched:
-            patched.setattr(aside, "ask", None)
+            patched.setattr(side_thread, "submit", None)
 
             assert work(made) == 20
 
@@ -291,22 +292,16 @@ class TestWhatIsBegunAhead:
 
 
 class TestTheLookAtWhatIsBegunAhead:
-    def test_is_taken_again_if_the_last_of_them_would_be_entered_too_long_after_it(
-        self, batch, aside, pace, monkeypatch
-    ):
+    def test_is_taken_again_if_the_last_of_them_would_be_entered_too_long_after_it(self, batch, monkeypatch):
         made = batch("brief.note", 3)
         [begun] = begin_given(task_ids=made.task_ids, token=made.token, clock=timezone.now, using="default")
 
-        monkeypatch.setattr(ahead, "monotonic", lambda: 100.0)
+        monkeypatch.setattr(group_runner, "monotonic", lambda: 100.0)
 
         def left(milliseconds_ago, looked):
             for attempt in begun:
                 attempt.seen_at = 100 - milliseconds_ago / 1000
-            with Heartbeat("default", bool, pace) as watch:
-                working = WorkingOff(
-                    groups=iter([]), asking=Asking(), clock=timezone.now, using="default", watch=watch, aside=aside
-                )
-                return working._look_at(_Group(begun, is_last=False, looked=looked))
+            return look_left(Group(begun, is_last=False, looked=looked), EACH)
 
         assert left(20, looked=True) is Look.DONE
         assert left(45, looked=True) is Look.DUE_LATE
@@ -326,15 +321,15 @@ class TestARecordThatFails:
         with pytest.raises(OperationalError, match="gone"):
             work(made)
 
-    def test_lets_go_of_the_connection(self, aside):
+    def test_lets_go_of_the_connection(self, side_thread):
         def fail():
             connections["default"].ensure_connection()
             raise OperationalError("gone")
 
         with pytest.raises(OperationalError):
-            aside.ask(fail).result()
+            side_thread.submit(fail).result()
 
-        assert aside.ask(lambda: connections["default"].connection).result() is None
+        assert side_thread.submit(lambda: connections["default"].connection).result() is None
 
 
 class TestAWorkerWithoutABroker:
@@ -366,11 +361,11 @@ class TestAWorkerWithoutABroker:
         assert monotonic() - begin >= 54 * EACH
         assert Counter(ScheduledTask.objects.values_list("attempt", flat=True)) == {1: 57, 2: 3}
 
-    def test_counts_what_it_took_on(self, aside, pace):
+    def test_counts_what_it_took_on(self, side_thread, pace):
         for number in range(30):
             schedule("brief.note", Order.objects.create(), at=timezone.now(), key=str(number))
         worker = Worker("default", "w")
-        worker._heartbeat.pace, worker._aside = pace, aside
+        worker._heartbeat.pace, worker._side_thread = pace, side_thread
 
         taken = 0
         while last := worker.poll():

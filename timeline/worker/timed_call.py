@@ -15,7 +15,7 @@ from timeline.worker.interrupting import can_be_interrupted, interrupt
 
 
 @dataclass(eq=False, slots=True)
-class Timed:
+class TimedCall:
     """
     A handler under way, or a coroutine.
 

@@ -18,7 +18,7 @@ from timeline.worker.heartbeat import Heartbeat
 logger = logging.getLogger("timeline")
 
 # So many are kept before the process enters no further plain handler: a crash repeats all of them.
-MOST: Final = 100
+MAX_KEPT: Final = 100
 SOONEST: Final = 0.05  # Seconds until the first try; each later one waits twice as long as the one before it,
 LONGEST: Final = 5.0  # but no longer than this.
 LAST_TRIES: Final = 5.0  # Seconds that a process that is told to stop takes for what it still has.
@@ -47,7 +47,7 @@ class _Kept:
         self.due_at = monotonic() + self.delay
 
 
-class Unwritten(Keeper):
+class OutcomeKeeper(Keeper):
     """
     Tries, on a thread and a connection of its own, until each outcome is written or not ours to write any more.
 
@@ -70,7 +70,7 @@ class Unwritten(Keeper):
         with self._changed:
             if self._thread is None:
                 self._leases = self._heartbeat()
-                self._thread = threading.Thread(target=self._work, name="timeline-unwritten", daemon=True)
+                self._thread = threading.Thread(target=self._work, name="timeline-outcome_keeper", daemon=True)
                 self._thread.start()
             self._leases.entered(task)
             self._kept.append(_Kept(task, again))
@@ -78,7 +78,7 @@ class Unwritten(Keeper):
 
     def is_full(self) -> bool:
         """Whether too many are kept for further ones."""
-        return len(self._kept) >= MOST
+        return len(self._kept) >= MAX_KEPT
 
     def make_room(self, stopping: Callable[[], bool]) -> bool:
         """Wait while too many are kept, or until it is time to stop; say whether that was so."""

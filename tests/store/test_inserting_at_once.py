@@ -9,7 +9,7 @@ from django.utils import timezone
 from tests.testapp.models import Country, Customer, Order, Parcel, Seller
 from timeline.models import EntityRef, ScheduledTask, ref_of
 from timeline.models.entities import NO_ENTITY
-from timeline.store.placing import place
+from timeline.store.inserting_at_once import insert_at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -34,7 +34,7 @@ class TestPlace:
         task = task_of(ref_of(entity), occurrence="k", payload={"says": '"50 %"'}, expires_at=now + timedelta(days=2))
 
         with django_assert_num_queries(1):
-            assert place(task, now=now, using="default")
+            assert insert_at_once(task, now=now, using="default")
 
         stored = ScheduledTask.objects.get()
         names = [field.attname for field in ScheduledTask._meta.concrete_fields]
@@ -46,7 +46,7 @@ class TestPlace:
     def test_makes_it_available_when_it_is_due(self, task_of, now, early, state):
         task = task_of(ref_of(Order.objects.create()), scheduled_at=now)
 
-        assert place(task, now=now - timedelta(microseconds=early), using="default")
+        assert insert_at_once(task, now=now - timedelta(microseconds=early), using="default")
 
         assert task.state == state
         assert ScheduledTask.objects.get().state == state
@@ -54,7 +54,7 @@ class TestPlace:
     def test_tells_the_time_by_the_database(self, task_of):
         task = task_of(ref_of(Order.objects.create()))
 
-        assert place(task, now=None, using="default")
+        assert insert_at_once(task, now=None, using="default")
 
         assert abs(task.created_at - timezone.now()) < timedelta(minutes=1)
         assert ScheduledTask.objects.get().created_at == task.created_at
@@ -67,15 +67,15 @@ class TestPlace:
             return execute(sql, *rest)
 
         with transaction.atomic(), connection.execute_wrapper(look):
-            place(task_of(ref_of(Order.objects.create())), now=now, using="default")
+            insert_at_once(task_of(ref_of(Order.objects.create())), now=now, using="default")
 
         assert asked[-1].index("FOR NO KEY UPDATE") < asked[-1].index("INSERT INTO")
 
     def test_leaves_alone_a_place_that_is_taken(self, task_of, now):
         ref = ref_of(Order.objects.create())
-        assert place(task_of(ref, occurrence="k"), now=now, using="default")
+        assert insert_at_once(task_of(ref, occurrence="k"), now=now, using="default")
 
-        assert not place(task_of(ref, occurrence="k"), now=now, using="default")
+        assert not insert_at_once(task_of(ref, occurrence="k"), now=now, using="default")
 
         assert ScheduledTask.objects.count() == 1
 
@@ -87,13 +87,13 @@ class TestNotPlaced:
         gone = [(label, "4711"), (label, "no key"), (label, f"0{order.pk}"), ("testapp.gone", "1"), NO_ENTITY]
 
         for ref in gone:
-            assert not place(task_of(EntityRef(*ref)), now=now, using="default")
+            assert not insert_at_once(task_of(EntityRef(*ref)), now=now, using="default")
 
         assert not ScheduledTask.objects.exists()
 
     @pytest.mark.parametrize("model", [Customer, Seller], ids=lambda model: model.__name__)
     def test_is_that_of_an_entity_whose_lock_is_more_than_a_row(self, task_of, now, model):
-        assert not place(task_of(ref_of(model.objects.create())), now=now, using="default")
+        assert not insert_at_once(task_of(ref_of(model.objects.create())), now=now, using="default")
 
         assert not ScheduledTask.objects.exists()
 
@@ -103,7 +103,7 @@ class TestNotPlaced:
         order = Order.objects.create()
         transaction.set_autocommit(False)
         try:
-            assert not place(task_of(ref_of(order)), now=now, using="default")
+            assert not insert_at_once(task_of(ref_of(order)), now=now, using="default")
         finally:
             transaction.rollback()
             transaction.set_autocommit(True)

@@ -1,4 +1,4 @@
-"""Aside: a thread beside the one that handlers run on, for what the database is to be asked meanwhile."""
+"""A thread beside the one that handlers run on: it asks the database meanwhile, on a connection of its own."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from django.db import DatabaseError, InterfaceError, connections
 Answer = TypeVar("Answer")
 
 
-def can_work_aside(using: str) -> bool:
+def can_use_side_thread(using: str) -> bool:
     """Whether a second connection can write meanwhile: SQLite has one writer."""
     return connections[using].vendor == "postgresql"
 
 
-class Aside:
+class SideThread:
     """
     A thread that does one thing after the other, on a connection of its own.
 
@@ -28,18 +28,18 @@ class Aside:
 
     def __init__(self, using: str) -> None:
         self.using = using
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="timeline-aside")
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="timeline-side")
 
-    def __enter__(self) -> Aside:
+    def __enter__(self) -> SideThread:
         """Be there until the end of the block."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Do what was asked for, and let go of the connection."""
-        self.ask(self._close)
+        self.submit(self._close)
         self._executor.shutdown()
 
-    def ask(self, act: Callable[..., Answer], *given: Any) -> Future[Answer]:
+    def submit(self, act: Callable[..., Answer], *given: Any) -> Future[Answer]:
         """Have something done, in the language and time zone of now."""
         return self._executor.submit(copy_context().run, self._do, act, *given)
 

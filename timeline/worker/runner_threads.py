@@ -1,4 +1,4 @@
-"""Hands: threads that run what is ready, so that one waits for a commit while another works."""
+"""Threads that run what is ready, so that one waits for a commit while another works."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TICK: Final = 0.2  # Seconds within which a worker that stops learns that the ti
 PATIENCE: Final = 2.0  # Seconds that a worker that stops waits for threads whose handlers did not come back in time.
 
 
-class Hands:
+class RunnerThreads:
     """
     Threads that are called when something is ready, within a ``with`` block. Each has a connection of its own.
 
@@ -53,7 +53,7 @@ class Hands:
         self._disowned: set[threading.Thread] = set()  # Those of them that have been replaced.
         self._threads = [self._thread(number) for number in range(count)]
 
-    def __enter__(self) -> Hands:
+    def __enter__(self) -> RunnerThreads:
         """Begin to wait for calls."""
         for thread in self._threads:
             thread.start()
@@ -83,7 +83,7 @@ class Hands:
         Put another thread in the place of one whose handler does not come back; if it does, it ends.
 
         Returns:
-            Whether that was done: no more than there are hands are left to themselves.
+            Whether that was done: no more than there are threads are left to themselves.
         """
         self._late.add(thread)
         with self._called:
@@ -110,7 +110,7 @@ class Hands:
 
     def _thread(self, number: int) -> threading.Thread:
         """Make one; its process does not wait for it to end, as ``__exit__`` does, because it may never."""
-        return threading.Thread(target=self._work, name=f"timeline-hand-{number}", daemon=True)
+        return threading.Thread(target=self._work, name=f"timeline-runner-{number}", daemon=True)
 
     def _is_over(self) -> bool:
         return self._ended or threading.current_thread() in self._disowned
@@ -125,7 +125,7 @@ class Hands:
                     heard = self._calls
                 while not (self._is_over() or self._stopping()) and self._try():
                     pass
-        except BaseException as died:  # noqa: BLE001 (a worker without hands must not go on as if it had them)
+        except BaseException as died:  # noqa: BLE001 (a worker without threads must not go on as if it had them)
             self._error = died
             self._stop()
         finally:

@@ -1,4 +1,4 @@
-"""What is ready: begun in groups, the most urgent kinds first and in equal parts among them."""
+"""Begins available tasks in groups: the most urgent kinds first, and equal parts of kinds that are equally urgent."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from timeline.engine.running import Attempt, begin_ready
 from timeline.planning import shares
 from timeline.registry import registry
 from timeline.store.kinds import ready_kinds
-from timeline.worker.ahead import Asking, group_size
+from timeline.worker.group_runner import Busy
 from timeline.worker.heartbeat import Heartbeat
+from timeline.worker.sizing import group_size
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ready:
+class Available:
     """
     Begins what is available, where no broker stands between.
 
     Args:
-        asking: How groups are asked for.
+        busy: Whether handlers run while a group is begun.
         clock: Tells story time.
         using: Database alias.
         watch: The worker's.
         worker: Who runs them, as shown on the rows.
-        aside: Whether outcomes are recorded aside.
+        records_late: Whether outcomes are recorded on the side thread, while the next group runs.
     """
 
-    asking: Asking
+    busy: Busy
     clock: Callable[[], datetime]
     using: str
     watch: Heartbeat
     worker: str
-    aside: bool
+    records_late: bool
 
     def more(self, task_key: str, most: int) -> list[Attempt]:
         """
@@ -72,7 +73,7 @@ class Ready:
         for share in shares(urgency, dict.fromkeys(ready, ""), {}, most=MAX_BULK):
             if self.watch.stopping():
                 return
-            size = group_size(share.task_key, self.watch.pace, aside=self.aside)
+            size = group_size(share.task_key, self.watch.pace, records_late=self.records_late)
             begin = partial(
                 begin_ready,
                 task_key=share.task_key,
@@ -83,8 +84,8 @@ class Ready:
                 using=self.using,
                 worker=self.worker,
             )
-            attempts = begin(retried=not self.asking.ahead)
-            if self.asking.ahead and not attempts:
+            attempts = begin(retried=not self.busy.others_run)
+            if self.busy.others_run and not attempts:
                 yield []
                 attempts = begin()
             if attempts:

@@ -19,7 +19,7 @@ from timeline.store.inserting import as_stored, fields_of, writers_of
 SET_HERE: Final = frozenset({"state", "created_at"})
 
 
-def place(task: ScheduledTask, *, now: datetime | None, using: str) -> bool:
+def insert_at_once(task: ScheduledTask, *, now: datetime | None, using: str) -> bool:
     """
     Insert a task as of when its entity is locked: in the caller's transaction, or else one that ends with it.
 

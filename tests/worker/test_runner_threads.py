@@ -1,4 +1,4 @@
-"""Hands: what several threads of one worker run, together and each once."""
+"""RunnerThreads: what several threads of one worker run, together and each once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from timeline.models import ScheduledTask
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
 from timeline.worker import Worker
-from timeline.worker.hands import Hands
+from timeline.worker.runner_threads import RunnerThreads
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -105,7 +105,7 @@ class TestAWorkerWithThreads:
         assert not [
             thread
             for thread in started
-            if thread.name.startswith("timeline-") and thread.name not in ("timeline-hints", "timeline-warden")
+            if thread.name.startswith("timeline-") and thread.name not in ("timeline-hints", "timeline-supervisor")
         ]
 
     def test_has_one_at_least(self):
@@ -125,7 +125,7 @@ class TestHands:
         def run():
             raise LookupError("a mistake of ours")
 
-        hands = Hands(2, run, using="default", stopping=lambda: False, stop=stopped.set)
+        hands = RunnerThreads(2, run, using="default", stopping=lambda: False, stop=stopped.set)
         hands.__enter__()
         hands.call()
 
@@ -143,7 +143,7 @@ class TestHands:
             done.set()
             return 0
 
-        with Hands(1, run, using="default", stopping=lambda: False, stop=never) as hands:
+        with RunnerThreads(1, run, using="default", stopping=lambda: False, stop=never) as hands:
             hands.call()
 
             assert done.wait(DEADLINE)
@@ -152,7 +152,7 @@ class TestHands:
     def test_take_on_nothing_once_told_to_stop(self):
         ran = []
 
-        with Hands(2, lambda: ran.append(1) or 0, using="default", stopping=lambda: True, stop=never) as hands:
+        with RunnerThreads(2, lambda: ran.append(1) or 0, using="default", stopping=lambda: True, stop=never) as hands:
             hands.call()
 
         assert ran == []
@@ -160,7 +160,7 @@ class TestHands:
     def test_do_nothing_until_they_are_called(self):
         ran = []
 
-        with Hands(2, lambda: ran.append(1) or 0, using="default", stopping=lambda: False, stop=never):
+        with RunnerThreads(2, lambda: ran.append(1) or 0, using="default", stopping=lambda: False, stop=never):
             pass
 
         assert ran == []

@@ -1,4 +1,4 @@
-"""A post: what one thread has begun. It enters it, or the warden gives it back; never both."""
+"""What one thread has begun: the thread enters it, or the supervisor gives it back; never both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from timeline.engine.running import Attempt, Keeper, Watch, fail_for_time, give_
 from timeline.exceptions import TimedOut
 from timeline.models import ScheduledTask
 from timeline.worker.interrupting import interruptibly
-from timeline.worker.timed import Timed
+from timeline.worker.timed_call import TimedCall
 
 logger = logging.getLogger("timeline")
 
@@ -31,12 +31,12 @@ def key_of(task: ScheduledTask) -> Key:
     return task.pk, task.attempt
 
 
-class Post(Watch):
+class ThreadWatch(Watch):
     """
-    The worker's watch as one of its threads has it, and what that thread has begun and not entered.
+    The watch of one thread of a worker: it knows which attempts the thread has begun and not entered.
 
-    The thread takes each attempt just before it enters it. If it takes none for a while, the warden takes all that wait, and
-    gives them back on its own connection. What one has taken, the other leaves.
+    The thread takes each attempt just before it enters its handler. If it takes none for a while, the supervisor takes all that
+    wait, and gives them back on a connection of its own. What one of the two has taken, the other leaves.
 
     Args:
         watch: The worker's.
@@ -68,8 +68,8 @@ class Post(Watch):
         self._waiting: dict[Key, Attempt] = {}
         self._taken_away: set[Key] = set()
         self._owed: list[Attempt] = []  # Taken away, and not written down yet.
-        self._timed: dict[Key, Timed] = {}
-        self._failing: list[tuple[Timed, str]] = []  # Whose time is up, and where they were; not written down yet.
+        self._timed: dict[Key, TimedCall] = {}
+        self._failing: list[tuple[TimedCall, str]] = []  # Whose time is up, and where they were; not written down yet.
         self._looks = 0  # Under way.
         self._has_failed = False
         self._is_disowned = False
@@ -77,7 +77,7 @@ class Post(Watch):
         self._lending = threading.Lock()
         self._record: Callable[[], None] | None = None
         self._break_off: Callable[[], object] | None = None
-        self._sharing: Sequence[Attempt] = ()  # Entered in the transaction that this breaks off.
+        self._sharing: Sequence[Attempt] = ()  # Entered in the transaction that is broken off by it.
         self._rest = 0.0
         self.closed = False  # Whether its thread has gone.
         self._closed_at = 0.0
@@ -110,14 +110,14 @@ class Post(Watch):
         return self._watch.make_room()
 
     def hold(self, attempts: Iterable[Attempt]) -> None:
-        """Let the warden give these back if they are not taken soon."""
+        """Let the supervisor give these back if they are not taken soon."""
         with self._lock:
             if not self._waiting:
                 self._since = monotonic()
             self._waiting.update((key_of(attempt.task), attempt) for attempt in attempts)
 
     def remaining(self, attempts: Sequence[Attempt]) -> list[Attempt]:
-        """Those that the warden has not taken away."""
+        """Those that the supervisor has not taken away."""
         if not self._taken_away:
             return list(attempts)
         with self._lock:
@@ -136,13 +136,13 @@ class Post(Watch):
                 self._since = monotonic()
 
     def abandon(self) -> None:
-        """Let the warden give back what waits: an error ends the run."""
+        """Let the supervisor give back what waits: an error ends the run."""
         with self._lock:
             self._has_failed = True
             self._take_all()
 
     def take(self, attempt: Attempt) -> bool:
-        """Take it, unless the warden has."""
+        """Take it, unless the supervisor has."""
         key = key_of(attempt.task)
         with self._lock:
             self._since = monotonic()
@@ -163,7 +163,7 @@ class Post(Watch):
         self._rest = until
 
     def more(self, task_key: str, most: int) -> list[Attempt]:
-        """Begin more of a kind, and let the warden give them back if they are not taken soon."""
+        """Begin more of a kind, and let the supervisor give them back if they are not taken soon."""
         attempts = self._more(task_key, most) if self._more is not None else []
         self.hold(attempts)
         return attempts
@@ -175,7 +175,7 @@ class Post(Watch):
         Raises:
             TimedOut: if its time was up, whatever it came back with.
         """
-        timed = Timed(attempts, undone)
+        timed = TimedCall(attempts, undone)
         with self._lock:
             self._timed[key_of(attempts[0].task)] = timed
         try:
@@ -188,7 +188,7 @@ class Post(Watch):
     def under_way(self, attempt: Attempt, cancel: Callable[[], object]) -> None:
         """A coroutine that may take only so long is under way."""
         with self._lock:
-            self._timed[key_of(attempt.task)] = Timed([attempt], cancel=cancel)
+            self._timed[key_of(attempt.task)] = TimedCall([attempt], cancel=cancel)
 
     def is_in_time(self, attempt: Attempt) -> bool:
         """It has come back: say whether in time."""
@@ -197,23 +197,23 @@ class Post(Watch):
             return timed is None or not timed.is_late
 
     def lend(self, record: Callable[[], None] | None) -> None:
-        """Let the warden record what has ended, if this thread is held up; waits while it does."""
+        """Let the supervisor record what has ended, if this thread is held up; waits while it does."""
         with self._lending:
             self._record = record
 
     def lend_transaction(self, entered: Sequence[Attempt], break_off: Callable[[], object] | None) -> None:
-        """Let the warden break it off, if this thread is held up; waits while it does."""
+        """Let the supervisor break it off, if this thread is held up; waits while it does."""
         with self._lending:
             self._sharing, self._break_off = entered, break_off
 
     def close(self) -> None:
-        """Its thread has gone; waits for what the warden writes just now."""
+        """Its thread has gone; waits for what the supervisor writes just now."""
         with self._seen_to:
             self.closed, self._closed_at = True, monotonic()
 
     def see_to(self, now: float) -> bool:
         """
-        Fail those whose time is up, and give back what waits for too long. On the warden's thread.
+        Fail those whose time is up, and give back what waits for too long. On the supervisor's thread.
 
         Args:
             now: By ``monotonic()``.
@@ -281,11 +281,11 @@ class Post(Watch):
             del self._failing[0]
         return acted
 
-    def _let_go(self, timed: Timed) -> None:
+    def _let_go(self, timed: TimedCall) -> None:
         if timed.cancel is None and not timed.in_main and self._disown is not None:
             self._is_disowned = self._disown(timed.thread)
 
-    def _fail(self, timed: Timed, stack: str) -> None:
+    def _fail(self, timed: TimedCall, stack: str) -> None:
         fail_for_time(
             timed.attempts,
             timed.timeout,

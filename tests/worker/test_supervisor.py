@@ -1,4 +1,4 @@
-"""The warden: a handler that does not come back holds up nobody else; each attempt is entered or given back, never both."""
+"""The supervisor: a handler that does not come back holds up nobody else; each attempt is entered or given back, never both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.processes import wait_for
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, task
 from timeline.clocks import story_now
-from timeline.dispatch.claiming import Batch
+from timeline.dispatch.claiming import ClaimedBatch
 from timeline.engine.running import Watch, begin_given, give_back, run_begun
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
@@ -27,8 +27,8 @@ from timeline.testing import only_timelines
 from timeline.worker.batch import run_batch
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.pace import Pace
-from timeline.worker.post import Post
-from timeline.worker.warden import warden
+from timeline.worker.supervisor import supervisor
+from timeline.worker.thread_watch import ThreadWatch
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]  # Groups, and two that write.
 
@@ -152,10 +152,10 @@ def begun(db):
 
 
 def run_them(attempts, **given):
-    post = Post(Watch(), clock=clock, using="default", **given)
-    with warden.over(post):
-        post.hold(attempts)
-        return run_begun(attempts, clock=clock, using="default", watch=post)
+    thread_watch = ThreadWatch(Watch(), clock=clock, using="default", **given)
+    with supervisor.watching(thread_watch):
+        thread_watch.hold(attempts)
+        return run_begun(attempts, clock=clock, using="default", watch=thread_watch)
 
 
 class TestAHandlerThatHangs:
@@ -200,7 +200,7 @@ class TestAHandlerThatHangs:
             given.extend(attempt.task.occurrence for attempt in attempts if attempt not in left)
             return left
 
-        monkeypatch.setattr("timeline.worker.post.give_back", note)
+        monkeypatch.setattr("timeline.worker.thread_watch.give_back", note)
 
         done = run_them(begun(kind))
 
@@ -220,7 +220,7 @@ class TestAHandlerThatHangs:
                 raise failures.pop()
             return give_back(*given, **named)
 
-        monkeypatch.setattr("timeline.worker.post.give_back", fail_once)
+        monkeypatch.setattr("timeline.worker.thread_watch.give_back", fail_once)
 
         run_them(begun("plain"))
 
@@ -249,7 +249,7 @@ class TestATestsTransaction:
             at = timezone.now() - timedelta(seconds=1)
             rows = [schedule("in_a_test.plain", Order.objects.create(), at=at, key=str(each)).task for each in range(3)]
             watch = Heartbeat("default", stopping=bool, pace=Many())
-            batch = Batch("", "", uuid4(), [row.pk for row in rows])
+            batch = ClaimedBatch("", "", uuid4(), [row.pk for row in rows])
 
             with watch:
                 run_batch(batch, watch=watch, using="default", worker="w")
@@ -294,13 +294,13 @@ class TestALook:
         assert {row.failures for row in ScheduledTask.objects.filter(occurrence__in=["1", "2", "3", "4"])} == {0}
 
 
-class TestTheWarden:
+class TestTheSupervisor:
     def test_goes_on_after_a_connection_that_does_not_close(self, begun, monkeypatch, caplog):
         """Without it, nobody's time would be up."""
         close, failures = BaseDatabaseWrapper.close, [OperationalError("not closed")]
 
         def fail_once(self):
-            if failures and threading.current_thread().name == "timeline-warden":
+            if failures and threading.current_thread().name == "timeline-supervisor":
                 raise failures.pop()
             close(self)
 
@@ -309,40 +309,40 @@ class TestTheWarden:
         run_them(begun("plain"))
 
         wait_for(lambda: "not closed" in caplog.text, "the failure", within=20)
-        assert [thread for thread in threading.enumerate() if thread.name == "timeline-warden"]
+        assert [thread for thread in threading.enumerate() if thread.name == "timeline-supervisor"]
 
 
-class TestThePost:
+class TestTheThreadWatch:
     def test_gives_each_attempt_to_one_of_two(self, begun):
-        """To whoever takes it first: the thread, or the warden."""
+        """To whoever takes it first: the thread, or the supervisor."""
         attempts = begun("plain")
-        post = Post(Watch(), clock=clock, using="default")
-        post.hold(attempts)
-        assert post.take(attempts[0])
+        thread_watch = ThreadWatch(Watch(), clock=clock, using="default")
+        thread_watch.hold(attempts)
+        assert thread_watch.take(attempts[0])
 
-        assert post.see_to(now=float("inf"))
+        assert thread_watch.see_to(now=float("inf"))
 
-        assert not any(post.take(attempt) for attempt in attempts[1:])
-        assert post.remaining(attempts) == attempts[:1]
+        assert not any(thread_watch.take(attempt) for attempt in attempts[1:])
+        assert thread_watch.remaining(attempts) == attempts[:1]
         rows = ScheduledTask.objects.filter(state=State.RETRYABLE)
         assert set(rows) == {attempt.task for attempt in attempts[1:]}
 
     def test_is_patient_while_the_thread_gets_on(self, begun):
         attempts = begun("plain")
-        post = Post(Watch(), clock=clock, using="default")
-        post.hold(attempts)
+        thread_watch = ThreadWatch(Watch(), clock=clock, using="default")
+        thread_watch.hold(attempts)
 
-        assert not post.see_to(now=post._since + 0.1)
+        assert not thread_watch.see_to(now=thread_watch._since + 0.1)
 
-        assert all(post.take(attempt) for attempt in attempts)
+        assert all(thread_watch.take(attempt) for attempt in attempts)
 
     def test_gives_back_nothing_that_was_called_off(self, begun):
         attempts = begun("plain")
         cancel(attempts[3].task, reason="not this one")
-        post = Post(Watch(), clock=clock, using="default")
-        post.hold(attempts)
+        thread_watch = ThreadWatch(Watch(), clock=clock, using="default")
+        thread_watch.hold(attempts)
 
-        post.see_to(now=float("inf"))
+        thread_watch.see_to(now=float("inf"))
 
         assert ScheduledTask.objects.get(occurrence="3").state == "cancelled"
-        assert not post.owes
+        assert not thread_watch.owes

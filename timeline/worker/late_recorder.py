@@ -1,4 +1,4 @@
-"""Outcomes that lag behind: recorded aside while the next handlers run, a budget of work at most."""
+"""Records outcomes on the side thread, while the next handlers run."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from uuid import UUID
 
 from timeline.engine.running import BUDGET, Attempt, Keeper, Watch
 from timeline.models import ScheduledTask
-from timeline.worker.aside import Aside
+from timeline.worker.side_thread import SideThread
 
 Answer = TypeVar("Answer")
 
 
-class Lagging(Watch):
+class LateRecorder(Watch):
     """
-    Has outcomes recorded aside while the next handlers run; their leases are kept up until then.
+    Has outcomes recorded on the side thread while the next handlers run. Their leases are kept up until then.
 
     Args:
         watch: The worker's.
-        aside: Where they are recorded.
+        side_thread: Records them.
     """
 
-    def __init__(self, watch: Watch, aside: Aside) -> None:
+    def __init__(self, watch: Watch, side_thread: SideThread) -> None:
         self._watch = watch
-        self._aside = aside
+        self._side_thread = side_thread
         self._recording: Future[list[ScheduledTask]] | None = None
         self._kept: set[tuple[UUID, int]] = set()  # Ids and attempts.
         self._spent = 0.0  # Seconds in handlers whose outcomes are not being recorded yet.
@@ -89,6 +89,10 @@ class Lagging(Watch):
         """Let another thread record what has ended, if this one is held up."""
         self._watch.lend(record)
 
+    def lend_transaction(self, entered: Sequence[Attempt], break_off: Callable[[], object] | None) -> None:
+        """Let another thread break off a transaction, if one of its handlers holds up this thread."""
+        self._watch.lend_transaction(entered, break_off)
+
     def took(self, task_key: str, count: int, seconds: float) -> None:
         """Learn the pace."""
         self._spent += seconds
@@ -113,12 +117,12 @@ class Lagging(Watch):
             wait([self._recording])
 
     def settle(self, tasks: Sequence[ScheduledTask], record: Callable[[], list[ScheduledTask]]) -> list[ScheduledTask]:
-        """Have these recorded aside; wait for those before them, and give these."""
+        """Have these recorded on the side thread. Wait for those before them, and give those."""
         self.over.set()
         with self._lock:
             self._kept |= {(task.pk, task.attempt) for task in tasks}
         self._behind, self._spent = self._spent, 0.0
-        before, self._recording = self._recording, self._aside.ask(self._record, tasks, record)
+        before, self._recording = self._recording, self._side_thread.submit(self._record, tasks, record)
         return before.result() if before is not None else []
 
     def settled(self) -> list[ScheduledTask]:

@@ -11,15 +11,15 @@ from tests.processes import wait_for
 from timeline.clocks import MachineTime
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.worker import unwritten
-from timeline.worker.unwritten import Unwritten
+from timeline.worker import outcome_keeper
+from timeline.worker.outcome_keeper import OutcomeKeeper
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
 def keeper():
-    made = Unwritten("default")
+    made = OutcomeKeeper("default")
     yield made
     made.close()
 
@@ -81,7 +81,7 @@ class TestKeep:
 
 class TestMakeRoom:
     def test_waits_until_there_is_some(self, keeper, make_task, monkeypatch):
-        monkeypatch.setattr(unwritten, "MOST", 1)
+        monkeypatch.setattr(outcome_keeper, "MAX_KEPT", 1)
         waited, over = threading.Event(), threading.Event()
         assert not keeper.make_room(bool)
 
@@ -95,8 +95,8 @@ class TestMakeRoom:
         thread.join()
 
     def test_does_not_wait_if_it_is_time_to_stop(self, keeper, make_task, monkeypatch):
-        monkeypatch.setattr(unwritten, "MOST", 1)
-        monkeypatch.setattr(unwritten, "LAST_TRIES", 0.1)
+        monkeypatch.setattr(outcome_keeper, "MAX_KEPT", 1)
+        monkeypatch.setattr(outcome_keeper, "LAST_TRIES", 0.1)
         keeper.keep(make_task(state=State.ACTIVE), never)
 
         assert keeper.make_room(lambda: True)
@@ -104,7 +104,7 @@ class TestMakeRoom:
 
 class TestClose:
     def test_names_what_it_leaves(self, keeper, make_task, monkeypatch, caplog):
-        monkeypatch.setattr(unwritten, "LAST_TRIES", 0.1)
+        monkeypatch.setattr(outcome_keeper, "LAST_TRIES", 0.1)
         task = make_task(state=State.ACTIVE)
         keeper.keep(task, never)
 

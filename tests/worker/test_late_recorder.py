@@ -1,0 +1,53 @@
+"""Outcomes that are recorded on the side thread; until then their tasks are held."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from timeline.engine.running import Watch
+from timeline.models import ScheduledTask
+from timeline.worker.late_recorder import LateRecorder
+from timeline.worker.side_thread import SideThread
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]
+
+
+@pytest.fixture
+def side_thread():
+    with SideThread("default") as beside:
+        yield beside
+
+
+class TestLateRecorder:
+    def test_passes_on_all_that_a_run_tells_it(self):
+        """But whether too many outcomes are kept, which follows from who keeps them."""
+        told = {name for name, hook in vars(Watch).items() if callable(hook) and not name.startswith("_")}
+
+        assert told - {"is_full"} <= set(vars(LateRecorder))
+
+
+class TestLeases:
+    def test_are_kept_up_until_the_outcome_is_recorded(self, side_thread):
+        class Held(Watch):
+            def __init__(self):
+                self.tasks = set()
+
+            def entered(self, task):
+                self.tasks.add(task.pk)
+
+            def left(self, task):
+                self.tasks.discard(task.pk)
+
+        held, go_on = Held(), threading.Event()
+        late_recorder, row = LateRecorder(held, side_thread), ScheduledTask()
+        late_recorder.entered(row)
+
+        late_recorder.settle([row], lambda: (go_on.wait(20), [row])[1])
+        late_recorder.left(row)
+        assert held.tasks == {row.pk}
+
+        go_on.set()
+        assert late_recorder.settled() == [row]
+        assert held.tasks == set()

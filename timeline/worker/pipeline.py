@@ -1,0 +1,108 @@
+"""
+The pipeline: three groups are under way at a time. While the handlers of one run, the side thread first records the outcomes of
+the group before, and then begins the next one and takes its last look.
+
+Nothing here is needed to understand how a task is run: ``GroupRunner`` does the same, one thing after the other.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import timedelta
+from time import monotonic
+from typing import Any, Final
+
+from timeline.engine.running import Watch, look_ahead
+from timeline.worker.group_runner import Group, GroupRunner
+from timeline.worker.late_recorder import LateRecorder
+from timeline.worker.side_thread import SideThread
+from timeline.worker.sizing import leaves_time
+
+logger = logging.getLogger("timeline")
+
+LEAD: Final = timedelta(milliseconds=15)  # Before a group is expected to be over, the next one is begun and looked at.
+
+
+def runner_of(side_thread: SideThread | None, **given: Any) -> GroupRunner:
+    """
+    Give what runs groups: a pipeline, if there is a side thread.
+
+    Args:
+        side_thread: Of this thread; None: all is done on this one.
+        given: As for ``GroupRunner``.
+    """
+    return GroupRunner(**given) if side_thread is None else Pipeline(side_thread=side_thread, **given)
+
+
+class _Stopping(Watch):
+    """Has everything given back."""
+
+    def stopping(self) -> bool:
+        return True
+
+
+@dataclass(kw_only=True)
+class Pipeline(GroupRunner):
+    """
+    Runs groups one after the other, and uses the time of handlers that leave some.
+
+    Args:
+        side_thread: Records outcomes, and begins and looks at the next group, while handlers run on this thread.
+    """
+
+    side_thread: SideThread
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._recorder = LateRecorder(self.thread_watch, self.side_thread)
+
+    def run_and_begin(self, group: Group) -> tuple[int, Group]:
+        """Run a group, and begin the next one meanwhile, or afterwards if its handlers leave no time."""
+        if not self._leaves_time(group):
+            self._recorder.catch_up()
+            return super().run_and_begin(group)
+        over = self._recorder.over = threading.Event()
+        expected = monotonic() + len(group.attempts) * self.watch.pace.seconds(group.task_key)
+        following = self.side_thread.submit(self._begin_ahead, group, over, expected)
+        try:
+            done = self.run_group(group, self._recorder)
+        except BaseException:
+            over.set()
+            self._give_back(following)
+            raise
+        over.set()
+        return done, following.result()
+
+    def finish(self) -> int:
+        """Wait until the outcomes of the last group are recorded."""
+        return len(self._recorder.settled())
+
+    def _leaves_time(self, group: Group) -> bool:
+        """One that fills a group by itself does not, as it may take however long; nor one that was tried before."""
+        if not group.attempts or not leaves_time(group.task_key, self.watch.pace):
+            return False
+        fresh = group.attempts[0].task.attempt == 1
+        return len(group.attempts) > 1 or (fresh and self.watch.pace.most(group.task_key) > 1)
+
+    def _begin_ahead(self, running: Group, over: threading.Event, expected: float) -> Group:
+        """Begin the next one shortly before this one is over; look only at what its handlers do not change."""
+        over.wait(expected - LEAD.total_seconds() - monotonic())
+        group = self.begin(others_run=True)
+        if self._leaves_time(group) and not group.entities & running.entities:
+            group.attempts, group.ended = look_ahead(
+                group.attempts, clock=self.clock, using=self.using, watch=self.watch
+            )
+            group.looked = True
+            for task in group.ended:
+                self.thread_watch.left(task)
+        return group
+
+    def _give_back(self, following: Future[Group]) -> None:
+        """Give back what was begun and is not going to run; where that fails, its leases run out."""
+        try:
+            self.run_group(following.result(), _Stopping())
+        except Exception as error:  # noqa: BLE001 (what brought us here is raised, and tells more)
+            logger.warning("What was begun ahead is not given back; its leases run out: %s", error)

@@ -1,0 +1,37 @@
+"""How many tasks of a kind to start together."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from timeline.engine.running import BUDGET
+from timeline.exceptions import UnknownTask
+from timeline.registry import registry
+from timeline.worker.pace import Pace
+
+# How long ago a group may have been looked at when it begins to run: so much less time than BUDGET it is planned for.
+LAG: Final = timedelta(milliseconds=14)
+SLOW: Final = timedelta(milliseconds=0.5)  # Handlers that are faster leave no time to do anything meanwhile.
+
+
+def group_size(task_key: str, pace: Pace, *, records_late: bool = False) -> int:
+    """
+    Say how many tasks of a kind to start together: what its declaration says, or what its pace allows.
+
+    Args:
+        task_key: The kind.
+        pace: Of this process.
+        records_late: Whether outcomes are recorded on the side thread, while the next group runs.
+    """
+    try:
+        declared = registry.task(task_key)[1]
+    except UnknownTask:
+        return 1
+    budget = BUDGET - LAG if records_late and leaves_time(task_key, pace) else BUDGET
+    return declared.at_once or pace.most(task_key, budget)
+
+
+def leaves_time(task_key: str, pace: Pace) -> bool:
+    """Whether handlers of this kind leave time for other things: they hold no transaction, and take a while."""
+    return registry.task(task_key)[1].is_plain and pace.seconds(task_key) >= SLOW.total_seconds()
