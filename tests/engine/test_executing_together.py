@@ -62,6 +62,28 @@ class TestATransactionOfMany:
         assert_told_once(rows)
 
     @pytest.mark.only_postgresql
+    def test_is_none_where_nobody_could_break_it_off(self, gather, run_all, transactional_db):
+        """Where the server does not tell which transactions there are, one that hangs would hold up the others."""
+        connection.cursor().execute("SET track_activities = off")
+        try:
+            done = run_all(gather(3, completed_so_far))
+        finally:
+            connection.cursor().execute("RESET track_activities")
+
+        assert ends(done) == [("completed", number, 0, 1) for number in range(3)]
+
+    @pytest.mark.only_postgresql
+    def test_is_there_where_the_driver_prepares_each_statement(self, gather, run_all, transactional_db):
+        connection.ensure_connection()
+        connection.connection.prepare_threshold = 0
+        try:
+            done = run_all(gather(3, completed_so_far))
+        finally:
+            connection.connection.prepare_threshold = None
+
+        assert ends(done) == [("completed", 0, 0, 1)] * 3
+
+    @pytest.mark.only_postgresql
     def test_makes_as_many_statements_for_50_as_for_10_but_for_the_handlers(self, crowd, run_all, statements_of):
         asked = []
         for count in (10, 50):

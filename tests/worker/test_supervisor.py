@@ -49,12 +49,34 @@ def enter(job):
         wait_for(are_given_back, "the release of those that wait", within=20)
 
 
+OTHERS = 4  # That the third one waits for.
+
+
+def note_what_is_given(attempts, **named):
+    """Give back, and note which."""
+    left = give_back(attempts, **named)
+    given.extend(attempt.task.occurrence for attempt in attempts if attempt not in left)
+    return left
+
+
+def on_a_thread(act):
+    """Act on a connection of its own."""
+
+    def act_and_close():
+        act()
+        connection.close()
+
+    thread = threading.Thread(target=act_and_close)
+    thread.start()
+    thread.join()
+
+
 def write(job):
-    """Write an effect; the third does not come back, the first time, before all others are given back."""
+    """Write an effect; the third does not come back, the first time, before the others are given back."""
     Effect.objects.create(name=job.task.occurrence)
     entered.append(job.task.occurrence)
     if entered.count("2") == 1 and job.task.occurrence == "2":
-        wait_for(lambda: len(given) == 4, "the release of all others", within=20)
+        wait_for(lambda: len(given) == OTHERS, "the release of the others", within=20)
 
 
 class Held(Timeline):
@@ -194,13 +216,7 @@ class TestAHandlerThatHangs:
     @pytest.mark.parametrize("kind", ["third_atomic", "third_shared"])
     def test_has_those_given_back_that_are_in_its_transaction(self, begun, monkeypatch, kind):
         """It is broken off meanwhile, so that nothing stays locked; then the handler is entered in one of its own."""
-
-        def note(attempts, **named):
-            left = give_back(attempts, **named)
-            given.extend(attempt.task.occurrence for attempt in attempts if attempt not in left)
-            return left
-
-        monkeypatch.setattr("timeline.worker.thread_watch.give_back", note)
+        monkeypatch.setattr("timeline.worker.thread_watch.give_back", note_what_is_given)
 
         done = run_them(begun(kind))
 
@@ -210,6 +226,48 @@ class TestAHandlerThatHangs:
         others = ScheduledTask.objects.filter(occurrence__in=given)
         assert set(others.values_list("state", "reason_code", "failures", "lost")) == {("retryable", "released", 0, 0)}
         assert list(Effect.objects.values_list("name", flat=True)) == ["2"]
+
+    @pytest.mark.parametrize("refused", [None, DatabaseError("not allowed")])
+    def test_has_those_behind_it_given_back_though_its_transaction_is_not_broken_off(self, begun, monkeypatch, refused):
+        """Those before it wait for it; what they did is done once."""
+
+        def refuse(*_transaction, **_using):
+            if refused:
+                raise refused
+            return False
+
+        monkeypatch.setattr("timeline.engine.recording.break_off", refuse)
+        monkeypatch.setattr("timeline.worker.thread_watch.give_back", note_what_is_given)
+        monkeypatch.setattr(f"{__name__}.OTHERS", 2)
+
+        done = run_them(begun("third_atomic"))
+
+        assert entered == ["0", "1", "2"]
+        assert sorted(given) == ["3", "4"]
+        assert [(task.occurrence, task.state) for task in done] == [(number, "completed") for number in "012"]
+        assert sorted(Effect.objects.values_list("name", flat=True)) == ["0", "1", "2"]
+
+    def test_ends_its_thread_also_where_its_transaction_is_gone(self, begun, monkeypatch):
+        """It is not entered again; those undone with it run when their leases are over."""
+        attempts = begun("third_atomic")
+        act = ScheduledTask.objects.get(occurrence="2")
+
+        def end(job):
+            entered.append(job.task.occurrence)
+            if job.task.pk == act.pk:
+                with connection.cursor() as cursor:
+                    cursor.execute("SELECT pg_backend_pid()")
+                    [pid] = cursor.fetchone()
+                on_a_thread(lambda: connection.cursor().execute("SELECT pg_terminate_backend(%s)", [pid]))
+                raise SystemExit
+
+        monkeypatch.setattr(f"{__name__}.write", end)
+
+        with pytest.raises(SystemExit):
+            run_them(attempts)
+
+        assert entered == ["0", "1", "2"]
+        assert not Effect.objects.exists()
 
     def test_has_them_given_back_once_the_database_answers_again(self, begun, monkeypatch, caplog):
         """What was taken away is not entered, and not forgotten."""

@@ -88,6 +88,7 @@ def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
                 with hooks_apart([attempt.task.id], using=runtime.using):
                     called = call_in_time([attempt], partial(call, attempt), runtime, undone=entered[:-1])
                     writes.append(called)
+        runtime.watch.lend_transaction((), None)  # No handler holds it up any more.
         ended = record_together(writes, now=runtime.clock(), using=runtime.using)
         return Executed(ended, attempts[place:])
 

@@ -60,11 +60,13 @@ def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     place = 0
     try:
         shared = shared_transaction(runtime.using, watch=runtime.watch, entered=together.entered)
-        with shared, connections[runtime.using].execute_wrapper(together.locks):
+        with shared as may_be_held_up, connections[runtime.using].execute_wrapper(together.locks):
             together.savepoint = Savepoint(runtime.using)
-            while place < min(len(attempts), MAX_TOGETHER) and not (place and together.is_over(attempts[place])):
+            most = 1 if may_be_held_up else min(len(attempts), MAX_TOGETHER)
+            while place < most and not (place and together.is_over(attempts[place])):
                 together.enter(attempts[place])
                 place += 1
+            runtime.watch.lend_transaction((), None)  # No handler holds it up any more.
             ended = together.record()
     finally:
         if together.died is not None:
@@ -127,8 +129,8 @@ class _Together:
             except Exception:
                 raise
             except BaseException as died:  # noqa: BLE001 (raised when what those before it did is recorded)
-                self.savepoint.undo()
                 self.died = died
+                self.savepoint.undo()
 
     def _enter(self, attempt: Attempt) -> None:
         caught: list[Exception] = []

@@ -191,7 +191,7 @@ def _waiting_for_no_lock_long(using: str) -> Iterator[None]:
 
 
 @contextmanager
-def shared_transaction(using: str, *, watch: Watch, entered: Sequence[Attempt]) -> Iterator[None]:
+def shared_transaction(using: str, *, watch: Watch, entered: Sequence[Attempt]) -> Iterator[bool]:
     """
     A transaction of several handlers, none of which waits for a lock for long, where anybody has one.
 
@@ -199,6 +199,9 @@ def shared_transaction(using: str, *, watch: Watch, entered: Sequence[Attempt]) 
         using: Database alias.
         watch: May have the transaction broken off, if a handler does not come back.
         entered: Whose handlers have been entered so far; it grows.
+
+    Yields:
+        Whether a handler that does not come back may hold up the others: the server lets nobody break the transaction off.
     """
     is_within = connections[using].in_atomic_block
     with atomic(using=using, durable=True):
@@ -206,7 +209,7 @@ def shared_transaction(using: str, *, watch: Watch, entered: Sequence[Attempt]) 
         if transaction is not None:
             watch.lend_transaction(entered, partial(break_off, transaction, using=using))
         try:
-            yield
+            yield transaction is None and not is_within and connections[using].vendor == "postgresql"
         finally:
             watch.lend_transaction((), None)
 
@@ -216,12 +219,12 @@ def wait_for_no_lock_long(using: str) -> Transaction | None:
     Let the rest of the transaction wait for no lock longer than ``PATIENCE``, nor than the host has it wait.
 
     Returns:
-        The transaction; None where the database has no such locks.
+        The transaction; None where nobody may break it off, or where the database has no such locks.
     """
     connection = connections[using]
     if connection.vendor != "postgresql":
         return None
     with connection.cursor() as cursor:
         cursor.execute(statement("lock_timeout", connection.vendor), {"most": f"{PATIENCE.total_seconds()} seconds"})
-        pid, since, _timeout = cursor.fetchone()
-    return Transaction(pid, since)
+        pid, since, may_be_broken_off, _timeout = cursor.fetchone()
+    return Transaction(pid, since) if may_be_broken_off else None

@@ -22,8 +22,9 @@ class Savepoint:
 
     def __init__(self, using: str) -> None:
         self._connection: Any = connections[using]  # Its stubs know the hooks of an older Django.
-        made = self._connection.ops.savepoint_create_sql(NAME)
-        self._next = f"{self._connection.ops.savepoint_commit_sql(NAME)}; {made}"
+        made, kept = (self._connection.ops.savepoint_create_sql(NAME), self._connection.ops.savepoint_commit_sql(NAME))
+        prepares_all = getattr(self._connection.connection, "prepare_threshold", None) == 0
+        self._next = [kept, made] if prepares_all else [f"{kept}; {made}"]  # Two statements cannot be prepared as one.
         self._execute(made)
         self._hooks = len(self._connection.run_on_commit)
 
@@ -35,7 +36,7 @@ class Savepoint:
             DatabaseError: if the part is broken, for somebody caught an error of the database in it, or asked for a rollback.
         """
         self._connection.validate_no_broken_transaction()
-        self._execute(self._next)
+        self._execute(*self._next)
         self._hooks = len(self._connection.run_on_commit)
 
     def undo(self) -> None:
@@ -53,6 +54,7 @@ class Savepoint:
             raise
         del self._connection.run_on_commit[self._hooks :]
 
-    def _execute(self, sql: str) -> None:
+    def _execute(self, *statements: str) -> None:
         with self._connection.cursor() as cursor:
-            cursor.execute(sql)
+            for sql in statements:
+                cursor.execute(sql)

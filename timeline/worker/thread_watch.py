@@ -11,6 +11,8 @@ from time import monotonic
 from typing import Final, TypeVar
 from uuid import UUID
 
+from django.db import DatabaseError, InterfaceError, connections
+
 from timeline.conf import get_settings
 from timeline.engine.running import Attempt, Keeper, Watch, fail_for_time, give_back
 from timeline.exceptions import TimedOut
@@ -248,12 +250,28 @@ class ThreadWatch(Watch):
         with self._lending:
             with self._lock:
                 sharing = self._sharing[:-1] if self._since == since else ()
-            if not sharing or self._break_off is None or not self._break_off():
+            if not sharing or self._break_off is None:
                 return
-            self._break_off = None
-            with self._lock:
-                self._owed += sharing
-                self._taken_away |= {key_of(attempt.task) for attempt in sharing}
+            if self._is_broken_off(self._break_off):
+                self._break_off = None
+                self._take_undone(sharing)
+            else:
+                logger.warning("%d tasks wait for the transaction that they share with that handler.", len(sharing))
+
+    def _is_broken_off(self, break_off: Callable[[], object]) -> bool:
+        try:
+            return bool(break_off())
+        except (DatabaseError, InterfaceError) as error:  # What waits is given back all the same.
+            logger.warning("The transaction that a handler holds up is not broken off: %s", error)
+            connections[self.using].close()
+            return False
+
+    def _take_undone(self, attempts: Sequence[Attempt]) -> None:
+        """Take attempts that were entered, and undone with their transaction."""
+        with self._lock:
+            taken = {key_of(attempt.task): attempt for attempt in attempts}
+            self._owed += [attempt for key, attempt in taken.items() if key not in self._taken_away]
+            self._taken_away |= taken.keys()
 
     def _give_back(self) -> None:
         owed = list(self._owed)
