@@ -35,7 +35,7 @@ CONFIG = {
     },
 }  # What holds a NUL is refused, which a schema cannot say.
 TOKEN = "t" * 32
-CASES = int(os.environ.get("FUZZ_CASES", "500"))  # Of staff; make fuzz has more.
+CASES = int(os.environ.get("FUZZ_CASES", "800"))  # Of staff; make fuzz has more.
 EACH = -(-CASES // (len(RULES) * len(GenerationMode)))  # Of an operation, right ones or wrong ones.
 
 

@@ -385,6 +385,18 @@ class TestTheThreadWatch:
         rows = ScheduledTask.objects.filter(state=State.RETRYABLE)
         assert set(rows) == {attempt.task for attempt in attempts[1:]}
 
+    def test_gives_back_what_the_thread_was_about_to_end_when_its_transaction_was_undone(self, begun):
+        attempts = begun("plain")
+        for attempt in attempts:
+            attempt.task.state = State.COMPLETED  # As its thread has it until it learns that nothing of that is kept.
+        watch = ThreadWatch(Watch(), clock=clock, using="default")
+        watch.hold(attempts)
+
+        assert watch.see_to(now=float("inf"))
+
+        assert not watch.owes
+        assert ScheduledTask.objects.filter(state=State.RETRYABLE).count() == 5
+
     def test_is_patient_while_the_thread_gets_on(self, begun):
         attempts = begun("plain")
         thread_watch = ThreadWatch(Watch(), clock=clock, using="default")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
@@ -67,6 +68,12 @@ class Attempt:
     def restore(self) -> None:
         """Let the task be as it was begun: the transaction that wrote its outcome was undone."""
         self.task.__dict__.update(self.begun)
+
+    def as_begun(self) -> ScheduledTask:
+        """The task as it was begun, apart from what this thread or another makes of it since."""
+        task = copy(self.task)
+        task.__dict__.update(self.begun)
+        return task
 
     def told(self) -> dict[str, Any]:
         """What the handler is told of this execution: the fields of ``Context``."""

@@ -118,6 +118,7 @@ def release(
 ) -> list[ScheduledTask]:
     """Give back what was started but not entered: due at once, no budget touched."""
     writes = [
-        Write(task=attempt.task, triggers=(Trigger.RETRY,), scheduled_at=now, reason=reason) for attempt in attempts
+        Write(task=attempt.as_begun(), triggers=(Trigger.RETRY,), scheduled_at=now, reason=reason)
+        for attempt in attempts
     ]
     return settle(writes, now=now, using=using, wait=wait)

@@ -155,8 +155,8 @@ FAULTS: Final = [
         "lost lost-without-cause",
         (
             "engine/executing.py",
-            "    if not outcomes:\n        return []\n    now = setting.clock()\n",
-            "    if outcomes:\n        return []\n    now = setting.clock()\n",
+            "    if not outcomes:\n        return []\n    now = runtime.clock()\n",
+            "    if outcomes:\n        return []\n    now = runtime.clock()\n",
         ),
     ),
     _fault(
