@@ -242,7 +242,7 @@ def _ends_before(tasks: Iterable[ScheduledTask], using: str) -> dict[UUID, tuple
     """
     Tell of each last attempt whether it was lost, and how many passing errors in a row ended with it.
 
-    One that was given back does not count: its handler was not entered, so that nobody was told. The logs tell: the rows'
+    One that was given back does not count: its handler was not entered, or what it wrote was undone. The logs tell: the rows'
     reasons may have become others since, by a move.
     """
     again = [task.id for task in tasks if task.attempt > 1]

@@ -186,7 +186,7 @@ def look_ahead(
 
 def give_back(attempts: Sequence[Attempt], *, now: datetime, using: str, failed: bool = False) -> list[Attempt]:
     """
-    Give back what was begun and has not been entered, because the worker is held up: due at once, no budget touched.
+    Give back what was begun and not entered, or undone, because the worker is held up: due at once, no budget touched.
 
     Args:
         attempts: That are not going to be entered.
