@@ -1,6 +1,6 @@
 """The future of any entity, kept as rows. Here is what a declaration needs; the verbs are in ``timeline.shortcuts``."""
 
-from timeline.definition import Retry, Timeline, created, task
+from timeline.definition import Retry, Timeline, created, step, task
 from timeline.exceptions import Cancel, Discard, RetryAfter, TimelineError
 from timeline.timing import after, at, before
 
@@ -17,5 +17,6 @@ __all__ = [
     "at",
     "before",
     "created",
+    "step",
     "task",
 ]

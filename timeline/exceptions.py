@@ -20,6 +20,8 @@ from django.utils.translation import gettext_lazy as _
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
+    from timeline.lifecycle import Reason
+
 _number = lazy(number_format, str)
 _ASKED_FOR = (
     pgettext_lazy("timeline", "move"),
@@ -438,6 +440,19 @@ class WrongSite(NotRunHere):
         whose = gettext("that of the site %(theirs)r") if self.theirs else gettext("of no named site")
         setting = gettext("TIMELINE['SITE'] is %(ours)r") if self.ours else gettext("TIMELINE['SITE'] is not set")
         return {**vars(self), "whose": whose % vars(self), "setting": setting % vars(self)}
+
+
+class Rest(BaseException):
+    """
+    Raised by a step where the task has to wait for somebody's decision. The attempt ends, and that is no failure.
+
+    It is no ``Exception``, so that a handler which catches errors does not catch it by mistake. If it does, the next step raises
+    it again.
+    """
+
+    def __init__(self, reason: Reason) -> None:
+        self.reason = reason
+        super().__init__(reason.text)
 
 
 class HandlerSignal(TimelineError):

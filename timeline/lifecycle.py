@@ -113,6 +113,7 @@ class ReasonCode(TextChoices):
     TIMEOUT = "timeout", pgettext_lazy("timeline", "timeout")
     RETRY_AFTER = "retry_after", pgettext_lazy("timeline", "asked to be retried later")
     SHADOW = "shadow", pgettext_lazy("timeline", "in shadow")
+    IN_DOUBT = "in_doubt", pgettext_lazy("timeline", "in doubt")
 
 
 class RunEnd(StrEnum):

@@ -133,6 +133,20 @@ TOO_LONG: Final = Sentence("too_long", ReasonCode.TIMEOUT, _("it took longer tha
 RETRY_ASKED_FOR: Final = Sentence("retry_asked_for", ReasonCode.RETRY_AFTER, _("asked to be retried in %(delay)s"))
 IN_SHADOW: Final = Sentence("in_shadow", ReasonCode.SHADOW, _("would have run"))
 
+# A task with steps rests, until the code fits to what is recorded or somebody decides.
+STEP_IN_DOUBT: Final = Sentence(
+    "step_in_doubt", ReasonCode.IN_DOUBT, _("step %(step)s was begun and may have happened; somebody has to decide")
+)
+STEP_CHANGED: Final = Sentence(
+    "step_changed", ReasonCode.DEFINITION, _("the code has changed: step %(step)s was done with other arguments")
+)
+STEP_LEFT_OUT: Final = Sentence(
+    "step_left_out", ReasonCode.DEFINITION, _("the code has changed: it comes to step %(step)s without %(done)s, which is done")
+)
+STEPS_GONE: Final = Sentence(
+    "steps_gone", ReasonCode.DEFINITION, _("the code has changed: it has no steps any more, and some are done")
+)
+
 # Name → sentence: all of the above.
 SENTENCES: Final[Mapping[str, Sentence]] = {
     known.name: known for known in list(globals().values()) if isinstance(known, Sentence)

@@ -8,9 +8,10 @@ from django.db.models import Q
 
 from tests.testapp.models import Order, Parcel, Seat
 from timeline.definition import Retry, Timeline, created, task
-from timeline.definition.checking import MAX_EVENT, MAX_EXPIRES, MAX_NAME, OPTIONS
+from timeline.definition.checking import MAX_EVENT, MAX_EXPIRES, OPTIONS
 from timeline.definition.context import RESERVED
 from timeline.definition.fitting import check_model
+from timeline.definition.naming import MAX_NAME
 from timeline.exceptions import DefinitionError
 from timeline.timing import after, at, before
 

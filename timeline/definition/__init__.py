@@ -1,9 +1,22 @@
-"""What a team writes: a ``Timeline`` class with tasks, starts and exits. Every mistake in it is an error at start."""
+"""What a team writes: a ``Timeline`` class with tasks, steps, starts and exits. Every mistake in it is an error at start."""
 
-from timeline.definition.context import Context
+from timeline.definition.context import Context, StepContext
 from timeline.definition.handlers import Task, task
 from timeline.definition.retrying import Retry
 from timeline.definition.starts import Created, created
+from timeline.definition.steps import Step, step
 from timeline.definition.timelines import Definition, Timeline
 
-__all__ = ["Context", "Created", "Definition", "Retry", "Task", "Timeline", "created", "task"]
+__all__ = [
+    "Context",
+    "Created",
+    "Definition",
+    "Retry",
+    "Step",
+    "StepContext",
+    "Task",
+    "Timeline",
+    "created",
+    "step",
+    "task",
+]

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import Q
 
+from timeline.definition.checking_steps import step_problems
 from timeline.definition.context import RESERVED
 from timeline.definition.handlers import Task
+from timeline.definition.naming import MAX_NAME, is_name
 from timeline.definition.retrying import Retry
 from timeline.definition.starts import Created
+from timeline.definition.steps import Step
 from timeline.exceptions import DefinitionError
 
 if TYPE_CHECKING:
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
 
     Problem = tuple[str, str]
 
-MAX_NAME: Final = 50
 MAX_EVENT: Final = 100
 MAX_BULK: Final = 1_000
 MAX_EXPIRES: Final = timedelta(days=36525)
@@ -33,7 +35,6 @@ OPTIONS: Final = frozenset(
     {"entity", "name", "starts_on", "exits", "time_zone", "language", "owner", "shadow", "definition"}
 )
 
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]*\Z")
 _LABEL: Final = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*\Z")
 
 
@@ -66,22 +67,28 @@ def check_shape(definition: Definition) -> None:
     for name, declared in definition.tasks.items():
         for problem, remedy in _task_problems(definition, name, declared):
             raise DefinitionError(definition.cls.__name__, problem, remedy, name)
+    for name, step in definition.steps.items():
+        for problem, remedy in step_problems(definition, name, step):
+            raise DefinitionError(definition.cls.__name__, problem, remedy, name)
 
 
 def _name_problems(name: str, value: object, *, own: bool) -> Iterator[Problem]:
     if name in RESERVED:
         yield "is the name of what a handler reads from self.", f"Use another than {', '.join(sorted(RESERVED))}."
-    elif (name in OPTIONS and isinstance(value, Task)) or (name == "definition" and own):
+    elif (name in OPTIONS and isinstance(value, Task | Step)) or (name == "definition" and own):
         yield "is the name of an option of the class.", f"Use another than {', '.join(sorted(OPTIONS))}."
-    elif isinstance(getattr(value, "__func__", getattr(value, "fget", None)), Task):
-        yield "has another descriptor around @task(…).", "Put @task directly above a plain def."
+    elif isinstance(wrapped := getattr(value, "__func__", getattr(value, "fget", None)), Task | Step):
+        word = "@task" if isinstance(wrapped, Task) else "@step"
+        yield f"has another descriptor around {word}.", f"Put {word} directly above a plain def."
     elif isinstance(value, partial) and value.func is Task:
         yield "is decorated without parentheses.", "Write @task(…), or @task() without a schedule."
+    elif isinstance(value, partial) and value.func is Step:
+        yield "is no method.", "Put @step, or @step(…), directly above a def."
 
 
 def _class_problems(definition: Definition) -> Iterator[Problem]:
     cls = definition.cls
-    if not _is_name(definition.name):
+    if not is_name(definition.name):
         yield f"has the name {definition.name!r}.", f"Use lower-case letters, digits and _, {MAX_NAME} at most."
     if cls.entity is not None and not (isinstance(cls.entity, str) and _LABEL.match(cls.entity)):
         yield f"has entity = {cls.entity!r}.", 'Name the model as text, "app.Model", or None for a system timeline.'
@@ -119,16 +126,12 @@ def _exit_problems(exits: object) -> Iterator[Problem]:
             yield f"calls an exit {exit_name!r}.", f"Use text of 1 to {MAX_NAME} characters."
 
 
-def _is_name(name: object) -> bool:
-    return isinstance(name, str) and len(name) <= MAX_NAME and _NAME.match(name) is not None
-
-
 def _is_event_name(name: object) -> bool:
     return isinstance(name, str) and 0 < len(name) <= MAX_EVENT and not re.search(r"\s", name)
 
 
 def _task_problems(definition: Definition, name: str, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
-    if not _is_name(name):
+    if not is_name(name):
         yield "is no name for a task.", f"Use lower-case letters, digits and _, {MAX_NAME} at most."
     if name != declared.name:
         yield f"is the task {declared.name!r} under another name.", "Keep the name of the method."
@@ -209,6 +212,8 @@ def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> I
         yield f"has priority = {options.priority!r}.", "Use a whole number from -32768 to 32767."
     if not isinstance(options.queue, str) or not 0 < len(options.queue) <= MAX_NAME:
         yield f"has queue = {options.queue!r}.", f"Use text of 1 to {MAX_NAME} characters."
+    if options.drift not in ("rest", "go on"):
+        yield f"has drift = {options.drift!r}.", 'Use "rest" or "go on".'
 
 
 def _atomic_problems(options: Options) -> Iterator[Problem]:

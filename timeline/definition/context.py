@@ -1,7 +1,8 @@
-"""What a handler is told of its own execution."""
+"""What a handler is told of its own execution, and a step of its own."""
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final
 
@@ -35,4 +36,21 @@ class Context:
     idempotency_key: UUID
 
 
-RESERVED: Final = frozenset({"tasks", *(field.name for field in fields(Context))})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepContext:
+    """
+    One step under way, as the method sees it through ``self.step``.
+
+    Args:
+        name: Of the method, and behind a ``#`` the key it was called with.
+        idempotency_key: The same each time this step of this task is done; give it to services that accept one.
+    """
+
+    name: str
+    idempotency_key: str
+
+
+# The step under way in this thread, or in this asyncio task.
+step_under_way: ContextVar[StepContext | None] = ContextVar("step_under_way", default=None)
+
+RESERVED: Final = frozenset({"tasks", "step", *(field.name for field in fields(Context))})

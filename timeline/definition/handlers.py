@@ -26,6 +26,7 @@ Result = TypeVar("Result")
 
 Atomic = bool | Literal["shared", "own"]
 Guard = Callable[[Any], object] | Q
+Drift = Literal["rest", "go on"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +45,7 @@ class Options:
     timeout: timedelta | None = None
     priority: int = 0
     queue: str = "default"
+    drift: Drift = "rest"
 
 
 class Task(Generic[Self_, Params, Result]):
@@ -132,6 +134,7 @@ def task(
     timeout: timedelta | None = ...,
     priority: int = ...,
     queue: str = ...,
+    drift: Drift = ...,
 ) -> Decorator: ...
 @overload
 def task(
@@ -145,6 +148,7 @@ def task(
     timeout: timedelta | None = ...,
     priority: int = ...,
     queue: str = ...,
+    drift: Drift = ...,
 ) -> EntityDecorator[Entity]: ...
 @overload
 def task(
@@ -158,6 +162,7 @@ def task(
     timeout: timedelta | None = ...,
     priority: int = ...,
     queue: str = ...,
+    drift: Drift = ...,
 ) -> EntityDecorator[Entity]: ...
 @overload
 def task(
@@ -172,6 +177,7 @@ def task(
     timeout: timedelta | None = ...,
     priority: int = ...,
     queue: str = ...,
+    drift: Drift = ...,
 ) -> BulkDecorator[Entity]: ...
 @overload
 def task(
@@ -186,6 +192,7 @@ def task(
     timeout: timedelta | None = ...,
     priority: int = ...,
     queue: str = ...,
+    drift: Drift = ...,
 ) -> BulkDecorator[Entity]: ...
 def task(
     when: When | None = None,
@@ -199,6 +206,7 @@ def task(
     timeout: timedelta | None = None,
     priority: int = 0,
     queue: str = "default",
+    drift: Drift = "rest",
 ) -> Any:
     """
     Declare a task of a timeline.
@@ -222,6 +230,9 @@ def task(
             handler is broken off where it can be. None: as long as it likes.
         priority: Smaller runs first among what is due; -32,768 to 32,767.
         queue: Name of the queue it is for.
+        drift: What to do if steps of it are done, and the code of its timeline has changed since so that it takes them with other
+            arguments, or in another order: ``"rest"`` until somebody decides, or ``"go on"``, for a handler that
+            branches on what changes by itself.
     """
     options = Options(
         when=when,
@@ -234,5 +245,6 @@ def task(
         timeout=timeout,
         priority=priority,
         queue=queue,
+        drift=drift,
     )
     return partial(Task, options=options)

@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from timeline.definition.checking import check_names, check_shape
-from timeline.definition.context import RESERVED, Context
+from timeline.definition.context import RESERVED, Context, StepContext, step_under_way
 from timeline.definition.handlers import Task
 from timeline.definition.starts import Created
+from timeline.definition.steps import Runner, Step
 from timeline.exceptions import TimelineError
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from timeline.models import Event, ScheduledTask, TimelineRun
+
+Declared = TypeVar("Declared", Task[Any, ..., Any], Step[Any, ..., Any])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +36,7 @@ class Definition:
         starts_on: Names of events, and perhaps ``created()``.
         exits: Name of event → name of the exit, kept as the reason.
         tasks: Name of method → task, in the order declared.
+        steps: Name of method → step, in the order declared.
         shadow: Whether its handlers are not entered.
     """
 
@@ -42,6 +46,7 @@ class Definition:
     starts_on: tuple[str | Created, ...]
     exits: Mapping[str, str]
     tasks: Mapping[str, Task[Any, ..., Any]]
+    steps: Mapping[str, Step[Any, ..., Any]]
     shadow: bool
 
     def task_key(self, task_name: str) -> str:
@@ -68,6 +73,7 @@ class Timeline:
     ``self.task``, ``self.run``, ``self.event``, ``self.now``, ``self.lost``, ``self.idempotency_key`` (see ``Context``). A
     handler declared with ``bulk`` has ``self.now`` and, for each entity, such a context in ``self.tasks[entity]``.
     In a unit test, ``Trial().remind(user)`` calls the method as it stands; give it what it reads: ``Trial(now=…)``.
+    A method declared with ``@step`` is called by handlers, and passed over once it is done; within it there is ``self.step``.
     A class declared ``abstract=True`` only lends its tasks to subclasses.
     """
 
@@ -90,6 +96,8 @@ class Timeline:
 
     definition: ClassVar[Definition]
 
+    _steps: Runner | None = None  # Where nothing runs, steps are plain methods.
+
     def __init_subclass__(cls, *, abstract: bool = False, **extra: Any) -> None:
         super().__init_subclass__(**extra)
         check_names(cls, cls.__mro__[: cls.__mro__.index(Timeline)])
@@ -102,7 +110,8 @@ class Timeline:
             label=(cls.entity or "").lower() if isinstance(cls.entity, str | None) else "",
             starts_on=starts_on if isinstance(starts_on, tuple) else (starts_on,),
             exits=cls.exits,
-            tasks=_tasks_of(cls),
+            tasks=_declared(cls, Task),
+            steps=_declared(cls, Step),
             shadow=cls.shadow,
         )
         check_shape(cls.definition)
@@ -144,6 +153,12 @@ class Timeline:
         return tasks
 
     @property
+    def step(self) -> StepContext:
+        """Of a method declared with ``@step``: its name, and a key for who is called outside."""
+        under_way: StepContext = step_under_way.get() or self._given("step")
+        return under_way
+
+    @property
     def now(self) -> datetime:
         """Story time at which the attempt started."""
         now: datetime = self._given("now")
@@ -166,11 +181,11 @@ def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
 
 
-def _tasks_of(cls: type[Timeline]) -> dict[str, Task[Any, ..., Any]]:
-    found: dict[str, Task[Any, ..., Any]] = {}
+def _declared(cls: type[Timeline], kind: type[Declared]) -> dict[str, Declared]:
+    found: dict[str, Declared] = {}
     for base in reversed(cls.__mro__):
         for name, value in vars(base).items():
             found.pop(name, None)
-            if isinstance(value, Task):
+            if isinstance(value, kind):
                 found[name] = value
     return found

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
 from time import monotonic
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from django.db.models import Model
@@ -17,11 +17,15 @@ from timeline.definition import Definition, Task
 from timeline.lifecycle import COMPOSED, WAITING, ReasonCode, State, Trigger
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.models.among import Among
+from timeline.models.step import origins_of, recorded_among
 from timeline.registry import registry
 from timeline.store.advancing import advance, committed, has_set_statements
 from timeline.store.returning import COLUMNS, as_task
 from timeline.store.writing import Write, apply
 from timeline.timing import EARLIEST
+
+if TYPE_CHECKING:
+    from timeline.engine.stepping import Steps
 
 logger = logging.getLogger("timeline")
 
@@ -47,6 +51,8 @@ class Attempt:
         entity: As of the last look; None for a system timeline.
         seen_at: When it was last seen that it may run, by ``monotonic()``: its group's time counts from here.
         alone: Whether it is to share no transaction: one that it shared was undone.
+        has_records: Whether steps of the task are done, or begun.
+        steps: Takes the steps of its handler, once that is entered; None: its timeline has none.
         begun: What the row was then.
     """
 
@@ -59,6 +65,8 @@ class Attempt:
     passing: int = 0
     entity: Model | None = None
     alone: bool = False
+    has_records: bool = False
+    steps: Steps | None = None
     seen_at: float = field(default_factory=monotonic)
     begun: dict[str, Any] = field(init=False)
 
@@ -215,14 +223,24 @@ def _triggers(task: ScheduledTask, token: UUID | None, now: datetime) -> tuple[T
 
 def _attempts(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[Attempt]:
     """Read what handlers are told of their tasks. A fixed number of statements, none for what there is nothing of."""
-    ends, keys = _ends_before(tasks, using), _idempotency_keys(tasks, using)
+    ends, keys = _ends_before(tasks, using), origins_of({task.id: task.previous_id for task in tasks}, using=using)
+    recorded = _recorded(tasks, keys, using)
     _read_causes(tasks, using)
     attempts = []
     for task in tasks:
         definition, declared = registry.task(task.task_key)
         lost, passing = ends.get(task.id, (False, 0))
-        attempts.append(Attempt(task, definition, declared, now, lost, keys[task.id], passing=passing))
+        key = keys[task.id]
+        attempts.append(
+            Attempt(task, definition, declared, now, lost, key, passing=passing, has_records=key in recorded)
+        )
     return attempts
+
+
+def _recorded(tasks: Iterable[ScheduledTask], keys: Mapping[UUID, UUID], using: str) -> set[UUID]:
+    """The idempotency keys under which steps are recorded: of tasks that were tried before, by themselves or by a revision."""
+    again = {keys[task.id] for task in tasks if task.attempt > 1 or task.previous_id is not None}
+    return recorded_among(again, using=using) if again else set()
 
 
 def _read_causes(tasks: Iterable[ScheduledTask], using: str) -> None:
@@ -252,16 +270,3 @@ def _ends_before(tasks: Iterable[ScheduledTask], using: str) -> dict[UUID, tuple
     ends = ends.exclude(reason_code=ReasonCode.RELEASED).order_by("seq")
     told = ends.values_list("task_id", "reason_code", f"detail__{PASSING}")
     return {task_id: (code == ReasonCode.WORKER_LOST, passing or 0) for task_id, code, passing in told}
-
-
-def _idempotency_keys(tasks: Iterable[ScheduledTask], using: str) -> dict[UUID, UUID]:
-    """Walk back through revisions to the first one after a completed one, all tasks together. Most have none: no query."""
-    keys = {task.id: task.id for task in tasks}
-    previous = {task.id: task.previous_id for task in tasks if task.previous_id is not None}
-    while previous:
-        rows = ScheduledTask.objects.using(using).filter(pk__in=set(previous.values()))
-        earlier = {pk: (state, before) for pk, state, before in rows.values_list("pk", "state", "previous_id")}
-        open_ended = {pk: at for pk, at in previous.items() if earlier[at][0] != State.COMPLETED}
-        keys |= open_ended
-        previous = {pk: before for pk, at in open_ended.items() if (before := earlier[at][1]) is not None}
-    return keys

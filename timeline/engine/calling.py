@@ -6,18 +6,26 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
+from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
+from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone, translation
 
 from timeline import reasons
 from timeline.engine.attempting import Attempt
+from timeline.engine.stepping import Steps
+from timeline.exceptions import Rest
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models.facts import language_of, zone_of
 from timeline.operations.current import now_running
 from timeline.payloads import check_json
+from timeline.store.stepping import steps_of
 from timeline.store.writing import Write
+
+# What rests looks this much later whether the code fits again.
+LOOKS_AGAIN: Final = timedelta(hours=1)
 
 _DONE = Reason(ReasonCode.DONE)
 _IN_SHADOW = reasons.IN_SHADOW()
@@ -38,7 +46,12 @@ def call(attempt: Attempt) -> Write:
 def _call(attempt: Attempt) -> Write:
     enter(attempt)
     refused = refusal(attempt)
-    return refused if refused is not None else returned(attempt, handler_of(attempt)())
+    if refused is not None:
+        return refused
+    try:
+        return returned(attempt, handler_of(attempt)())
+    except Rest as rest:
+        return rested(attempt, rest.reason)
 
 
 @contextmanager
@@ -59,6 +72,8 @@ def enter(attempt: Attempt) -> None:
 
 def refusal(attempt: Attempt) -> Write | None:
     """Tell how an attempt ends whose handler is not to be entered: a guard says no, or the timeline is in shadow."""
+    if attempt.has_records:  # Half of it is done: it goes on, whatever a guard says by now.
+        return rested(attempt, reasons.STEPS_GONE()) if _has_lost_its_steps(attempt) else None
     for option, guard in attempt.declared.function_guards:
         if bool(guard(attempt.entity)) is (option == "unless"):
             return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=_guard_reason(option, guard))
@@ -67,9 +82,24 @@ def refusal(attempt: Attempt) -> Write | None:
     return None
 
 
+def _has_lost_its_steps(attempt: Attempt) -> bool:
+    """Whether the code has no steps any more, and nobody has decided that what was done counts all the same."""
+    if attempt.definition.steps:
+        return False
+    records = steps_of(attempt.idempotency_key, using=_alias_of(attempt))
+    return any(record.code for record in records.values())
+
+
+def _alias_of(attempt: Attempt) -> str:
+    return attempt.task._state.db or DEFAULT_DB_ALIAS
+
+
 def handler_of(attempt: Attempt) -> Callable[[], Any]:
     """The handler, bound to what it is told and to its entity; called with nothing more."""
-    method = getattr(attempt.definition.cls(**attempt.told()), attempt.declared.name)
+    context = attempt.definition.cls(**attempt.told())
+    if attempt.definition.steps:
+        context._steps = attempt.steps = Steps(attempt, _alias_of(attempt))  # noqa: SLF001
+    method = getattr(context, attempt.declared.name)
     return partial(method, attempt.entity) if attempt.definition.label else method
 
 
@@ -79,12 +109,20 @@ def returned(attempt: Attempt, result: object) -> Write:
 
     Raises:
         NotPlainJSON, PayloadTooLarge: naming ``result``.
+        Rest: if steps are done that the handler, whose code has changed, did not come by.
     """
+    if attempt.steps is not None:
+        attempt.steps.see_end()
     if result is None:
         return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_DONE)
     check_json("result", result)
     text = json.dumps(result, ensure_ascii=False)
     return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_DONE, result=text)
+
+
+def rested(attempt: Attempt, reason: Reason) -> Write:
+    """An attempt that waits for somebody's decision, or for other code: no failure. It looks again from time to time."""
+    return Write(task=attempt.task, triggers=(Trigger.RETRY,), reason=reason, scheduled_at=attempt.now + LOOKS_AGAIN)
 
 
 def _guard_reason(option: str, guard: object) -> Reason:

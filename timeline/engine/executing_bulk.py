@@ -16,6 +16,7 @@ from timeline.engine.failing import failed
 from timeline.engine.hooking import hooks_apart
 from timeline.engine.passing import look_again
 from timeline.engine.recording import record_all, record_together
+from timeline.engine.stepping import Steps
 from timeline.engine.timing_out import let_go_if_timed_out, log_lost
 from timeline.exceptions import InvalidInput, LeaseLost, TimedOut
 from timeline.models import ScheduledTask
@@ -103,6 +104,8 @@ def _call(attempts: Sequence[Attempt], runtime: Runtime) -> list[Outcome]:
         return outcomes
     contexts = {attempt.entity: Context(**attempt.told()) for attempt in asked}
     instance = asked[0].definition.cls(now=asked[0].now, tasks=contexts)
+    if asked[0].definition.steps:
+        instance._steps = Steps(asked[0], runtime.using)  # noqa: SLF001 (it refuses them)
     handler = getattr(instance, asked[0].declared.name)
     results = call_in_time(asked, partial(handler, list(contexts)), runtime)
     if results is None:

@@ -11,6 +11,7 @@ from django.utils import translation
 
 from timeline import reasons
 from timeline.engine.attempting import PASSING, Attempt
+from timeline.definition import Retry
 from timeline.exceptions import Cancel, Discard, RetryAfter
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask
@@ -48,18 +49,31 @@ def _outcome(attempt: Attempt, error: Exception, now: datetime, *, together: boo
         return _discarding(task, reason, error, failures=1)
     passing = attempt.passing + 1 if is_passing(error) else 0
     spared = 0 < passing <= MAX_PASSING or (together and not isinstance(error, RetryAfter))
-    failures = 0 if spared else 1
-    delay = attempt.declared.options.retry.delay(max(task.failures + failures, passing, 1))
+    retry, most, before = _budget(attempt, error)
+    failures = before if spared else before + 1
+    delay = retry.delay(max(failures, passing, 1))
     reason = Reason(ReasonCode.ERROR, _message(error))
     if isinstance(error, RetryAfter):
         delay, usual = error.delay, reasons.RETRY_ASKED_FOR(delay=error.delay)
         reason = usual if str(error) == usual.text else Reason(ReasonCode.RETRY_AFTER, str(error))
-    write = _discarding(task, reason, error, failures=failures)
+    write = _discarding(task, reason, error, failures=failures - task.failures)
     if passing:
         write.evidence[PASSING] = passing
-    if failures and task.failures + failures >= task.max_attempts:
+    if not spared and failures >= most:
         return write
     return replace(write, triggers=(Trigger.RETRY,), scheduled_at=now + delay)
+
+
+def _budget(attempt: Attempt, error: Exception) -> tuple[Retry, int, int]:
+    """How to try again, how often, and how many failures there were: none, where a step has been done since."""
+    task, steps, retry = attempt.task, attempt.steps, attempt.declared.options.retry
+    if steps is None:
+        return retry, task.max_attempts, task.failures
+    before = 0 if steps.recorded else task.failures
+    failed = steps.has_failed(error)
+    if failed is not None and failed.options.retry is not None:
+        return failed.options.retry, failed.options.retry.max_attempts, before
+    return retry, task.max_attempts, before
 
 
 def _discarding(task: ScheduledTask, reason: Reason, error: Exception, *, failures: int) -> Write:

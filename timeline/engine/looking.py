@@ -124,7 +124,7 @@ def _anchor_value(attempt: Attempt, field_name: str) -> datetime | None:
 
 def _expired(attempt: Attempt, now: datetime) -> Reason | None:
     expires_at = attempt.task.expires_at
-    if expires_at is not None and expires_at <= now:
+    if expires_at is not None and not attempt.has_records and expires_at <= now:
         return reasons.TOO_LATE(at=expires_at)
     return None
 
@@ -132,7 +132,7 @@ def _expired(attempt: Attempt, now: datetime) -> Reason | None:
 def _guarded(attempts: Iterable[Attempt], using: str) -> dict[UUID, Reason | Exception]:
     """Ask the guards that are conditions on the entity's model: one statement for each guard, unless that is refused."""
     asked: dict[tuple[str, str], list[Attempt]] = defaultdict(list)
-    for attempt in attempts:
+    for attempt in (attempt for attempt in attempts if not attempt.has_records):
         for option in ("only_if", "unless"):
             if isinstance(getattr(attempt.declared.options, option), Q):
                 asked[attempt.task.task_key, option].append(attempt)

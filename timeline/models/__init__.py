@@ -9,6 +9,7 @@ from timeline.models.pace import Pace
 from timeline.models.run import TimelineRun
 from timeline.models.sign import Sign
 from timeline.models.spelling import exact_ref
+from timeline.models.step import StepKind, StepRecord
 from timeline.models.sweep import Sweep
 from timeline.models.task import ScheduledTask
 
@@ -21,6 +22,8 @@ __all__ = [
     "Pace",
     "ScheduledTask",
     "Sign",
+    "StepKind",
+    "StepRecord",
     "Sweep",
     "TimelineRun",
     "exact_ref",

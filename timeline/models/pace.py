@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from timeline.definition.checking import MAX_NAME
+from timeline.definition.naming import MAX_NAME
 
 
 class Pace(models.Model):

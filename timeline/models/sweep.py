@@ -8,7 +8,7 @@ from django.db import models
 from django.db.models import Q
 
 from timeline.clocks import MachineTime
-from timeline.definition.checking import MAX_NAME
+from timeline.definition.naming import MAX_NAME
 
 
 class SweepQuerySet(models.QuerySet["Sweep"]):

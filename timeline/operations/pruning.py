@@ -11,7 +11,7 @@ from uuid import UUID
 from django.core import serializers
 from django.db import connections
 
-from timeline.models import LogEntry, ScheduledTask, TimelineRun
+from timeline.models import LogEntry, ScheduledTask, StepRecord, TimelineRun
 from timeline.models.among import Among
 from timeline.models.statements import statement
 from timeline.store.isolating import atomic
@@ -26,6 +26,7 @@ class Pruned(NamedTuple):
     runs: int = 0
     tasks: int = 0
     log_entries: int = 0
+    steps: int = 0
 
 
 def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int = 500, using: str) -> Pruned:
@@ -56,12 +57,13 @@ def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int 
         if not run_ids and not task_ids:
             return Pruned()
         log = LogEntry.objects.using(using).filter(task__in=task_ids)
+        steps = StepRecord.objects.using(using).filter(origin__in=task_ids)  # All revisions go together, so their first does.
         tasks = all_tasks.filter(pk__in=task_ids)
         runs = TimelineRun.objects.using(using).filter(pk__in=run_ids)
         if archive is not None:
-            archive([row for rows in (runs, tasks, log) for row in serializers.serialize("python", rows)])
-        counts = [rows.delete()[0] for rows in (log, tasks, runs)]
-    return Pruned(log_entries=counts[0], tasks=counts[1], runs=counts[2])
+            archive([row for rows in (runs, tasks, log, steps) for row in serializers.serialize("python", rows)])
+        counts = [rows.delete()[0] for rows in (steps, log, tasks, runs)]
+    return Pruned(steps=counts[0], log_entries=counts[1], tasks=counts[2], runs=counts[3])
 
 
 def _ended_runs(before: datetime, limit: int, using: str) -> list[UUID]:

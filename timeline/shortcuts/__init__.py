@@ -10,7 +10,19 @@ from asgiref.sync import sync_to_async
 
 from timeline.shortcuts.asking import explain, foreseen, preview
 from timeline.shortcuts.beginning import emit, emit_many, enroll, leave, start, start_many
-from timeline.shortcuts.changing import cancel, cancel_all, move, reconcile, redrive, relabel, run_now, schedule
+from timeline.shortcuts.changing import (
+    cancel,
+    cancel_all,
+    forget_step,
+    go_on,
+    move,
+    reconcile,
+    redrive,
+    relabel,
+    run_now,
+    schedule,
+    step_happened,
+)
 
 __all__ = [
     "acancel",
@@ -20,6 +32,8 @@ __all__ = [
     "aenroll",
     "aexplain",
     "aforeseen",
+    "aforget_step",
+    "ago_on",
     "aleave",
     "amove",
     "apreview",
@@ -29,6 +43,7 @@ __all__ = [
     "aschedule",
     "astart",
     "astart_many",
+    "astep_happened",
     "cancel",
     "cancel_all",
     "emit",
@@ -36,6 +51,8 @@ __all__ = [
     "enroll",
     "explain",
     "foreseen",
+    "forget_step",
+    "go_on",
     "leave",
     "move",
     "preview",
@@ -46,6 +63,7 @@ __all__ = [
     "schedule",
     "start",
     "start_many",
+    "step_happened",
 ]
 
 # For async code, with the same arguments, results and errors. Each call runs in the thread in which Django keeps the
@@ -63,6 +81,9 @@ acancel_all = sync_to_async(cancel_all, thread_sensitive=True)
 amove = sync_to_async(move, thread_sensitive=True)
 arun_now = sync_to_async(run_now, thread_sensitive=True)
 aredrive = sync_to_async(redrive, thread_sensitive=True)
+astep_happened = sync_to_async(step_happened, thread_sensitive=True)
+aforget_step = sync_to_async(forget_step, thread_sensitive=True)
+ago_on = sync_to_async(go_on, thread_sensitive=True)
 areconcile = sync_to_async(reconcile, thread_sensitive=True)
 apreview = sync_to_async(preview, thread_sensitive=True)
 aforeseen = sync_to_async(foreseen, thread_sensitive=True)

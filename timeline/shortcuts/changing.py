@@ -9,13 +9,23 @@ from __future__ import annotations
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.db import router
 
 from timeline.clocks import story_now
 from timeline.lifecycle import Reason
 from timeline.models import Event, ScheduledTask, ref_of
-from timeline.operations import cancelling, hastening, moving, reconciling, redriving, relabelling, scheduling
+from timeline.operations import (
+    cancelling,
+    deciding,
+    hastening,
+    moving,
+    reconciling,
+    redriving,
+    relabelling,
+    scheduling,
+)
 from timeline.operations._seen import Seen
 from timeline.operations.relabelling import Relabelled
 from timeline.operations.scheduling import Scheduled
@@ -95,6 +105,48 @@ def redrive(
     ids, using = named(tasks, using)
     why = Reason.operator(reason, actor)
     return redriving.redrive(task_ids=ids, reason=why, now=story_now(using), using=using, seen=seen)
+
+
+def step_happened(
+    task: ScheduledTask | UUID,
+    step: str,
+    result: object = None,
+    *,
+    reason: str,
+    actor: str = "",
+    using: str | None = None,
+    seen: Seen | None = None,
+) -> ScheduledTask:
+    """Say of a step that may have happened that it did. See ``timeline.operations.deciding.step_happened``."""
+    [task_id], using = named(task, using)
+    why = Reason.operator(reason, actor)
+    return deciding.step_happened(
+        task_id=task_id, step=step, result=result, reason=why, now=story_now(using), using=using, seen=seen
+    )
+
+
+def forget_step(
+    task: ScheduledTask | UUID,
+    step: str,
+    *,
+    reason: str,
+    actor: str = "",
+    using: str | None = None,
+    seen: Seen | None = None,
+) -> ScheduledTask:
+    """Forget that a step was done, so that it is done again. See ``timeline.operations.deciding.forget_step``."""
+    [task_id], using = named(task, using)
+    why = Reason.operator(reason, actor)
+    return deciding.forget_step(task_id=task_id, step=step, reason=why, now=story_now(using), using=using, seen=seen)
+
+
+def go_on(
+    task: ScheduledTask | UUID, *, reason: str, actor: str = "", using: str | None = None, seen: Seen | None = None
+) -> ScheduledTask:
+    """Let a task go on though its code has changed since a step was done. See ``timeline.operations.deciding.go_on``."""
+    [task_id], using = named(task, using)
+    why = Reason.operator(reason, actor)
+    return deciding.go_on(task_id=task_id, reason=why, now=story_now(using), using=using, seen=seen)
 
 
 def reconcile(entity: Model, *, using: str | None = None) -> None:

@@ -1,0 +1,135 @@
+"""``@step``: makes a method of a timeline a step of its handlers. What a step has done is not done again."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, overload
+
+if TYPE_CHECKING:
+    from timeline.definition.retrying import Retry
+
+Self_ = TypeVar("Self_")
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+
+MAX_STEP_KEY: Final = 90  # With the name of the method, and a "#" between them, it fits into 150.
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepOptions:
+    """
+    What ``@step`` was told. See ``step`` for each.
+    """
+
+    atomic: bool = True
+    retry: Retry | None = None
+    was: str = ""
+    once: bool = False
+
+
+class Runner(Protocol):
+    """Takes the steps of one attempt: does those that are to be done, and answers for those that are done."""
+
+    def take(self, step: Step[Any, ..., Any], key: str, given: tuple[Any, Any], body: Callable[[], Any]) -> Any:
+        """
+        Do a step, or answer for it.
+
+        Args:
+            step: As declared.
+            key: Tells several calls of it apart; empty: the only one.
+            given: What it is called with: positional arguments and named ones.
+            body: Calls the method.
+
+        Returns:
+            What the method returned, as JSON has it. Of an ``async def``: a coroutine that gives it.
+        """
+
+
+class Step(Generic[Self_, Params, Result]):
+    """A declared step. On the class it stands for the step; on an instance it is called as the method would be."""
+
+    def __init__(self, method: Callable[Concatenate[Self_, Params], Result], options: StepOptions) -> None:
+        self.method = method
+        self.options = options
+        self.name: str = getattr(method, "__name__", "")
+        self.is_async = inspect.iscoroutinefunction(method)
+        self.__doc__ = method.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> Step[Self_, Params, Result]: ...
+    @overload
+    def __get__(self, instance: Self_, owner: type[Any]) -> BoundStep[Params, Result]: ...
+    def __get__(
+        self, instance: Self_ | None, owner: type[Any]
+    ) -> Step[Self_, Params, Result] | BoundStep[Params, Result]:
+        return self if instance is None else BoundStep(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<step {self.name}>"
+
+
+@dataclass(frozen=True, slots=True)
+class BoundStep(Generic[Params, Result]):
+    """
+    A step of one execution. Call it as the method. In a unit test, where nothing runs, the method itself is called.
+
+    Args:
+        step: As declared.
+        timeline: The context of the execution.
+        key: Tells several calls of it apart.
+    """
+
+    step: Step[Any, Params, Result]
+    timeline: Any
+    key: str = ""
+
+    def __call__(self, *args: Params.args, **kwargs: Params.kwargs) -> Result:
+        """Do it, unless an earlier attempt has done it: then give what it returned, as JSON has it."""
+        body = partial(self.step.method, self.timeline, *args, **kwargs)
+        runner: Runner | None = self.timeline._steps  # noqa: SLF001 (of this package)
+        result: Result = body() if runner is None else runner.take(self.step, self.key, (args, kwargs), body)
+        return result
+
+    def keyed(self, key: str) -> BoundStep[Params, Result]:
+        """The same step under a key of its own, where one handler takes it several times: ``self.upload.keyed("de")(path)``."""
+        return replace(self, key=str(key))
+
+
+class StepDecorator(Protocol):
+    """Takes any method of a timeline."""
+
+    def __call__(self, method: Callable[Concatenate[Self_, Params], Result], /) -> Step[Self_, Params, Result]: ...
+
+
+@overload
+def step(method: Callable[Concatenate[Self_, Params], Result], /) -> Step[Self_, Params, Result]: ...
+@overload
+def step(
+    *, atomic: bool = ..., retry: Retry | None = ..., was: str = ..., once: bool = ...
+) -> StepDecorator: ...
+def step(
+    method: Any = None, /, *, atomic: bool = True, retry: Retry | None = None, was: str = "", once: bool = False
+) -> Any:
+    """
+    Declare a step: a method that handlers call, and that is passed over once it is done.
+
+    What it returns is kept (JSON, 64 KiB), under the task's idempotency key and the step's name. A later attempt at the same
+    task, a move and a redrive of what did not complete find it there, and go on behind it. Only handlers declared with
+    ``atomic=False`` take steps.
+
+    Args:
+        atomic: Whether what it writes to this database, and that it is done, are one transaction: that happens once. False
+            for what calls the outside: that may happen again if it is killed before it is recorded; give
+            ``self.step.idempotency_key`` to who is called. A step declared with ``async def`` has to say False.
+        retry: How the task is tried again when this step fails; left out: as the task says. Each step has the whole budget:
+            failures are counted anew once a step is done.
+        was: The name it had before it was renamed: what is recorded under that counts.
+        once: For who is called outside and knows no idempotency keys: it is never called twice. That it begins is recorded
+            first. If its end is not, nobody knows whether it happened: the task rests until a person has decided. Raise
+            ``RetryAfter`` in it where it is known that nothing happened. Wants ``atomic=False``.
+    """
+    options = StepOptions(atomic=atomic, retry=retry, was=was, once=once)
+    return Step(method, options) if method is not None else partial(Step, options=options)

@@ -1,0 +1,82 @@
+"""``StepRecord``: that a step of a task is done, and what it gave. What is recorded is not done again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import pgettext_lazy
+
+from timeline.lifecycle import State
+from timeline.models.task import ScheduledTask
+
+MAX_NAME = 150
+
+
+class StepKind(models.TextChoices):
+    """What a record says."""
+
+    DONE = "done", pgettext_lazy("timeline", "done")
+    BEGUN = "begun", pgettext_lazy("timeline", "begun")  # A step that may be called once: how it ended is not known.
+
+
+class StepRecord(models.Model):
+    """
+    One step of one task.
+
+    ``origin`` is the task's idempotency key: the earliest revision that leads to it and did not complete. So a retry, a move and
+    a redrive find what was done. ``attempt`` of ``task_id`` has done it; ``recorded_at`` is story time. ``digest`` is of what the
+    step was given, ``code`` of the handler and its steps as they were: where the code has changed since, another digest or order
+    is noticed. ``code`` is empty where somebody has decided that it counts all the same.
+    """
+
+    origin = models.UUIDField()
+    name = models.CharField(max_length=MAX_NAME)
+    task_id = models.UUIDField()
+    attempt = models.PositiveIntegerField()
+    kind = models.CharField(max_length=5, choices=StepKind.choices)
+    recorded_at = models.DateTimeField()
+    seconds = models.FloatField()
+    digest = models.CharField(max_length=16)
+    code = models.CharField(max_length=16, blank=True)
+    result = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        db_table = "timeline_step"
+        constraints = [
+            models.UniqueConstraint(fields=["origin", "name"], name="timeline_step_once"),
+            models.CheckConstraint(condition=Q(kind__in=sorted(StepKind)), name="timeline_step_kind_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.kind}"
+
+
+def origins_of(previous: dict[UUID, UUID | None], *, using: str) -> dict[UUID, UUID]:
+    """
+    Find the idempotency keys of tasks: each the id of the earliest revision that leads to it and did not complete.
+
+    Args:
+        previous: Id of a task → that of the revision before it; None: it is the first.
+        using: Database alias.
+
+    Returns:
+        Id of a task → its key. One statement for each revision that the longest way back has; none, where nothing has one.
+    """
+    keys = {task_id: task_id for task_id in previous}
+    left = {task_id: before for task_id, before in previous.items() if before is not None}
+    while left:
+        rows = ScheduledTask.objects.using(using).filter(pk__in=set(left.values()))
+        earlier = {pk: (state, before) for pk, state, before in rows.values_list("pk", "state", "previous_id")}
+        open_ended = {pk: at for pk, at in left.items() if earlier[at][0] != State.COMPLETED}
+        keys |= open_ended
+        left = {pk: before for pk, at in open_ended.items() if (before := earlier[at][1]) is not None}
+    return keys
+
+
+def recorded_among(origins: Iterable[UUID], *, using: str) -> set[UUID]:
+    """Which of these tasks, by their idempotency keys, have a record."""
+    records = StepRecord.objects.using(using).filter(origin__in=set(origins))
+    return set(records.values_list("origin", flat=True))

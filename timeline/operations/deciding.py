@@ -1,0 +1,136 @@
+"""Decide: what is to become of a task that rests, because nobody but a person knows what is true of one of its steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+from uuid import UUID
+
+from django.utils.translation import gettext_lazy as _
+
+from timeline.exceptions import InvalidInput
+from timeline.lifecycle import Reason, State, Trigger, target
+from timeline.models import ScheduledTask, StepKind, StepRecord
+from timeline.models.step import origins_of
+from timeline.operations._seen import Seen, refuse_changed
+from timeline.payloads import check_json
+from timeline.store.announcing import announce
+from timeline.store.isolating import atomic
+from timeline.store.locking import lock_tasks
+from timeline.store.writing import Write, apply
+
+Decision = Callable[[dict[str, StepRecord]], object]
+
+
+def step_happened(
+    *,
+    task_id: UUID,
+    step: str,
+    result: object,
+    reason: Reason,
+    now: datetime,
+    using: str,
+    seen: Seen | None = None,
+) -> ScheduledTask:
+    """
+    Say that a step happened which was begun once, and what it gave. The task goes on behind it at once.
+
+    Args:
+        task_id: Of a task that waits to be tried again.
+        step: Name of the step, with its key.
+        result: What it would have returned: plain JSON.
+        reason: Text shown to people, and who decided.
+        now: Story time of the decision.
+        using: Database alias.
+        seen: Task id → its ``seq`` as it was shown to who decided; None: whatever it is.
+
+    Returns:
+        The task, in state ``available``.
+
+    Raises:
+        ScheduledTask.DoesNotExist: if it is not there.
+        ChangedSince: if it has changed since it was seen.
+        TransitionNotAllowed: if it does not wait.
+        InvalidInput, NotPlainJSON, PayloadTooLarge: naming ``step`` or ``result``. Nothing is changed in any of these cases.
+    """
+    check_json("result", result)
+
+    def note(records: dict[str, StepRecord]) -> None:
+        record = _named(records, step)
+        if record.kind == StepKind.DONE:
+            raise InvalidInput("step", _("%(step)s is done."), _("Nothing has to be decided about it."), step=step)
+        record.kind, record.result = StepKind.DONE, json.loads(json.dumps(result))
+        record.save(using=using, update_fields=["kind", "result"])
+
+    return _decide(task_id, note, reason=reason, now=now, using=using, seen=seen)
+
+
+def forget_step(
+    *, task_id: UUID, step: str, reason: Reason, now: datetime, using: str, seen: Seen | None = None
+) -> ScheduledTask:
+    """
+    Forget that a step was done, or begun: when the task goes on, at once, it is done again.
+
+    Args:
+        task_id, step, reason, now, using, seen: As for ``step_happened``.
+
+    Returns:
+        The task, in state ``available``.
+
+    Raises:
+        As ``step_happened``.
+    """
+
+    def forget(records: dict[str, StepRecord]) -> None:
+        _named(records, step).delete(using=using)
+
+    return _decide(task_id, forget, reason=reason, now=now, using=using, seen=seen)
+
+
+def go_on(*, task_id: UUID, reason: Reason, now: datetime, using: str, seen: Seen | None = None) -> ScheduledTask:
+    """
+    Let a task go on whose code has changed since some of its steps were done: what is done counts, in whatever order.
+
+    Args:
+        task_id, reason, now, using, seen: As for ``step_happened``.
+
+    Returns:
+        The task, in state ``available``.
+
+    Raises:
+        As ``step_happened``; also InvalidInput, if it is not known of a step whether it happened.
+    """
+
+    def accept(records: dict[str, StepRecord]) -> None:
+        if begun := [name for name, record in records.items() if record.kind == StepKind.BEGUN]:
+            problem, remedy = _("%(step)s may have happened."), _("Say that it happened, or forget it.")
+            raise InvalidInput("step", problem, remedy, step=begun[0])
+        for record in records.values():
+            record.code = ""
+        StepRecord.objects.using(using).bulk_update(records.values(), ["code"])
+
+    return _decide(task_id, accept, reason=reason, now=now, using=using, seen=seen)
+
+
+def _decide(
+    task_id: UUID, decision: Decision, *, reason: Reason, now: datetime, using: str, seen: Seen | None
+) -> ScheduledTask:
+    with atomic(using=using):
+        [task] = tasks = lock_tasks([task_id], using=using)
+        refuse_changed(tasks, seen)
+        target(State(task.state), Trigger.DUE, task=task.pk)
+        origin = origins_of({task.id: task.previous_id}, using=using)[task.id]
+        records = StepRecord.objects.using(using).filter(origin=origin).order_by("pk")
+        decision({record.name: record for record in records})
+        announce(using=using)
+        due = Write(task=task, triggers=(Trigger.DUE,), scheduled_at=min(now, task.scheduled_at), reason=reason)
+        return apply([due], now=now, using=using)[0]
+
+
+def _named(records: dict[str, StepRecord], step: str) -> StepRecord:
+    if step not in records:
+        known = ", ".join(records) or _("none")
+        problem, remedy = _("%(step)r is not recorded."), _("Recorded are: %(known)s.")
+        raise InvalidInput("step", problem, remedy, step=step, known=known)
+    return records[step]

@@ -1,0 +1,13 @@
+-- Record how a step ended that was recorded as begun, while the attempt is its worker's.
+WITH task AS MATERIALIZED (
+    SELECT id, attempt
+    FROM timeline_scheduledtask
+    WHERE id = %(task)s AND state || '' = 'active' AND attempt = %(attempt)s
+    FOR NO KEY UPDATE
+)
+UPDATE timeline_step AS step
+SET kind = %(kind)s, recorded_at = %(at)s, seconds = %(seconds)s, result = %(result)s::jsonb
+FROM task
+WHERE step.origin = %(origin)s AND step.name = %(name)s AND step.kind = 'begun' AND step.task_id = task.id
+    AND step.attempt = task.attempt
+RETURNING step.id

@@ -1,0 +1,8 @@
+-- Record how a step ended that was recorded as begun, while the attempt is its worker's.
+UPDATE timeline_step AS step
+SET kind = %(kind)s, recorded_at = %(at)s, seconds = %(seconds)s, result = %(result)s
+FROM timeline_scheduledtask AS task
+WHERE task.id = %(task)s AND task.state = 'active' AND task.attempt = %(attempt)s
+    AND step.origin = %(origin)s AND step.name = %(name)s AND step.kind = 'begun' AND step.task_id = task.id
+    AND step.attempt = task.attempt
+RETURNING id

@@ -1,0 +1,97 @@
+"""Record steps: each write is one statement, and holds only while the attempt is its worker's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connections
+
+from timeline.models import StepKind, StepRecord
+from timeline.models.statements import narrowed, statement
+
+# What a step in a transaction waits for the lock of its task's row: far less than the second after which PostgreSQL looks for
+# deadlocks, so that whoever wants what the step has locked does not have to give way.
+PATIENCE: Final = timedelta(milliseconds=50)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewStep:
+    """
+    What is to be recorded of a step.
+
+    Args:
+        origin: Idempotency key of the task.
+        name: Of the step, with its key.
+        task, attempt: Whose worker records it.
+        digest, code: See ``StepRecord``.
+        kind: Whether it is done, or begins.
+        at: Story time.
+        seconds: How long it took.
+        result: JSON as text; None: nothing.
+    """
+
+    origin: UUID
+    name: str
+    task: UUID
+    attempt: int
+    digest: str
+    code: str
+    kind: StepKind = StepKind.DONE
+    at: datetime
+    seconds: float = 0.0
+    result: str | None = None
+
+    def ended(self, *, at: datetime, seconds: float, result: str | None) -> NewStep:
+        """The same step, done."""
+        return replace(self, kind=StepKind.DONE, at=at, seconds=seconds, result=result)
+
+
+def record_step(step: NewStep, *, using: str) -> bool:
+    """
+    Record it, in the caller's transaction or by itself.
+
+    In a transaction, which may have locked what the holder of the task's row wants next, that row is not waited for for long.
+
+    Returns:
+        False: nothing was written. There is a record of it already, or the attempt is not its worker's any more.
+    """
+    within = {"within"} if connections[using].in_atomic_block else set()
+    return _written(narrowed(statement("record_step", connections[using].vendor), within), step, using)
+
+
+def finish_step(step: NewStep, *, using: str) -> bool:
+    """
+    Record how a step ended that this attempt has recorded as begun.
+
+    Returns:
+        False: nothing was written, since the attempt is not its worker's any more.
+    """
+    return _written(statement("finish_step", connections[using].vendor), step, using)
+
+
+def withdraw_step(step: NewStep, *, using: str) -> None:
+    """Forget that this attempt began a step: it is known that nothing happened."""
+    begun = StepRecord.objects.using(using).filter(origin=step.origin, name=step.name, kind=StepKind.BEGUN)
+    begun.filter(task_id=step.task, attempt=step.attempt).delete()
+
+
+def steps_of(origin: UUID, *, using: str) -> dict[str, StepRecord]:
+    """Name → record of all steps of a task, by its idempotency key, in the order they were recorded."""
+    return {record.name: record for record in StepRecord.objects.using(using).filter(origin=origin).order_by("pk")}
+
+
+def _written(sql: str, step: NewStep, using: str) -> bool:
+    connection = connections[using]
+    values: dict[str, Any] = {name: getattr(step, name) for name in NewStep.__slots__} | {
+        "kind": step.kind.value,
+        "at": connection.ops.adapt_datetimefield_value(step.at),
+        "patience": f"{PATIENCE // timedelta(milliseconds=1)}ms",
+    }
+    if not connection.features.has_native_uuid_field:
+        values |= {"origin": step.origin.hex, "task": step.task.hex}
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        return cursor.fetchone() is not None
