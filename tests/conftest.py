@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connection, connections
+from django.db.backends.sqlite3.base import DatabaseWrapper
 
 from project.accounts.models import User
 from tests.brokers import broker  # noqa: F401 (a fixture)
@@ -134,6 +135,21 @@ def make_task(db: Any) -> Any:
         return task
 
     return make
+
+
+class _Foreign(DatabaseWrapper):
+    """A file of SQLite that says it is another kind of database."""
+
+    vendor = "mysql"
+
+
+@pytest.fixture
+def foreign_database(db: Any) -> Iterator[str]:
+    """An alias of a host's database of a kind that we do not run on, with nothing in it."""
+    connections["foreign"] = _Foreign({**connection.settings_dict, "NAME": ":memory:", "OPTIONS": {}}, "foreign")
+    yield "foreign"
+    connections["foreign"].close()
+    del connections["foreign"]
 
 
 @pytest.fixture

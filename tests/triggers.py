@@ -13,7 +13,7 @@ from timeline.store.triggers import triggers_of
 
 def drop_trigger(name: str) -> None:
     """Take one of the guards off its table."""
-    of_table = f" ON {triggers_of(connection.vendor)[name]}" if connection.vendor == "postgresql" else ""
+    of_table = f" ON {triggers_of(connection.alias)[name]}" if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
         cursor.execute(f"DROP TRIGGER timeline_{name}{of_table}")
 

@@ -19,6 +19,7 @@ from django.db.models import DateTimeField, Func
 from django.utils.module_loading import import_string
 
 from timeline.conf import get_settings
+from timeline.dialects import dialect_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
     from django.db.models.sql.compiler import SQLCompiler
 
 _override: Callable[[], datetime] | None = None
-
-_STORY_SQL = {
-    "sqlite": "SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')",
-    "postgresql": "SELECT clock_timestamp()",
-}
 
 
 def story_now(using: str) -> datetime:
@@ -51,11 +47,12 @@ def story_now(using: str) -> datetime:
         if (told := clock()).utcoffset() is None:
             raise ImproperlyConfigured(f"TIMELINE['CLOCK'] {path} tells a time without a zone. Return an aware one.")
         return told.astimezone(UTC)
-    connection = connections[using]
-    with connection.cursor() as cursor:
-        cursor.execute(_STORY_SQL[connection.vendor])
+    dialect = dialect_of(using)
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect.sql("story_now"))
         [value] = cursor.fetchone()
-    return value.astimezone(UTC) if isinstance(value, datetime) else datetime.fromisoformat(value).replace(tzinfo=UTC)
+    at: datetime = value if dialect.has_time_types else datetime.fromisoformat(value).replace(tzinfo=UTC)
+    return at.astimezone(UTC)
 
 
 def is_told() -> bool:

@@ -14,9 +14,9 @@ from typing import Any
 
 from django.db import connections
 
+from timeline.dialects import dialect_of
 from timeline.lifecycle import RunEnd
 from timeline.models import EntityRef, TimelineRun
-from timeline.models.statements import as_list, statement
 from timeline.payloads import clip
 
 MAX_TEXT = 200
@@ -62,19 +62,18 @@ def end_open(
     Returns:
         The runs ended, in order of their ids.
     """
-    connection = connections[using]
-    columns = ending(how, text, now=now)
+    columns, dialect = ending(how, text, now=now), dialect_of(using)
     parameters = {
-        "now": connection.ops.adapt_datetimefield_value(now),
+        "now": connections[using].ops.adapt_datetimefield_value(now),
         "code": columns["end_code"],
         "reason": columns["end_reason"],
         "label": refs[0].label,
-        "ids": as_list((ref.id for ref in refs), connection.vendor),
-        "timelines": as_list(timelines, connection.vendor),
+        "ids": dialect.list_of(ref.id for ref in refs),
+        "timelines": dialect.list_of(timelines),
         "key": key,
     }
-    sql = statement("end_open_runs", connection.vendor)
-    return sorted(TimelineRun.objects.using(using).raw(sql, parameters), key=attrgetter("pk"))
+    ended = TimelineRun.objects.using(using).raw(dialect.sql("end_open_runs"), parameters)
+    return sorted(ended, key=attrgetter("pk"))
 
 
 def reopen(runs: Sequence[TimelineRun], *, using: str) -> None:

@@ -50,6 +50,11 @@ class Peer(TimelineAdapter):
     def help(self, helper: str) -> None:
         call_command("timeline_poll")
 
+    def fill(self, first: int, last: int) -> None:
+        """What claims have left would be sent again by polls, which are to find nothing."""
+        self._let_go()
+        super().fill(first, last)
+
     def poll(self) -> None:
         self._dispatch()
 
@@ -58,8 +63,7 @@ class Peer(TimelineAdapter):
         from timeline.dispatch.pacing import keep_paces
 
         keep_paces({"work.nothing": 0.001}, using="default")
-        with connection.cursor() as cursor:
-            cursor.execute(LET_GO)
+        self._let_go()
         super().make_due(many)
 
     def claim(self, many: int) -> int:
@@ -72,6 +76,10 @@ class Peer(TimelineAdapter):
                 self._app.amqp.queues[queue](channel).declare()  # What a channel has not seen it does not delete.
                 channel.queue_purge(queue)
                 channel.queue_delete(queue)
+
+    def _let_go(self) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(LET_GO)
 
     def _dispatch(self) -> int:
         from timeline.dispatch.dispatching import dispatch

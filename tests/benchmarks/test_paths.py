@@ -14,8 +14,8 @@ from django.conf import settings
 
 from benchmarks.paths.counting import Definition, count, definition_of
 from benchmarks.paths.tracing import traced
+from timeline.dialects import POSTGRESQL, _quoted, _read
 from timeline.lifecycle import Reason, State, Trigger, target
-from timeline.models.statements import _quoted, statement
 from timeline.testing import StoryClock
 
 ROW = re.compile(r"\| ([^|]+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \|")
@@ -43,13 +43,13 @@ class TestTraced:
         assert [code.co_qualname for code in trace.code] == ["target", "Reason.operator"]
 
     def test_sees_what_was_remembered_already_and_which_statements_are_read(self):
-        text = statement("first_due", "postgresql")
+        text = POSTGRESQL.sql("first_due")
         gc.freeze()  # As a worker does, which tests start in this process.
 
         with traced() as trace:
-            assert statement("first_due", "postgresql") == text
+            assert POSTGRESQL.sql("first_due") == text
 
-        assert unwrap(statement).__code__ in trace.code
+        assert unwrap(_read).__code__ in trace.code
         assert [path.name for path in trace.statements] == ["first_due.postgresql.sql"]
         figures = count(trace)
         assert (figures.statements, figures.statement_lines) == (1, len(text.splitlines()) + 1)  # And its comment.

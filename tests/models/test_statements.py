@@ -1,17 +1,8 @@
-"""Raw statements: what of them is sent."""
+"""Parts of statements: what is left out, and how arrays are written."""
 
 import pytest
 
-from timeline.models.statements import as_array, narrowed, statement
-
-
-class TestStatements:
-    @pytest.mark.parametrize("vendor", ["postgresql", "sqlite"])
-    def test_are_sent_without_their_lines_of_comment(self, vendor):
-        text = statement("transition", vendor)
-
-        assert text.lstrip().startswith(("WITH", "UPDATE"))
-        assert not [line for line in text.splitlines() if line.lstrip().startswith("--")]
+from timeline.models.statements import as_array, narrowed
 
 
 class TestNarrowing:

@@ -13,10 +13,10 @@ from tests.processes import wait_for
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, at, task
 from timeline.clocks import story_now
+from timeline.dialects import POSTGRESQL
 from timeline.dispatch.staging import stage
 from timeline.engine.running import begin_ready, run, run_begun
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.models.statements import statement
 from timeline.shortcuts import emit, schedule, start
 from timeline.testing import only_timelines
 
@@ -224,11 +224,11 @@ class TestASharedTransaction:
         """Where that is less."""
         with transaction.atomic(), connection.cursor() as cursor:
             cursor.execute("SET LOCAL lock_timeout = 7")
-            cursor.execute(statement("lock_timeout", "postgresql"), {"most": "1 second"})
+            cursor.execute(POSTGRESQL.sql("lock_timeout"), {"most": "1 second"})
             cursor.execute("SHOW lock_timeout")
             assert cursor.fetchone() == ("7ms",)
             cursor.execute("SET LOCAL lock_timeout = 0")
-            cursor.execute(statement("lock_timeout", "postgresql"), {"most": "1 second"})
+            cursor.execute(POSTGRESQL.sql("lock_timeout"), {"most": "1 second"})
             cursor.execute("SHOW lock_timeout")
             assert cursor.fetchone() == ("1s",)
 

@@ -14,12 +14,12 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.postgresql.plans import Post, plan_of, plans_made_by
 from timeline import Timeline, after, task
+from timeline.dialects import POSTGRESQL
 from timeline.dispatch.dispatching import dispatch
 from timeline.engine.running import run
 from timeline.ids import uuid7
 from timeline.lifecycle import WAITING, Reason, State, Trigger
 from timeline.models import EntityRef, LogEntry, ScheduledTask
-from timeline.models.statements import statement
 from timeline.operations.pruning import prune
 from timeline.operations.redriving import redrive
 from timeline.operations.starting import start
@@ -178,7 +178,7 @@ class TestPlans:
             assert index in plan, f"{name}: {plan}"
             assert "Seq Scan" not in plan, f"{name}: {plan}"
 
-        assert "timeline_task_kind" in plan_of(statement("next_task_key", "postgresql"), ["trial.expire"])
+        assert "timeline_task_kind" in plan_of(POSTGRESQL.sql("next_task_key"), ["trial.expire"])
 
         for name, (trigger, asked, index) in STEPS.items():
             given = {"worker": "w"} if trigger == Trigger.START else {"reason": Reason.operator("")}
@@ -189,7 +189,7 @@ class TestPlans:
             assert "timeline_scheduledtask_pkey" in plan, f"{name}: {plan}"
             assert "Seq Scan on timeline_scheduledtask" not in plan, f"{name}: {plan}"
 
-        plan = plan_of(statement("ready_kinds", "postgresql"), {"task_keys": ["trial.expire", "trial.remind"]})
+        plan = plan_of(POSTGRESQL.sql("ready_kinds"), {"task_keys": ["trial.expire", "trial.remind"]})
 
         assert "Index Only Scan using timeline_task_ready" in plan, plan
 

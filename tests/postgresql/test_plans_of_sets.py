@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection
 
-from timeline.models.statements import statement
+from timeline.dialects import POSTGRESQL
 
 pytestmark = pytest.mark.django_db
 
@@ -64,7 +64,7 @@ class TestPlans:
         for name, parameters in QUESTIONS.items():
             given = parameters if keyed or name != "end_open_runs" else parameters | {"key": None}
 
-            plan = plan_of(statement(name, "postgresql"), given)
+            plan = plan_of(POSTGRESQL.sql(name), given)
 
             assert looked_up_one_by_one(plan), f"{name}: {plan}"
 

@@ -8,17 +8,15 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from django.db import connection
-
 from tests.store.checking import Made
 from tests.store.moves import NOW, TASK_KEY
 from tests.store.rules import SENT, Move
 from timeline.conf import get_settings
+from timeline.dialects import dialect_of
 from timeline.dispatch import claiming, extending, rescuing, signing, staging
 from timeline.engine import attempting
 from timeline.lifecycle import LEASED, State
 from timeline.models import ScheduledTask, Sign, TimelineRun
-from timeline.models.statements import as_list, named_in
 from timeline.operations import _calling_off
 from timeline.planning import Times
 from timeline.store import writing
@@ -85,8 +83,8 @@ def call_off(tasks: Tasks, moves: Moves, common: Move, *, whose: str) -> Made:
     runs = [task.run_id.hex for task in tasks if task.run_id]
     named = {
         "entity": {"label": label, "entity": key},
-        "kin": named_in([(label, key), ("testapp.parcel", "1")], connection.vendor),
-        "runs": {"runs": as_list(runs, connection.vendor)},
+        "kin": dialect_of("default").entities_of([(label, key), ("testapp.parcel", "1")]),
+        "runs": {"runs": dialect_of("default").list_of(runs)},
     }
     done = _calling_off.call_off(whose, named[whose], reason=common.reason, now=NOW, using="default")
     return Made(moves, len(done), done)

@@ -174,7 +174,7 @@ class TestInstallTriggers:
 
         put = install_triggers("default")
 
-        assert put == list(triggers_of(connection.vendor))
+        assert put == list(triggers_of("default"))
         assert missing_triggers("default") == []
 
     def test_may_be_said_again(self, make_task):
@@ -183,6 +183,10 @@ class TestInstallTriggers:
 
         with pytest.raises(IntegrityError):
             update(TASK, make_task(state=State.COMPLETED), state=State.ACTIVE.value)
+
+    def test_leaves_a_database_alone_that_has_no_tables_of_ours(self, foreign_database):
+        """A host may migrate one that we do not run on."""
+        assert install_triggers(foreign_database) == []
 
 
 class TestMissingTriggers:

@@ -7,8 +7,9 @@ from typing import Any
 
 from django.apps import AppConfig
 from django.core.checks import CheckMessage, Warning
-from django.db import DEFAULT_DB_ALIAS, connections, router
+from django.db import DEFAULT_DB_ALIAS, router
 
+from timeline.dialects import known_among
 from timeline.reading.diagnosing import databases
 from timeline.store.isolating import FRESH, host_level, server_level
 
@@ -24,7 +25,8 @@ def check_server_isolation(
     app_configs: Sequence[AppConfig] | None, databases: Sequence[str] | None = None, **_extra: Any
 ) -> list[CheckMessage]:
     """``timeline.W010``, where it is the server, the database or the role that has them so."""
-    levels = {alias: server_level(alias) for alias in databases or () if connections[alias].vendor == "postgresql"}
+    asked = [alias for alias, dialect in known_among(databases or ()) if not dialect.has_one_writer]
+    levels = {alias: server_level(alias) for alias in asked}
     where = "default_transaction_isolation"
     return [_warning(alias, level, where) for alias, level in levels.items() if level not in FRESH]
 

@@ -12,7 +12,7 @@ from django.core.checks import CheckMessage, Error, Warning
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from timeline.models.statements import statement
+from timeline.dialects import dialect_of, known_among
 
 
 def check_sqlite(app_configs: Sequence[AppConfig] | None, **_extra: Any) -> list[CheckMessage]:
@@ -58,7 +58,7 @@ def check_journal(
 
 
 def _on_sqlite(aliases: Iterable[str]) -> Iterator[BaseDatabaseWrapper]:
-    return (connections[alias] for alias in aliases if connections[alias].vendor == "sqlite")
+    return (connections[alias] for alias, dialect in known_among(aliases) if dialect.has_one_writer)
 
 
 def _in_memory(connection: BaseDatabaseWrapper) -> bool:
@@ -68,6 +68,6 @@ def _in_memory(connection: BaseDatabaseWrapper) -> bool:
 
 def _journal_mode(connection: BaseDatabaseWrapper) -> str:
     with connection.cursor() as cursor:
-        cursor.execute(statement("journal_mode", "sqlite"))
+        cursor.execute(dialect_of(connection.alias).sql("journal_mode"))
         [mode] = cursor.fetchone()
     return str(mode).lower()

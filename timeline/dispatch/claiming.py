@@ -11,13 +11,14 @@ from uuid import UUID, uuid4
 
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
+from timeline.dialects import dialect_of
 from timeline.dispatch.apportioning import apportion
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask
 from timeline.planning import Share
 from timeline.planning.sharing import LARGEST
 from timeline.registry import registry
-from timeline.store.advancing import advance, has_set_statements
+from timeline.store.advancing import advance
 from timeline.store.kinds import ready_kinds
 from timeline.store.polling import polling
 from timeline.store.returning import RawRow
@@ -65,7 +66,7 @@ def claim(
     if not taken:
         return []
     token, lease = uuid4(), get_settings().resend_after
-    if has_set_statements(using):
+    if dialect_of(using).has_set_statements:
         rows = advance(
             "shares",
             Trigger.CLAIM,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from timeline.dialects import dialect_of
 from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask
-from timeline.store.advancing import advance, has_set_statements
+from timeline.store.advancing import advance
 from timeline.store.polling import polling
 from timeline.store.probing import first_due
 from timeline.store.writing import Write, apply
@@ -24,7 +25,7 @@ def stage(*, limit: int = 1000, now: datetime, using: str) -> int:
     Returns:
         How many; as many as ``limit`` means there may be more.
     """
-    if has_set_statements(using):
+    if dialect_of(using).has_set_statements:
         # Most polls find nothing, and need no transaction for that.
         if (since := first_due(now=now, using=using)) is None:
             return 0

@@ -14,12 +14,13 @@ from uuid import UUID
 from django.db.models import Model
 
 from timeline.definition import Definition, Task
+from timeline.dialects import dialect_of
 from timeline.lifecycle import COMPOSED, WAITING, ReasonCode, State, Trigger
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.models.among import Among
 from timeline.models.step import origins_of, recorded_among
 from timeline.registry import registry
-from timeline.store.advancing import advance, committed, has_set_statements
+from timeline.store.advancing import advance, committed
 from timeline.store.returning import COLUMNS, as_task
 from timeline.store.writing import Write, apply
 from timeline.timing import EARLIEST
@@ -119,7 +120,7 @@ def begin_attempts(
     asked = list(dict.fromkeys(task_ids))
     attempts = ANY_ATTEMPT if len(asked) == 1 and retried else 0
     with committed(using):
-        if has_set_statements(using):
+        if dialect_of(using).has_set_statements:
             rows = advance(
                 "given",
                 Trigger.START,
@@ -167,7 +168,7 @@ def begin_group(
         using: Database alias.
     """
     with committed(using):
-        if has_set_statements(using):
+        if dialect_of(using).has_set_statements:
             rows = advance(
                 "group",
                 Trigger.START,

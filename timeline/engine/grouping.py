@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Final
 
 from timeline import reasons
+from timeline.dialects import dialect_of
 from timeline.engine.attempting import Attempt
 from timeline.engine.calling import in_place_of_the_site
 from timeline.engine.executing import Executed, Runtime, execute_each
@@ -19,7 +20,6 @@ from timeline.engine.passing import pass_fresh_look
 from timeline.engine.settling import settle
 from timeline.lifecycle import Reason, Trigger
 from timeline.models import EntityRef, ScheduledTask
-from timeline.store.advancing import has_set_statements
 from timeline.store.writing import Write
 
 Execute = Callable[[Sequence[Attempt], Runtime], Executed]
@@ -108,7 +108,7 @@ def _way_of(attempt: Attempt, using: str) -> tuple[Execute, str]:
         return execute_bulk, attempt.task.task_key
     if attempt.declared.options.atomic == "shared" and not attempt.alone:
         return execute_shared, ""
-    if attempt.declared.has_savepoint and not attempt.alone and has_set_statements(using):
+    if attempt.declared.has_savepoint and not attempt.alone and dialect_of(using).has_set_statements:
         return execute_together, ""
     return execute_each, ""
 

@@ -14,13 +14,13 @@ from uuid import UUID
 
 from django.db import connections
 
+from timeline.dialects import dialect_of
 from timeline.engine.attempting import Attempt
 from timeline.engine.failing import failed
 from timeline.engine.settling import settle
 from timeline.engine.watching import Keeper, Watch
 from timeline.exceptions import LeaseLost
 from timeline.models import ScheduledTask
-from timeline.models.statements import statement
 from timeline.store.breaking_off import Transaction, break_off
 from timeline.store.errors import catching, drop_if_lost, may_be_written_later
 from timeline.store.isolating import atomic
@@ -95,7 +95,7 @@ def record_all(
 def _need_not_wait(outcomes: Sequence[tuple[Attempt, Write]], keeper: Keeper | None, using: str) -> bool:
     """Whether a single outcome is first tried without waiting: not where it needs a lock that cannot be tried."""
     ours = bool(outcomes) and bool(outcomes[0][0].definition.label)
-    return keeper is not None and ours and connections[using].vendor == "postgresql"
+    return keeper is not None and ours and not dialect_of(using).has_one_writer
 
 
 def _together(outcomes: Sequence[tuple[Attempt, Write]], now: datetime, using: str) -> list[ScheduledTask]:
@@ -209,7 +209,7 @@ def shared_transaction(using: str, *, watch: Watch, entered: Sequence[Attempt]) 
         if transaction is not None:
             watch.lend_transaction(entered, partial(break_off, transaction, using=using))
         try:
-            yield transaction is None and not is_within and connections[using].vendor == "postgresql"
+            yield transaction is None and not is_within and not dialect_of(using).has_one_writer
         finally:
             watch.lend_transaction((), None)
 
@@ -221,10 +221,10 @@ def wait_for_no_lock_long(using: str) -> Transaction | None:
     Returns:
         The transaction; None where nobody may break it off, or where the database has no such locks.
     """
-    connection = connections[using]
-    if connection.vendor != "postgresql":
+    dialect = dialect_of(using)
+    if dialect.has_one_writer:
         return None
-    with connection.cursor() as cursor:
-        cursor.execute(statement("lock_timeout", connection.vendor), {"most": f"{PATIENCE.total_seconds()} seconds"})
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect.sql("lock_timeout"), {"most": f"{PATIENCE.total_seconds()} seconds"})
         pid, since, may_be_broken_off, _timeout = cursor.fetchone()
     return Transaction(pid, since) if may_be_broken_off else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from django.db import connections
 from django.db.models import (
     BigIntegerField,
     Case,
@@ -22,6 +21,7 @@ from django.db.models import (
 from django.db.models.functions import Cast, Replace
 from django.db.models.lookups import Exact, IsNull, Regex
 
+from timeline.dialects import dialect_of
 from timeline.models.among import target_of
 
 _UUID: Final = "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"
@@ -57,7 +57,7 @@ def _key(entities: QuerySet[Any]) -> Any:
     if isinstance(field, CharField):
         return text
     is_uuid = isinstance(field, UUIDField)
-    if connections[entities.db].vendor != "postgresql":
+    if not dialect_of(entities.db).has_strict_casts:
         number = Cast(text, BigIntegerField())
         return Replace(text, Value("-")) if is_uuid else Case(When(Exact(Cast(number, TextField()), text), then=number))
     kind, looks = (UUIDField(), _UUID) if is_uuid else (BigIntegerField(), _NUMBER)

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from django.db import connections
 
+from timeline.dialects import dialect_of
 from timeline.lifecycle import Reason, Trigger
 from timeline.models import ScheduledTask
-from timeline.models.statements import as_list, statement
 from timeline.operations.current import running
-from timeline.store.advancing import advance, has_set_statements
+from timeline.store.advancing import advance
 from timeline.store.composing import ALWAYS
 from timeline.store.returning import COLUMNS, FIELDS, RawRow, rows_of
 from timeline.store.telling import is_heard, tell_ended
@@ -31,8 +31,8 @@ def call_off(
 
     Args:
         whose: ``entity``, named by its ``label`` and ``entity``; its open runs are locked before the tasks. ``kin``: the same
-            of one that has several names, see ``named_in``. Or ``runs``, named by a list of their ids, ``runs``; the caller
-            has locked them.
+            of one that has several names, see ``Dialect.entities_of``. Or ``runs``, named by a list of their ids, ``runs``;
+            the caller has locked them.
         named: Which. The caller has locked the entities.
         columns: What to read of the tasks, in the model's order; the rest is read when it is asked for.
         reason: Kept on the rows and in the log.
@@ -42,16 +42,16 @@ def call_off(
     Returns:
         The tasks, in state ``cancelled``, the oldest first.
     """
-    connection = connections[using]
+    connection, dialect = connections[using], dialect_of(using)
     columns = COLUMNS if is_heard() else columns
-    asked = {**named, "spared": as_list((task_id.hex for task_id in running()), connection.vendor)}
-    if has_set_statements(using):
+    asked = {**named, "spared": dialect.list_of(task_id.hex for task_id in running())}
+    if dialect.has_set_statements:
         rows = advance(whose, Trigger.CANCEL, columns=columns, reason=reason, now=now, using=using, **asked)
         tasks = sorted(_as_tasks(rows, using), key=attrgetter("pk"))
         tell_ended(tasks, using=using)
         return tasks
     with connection.cursor() as cursor:
-        cursor.execute(statement(f"open_of_{whose}", connection.vendor).replace("{columns}", columns), asked)
+        cursor.execute(dialect.sql(f"open_of_{whose}").replace("{columns}", columns), asked)
         tasks = _as_tasks(rows_of(cursor, connection).values(), using)
     writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks]
     return apply(writes, now=now, using=using)

@@ -10,17 +10,16 @@ from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db import connections
 from django.db.models import QuerySet
 
 from timeline.definition import Definition
+from timeline.dialects import dialect_of
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.among import Among
 from timeline.models.entities import Entities, label_of, load_entities, models_of
 from timeline.models.facts import plan_of
-from timeline.models.statements import statement
 from timeline.operations._parting import Part, Swept, Taken, each_if_not_all
 from timeline.operations.reconciling import reconcile_locked
 from timeline.planning import Keep
@@ -52,7 +51,7 @@ class OpenRuns(Part[TimelineRun]):
     def take(self, position: dict[str, Any], *, begins: bool, size: int, using: str) -> Taken:
         """Read the next few."""
         after = {"label": "", "id": "", "timeline": "", "key": ""} if begins else position
-        sql = statement("next_runs", connections[using].vendor)
+        sql = dialect_of(using).sql("next_runs")
         runs = list(TimelineRun.objects.using(using).raw(sql, {**after, "size": size}))
         if not runs:
             return Taken(runs, after, is_last=True)

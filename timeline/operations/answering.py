@@ -7,11 +7,11 @@ from typing import Any
 
 from django.db import connections
 
+from timeline.dialects import dialect_of
 from timeline.exceptions import KeyReused
 from timeline.models import Answer
 from timeline.models.among import Among
 from timeline.models.answer import KEPT
-from timeline.models.statements import statement
 from timeline.store.isolating import atomic
 
 
@@ -31,12 +31,10 @@ def claim_key(key: str, fingerprint: str, *, using: str) -> Answer | None:
     Raises:
         KeyReused: if it was another request.
     """
-    connection = connections[using]
-    kept: Any = KEPT if connection.vendor == "postgresql" else KEPT.total_seconds()
-    with connection.cursor() as cursor:
-        cursor.execute(
-            statement("claim_answer", connection.vendor), {"key": key, "fingerprint": fingerprint, "kept": kept}
-        )
+    dialect = dialect_of(using)
+    asked: dict[str, Any] = {"key": key, "fingerprint": fingerprint, "kept": dialect.length_of(KEPT)}
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect.sql("claim_answer"), asked)
         if cursor.rowcount:
             return None
     answer = Answer.objects.using(using).get(pk=key)

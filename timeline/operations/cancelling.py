@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db import connections
-
 from timeline.clocks import story_now
+from timeline.dialects import dialect_of
 from timeline.lifecycle import Reason, State, Trigger, target
 from timeline.models import EntityRef, ScheduledTask
 from timeline.models.kin import names_of
-from timeline.models.statements import named_in
 from timeline.operations._calling_off import call_off
 from timeline.operations._seen import Seen, refuse_changed
 from timeline.operations.current import refuse_own
@@ -85,7 +83,7 @@ def cancel_all(*, ref: EntityRef, reason: Reason, now: datetime | None = None, u
             lock_rows(
                 [name for name in names if name == names[0] or registry.knows(name.label)], fresh=True, using=using
             )
-            whose, named, now = "kin", named_in(names, connections[using].vendor), now or story_now(using)
+            whose, named, now = "kin", dialect_of(using).entities_of(names), now or story_now(using)
         tasks = call_off(whose, named, columns=COLUMNS, reason=reason, now=now, using=using)
         run_ids = {task.run_id for task in tasks if task.run_id is not None}
         if run_ids:

@@ -10,7 +10,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
 
-from django.db import connections
 from django.db.models import Model
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
@@ -18,11 +17,11 @@ from django.utils.translation import pgettext_lazy
 
 from timeline.conf import get_settings
 from timeline.definition import Definition
+from timeline.dialects import dialect_of
 from timeline.exceptions import InvalidInput, KeyConflict
 from timeline.ids import uuid7s
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
 from timeline.models.entities import by_label
-from timeline.models.statements import named_in, statement
 from timeline.operations._knowing import mind_unknown
 from timeline.operations._subjects import Subject, lock_subject_now, lock_subjects, subjects_of
 from timeline.operations.leaving import Ended, exit_runs
@@ -273,10 +272,10 @@ def _known(said: EventFields, subjects: Iterable[Subject], using: str) -> dict[E
     refs = {name: subject.ref for subject in subjects for name in subject.names}
     if not refs:
         return {}
-    vendor = connections[using].vendor
-    parameters = {**named_in(refs, vendor), "name": said.name, "key": said.key}
+    dialect = dialect_of(using)
+    parameters = {**dialect.entities_of(refs), "name": said.name, "key": said.key}
     found: dict[EntityRef, Event] = {}
-    for event in Event.objects.using(using).raw(statement("known_events", vendor), parameters):
+    for event in Event.objects.using(using).raw(dialect.sql("known_events"), parameters):
         ref = refs[event.entity_ref]
         if ref not in found or same_json(event.payload, said.payload):
             found[ref] = event

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.db import connections
 
+from timeline.dialects import dialect_of
 from timeline.models import EntityRef
 from timeline.models.entities import by_label
-from timeline.models.statements import as_list, statement
 from timeline.operations.sets import Portion, Tally
 from timeline.operations.starting import start_many
 
@@ -55,12 +55,11 @@ def enroll(
 
 
 def _without_run(batch: Portion, timeline: str, key: str, once: bool) -> Portion:
-    connection = connections[batch.using]
-    having = set()
-    with connection.cursor() as cursor:
+    dialect, having = dialect_of(batch.using), set()
+    with connections[batch.using].cursor() as cursor:
         for label, refs in by_label(batch.refs).items():
-            ids = as_list((ref.id for ref in refs), connection.vendor)
+            ids = dialect.list_of(ref.id for ref in refs)
             parameters = {"label": label, "ids": ids, "timeline": timeline, "key": key, "ended": once}
-            cursor.execute(statement("with_run", connection.vendor), parameters)
+            cursor.execute(dialect.sql("with_run"), parameters)
             having |= {EntityRef(label, entity_id) for [entity_id] in cursor.fetchall()}
     return batch._replace(refs=[ref for ref in batch.refs if ref not in having])

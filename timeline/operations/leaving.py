@@ -7,15 +7,14 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from django.db import connections
 from django.db.models import Model
 
 from timeline import runs
+from timeline.dialects import dialect_of
 from timeline.exceptions import NoOpenRun
 from timeline.lifecycle import Reason, ReasonCode, RunEnd, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import by_label
-from timeline.models.statements import as_list
 from timeline.operations._calling_off import call_off
 from timeline.payloads import check_text
 from timeline.registry import registry
@@ -157,5 +156,5 @@ def cancel_each(tasks: Iterable[ScheduledTask], *, reason: Reason, now: datetime
 def _cancel_those_of(those: Sequence[TimelineRun], *, reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
     if not those:
         return []
-    ids = as_list((run.pk.hex for run in those), connections[using].vendor)
+    ids = dialect_of(using).list_of(run.pk.hex for run in those)
     return call_off("runs", {"runs": ids}, reason=reason, now=now, using=using)

@@ -11,9 +11,9 @@ from uuid import UUID
 from django.core import serializers
 from django.db import connections
 
+from timeline.dialects import dialect_of
 from timeline.models import LogEntry, ScheduledTask, StepRecord, TimelineRun
 from timeline.models.among import Among
-from timeline.models.statements import statement
 from timeline.store.isolating import atomic
 from timeline.timing import check_time
 
@@ -94,5 +94,5 @@ def _ask(verb: str, before: datetime, limit: int, using: str) -> list[tuple[UUID
     connection = connections[using]
     moment = connection.ops.adapt_datetimefield_value(before)
     with connection.cursor() as cursor:
-        cursor.execute(statement(verb, connection.vendor), {"before": moment, "most": limit})
+        cursor.execute(dialect_of(using).sql(verb), {"before": moment, "most": limit})
         return [tuple(key if isinstance(key, UUID) else UUID(key) for key in row) for row in cursor.fetchall()]

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from django.db import connections
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
+from timeline.dialects import dialect_of
 from timeline.exceptions import AlreadyOpen, RunEnded, TransitionNotAllowed
 from timeline.lifecycle import OPEN, Reason
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.models.statements import as_list, statement
 from timeline.operations._seen import Seen, refuse_changed, refuse_redriven
 from timeline.operations.exits import exits_since
 from timeline.operations.reconciling import reconcile_locked
@@ -78,9 +77,9 @@ def _name(task: ScheduledTask) -> tuple[object, ...]:
 
 def _latest_revisions(tasks: Sequence[ScheduledTask], using: str) -> dict[tuple[object, ...], ScheduledTask]:
     """Read the latest revision of each task, all in one statement; an open one is always the latest."""
-    vendor = connections[using].vendor
-    ids = as_list((task.pk.hex for task in tasks), vendor)
-    rows = ScheduledTask.objects.using(using).raw(statement("latest_revisions", vendor), {"ids": ids})
+    dialect = dialect_of(using)
+    asked = {"ids": dialect.list_of(task.pk.hex for task in tasks)}
+    rows = ScheduledTask.objects.using(using).raw(dialect.sql("latest_revisions"), asked)
     return {_name(row): row for row in rows}
 
 

@@ -103,7 +103,7 @@ def _claim(part: Part[Any], size: int, interval: timedelta, using: str) -> Seque
     """
     with polling(using):
         rows = Sweep.objects.using(using).filter(pk=part.name)
-        row = rows.select_for_update(skip_locked=connections[using].vendor == "postgresql").first()
+        row = rows.select_for_update(skip_locked=True).first()
         if row is None or rows.resting(interval).exists():
             return None
         begun = {"begun_at": MachineTime()} if row.ended_at is not None else {}

@@ -1,1 +1,1 @@
-"""Rows in, rows out: the one writer of tasks, inserts, locks, and what PostgreSQL and SQLite do differently."""
+"""Rows in, rows out: the one writer of tasks, inserts and locks."""

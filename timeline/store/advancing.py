@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db import connections
 
 from timeline.conf import get_settings
+from timeline.dialects import dialect_of
 from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import LEASED, Reason, State, Trigger
 from timeline.store.changes import ChangeColumns, columns_of, passed, seconds
@@ -31,11 +32,6 @@ _GUIDED: Final[dict[str, dict[str, str]]] = {
     "shares": BOUNDS | IN_ORDER,
     "group": IN_ORDER,
 }
-
-
-def has_set_statements(using: str) -> bool:
-    """Whether one statement finds, locks and moves rows; on SQLite, with its one writer, they are read and then written."""
-    return connections[using].vendor == "postgresql"
 
 
 def advance(
@@ -80,7 +76,8 @@ def advance(
     if reason is not None:
         change |= columns_of(reason)
     touches = touched([{name: value for name, value in change.items() if value is not None}])
-    made = composed("found", touches, tuple(columns.split(", ")), selection=selection, steps=steps, wait=wait)
+    read = tuple(columns.split(", "))
+    made = composed(dialect_of(using), "found", touches, read, selection=selection, steps=steps, wait=wait)
     parameters = {**NOTHING, **change, **asked, "at": now}
     with cursor_for_rows(connection) as cursor:
         execute_guided(cursor, made.sql, parameters, settings=_GUIDED.get(selection, {}), using=using)
@@ -107,7 +104,7 @@ def committed(using: str) -> Iterator[None]:
     Raises:
         RuntimeError: within a transaction.
     """
-    if has_set_statements(using) and not connections[using].in_atomic_block:
+    if dialect_of(using).has_set_statements and not connections[using].in_atomic_block:
         yield
     else:
         with atomic(using=using, durable=True):

@@ -13,6 +13,7 @@ from django.db import DatabaseError, InterfaceError, connections, transaction
 from django.dispatch import Signal
 
 from timeline.conf import get_settings
+from timeline.dialects import dialect_of
 from timeline.signals import CHANNEL, work_due, work_soon
 
 logger = logging.getLogger("timeline")
@@ -54,9 +55,9 @@ def _notify(using: str) -> None:
 
     Goes past Django's cursor, so that nobody who counts or forbids queries after a commit is surprised.
     """
-    connection = connections[using]
-    if connection.vendor != "postgresql" or monotonic() < _next.get(using, 0.0):
+    if not dialect_of(using).can_notify or monotonic() < _next.get(using, 0.0):
         return
+    connection = connections[using]
     try:
         if connection.in_atomic_block or not connection.get_autocommit():
             return

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from django.db import connections
 
-from timeline.models.statements import statement
+from timeline.dialects import dialect_of
 
 
 class Transaction(NamedTuple):
@@ -34,7 +34,6 @@ def break_off(transaction: Transaction, *, using: str) -> bool:
     Returns:
         Whether the server was told to. Not so where the transaction is over or cannot be seen from here.
     """
-    connection = connections[using]
-    with connection.cursor() as cursor:
-        cursor.execute(statement("break_off", connection.vendor), transaction._asdict())
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect_of(using).sql("break_off"), transaction._asdict())
         return cursor.fetchone() is not None

@@ -25,7 +25,6 @@ MAX_REASON = 200
 MAX_ACTOR = 150
 
 ChangeColumns = dict[str, object]
-Key = Callable[[UUID], str]
 Stored = Callable[[str, object], object]
 
 _COLUMNS = {column.name: column for column in ScheduledTask._meta.concrete_fields}
@@ -103,19 +102,14 @@ def as_changes(writes: Iterable[Write], *, using: str) -> list[ChangeColumns]:
     Raises:
         TransitionNotAllowed: if the lifecycle has no such move.
     """
-    stored, key = stored_by(using), str if connections[using].vendor == "postgresql" else _hex
-    lease = get_settings().LEASE
-    return [_as_change(write, key, stored, lease) for write in writes]
+    stored, lease = stored_by(using), get_settings().LEASE
+    return [_as_change(write, stored, lease) for write in writes]
 
 
-def _hex(key: UUID) -> str:
-    return key.hex
-
-
-def _as_change(write: Write, key: Key, stored: Stored, lease: timedelta) -> ChangeColumns:
+def _as_change(write: Write, stored: Stored, lease: timedelta) -> ChangeColumns:
     states = write.states
     change: ChangeColumns = {
-        "id": key(write.task.id),
+        "id": write.task.id.hex,
         "from_state": states[0].value,
         "to_state": states[-1].value,
         "from_attempt": write.task.attempt,

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Final, NamedTuple
 
+from timeline.dialects import Dialect
 from timeline.lifecycle import FINAL, State
-from timeline.models.statements import narrowed, statement
+from timeline.models.statements import narrowed
 from timeline.store.changes import ChangeColumns
 
 # What a change may say, and as what PostgreSQL reads it.
@@ -89,6 +90,7 @@ def touched(changes: Iterable[ChangeColumns]) -> frozenset[str]:
 
 @cache
 def composed(
+    dialect: Dialect,
     source: str,
     touches: frozenset[str],
     columns: tuple[str, ...] = (),
@@ -101,6 +103,7 @@ def composed(
     Put the rules into the statement that makes changes.
 
     Args:
+        dialect: Of the database.
         source: Of the changes: ``one``, ``many`` or ``found``; on SQLite ``each``.
         touches: What they touch, see ``touched``.
         columns: What to return; empty: what a transition tells, and all that it sets.
@@ -109,26 +112,25 @@ def composed(
         steps: Of what is found: the states passed, from each that has the move.
         wait: For rows that somebody else has locked, where ``selection`` does not always pass them over.
     """
-    vendor = "sqlite" if source == "each" else "postgresql"
     read = {name: _READ[source].format(name=name, type=kind) for name, kind in VALUES.items()}
     touches |= {source, "held", selection} if selection else {source}
     if vias := " ".join(f"WHEN '{states[0]}' THEN '{states[1]}'" for states in steps if len(states) > 2):
         touches |= {"via"}
     if steps:
         read |= {"id": "change.id", "from_state": "change.from_state", "via": f"CASE change.from_state {vias} END"}
-    rules = narrowed(statement("columns", vendor), touches)
+    rules = narrowed(dialect.sql("columns"), touches)
     columns = columns or tuple(dict.fromkeys((*ALWAYS, *_COLUMN.findall(rules))))
     parts = {
         "rules": rules,
-        "entries": narrowed(statement("entries", vendor), touches),
-        "held": statement(f"held_{selection}", vendor).rstrip() if selection else "",
+        "entries": narrowed(dialect.sql("entries"), touches),
+        "held": dialect.sql(f"held_{selection}").rstrip() if selection else "",
         "skip": "" if wait else "SKIP LOCKED",
         "columns": ", ".join(columns),
         "returned": ", ".join(f"task.{name}" for name in dict.fromkeys((*columns, *(_OF_FOUND if steps else ())))),
         "sources": ", ".join(f"'{states[0]}'" for states in steps),
     }
-    verbs = ("transition",) if vendor == "postgresql" else ("transition", "log")
-    sql, *log = (_filled(narrowed(statement(verb, vendor), touches), parts, read) for verb in verbs)
+    verbs = ("transition",) if dialect.has_set_statements else ("transition", "log")
+    sql, *log = (_filled(narrowed(dialect.sql(verb), touches), parts, read) for verb in verbs)
     return Composed(sql, columns, *log)
 
 

@@ -10,10 +10,11 @@ from typing import Any, Final, NamedTuple
 
 from django.db import connections, models
 
+from timeline.dialects import dialect_of
 from timeline.models.among import Among, array_of, fits_in_array, target_of
 from timeline.models.entities import NO_ENTITY, Entities, EntityRef, by_model, family_of, label_of, models_of
 from timeline.models.families import place_of
-from timeline.models.statements import element_type, narrowed, statement
+from timeline.models.statements import element_type, narrowed
 from timeline.store.isolating import LEVEL, check_level, has_to_ask
 
 _LEVEL: Final = "timeline_level"  # What entities are told in passing, and forget at once.
@@ -120,13 +121,13 @@ def lock_statement(model: type[models.Model], using: str, *, clock: bool = False
 
     Empty where there is more to it: parents, a host's own manager, a key that is read in a way of its own, or SQLite.
     """
-    connection, key = connections[using], target_of(model._meta.pk)
-    if connection.vendor != "postgresql" or any(_links(model)) or type(model._base_manager) is not models.Manager:
+    connection, dialect, key = connections[using], dialect_of(using), target_of(model._meta.pk)
+    if dialect.has_one_writer or any(_links(model)) or type(model._base_manager) is not models.Manager:
         return ""
     if not fits_in_array(key) or hasattr(key, "from_db_value"):
         return ""
     asked = {name for name, is_asked in (("clock", clock), ("level", level)) if is_asked}
-    sql = narrowed(statement("lock_rows", "postgresql"), asked)
+    sql = narrowed(dialect.sql("lock_rows"), asked)
     sql = sql.replace("{type}", element_type(key, connection))
     for word, name in {"table": model._meta.db_table, "key": str(model._meta.pk.column)}.items():
         sql = sql.replace(f"{{{word}}}", connection.ops.quote_name(name).replace("%", "%%"))
@@ -134,9 +135,9 @@ def lock_statement(model: type[models.Model], using: str, *, clock: bool = False
 
 
 def _lock_system(refs: Iterable[EntityRef], ask: bool, using: str) -> None:
-    if NO_ENTITY in refs and connections[using].vendor == "postgresql":
+    if NO_ENTITY in refs and not dialect_of(using).has_one_writer:
         with connections[using].cursor() as cursor:
-            cursor.execute(statement("lock_system", "postgresql"))
+            cursor.execute(dialect_of(using).sql("lock_system"))
             if ask:
                 check_level(cursor.fetchone()[1], using=using)
 

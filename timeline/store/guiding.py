@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from django.db import connections
 
+from timeline.dialects import dialect_of, is_by_psycopg3
 from timeline.store.isolating import atomic
 
 # For what takes the first rows of an index. Where statistics are of a time when nothing was ready, one index is as good as
@@ -26,9 +27,9 @@ def execute_guided(
     until its end. SQLite has none.
     """
     connection: Any = connections[using]
-    if connection.vendor != "postgresql" or not settings:
+    if not settings or not dialect_of(using).has_settings:
         cursor.execute(sql, parameters)
-    elif hasattr(connection.Database, "adapters") and not connection.features.uses_server_side_binding:
+    elif is_by_psycopg3(connection) and not connection.features.uses_server_side_binding:
         cursor.execute(f"{as_select(settings)};\n{sql}", parameters)
         cursor.nextset()
     else:

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db import connections
 from django.db.models import DateTimeField, Field, JSONField, Model, UUIDField
 
+from timeline.dialects import dialect_of
 from timeline.models.among import target_of
 from timeline.models.statements import as_array, element_type
 
@@ -80,7 +81,6 @@ class Insertion:
         self.keys: Sequence[UUID] = columns.get(self.key.attname, ())
         if not self.keys:
             return
-        connection = connections[using]
         common = {
             name: values[0]
             for name, values in columns.items()
@@ -92,7 +92,7 @@ class Insertion:
         write = writers_of(model, using)
         parameters = [None if value is None else write[name](value) for name, value in common.items()]
         arrays = [[None if value is None else write[name](value) for value in columns[name]] for name in apart]
-        if connection.vendor == "postgresql":
+        if dialect_of(using).has_arrays:
             parameters += [as_array(array) for array in arrays]
         elif arrays:
             parameters.append(json.dumps(list(zip(*arrays, strict=True))))
@@ -123,7 +123,7 @@ class Insertion:
 def insert_in_turn(insertions: Iterable[Insertion], *, using: str) -> None:
     """Insert rows of several tables, those that others are ``under`` first: on PostgreSQL in one statement, so in one trip."""
     several = [insertion for insertion in insertions if insertion.keys]
-    if len(several) < 2 or connections[using].vendor != "postgresql":
+    if len(several) < 2 or not dialect_of(using).has_set_statements:
         for insertion in several:
             insertion.send().inserted()
         return
@@ -161,9 +161,9 @@ def _statement(
     model: type[Model], common: tuple[str, ...], apart: tuple[str, ...], under: str, taken: bool, using: str
 ) -> str:
     """Write the statement: values reach it as parameters only, names come from the model."""
-    meta, vendor = model._meta, connections[using].vendor
+    meta = model._meta
     columns = ", ".join(f'"{fields_of(model)[name].column}"' for name in (*common, *apart))
-    if vendor == "postgresql":
+    if dialect_of(using).has_arrays:
         types = {name: element_type(fields_of(model)[name], connections[using]) for name in (*common, *apart)}
         values = [f"%s::{types[name]}" for name in common] + [f'new."{name}"' for name in apart]
         arrays = ", ".join(f"%s::{types[name]}[]" for name in apart)
@@ -194,7 +194,7 @@ def _writer(field: Field[Any, Any], using: str) -> Callable[[Any], str]:
         return partial(json.dumps, cls=field.encoder)
     if isinstance(field, DateTimeField):
         # Many rows have the same times. All are in UTC: elsewhere, two an hour apart count as equal when clocks go back.
-        return lru_cache(datetime.isoformat if connections[using].vendor == "postgresql" else partial(_adapted, using))
+        return lru_cache(datetime.isoformat if dialect_of(using).has_time_types else partial(_adapted, using))
     return str
 
 

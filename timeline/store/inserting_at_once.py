@@ -8,10 +8,11 @@ from typing import Final
 
 from django.db import connections
 
+from timeline.dialects import dialect_of
 from timeline.lifecycle import State
 from timeline.models.among import array_of, target_of
 from timeline.models.entities import EntityRef, keys_of, model_of
-from timeline.models.statements import element_type, narrowed, statement
+from timeline.models.statements import element_type, narrowed
 from timeline.models.task import ScheduledTask
 from timeline.store.entity_locks import lock_statement
 from timeline.store.inserting import as_stored, fields_of, writers_of
@@ -52,7 +53,7 @@ def insert_at_once(task: ScheduledTask, *, now: datetime | None, using: str) -> 
 
 def _lock(ref: EntityRef, using: str) -> tuple[str, str] | None:
     """Give the statement that locks an entity, and its parameter; None: there is more to it."""
-    model = model_of(ref.label) if connections[using].vendor == "postgresql" else None
+    model = model_of(ref.label) if dialect_of(using).has_set_statements else None
     keys = keys_of(model, [ref]) if model else []
     if model is None or [str(key) for key in keys] != [ref.id] or not (sql := lock_statement(model, using)):
         return None
@@ -64,7 +65,7 @@ def _statement(lock: str, names: tuple[str, ...], using: str) -> str:
     fields = fields_of(ScheduledTask)
     columns = ", ".join(f'"{fields[name].column}"' for name in names)
     values = ", ".join(f"%({name})s::{element_type(fields[name], connections[using])}" for name in names)
-    sql = narrowed(statement("schedule", "postgresql"), names)
+    sql = narrowed(dialect_of(using).sql("schedule"), names)
     for word, text in {"lock": lock, "columns": columns, "values": values}.items():
         sql = sql.replace(f"{{{word}}}", text)
     return sql

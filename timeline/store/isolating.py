@@ -15,8 +15,8 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from django.db.transaction import Atomic
 
 from timeline.clocks import story_now
+from timeline.dialects import dialect_of, is_by_psycopg3
 from timeline.exceptions import WrongIsolation
-from timeline.models.statements import statement
 
 FRESH: Final = frozenset({"read committed", "read uncommitted"})  # To PostgreSQL these are the same.
 LEVEL: Final = "current_setting('transaction_isolation')"
@@ -62,7 +62,7 @@ class _ReadCommitted(Atomic):
 def _begins(using: str) -> Any:
     """The driver's connection, where a transaction begins on it now; else None."""
     connection: Any = connections[using]
-    if connection.in_atomic_block or not _tells(connection):
+    if connection.in_atomic_block or not is_by_psycopg3(connection):
         return None
     connection.ensure_connection()
     driver = connection.connection
@@ -77,9 +77,9 @@ def has_to_ask(using: str) -> bool:
         WrongIsolation: if it is known here already that it does not.
     """
     connection: Any = connections[using]
-    if connection.vendor != "postgresql" or not connection.in_atomic_block:
+    if not connection.in_atomic_block or dialect_of(using).has_one_writer:
         return False
-    level = connection.connection.isolation_level if _tells(connection) else None
+    level = connection.connection.isolation_level if is_by_psycopg3(connection) else None
     if level is None:
         return True
     check_level(_name_of(connection, level), using=using)
@@ -96,7 +96,7 @@ def now_in_fresh_transaction(*, using: str) -> datetime:
     if not has_to_ask(using):
         return story_now(using)
     with connections[using].cursor() as cursor:
-        cursor.execute(statement("clock_and_isolation", "postgresql"))
+        cursor.execute(dialect_of(using).sql("clock_and_isolation"))
         at, level = cursor.fetchone()
     check_level(level, using=using)
     return at.astimezone(UTC)  # type: ignore[no-any-return]
@@ -105,7 +105,7 @@ def now_in_fresh_transaction(*, using: str) -> datetime:
 def host_level(using: str) -> str:
     """The level that a host's settings give its transactions, where these may not see what is there; else empty."""
     connection: Any = connections[using]
-    level = connection.settings_dict["OPTIONS"].get("isolation_level") if _tells(connection) else None
+    level = connection.settings_dict["OPTIONS"].get("isolation_level") if is_by_psycopg3(connection) else None
     name = "" if level is None else _name_of(connection, level)
     return "" if name in FRESH else name
 
@@ -113,13 +113,8 @@ def host_level(using: str) -> str:
 def server_level(using: str) -> str:
     """The level that transactions have that ask for none."""
     with connections[using].cursor() as cursor:
-        cursor.execute(statement("default_isolation", "postgresql"))
+        cursor.execute(dialect_of(using).sql("default_isolation"))
         return str(cursor.fetchone()[0])
-
-
-def _tells(connection: Any) -> bool:
-    """Whether its driver knows the level, and takes one without a statement: psycopg 3."""
-    return connection.vendor == "postgresql" and hasattr(connection.Database, "adapters")
 
 
 def _name_of(connection: Any, level: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from django.db import connections
 
 from timeline.conf import get_settings
-from timeline.models.statements import as_list, statement
+from timeline.dialects import dialect_of
 from timeline.store.guiding import IN_ORDER, execute_guided
 
 
@@ -43,10 +43,9 @@ class Kind(NamedTuple):
 
 def task_keys_there(using: str) -> list[str]:
     """The different task keys of a database's rows. One short statement a key, however many rows there are."""
-    connection = connections[using]
-    sql = statement("next_task_key", connection.vendor)
+    sql = dialect_of(using).sql("next_task_key")
     keys: list[str] = []
-    with connection.cursor() as cursor:
+    with connections[using].cursor() as cursor:
         cursor.execute(sql, [""])
         while row := cursor.fetchone():
             keys.append(row[0])
@@ -61,11 +60,10 @@ def ready_kinds(task_keys: Sequence[str], *, using: str) -> dict[str, First]:
     Returns:
         Task key → the first of its available tasks.
     """
-    connection = connections[using]
-    with connection.cursor() as cursor:
-        asked = {"task_keys": as_list(task_keys, connection.vendor)}
-        sql = statement("ready_kinds", connection.vendor)
-        execute_guided(cursor, sql, asked, settings=IN_ORDER, using=using)
+    dialect = dialect_of(using)
+    with connections[using].cursor() as cursor:
+        asked = {"task_keys": dialect.list_of(task_keys)}
+        execute_guided(cursor, dialect.sql("ready_kinds"), asked, settings=IN_ORDER, using=using)
         return {task_key: First(priority, due_at) for task_key, priority, due_at in cursor.fetchall()}
 
 
@@ -82,18 +80,13 @@ def look_at_kinds(
             index before it is not read.
         using: Database alias.
     """
-    connection, lease = connections[using], get_settings().LEASE
-    on_sqlite = connection.vendor != "postgresql"
+    dialect = dialect_of(using)
     parameters: dict[str, Any] = {
-        "task_keys": as_list(task_keys, connection.vendor),
-        "lately": _seconds(-lately) if on_sqlite else lately,
-        "lease": _seconds(-lease) if on_sqlite else lease,
+        "task_keys": dialect.list_of(task_keys),
+        "lately": dialect.ago(lately),
+        "lease": dialect.ago(get_settings().LEASE),
         "leases_valid_at": leases_valid_at,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(statement("kinds", connection.vendor), parameters)
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect.sql("kinds"), parameters)
         return {task_key: Kind(*found) for task_key, *found in cursor.fetchall()}
-
-
-def _seconds(length: timedelta) -> str:
-    return f"{length.total_seconds():+.3f} seconds"

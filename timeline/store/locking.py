@@ -13,11 +13,11 @@ from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
 from timeline.clocks import is_told, story_now
+from timeline.dialects import dialect_of
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.among import Among
 from timeline.models.entities import Entities
-from timeline.models.statements import as_list, statement
 from timeline.store.entity_locks import lock_entities, lock_rows
 from timeline.store.isolating import atomic, now_in_fresh_transaction
 from timeline.store.returning import COLUMNS, RawRow, as_task, cursor_for_rows, rows_of
@@ -183,9 +183,8 @@ def _with_runs(rows: dict[UUID, RawRow], locked: Locked, using: str) -> dict[UUI
 
 
 def _read(verb: str, columns: str, task_ids: Iterable[UUID], using: str) -> dict[UUID, RawRow]:
-    connection = connections[using]
-    sql = statement(verb, connection.vendor).replace("{columns}", columns)
-    ids = as_list((task_id.hex for task_id in task_ids), connection.vendor)
+    connection, dialect = connections[using], dialect_of(using)
+    ids = dialect.list_of(task_id.hex for task_id in task_ids)
     with cursor_for_rows(connection) as cursor:
-        cursor.execute(sql, {"ids": ids})
+        cursor.execute(dialect.sql(verb).replace("{columns}", columns), {"ids": ids})
         return rows_of(cursor, connection)

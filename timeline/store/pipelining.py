@@ -8,11 +8,13 @@ from typing import Any
 
 from django.db import connections
 
+from timeline.dialects import is_by_psycopg3
+
 
 def can_pipeline(using: str) -> bool:
     """Whether database and driver take statements ahead: PostgreSQL by psycopg 3, with libpq 14 or later."""
-    driver: Any = getattr(connections[using], "Database", None)
-    return connections[using].vendor == "postgresql" and hasattr(driver, "Pipeline") and driver.Pipeline.is_supported()
+    connection: Any = connections[using]
+    return is_by_psycopg3(connection) and connection.Database.Pipeline.is_supported()
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from typing import Final
 
 from django.db import connections
 
+from timeline.dialects import dialect_of
 from timeline.store.guiding import as_select
 from timeline.store.isolating import atomic
 
@@ -35,7 +36,7 @@ def polling(using: str, bounds: Mapping[str, str] = BOUNDS) -> Iterator[None]:
     connection = connections[using]
     idle = {} if connection.in_atomic_block else IDLE
     with atomic(using=using):
-        if connection.vendor == "postgresql":
+        if dialect_of(using).has_settings:
             with connection.cursor() as cursor:
                 cursor.execute(as_select({**idle, **bounds}))
         yield

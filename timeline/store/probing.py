@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from django.db import connections
 
 from timeline.conf import get_settings
-from timeline.models.statements import statement
+from timeline.dialects import dialect_of
 from timeline.store.guiding import IN_ORDER, execute_guided
 
 
@@ -33,26 +33,23 @@ class Probed(NamedTuple):
 
 def probe_lost(*, using: str) -> Probed:
     """Look whether something got lost."""
-    on_postgresql = connections[using].vendor == "postgresql"
-    after = get_settings().missed_after
-    asked = {"missed_after": after if on_postgresql else after.total_seconds()}
+    dialect = dialect_of(using)
+    asked = {"missed_after": dialect.length_of(get_settings().missed_after)}
     machine_time, given_up, missed = _probe("first_given_up", asked, using, IN_ORDER) or (None, None, False)
-    kept = machine_time if on_postgresql and given_up is None else None
+    kept = machine_time if dialect.has_time_types and given_up is None else None
     return Probed(kept, given_up is not None or bool(missed))
 
 
 def sign(interval: timedelta, *, using: str) -> tuple[str, bool]:
     """Whose database it is, and whether nobody has polled it for that long. One without its row is of no named site."""
-    seconds = interval if connections[using].vendor == "postgresql" else interval.total_seconds()
-    site, is_due = _probe("sign", {"interval": seconds}, using) or ("", False)
+    site, is_due = _probe("sign", {"interval": dialect_of(using).length_of(interval)}, using) or ("", False)
     return site, bool(is_due)
 
 
 def _probe(
     verb: str, parameters: dict[str, Any], using: str, settings: dict[str, str] | None = None
 ) -> tuple[Any, ...] | None:
-    connection = connections[using]
-    with connection.cursor() as cursor:
-        execute_guided(cursor, statement(verb, connection.vendor), parameters, settings=settings or {}, using=using)
+    with connections[using].cursor() as cursor:
+        execute_guided(cursor, dialect_of(using).sql(verb), parameters, settings=settings or {}, using=using)
         row: tuple[Any, ...] | None = cursor.fetchone()
         return row

@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from timeline.dialects import is_by_psycopg3
 from timeline.models.task import ScheduledTask
 
 RawRow = dict[str, Any]
@@ -25,8 +26,8 @@ COLUMNS = ", ".join(str(field.column) for field in FIELDS.values())
 def cursor_for_rows(connection: BaseDatabaseWrapper) -> Iterator[Any]:
     """Open a cursor whose rows are many: it reads times as psycopg does it in C, where Django does it in Python."""
     with connection.cursor() as cursor:
-        psycopg: Any = getattr(connection, "Database", None)
-        if connection.vendor == "postgresql" and hasattr(psycopg, "adapters"):
+        if is_by_psycopg3(connection):
+            psycopg: Any = connection.Database  # type: ignore[attr-defined]
             times = psycopg.adapters.types["timestamptz"].oid
             quick = psycopg.adapters.get_loader(times, psycopg.pq.Format.TEXT)
             cursor.cursor.adapters.register_loader(times, quick)

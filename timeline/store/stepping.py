@@ -9,8 +9,9 @@ from uuid import UUID
 
 from django.db import connections
 
+from timeline.dialects import dialect_of
 from timeline.models import StepKind, StepRecord
-from timeline.models.statements import narrowed, statement
+from timeline.models.statements import narrowed
 
 # What a step in a transaction waits for the lock of its task's row: far less than the second after which PostgreSQL looks for
 # deadlocks, so that whoever wants what the step has locked does not have to give way.
@@ -59,7 +60,7 @@ def record_step(step: NewStep, *, using: str) -> bool:
         False: nothing was written. There is a record of it already, or the attempt is not its worker's any more.
     """
     within = {"within"} if connections[using].in_atomic_block else set()
-    return _written(narrowed(statement("record_step", connections[using].vendor), within), step, using)
+    return _written(narrowed(dialect_of(using).sql("record_step"), within), step, using)
 
 
 def finish_step(step: NewStep, *, using: str) -> bool:
@@ -69,7 +70,7 @@ def finish_step(step: NewStep, *, using: str) -> bool:
     Returns:
         False: nothing was written, since the attempt is not its worker's any more.
     """
-    return _written(statement("finish_step", connections[using].vendor), step, using)
+    return _written(dialect_of(using).sql("finish_step"), step, using)
 
 
 def withdraw_step(step: NewStep, *, using: str) -> None:

@@ -11,10 +11,10 @@ from typing import Final
 
 from django.db import connections
 
+from timeline.dialects import dialect_of
 from timeline.models.event import Event
 from timeline.models.log import LogEntry
 from timeline.models.run import TimelineRun
-from timeline.models.statements import statement
 from timeline.models.task import ScheduledTask
 
 # Name of the trigger, as in the SQL file of the same name → its table. On each database.
@@ -34,9 +34,9 @@ KEEPERS: Final = {
 FUNCTIONS: Final = ("guard_function", "keep_function")
 
 
-def triggers_of(vendor: str) -> dict[str, str]:
-    """Name of each trigger of such a database → its table."""
-    return TRIGGERS | KEEPERS if vendor == "postgresql" else TRIGGERS
+def triggers_of(using: str) -> dict[str, str]:
+    """Name of each trigger of a database → its table."""
+    return TRIGGERS if dialect_of(using).has_foreign_keys else TRIGGERS | KEEPERS
 
 
 def install_triggers(using: str) -> list[str]:
@@ -49,13 +49,16 @@ def install_triggers(using: str) -> list[str]:
     connection = connections[using]
     with connection.cursor() as cursor:
         tables = connection.introspection.table_names(cursor)
-        put = [name for name, table in triggers_of(connection.vendor).items() if table in tables]
-        for name in FUNCTIONS if put and connection.vendor == "postgresql" else ():
-            cursor.execute(statement(name, connection.vendor))
+        if not {*TRIGGERS.values(), *KEEPERS.values()}.intersection(tables):
+            return []  # It may be of a kind that we do not run on.
+        dialect = dialect_of(using)
+        put = [name for name, table in triggers_of(using).items() if table in tables]
+        for name in FUNCTIONS if dialect.has_trigger_functions else ():
+            cursor.execute(dialect.sql(name))
         for name in put:
-            if connection.vendor == "sqlite":  # The others say CREATE OR REPLACE.
+            if not dialect.has_trigger_functions:  # The others say CREATE OR REPLACE.
                 cursor.execute(f"DROP TRIGGER IF EXISTS timeline_{name}")
-            cursor.execute(statement(name, connection.vendor))
+            cursor.execute(dialect.sql(name))
     return put
 
 
@@ -64,7 +67,7 @@ def missing_triggers(using: str) -> list[str]:
     connection = connections[using]
     with connection.cursor() as cursor:
         tables = connection.introspection.table_names(cursor)
-        cursor.execute(statement("triggers", connection.vendor))
+        cursor.execute(dialect_of(using).sql("triggers"))
         standing = {name for [name] in cursor.fetchall()}
-    wanted = triggers_of(connection.vendor).items()
+    wanted = triggers_of(using).items()
     return [name for name, table in wanted if table in tables and f"timeline_{name}" not in standing]

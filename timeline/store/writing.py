@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from timeline.dialects import dialect_of
 from timeline.lifecycle import WAITING
 from timeline.models import ScheduledTask
 from timeline.store.announcing import announce_times
@@ -62,15 +63,17 @@ def as_statement(
     Args:
         writes: At least one.
     """
-    changes = as_changes(writes, using=using)
+    changes, dialect = as_changes(writes, using=using), dialect_of(using)
     touches, at = touched(changes), stored_by(using)("finished_at", now)
-    if connections[using].vendor != "postgresql":
-        return composed("each", touches), {"at": at, "changes": _as_json(changes)}
+    if not dialect.has_set_statements:
+        return composed(dialect, "each", touches), {"at": at, "changes": _as_json(changes)}
     parameters = {"at": at, "ids": [write.task.id for write in writes]}
     if len(changes) > 1:
-        return composed("many", touches, selection="these", wait=wait), parameters | {"changes": _as_json(changes)}
+        made = composed(dialect, "many", touches, selection="these", wait=wait)
+        return made, parameters | {"changes": _as_json(changes)}
     # A single one is locked by the write itself, unless it is to be passed over.
-    return composed("one", touches, selection="" if wait else "these", wait=wait), NOTHING | changes[0] | parameters
+    made = composed(dialect, "one", touches, selection="" if wait else "these", wait=wait)
+    return made, NOTHING | changes[0] | parameters
 
 
 def _as_json(changes: Sequence[ChangeColumns]) -> str:

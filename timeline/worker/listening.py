@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.db import DatabaseError, InterfaceError, NotSupportedError, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from timeline.dialects import dialect_of
 from timeline.signals import CHANNEL, work_due, work_soon
 from timeline.worker.alarm import Alarm
 
@@ -51,7 +52,7 @@ class Listener:
         """Begin to listen."""
         for signal in (work_due, work_soon):
             signal.connect(self._hear)
-        if connections[self._using].vendor == "postgresql":
+        if dialect_of(self._using).can_notify:
             self._thread.start()
         return self
 

@@ -10,12 +10,14 @@ from typing import Any, TypeVar
 
 from django.db import DatabaseError, InterfaceError, connections
 
+from timeline.dialects import dialect_of
+
 Answer = TypeVar("Answer")
 
 
 def can_use_side_thread(using: str) -> bool:
     """Whether a second connection can write meanwhile: SQLite has one writer."""
-    return connections[using].vendor == "postgresql"
+    return not dialect_of(using).has_one_writer
 
 
 class SideThread:

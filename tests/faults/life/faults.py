@@ -58,8 +58,8 @@ FAULTS: Final = [
         "a poll takes what is due tomorrow",
         (
             "dispatch.staging:stage",
-            "    if has_set_statements(using):\n",
-            "    now += __import__('datetime').timedelta(days=1)\n    if has_set_statements(using):\n",
+            "    if dialect_of(using).has_set_statements:\n",
+            "    now += __import__('datetime').timedelta(days=1)\n    if dialect_of(using).has_set_statements:\n",
         ),
     ),
     _fault(

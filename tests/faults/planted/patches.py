@@ -67,8 +67,8 @@ FAULTS: Final = [
         "start-not-committed",
         (
             "store/advancing.py",
-            "    if has_set_statements(using) and not connections[using].in_atomic_block:\n        yield\n",
-            "    if has_set_statements(using) and not connections[using].in_atomic_block:\n"
+            "    if dialect_of(using).has_set_statements and not connections[using].in_atomic_block:\n        yield\n",
+            "    if dialect_of(using).has_set_statements and not connections[using].in_atomic_block:\n"
             "        with atomic(using=using):\n"
             "            yield\n"
             "            connections[using].set_rollback(True)\n",

@@ -15,7 +15,7 @@ from unittest import mock
 from django.db import connection
 
 from tests.faults.harness.roles import ROOT
-from timeline.models import statements
+from timeline import dialects
 from timeline.store import composing, entity_locks
 
 
@@ -74,12 +74,12 @@ def _other_statements(changes: list[Change], folder: Path) -> Iterator[None]:
         names = (f"{change.where}.{connection.vendor}.sql", f"{change.where}.sql")
         path = next(path for name in names if (path := folder / "sql" / name).is_file())
         path.write_text(_replaced(path.read_text(encoding="utf-8"), change), encoding="utf-8")
-    with mock.patch.object(statements, "files", return_value=folder):
+    with mock.patch.object(dialects, "files", return_value=folder):
         yield
 
 
 def _forget_statements() -> None:
-    for remembered in (statements.statement, composing.composed, entity_locks.lock_statement):
+    for remembered in (dialects._read, composing.composed, entity_locks.lock_statement):
         remembered.cache_clear()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -34,6 +33,5 @@ class Command(BaseCommand):
         worker = Worker(database, name, threads=threads)
         said = {"name": worker.name, "seconds": get_settings().POLL_INTERVAL.total_seconds()}
         self.stdout.write(_("Worker %(name)s polls every %(seconds)g s. Ctrl-C stops it.") % said)
-        gc.freeze()  # What is loaded by now stays: it need not be looked through for garbage again and again.
         work_until_stopped(worker)
         self.stdout.write(_("Worker %(name)s stopped; it ran %(count)d tasks.") % {**said, "count": worker.ran})

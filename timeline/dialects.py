@@ -1,0 +1,190 @@
+"""
+What PostgreSQL and SQLite do differently, and the text of their statements.
+
+Who has to know asks the dialect of a database. No other module compares the names of databases; migrations do, as they are
+history.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connections
+
+from timeline.lifecycle import ALLOWED_PAIRS, FINAL, LEASED, WAITING
+
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+_WHOLE_LINE_COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class Dialect:
+    """
+    One kind of database: what it has, how it is given values, and its statements.
+
+    Args:
+        vendor: Its name: in ``connection.vendor``, and in the names of its files in ``timeline/sql``.
+        words: What it says in the statements that both have in common: name of the place → text. ``change`` in it is what is
+            written, see ``columns.sql``.
+        has_one_writer: Whether only one transaction writes at a time. Rows are not locked then, so nobody waits for one or
+            passes it over; and who writes sees all that others have committed.
+        has_set_statements: Whether one statement can find, lock and change rows, and write to several tables; otherwise rows
+            are read first, and each table is written by itself.
+        has_settings: Whether it has settings that end with the transaction, such as how long a statement may take.
+        has_arrays: Whether a parameter can be an array; otherwise a list is JSON.
+        has_time_types: Whether it has types for moments and for lengths of time; otherwise a moment is text, and a length is
+            a number of seconds.
+        has_strict_casts: Whether a cast fails where the text is no value of the type; otherwise it makes of it what it can.
+        has_foreign_keys: Whether our tables have foreign keys; otherwise triggers keep the rows that others name.
+        has_trigger_functions: Whether triggers call functions, and take the place of those that stand; otherwise each trigger
+            has its own text, and the old one is dropped first.
+        can_notify: Whether connections can tell each other that something is due.
+    """
+
+    vendor: str
+    words: Mapping[str, str]
+    has_one_writer: bool
+    has_set_statements: bool
+    has_settings: bool
+    has_arrays: bool
+    has_time_types: bool
+    has_strict_casts: bool
+    has_foreign_keys: bool
+    has_trigger_functions: bool
+    can_notify: bool
+
+    def sql(self, verb: str) -> str:
+        """
+        Give a statement: one a file, ``timeline/sql/<verb>.<vendor>.sql``, or ``<verb>.sql`` where both are told alike.
+
+        Its lines of comment are left out. Values reach it as parameters only; the lifecycle's sets stand in it as ``{final}``,
+        ``{leased}``, ``{waiting}`` and ``{pairs}``, and the words of the database by their names.
+
+        Raises:
+            FileNotFoundError: if it has none.
+        """
+        return _read(self, verb)
+
+    def list_of(self, values: Iterable[str]) -> str | list[str]:
+        """Write texts as the one parameter that a statement reads a list from."""
+        return list(values) if self.has_arrays else json.dumps(list(values))
+
+    def entities_of(self, refs: Iterable[tuple[str, str]]) -> dict[str, Any]:
+        """
+        Write entities, each a label and an id, as the parameters that a statement reads them from.
+
+        Returns:
+            Two lists, ``labels`` and ``ids``; or one of pairs, ``entities``.
+        """
+        refs = list(refs)
+        if self.has_arrays:
+            return {"labels": [label for label, _id in refs], "ids": [key for _label, key in refs]}
+        return {"entities": json.dumps(refs)}
+
+    def length_of(self, length: timedelta) -> timedelta | float:
+        """Write a length of time as a parameter: as it is, or as seconds."""
+        return length if self.has_time_types else length.total_seconds()
+
+    def ago(self, length: timedelta) -> timedelta | str:
+        """
+        Write how long ago something was, as a parameter.
+
+        Returns:
+            The length, which the statement takes off a time; or text such as ``-90.000 seconds``, which it adds.
+        """
+        return length if self.has_time_types else f"{(-length).total_seconds():+.3f} seconds"
+
+
+POSTGRESQL: Final = Dialect(
+    vendor="postgresql",
+    words={
+        "at": "%(at)s::timestamptz",
+        "json": "::jsonb",
+        "machine_now": "clock_timestamp()",
+        "machine_now_and_lease": "clock_timestamp() + change.lease",
+    },
+    has_one_writer=False,
+    has_set_statements=True,
+    has_settings=True,
+    has_arrays=True,
+    has_time_types=True,
+    has_strict_casts=True,
+    has_foreign_keys=False,
+    has_trigger_functions=True,
+    can_notify=True,
+)
+SQLITE: Final = Dialect(
+    vendor="sqlite",
+    words={
+        "at": "%(at)s",
+        "json": "",
+        "machine_now": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
+        "machine_now_and_lease": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', change.lease)",
+    },
+    has_one_writer=True,
+    has_set_statements=False,
+    has_settings=False,
+    has_arrays=False,
+    has_time_types=False,
+    has_strict_casts=False,
+    has_foreign_keys=True,
+    has_trigger_functions=False,
+    can_notify=False,
+)
+_BY_VENDOR: Final = {dialect.vendor: dialect for dialect in (POSTGRESQL, SQLITE)}
+
+
+@cache
+def dialect_of(using: str) -> Dialect:
+    """
+    Give the dialect of a database of ours.
+
+    Args:
+        using: Database alias.
+
+    Raises:
+        ImproperlyConfigured: if it is of a kind that we do not run on.
+    """
+    vendor = connections[using].vendor
+    if vendor not in _BY_VENDOR:
+        raise ImproperlyConfigured(f"timeline does not run on {vendor} yet. Use SQLite or PostgreSQL.")
+    return _BY_VENDOR[vendor]
+
+
+def known_among(aliases: Iterable[str]) -> Iterator[tuple[str, Dialect]]:
+    """Give those of a host's databases that we could run on, each with its dialect; a host may have others as well."""
+    for alias in aliases:
+        if (dialect := _BY_VENDOR.get(connections[alias].vendor)) is not None:
+            yield alias, dialect
+
+
+def is_by_psycopg3(connection: BaseDatabaseWrapper) -> bool:
+    """Whether a connection is to PostgreSQL, by psycopg 3: Django takes psycopg2, too, which has less."""
+    return connection.vendor == POSTGRESQL.vendor and hasattr(getattr(connection, "Database", None), "adapters")
+
+
+@cache
+def _read(dialect: Dialect, verb: str) -> str:
+    folder = files("timeline") / "sql"
+    its_own = folder / f"{verb}.{dialect.vendor}.sql"
+    file = its_own if its_own.is_file() else folder / f"{verb}.sql"
+    text = _WHOLE_LINE_COMMENT.sub("", file.read_text(encoding="utf-8"))
+    pairs = _quoted(f"{source} {target}" for source, target in ALLOWED_PAIRS)
+    sets = {"final": _quoted(FINAL), "leased": _quoted(LEASED), "waiting": _quoted(WAITING), "pairs": pairs}
+    for name, words in (sets | dict(dialect.words)).items():
+        text = text.replace(f"{{{name}}}", words)
+    return text
+
+
+def _quoted(words: Iterable[str]) -> str:
+    return ", ".join(f"'{word}'" for word in sorted(words))

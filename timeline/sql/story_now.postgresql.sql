@@ -1,0 +1,2 @@
+-- Story time, by the database's own clock.
+SELECT clock_timestamp()
