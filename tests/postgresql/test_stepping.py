@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.db import OperationalError, connection, connections, transaction
 from django.utils import timezone
 
@@ -16,7 +17,7 @@ from timeline.clocks import story_now
 from timeline.engine.running import run
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepRecord
-from timeline.shortcuts import cancel, start
+from timeline.shortcuts import cancel, schedule, start
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -51,6 +52,24 @@ class Parcel(Timeline):
     @step
     def note(self) -> None:
         Effect.objects.create(name="noted")
+
+    @task(atomic=False)
+    async def collect(self, order: Order) -> None:
+        await self.fetch()
+        await self.fetch.keyed("again")()
+
+    @step(atomic=False)
+    async def fetch(self) -> None:
+        await sync_to_async(happen)("fetch")
+
+    @task(atomic=False)
+    def pay(self, order: Order) -> str:
+        return self.transfer()
+
+    @step(atomic=False, once=True)
+    def transfer(self) -> str:
+        Effect.objects.create(name="paid")
+        return "paid"
 
 
 def happen(step):
@@ -108,6 +127,19 @@ class TestACancelMeanwhile:
 
         assert effects() == ["called", "packed"]
         assert list(StepRecord.objects.values_list("name", flat=True)) == ["pack"]
+
+    def test_lets_nothing_follow_an_async_step_and_ends_no_neighbour(self, row):
+        first, other = (
+            schedule("parcel.collect", Order.objects.create(), at=timezone.now() - timedelta(days=1)).task
+            for _ in range(2)
+        )
+        meanwhile.append(("fetch", lambda: elsewhere(lambda: cancel(first, reason="never mind"))))
+
+        done = run(task_ids=[first.pk, other.pk], clock=lambda: story_now("default"), using="default")
+
+        assert [(task.pk, task.state) for task in done] == [(other.pk, State.COMPLETED)]
+        assert StepRecord.objects.filter(origin=first.pk).count() == 0
+        assert StepRecord.objects.filter(origin=other.pk).count() == 2
 
 
 class TestWhoHoldsTheTasksRow:
@@ -201,6 +233,17 @@ class TestALostAnswer:
 
         assert effects() == ["called", "noted", "packed"]
         assert StepRecord.objects.count() == 3
+
+    @pytest.mark.parametrize("statement", ["INSERT INTO timeline_step", "WITH task AS"])
+    @pytest.mark.parametrize("done", [True, False])
+    def test_of_a_step_that_is_called_once_leaves_no_doubt(self, row, statement, done):
+        paying = schedule("parcel.pay", Order.objects.create(), at=timezone.now() - timedelta(days=1)).task
+
+        with self.breaking_at(statement, 1, done=done):
+            assert attempt(paying).result == "paid"
+
+        assert effects() == ["paid"]
+        assert StepRecord.objects.get().kind == "done"
 
     @contextmanager
     def breaking_at(self, sql, nth, *, done):

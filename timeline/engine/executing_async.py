@@ -19,7 +19,8 @@ from timeline.engine.attempting import Attempt
 from timeline.engine.calling import enter, handler_of, refusal, rested, returned
 from timeline.engine.executing import BUDGET, Executed, Outcome, Runtime, is_time_up, record_outcomes
 from timeline.engine.passing import pass_fresh_look
-from timeline.exceptions import Rest
+from timeline.engine.timing_out import log_lost
+from timeline.exceptions import LeaseLost, Rest
 from timeline.models import EntityRef, ScheduledTask
 from timeline.models.entities import NO_ENTITY
 from timeline.store.errors import catching, drop_if_lost
@@ -148,21 +149,27 @@ class _SideBySide:
             await asyncio.wait(self._running, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
             if any(task.done() for task in self._running):
                 await asyncio.wait(self._running, timeout=BUDGET.total_seconds())
-        late = []
-        for task in [task for task in self._running if task.done()]:
-            attempt, outcome = self._running.pop(task), _outcome(task)
-            if outcome is None:
-                late.append(attempt)
-            elif attempt.declared.options.timeout is None or self._runtime.watch.is_in_time(attempt):
-                self._outcomes.append((attempt, outcome))
-            else:
-                logger.warning("Attempt %d of task %s is not ours any more.", attempt.task.attempt, attempt.task.id)
+        ended = [task for task in self._running if task.done()]
+        late = [attempt for task in ended if (attempt := self._take_down(task)) is not None]
         self._put_back(late)
         outcomes, self._outcomes = self._outcomes, []
         if outcomes:
             self._ended += await sync_to_async(_record)(outcomes, self._runtime)
         if self._running and not self._waiting:
             await sync_to_async(self._begin_more)()
+
+    def _take_down(self, task: asyncio.Task[Write | Exception | None]) -> Attempt | None:
+        """Keep what came of an attempt, to be recorded; give it, if it was not entered."""
+        attempt, outcome = self._running.pop(task), _outcome(task)
+        if outcome is None:
+            return attempt
+        if isinstance(outcome, LeaseLost):
+            log_lost(outcome)
+        elif attempt.declared.options.timeout is None or self._runtime.watch.is_in_time(attempt):
+            self._outcomes.append((attempt, outcome))
+        else:
+            logger.warning("Attempt %d of task %s is not ours any more.", attempt.task.attempt, attempt.task.id)
+        return None
 
     def _begin_more(self) -> None:
         """Begin what there are slots for, and look at it."""
@@ -194,7 +201,13 @@ def _refusal(attempt: Attempt) -> Write | None:
 
 
 def _outcome(task: asyncio.Task[Write | Exception | None]) -> Write | Exception | None:
-    return RuntimeError("the handler was cancelled from within") if task.cancelled() else task.result()
+    """What came of it; LeaseLost, if the attempt is not ours any more."""
+    if task.cancelled():
+        return RuntimeError("the handler was cancelled from within")
+    try:
+        return task.result()
+    except LeaseLost as error:
+        return error
 
 
 def _record(outcomes: Sequence[Outcome], runtime: Runtime) -> list[ScheduledTask]:

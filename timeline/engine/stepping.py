@@ -260,12 +260,25 @@ class Steps:
         return _as_read(ended.result)
 
     def _begin(self, new: NewStep) -> None:
-        """Record that a step begins that may be called once."""
-        if not record_step(replace(new, kind=StepKind.BEGUN, at=self._now()), using=self._using):
-            record = self._recorded(new)
-            if record is not None and (record.task_id, record.attempt) != (new.task, new.attempt):
-                raise Rest(reasons.STEP_IN_DOUBT(step=new.name))
+        """Record that a step begins that may be called once. Where the answer is lost, ask whether that is recorded."""
+        begun = replace(new, kind=StepKind.BEGUN, at=self._now())
+        try:
+            if record_step(begun, using=self._using):
+                return
+        except (DatabaseError, InterfaceError) as error:
+            drop_if_lost(error, self._using)
+            if not may_be_written_later(error):
+                raise
+            if record_step(begun, using=self._using):
+                return
+        record = self._recorded(new)
+        if record is None:
             raise LeaseLost(new.task, new.attempt)
+        if (record.task_id, record.attempt) != (
+            new.task,
+            new.attempt,
+        ):  # Else it is ours: a name is taken once in an attempt.
+            raise Rest(reasons.STEP_IN_DOUBT(step=new.name))
 
     def _keep(self, ended: NewStep, *, once: bool) -> Any:
         """Record what has happened. Where the database cannot just now, on a new connection, once."""
