@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 
@@ -15,6 +15,7 @@ from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.reading.masking import masked, masked_entry, without_people, without_people_entry
 from timeline.reading.retelling import retold
+from timeline.reading.steps import StepLine, steps_of_task, told_steps
 from timeline.registry import registry
 from timeline.timing import in_utc
 
@@ -35,7 +36,15 @@ _REST = {
 }
 
 
-def explain(task: ScheduledTask, *, now: datetime, using: str, payload: bool = True, people: bool = True) -> str:
+def explain(
+    task: ScheduledTask,
+    *,
+    now: datetime,
+    using: str,
+    payload: bool = True,
+    people: bool = True,
+    steps: Sequence[StepLine] | None = None,
+) -> str:
     """
     Tell the story of a task: why it is there, when it is or was due, what happened to it, and what comes next.
 
@@ -45,6 +54,7 @@ def explain(task: ScheduledTask, *, now: datetime, using: str, payload: bool = T
         using: Database alias the task lives in.
         payload: Whether to tell results and errors, which not everybody may read.
         people: Whether to tell who decided, and what they wrote.
+        steps: Its steps, where the caller has read them; None: they are read.
 
     Returns:
         Sentences, one a line. Times are in UTC.
@@ -54,7 +64,10 @@ def explain(task: ScheduledTask, *, now: datetime, using: str, payload: bool = T
         task, log = masked(task), [masked_entry(entry) for entry in log]
     if not people:
         task, log = without_people(task), [without_people_entry(entry, task) for entry in log]
-    return "\n".join([_origin(task), _schedule(task, log), *_life(task, log), *outlook(task, now=now, using=using)])
+    if steps is None:
+        steps = steps_of_task(task, using=using, results=False)
+    told = [_origin(task), _schedule(task, log), *_life(task, log), *told_steps(steps, of=task.pk)]
+    return "\n".join([*told, *outlook(task, now=now, using=using)])
 
 
 def why(task: ScheduledTask) -> str:
