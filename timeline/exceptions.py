@@ -447,8 +447,8 @@ class Rest(BaseException):
     """
     Raised by a step where the task has to wait for somebody's decision. The attempt ends, and that is no failure.
 
-    It is no ``Exception``, so that a handler which catches errors does not catch it by mistake. If it does, the next step raises
-    it again.
+    It is no ``Exception``, so that a handler which catches errors does not catch it by mistake. If one does, the next
+    step raises it again, and so does the end of the handler.
     """
 
     def __init__(self, reason: Reason) -> None:

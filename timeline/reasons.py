@@ -141,7 +141,9 @@ STEP_CHANGED: Final = Sentence(
     "step_changed", ReasonCode.DEFINITION, _("the code has changed: step %(step)s was done with other arguments")
 )
 STEP_LEFT_OUT: Final = Sentence(
-    "step_left_out", ReasonCode.DEFINITION, _("the code has changed: it comes to step %(step)s without %(done)s, which is done")
+    "step_left_out",
+    ReasonCode.DEFINITION,
+    _("the code has changed: it comes to step %(step)s without %(done)s, which is done"),
 )
 STEPS_GONE: Final = Sentence(
     "steps_gone", ReasonCode.DEFINITION, _("the code has changed: it has no steps any more, and some are done")

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from tests.testapp.models import Effect
 from timeline import Discard, Retry, RetryAfter, Timeline, after, step, task
 from timeline.definition import StepContext
+from timeline.engine.fingerprints import code_of
 from timeline.exceptions import DefinitionError, Rest
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask, StepKind, StepRecord
@@ -240,7 +241,7 @@ class TestKeys:
         assert done.result == [["de", "upload#de", f"{row.pk}:upload#de"], ["en", "upload#en", f"{row.pk}:upload#en"]]
 
 
-def handler_of(call, **steps):
+def handler_of(call):  # noqa: C901 (all ways to declare one)
     """A timeline whose handler makes a call, beside the steps that it may take."""
 
     class Job(Timeline):
@@ -292,7 +293,7 @@ def in_thread(job):
     def act():
         try:
             job.upload()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (the test looks at it)
             caught.append(error)
 
     thread = Thread(target=act)
@@ -484,7 +485,7 @@ class TestTheFence:
             def work(self, order):
                 try:
                     self.first()
-                except Exception:
+                except Exception:  # noqa: BLE001 (as hosts do)
                     Effect.objects.create(name="caught")
                 self.second()
 
@@ -616,8 +617,6 @@ class TestOtherCode:
         assert "all of it" not in journal.done
 
     def test_is_noticed_in_each_process_alike(self, journal):
-        from timeline.engine.stepping import code_of
-
         assert code_of(invoicing(journal)) == code_of(invoicing(journal))
         one = code_of(self.changed(journal, lambda job, order: 1))
         assert one != code_of(invoicing(journal))
@@ -719,7 +718,7 @@ class TestRest:
                     self.pay()
                 except ValueError:
                     raise
-                except BaseException:
+                except BaseException:  # noqa: BLE001 (as hosts do)
                     self.tell()
 
             @step(atomic=False, once=True)

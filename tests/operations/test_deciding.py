@@ -128,7 +128,7 @@ class TestForgotten:
 
 class TestGoOn:
     def test_is_no_answer_to_whether_it_happened(self, resting):
-        with pytest.raises(InvalidInput, match="pay may have happened. Say that it happened, or forget it."):
+        with pytest.raises(InvalidInput, match=r"pay may have happened\. Say that it happened, or forget it\."):
             go_on(resting, reason="never mind")
 
     def test_lets_other_code_count_what_is_done(self, resting, goes_on, run_at):

@@ -31,7 +31,7 @@ def step_problems(definition: Definition, name: str, declared: Step[Any, ..., An
             "is async and atomic.",
             "Give atomic=False: a transaction belongs to one thread, and these run side by side.",
         )
-    yield from _was_problems(definition, name, declared.options.was)
+    yield from _was_problems(definition, declared.options.was)
     takers = [task for task in definition.tasks.values() if not task.options.atomic and task.options.bulk is None]
     if not takers:
         yield (
@@ -63,11 +63,14 @@ def _option_problems(options: StepOptions) -> Iterator[Problem]:
         yield f"has retry = {options.retry!r}.", "Use Retry(…)."
 
 
-def _was_problems(definition: Definition, name: str, was: object) -> Iterator[Problem]:
+def _was_problems(definition: Definition, was: object) -> Iterator[Problem]:
     if was == "":
         return
     if not is_name(was):
-        yield f"has was = {was!r}.", f"Use the name it had before: lower-case letters, digits and _, {MAX_NAME} at most."
+        yield (
+            f"has was = {was!r}.",
+            f"Use the name it had before: lower-case letters, digits and _, {MAX_NAME} at most.",
+        )
     elif was in definition.steps:
         yield f"was {was!r}, which is a step of this class.", "Take was= out, or rename the other step."
     elif Counter(step.options.was for step in definition.steps.values())[str(was)] > 1:

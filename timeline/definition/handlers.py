@@ -230,9 +230,9 @@ def task(
             handler is broken off where it can be. None: as long as it likes.
         priority: Smaller runs first among what is due; -32,768 to 32,767.
         queue: Name of the queue it is for.
-        drift: What to do if steps of it are done, and the code of its timeline has changed since so that it takes them with other
-            arguments, or in another order: ``"rest"`` until somebody decides, or ``"go on"``, for a handler that
-            branches on what changes by itself.
+        drift: What to do if steps of it are done, and the code of its timeline has changed since so that it takes them with
+            other arguments, or in another order: ``"rest"`` until somebody decides, or ``"go on"``, for a handler that branches
+            on what changes by itself.
     """
     options = Options(
         when=when,

@@ -89,7 +89,7 @@ class BoundStep(Generic[Params, Result]):
     def __call__(self, *args: Params.args, **kwargs: Params.kwargs) -> Result:
         """Do it, unless an earlier attempt has done it: then give what it returned, as JSON has it."""
         body = partial(self.step.method, self.timeline, *args, **kwargs)
-        runner: Runner | None = self.timeline._steps  # noqa: SLF001 (of this package)
+        runner: Runner | None = self.timeline._step_runner
         result: Result = body() if runner is None else runner.take(self.step, self.key, (args, kwargs), body)
         return result
 
@@ -107,9 +107,7 @@ class StepDecorator(Protocol):
 @overload
 def step(method: Callable[Concatenate[Self_, Params], Result], /) -> Step[Self_, Params, Result]: ...
 @overload
-def step(
-    *, atomic: bool = ..., retry: Retry | None = ..., was: str = ..., once: bool = ...
-) -> StepDecorator: ...
+def step(*, atomic: bool = ..., retry: Retry | None = ..., was: str = ..., once: bool = ...) -> StepDecorator: ...
 def step(
     method: Any = None, /, *, atomic: bool = True, retry: Retry | None = None, was: str = "", once: bool = False
 ) -> Any:

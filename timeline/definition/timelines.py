@@ -96,8 +96,6 @@ class Timeline:
 
     definition: ClassVar[Definition]
 
-    _steps: Runner | None = None  # Where nothing runs, steps are plain methods.
-
     def __init_subclass__(cls, *, abstract: bool = False, **extra: Any) -> None:
         super().__init_subclass__(**extra)
         check_names(cls, cls.__mro__[: cls.__mro__.index(Timeline)])
@@ -120,6 +118,7 @@ class Timeline:
         if unknown := context.keys() - RESERVED:
             raise TypeError(f"{type(self).__name__}() takes {sorted(RESERVED)}, not {sorted(unknown)}.")
         self._context = context
+        self._step_runner: Runner | None = None  # Where nothing runs, steps are plain methods.
 
     def _given(self, name: str) -> Any:
         if name not in self._context:

@@ -98,7 +98,7 @@ def handler_of(attempt: Attempt) -> Callable[[], Any]:
     """The handler, bound to what it is told and to its entity; called with nothing more."""
     context = attempt.definition.cls(**attempt.told())
     if attempt.definition.steps:
-        context._steps = attempt.steps = Steps(attempt, _alias_of(attempt))  # noqa: SLF001
+        context._step_runner = attempt.steps = Steps(attempt, _alias_of(attempt))
     method = getattr(context, attempt.declared.name)
     return partial(method, attempt.entity) if attempt.definition.label else method
 

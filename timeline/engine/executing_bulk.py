@@ -105,7 +105,7 @@ def _call(attempts: Sequence[Attempt], runtime: Runtime) -> list[Outcome]:
     contexts = {attempt.entity: Context(**attempt.told()) for attempt in asked}
     instance = asked[0].definition.cls(now=asked[0].now, tasks=contexts)
     if asked[0].definition.steps:
-        instance._steps = Steps(asked[0], runtime.using)  # noqa: SLF001 (it refuses them)
+        instance._step_runner = Steps(asked[0], runtime.using)
     handler = getattr(instance, asked[0].declared.name)
     results = call_in_time(asked, partial(handler, list(contexts)), runtime)
     if results is None:

@@ -10,8 +10,9 @@ from typing import Final
 from django.utils import translation
 
 from timeline import reasons
-from timeline.engine.attempting import PASSING, Attempt
+from timeline.conf import get_settings
 from timeline.definition import Retry
+from timeline.engine.attempting import PASSING, Attempt
 from timeline.exceptions import Cancel, Discard, RetryAfter
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask
@@ -72,7 +73,7 @@ def _budget(attempt: Attempt, error: Exception) -> tuple[Retry, int, int]:
     before = 0 if steps.recorded else task.failures
     failed = steps.has_failed(error)
     if failed is not None and failed.options.retry is not None:
-        return failed.options.retry, failed.options.retry.max_attempts, before
+        return failed.options.retry, failed.options.retry.max_attempts or get_settings().MAX_ATTEMPTS, before
     return retry, task.max_attempts, before
 
 

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import cache
 from threading import get_ident
 from time import monotonic
-from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError, InterfaceError, connections
-from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
 from timeline import reasons
 from timeline.clocks import is_told, story_now
-from timeline.definition import Task
 from timeline.definition.context import StepContext, step_under_way
 from timeline.definition.steps import MAX_STEP_KEY
+from timeline.engine.fingerprints import Given, code_of, digest_of
 from timeline.engine.hooking import hooks_apart
 from timeline.exceptions import Discard, InvalidInput, LeaseLost, Rest, RetryAfter
 from timeline.lifecycle import Reason
@@ -34,11 +30,8 @@ from timeline.store.isolating import atomic
 from timeline.store.stepping import NewStep, finish_step, record_step, steps_of, withdraw_step
 
 if TYPE_CHECKING:
-    from timeline.definition import Step, Timeline
+    from timeline.definition import Step
     from timeline.engine.attempting import Attempt
-
-Given = tuple[tuple[Any, ...], dict[str, Any]]
-_NOWHERE = "step"  # The field that errors name.
 
 
 class _RecordedBefore(Exception):
@@ -99,8 +92,8 @@ class Steps:
 
     def see_end(self) -> None:
         """
-        See, when the handler has come back, that it has not come past what ends the attempt, by catching everything; and an async
-        handler, which may take its steps in any order, that it has come by all that was done before.
+        See, when the handler has come back, that it has not caught what ended the attempt; and that an async handler, which may
+        take its steps in any order, has come by all that was done before.
 
         Raises:
             Rest, LeaseLost: if the attempt has ended with that.
@@ -111,27 +104,41 @@ class Steps:
             self._see_order(self._attempt.declared.name)
 
     def _refuse(self, step: Step[Any, ..., Any], key: str, name: str) -> None:
+        for problem, remedy in (
+            *self._wrong_handler(step),
+            *self._wrong_place(step),
+            *self._wrong_name(step, key, name),
+        ):
+            raise InvalidInput("step", f"{name} {problem}", remedy)
+
+    def _wrong_handler(self, step: Step[Any, ..., Any]) -> Iterator[tuple[Any, Any]]:
         declared = self._attempt.declared
         if declared.options.bulk is not None:
-            raise _wrong(name, _("is called for many entities at once."), _("Take steps in a handler without bulk."))
-        if declared.options.atomic:
+            yield _("is called for many entities at once."), _("Take steps in a handler without bulk.")
+        elif declared.options.atomic:
             problem = _("is called in an atomic handler: with its transaction, the record could be undone.")
-            raise _wrong(name, problem, _("Declare the task with atomic=False."))
-        if declared.is_async is not step.is_async:
+            yield problem, _("Declare the task with atomic=False.")
+        elif declared.is_async is not step.is_async:
             problem = _("and the handler are not both declared with async def.")
-            raise _wrong(name, problem, _("Declare both with async def, or none."))
-        if len(key) > MAX_STEP_KEY:
-            raise _wrong(name, _("has a key that is too long."), _("Use 90 characters at most."))
+            yield problem, _("Declare both with async def, or none.")
+
+    def _wrong_place(self, step: Step[Any, ..., Any]) -> Iterator[tuple[Any, Any]]:
         if step_under_way.get() is not None:
-            raise _wrong(name, _("is called in another step."), _("Call it in the handler, after the other one."))
-        if not step.is_async and get_ident() != self._thread:
-            raise _wrong(name, _("is called in another thread."), _("Call it where the handler runs."))
-        if not step.is_async and _is_in_transaction(self._using):
+            yield _("is called in another step."), _("Call it in the handler, after the other one.")
+        elif not step.is_async and get_ident() != self._thread:
+            yield _("is called in another thread."), _("Call it where the handler runs.")
+        elif not step.is_async and _is_in_transaction(self._using):
             problem = _("is called in a transaction: with that, the record could be undone after it happened.")
-            raise _wrong(name, problem, _("Call it outside of atomic(); an atomic step has a transaction of its own."))
-        if name in self._called:
+            yield problem, _("Call it outside of atomic(); an atomic step has a transaction of its own.")
+
+    def _wrong_name(self, step: Step[Any, ..., Any], key: str, name: str) -> Iterator[tuple[Any, Any]]:
+        if len(key) > MAX_STEP_KEY:
+            yield _("has a key that is too long."), _("Use 90 characters at most.")
+        elif "\x00" in key:
+            yield _("has a key with a NUL in it."), _("Use text that the database stores.")
+        elif name in self._called:
             remedy = _("Tell the calls apart by a key: self.%(step)s.keyed(…).") % {"step": step.name}
-            raise _wrong(name, _("is called twice in one attempt."), remedy)
+            yield _("is called twice in one attempt."), remedy
 
     @contextmanager
     def _stopping(self) -> Iterator[None]:
@@ -317,12 +324,8 @@ class Steps:
 
 def _is_in_transaction(using: str) -> bool:
     """Whether the host has begun a transaction: a test case's own is none."""
-    blocks = connections[using].atomic_blocks
+    blocks: list[Any] = connections[using].atomic_blocks
     return bool(blocks) and not blocks[-1]._from_testcase
-
-
-def _wrong(name: str, problem: Any, remedy: Any) -> InvalidInput:
-    return InvalidInput(_NOWHERE, f"{name} {problem}", remedy)
 
 
 def _as_text(name: str, result: object) -> str:
@@ -333,39 +336,3 @@ def _as_text(name: str, result: object) -> str:
 def _as_read(text: str | None) -> Any:
     """As a later attempt will read it, so that the first one sees what comes back of it."""
     return None if text is None else json.loads(text)
-
-
-def digest_of(given: Given) -> str:
-    """16 hex digits of what a step is given: of what JSON has of it, and of entities their keys. Anything else is not told apart."""
-    text = ""
-    with suppress(TypeError, ValueError, RecursionError):
-        text = json.dumps(given, sort_keys=True, default=_told_apart)
-    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
-
-
-def _told_apart(value: object) -> object:
-    return [value._meta.label_lower, str(value.pk)] if isinstance(value, Model) else None
-
-
-@cache
-def code_of(cls: type[Timeline]) -> str:
-    """16 hex digits of the code of a timeline, but for its steps: what decides which steps are taken, and in which order."""
-    found = []
-    for home in cls.__mro__:
-        if home.__module__.startswith("timeline."):
-            break
-        for name, value in vars(home).items():
-            function = value.method if isinstance(value, Task) else value
-            if isinstance(function, FunctionType):
-                found.append((name, _as_written(function.__code__)))
-    return hashlib.sha256(repr(sorted(found)).encode()).hexdigest()[:16]
-
-
-def _as_written(code: CodeType) -> tuple[object, ...]:
-    """What a function does, the same in each process: sets of constants have another order in each."""
-    constants = [
-        _as_written(known) if isinstance(known, CodeType) else
-        sorted(map(repr, known)) if isinstance(known, frozenset) else repr(known)
-        for known in code.co_consts
-    ]
-    return (code.co_code.hex(), constants, code.co_names)

@@ -26,10 +26,11 @@ class StepRecord(models.Model):
     """
     One step of one task.
 
-    ``origin`` is the task's idempotency key: the earliest revision that leads to it and did not complete. So a retry, a move and
-    a redrive find what was done. ``attempt`` of ``task_id`` has done it; ``recorded_at`` is story time. ``digest`` is of what the
-    step was given, ``code`` of the handler and its steps as they were: where the code has changed since, another digest or order
-    is noticed. ``code`` is empty where somebody has decided that it counts all the same.
+    ``origin`` is the task's idempotency key: the earliest revision that leads to it and did not complete. So a retry, a move
+    and a redrive find what was done. ``attempt`` of ``task_id`` has done it; ``recorded_at`` is story time. ``digest`` is of
+    what the step was given, ``code`` of the timeline as it was, but for its steps: where the code has changed since, it is
+    noticed if a step is given something else, or comes in another order. ``code`` is empty where somebody has decided that it
+    counts.
     """
 
     origin = models.UUIDField()

@@ -57,7 +57,9 @@ def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int 
         if not run_ids and not task_ids:
             return Pruned()
         log = LogEntry.objects.using(using).filter(task__in=task_ids)
-        steps = StepRecord.objects.using(using).filter(origin__in=task_ids)  # All revisions go together, so their first does.
+        steps = StepRecord.objects.using(using).filter(
+            origin__in=task_ids
+        )  # All revisions go together, so their first does.
         tasks = all_tasks.filter(pk__in=task_ids)
         runs = TimelineRun.objects.using(using).filter(pk__in=run_ids)
         if archive is not None:
