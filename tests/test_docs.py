@@ -85,6 +85,7 @@ class TestExamples:
     def test_run_as_they_stand_one_after_the_other(self, page, clock, capsys, request):
         now = clock.now
         names = {
+            "clock": clock,
             "User": User,
             "Order": Order,
             "Customer": Customer,

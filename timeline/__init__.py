@@ -1,6 +1,6 @@
 """The future of any entity, kept as rows. Here is what a declaration needs; the verbs are in ``timeline.shortcuts``."""
 
-from timeline.definition import Retry, Timeline, created, step, task
+from timeline.definition import Retry, StepContext, Timeline, created, step, task
 from timeline.exceptions import Cancel, Discard, RetryAfter, TimelineError
 from timeline.timing import after, at, before
 
@@ -11,6 +11,7 @@ __all__ = [
     "Discard",
     "Retry",
     "RetryAfter",
+    "StepContext",
     "Timeline",
     "TimelineError",
     "after",

@@ -12,7 +12,7 @@ from timeline.dispatch.claiming import hand_back, messages_of
 from timeline.dispatch.rescuing import LONGEST_RESEND, rescue
 from timeline.engine.running import run
 from timeline.lifecycle import LEASED, State
-from timeline.models import ScheduledTask, TimelineRun
+from timeline.models import ScheduledTask, StepRecord, TimelineRun
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
 
@@ -69,6 +69,18 @@ class TestRescueOfALostAttempt:
 
         row.refresh_from_db()
         assert (row.state, row.lost) == (State.RETRYABLE, 1)
+
+    @pytest.mark.parametrize(("recorded", "counts"), [(3, 0), (2, 3)])
+    def test_begins_anew_where_a_step_was_done_in_it(self, lost, now, recorded, counts):
+        row = lost(attempt=3, lost=2)
+        StepRecord.objects.create(
+            origin=row.pk, name="upload", task_id=row.pk, attempt=recorded, kind="done", recorded_at=now, seconds=1
+        )
+
+        rescue(now=now, using="default")
+
+        row.refresh_from_db()
+        assert (row.state, row.lost) == (State.RETRYABLE if counts == 0 else State.DISCARDED, counts)
 
     @pytest.mark.parametrize("most", [1, 3])
     def test_discards_a_task_that_lost_its_last(self, lost, now, settings, most):

@@ -13,7 +13,6 @@ from django.test.utils import CaptureQueriesContext
 from tests.testapp.models import Effect
 from timeline import Discard, Retry, RetryAfter, Timeline, after, step, task
 from timeline.definition import StepContext
-from timeline.engine.fingerprints import code_of
 from timeline.exceptions import DefinitionError, Rest
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask, StepKind, StepRecord
@@ -204,7 +203,7 @@ class TestWhatIsDone:
 
         pruned = prune(ended_before=later + timedelta(days=9), archive=archived.extend, using="default")
 
-        assert pruned == Pruned(runs=1, tasks=1, log_entries=3, steps=3)
+        assert pruned == Pruned(runs=1, tasks=1, log_entries=3)
         steps = {row["fields"]["name"] for row in archived if row["model"] == "timeline.steprecord"}
         assert steps == {"number", "upload", "send"}
         assert not StepRecord.objects.exists()
@@ -394,6 +393,21 @@ class TestOnce:
 
         assert done.state == State.COMPLETED
         assert (seen, StepRecord.objects.get().kind) == ([StepKind.BEGUN], StepKind.DONE)
+
+    def test_is_told_of_in_the_log(
+        self, declared, run_at, later, again, journal, caplog, django_capture_on_commit_callbacks
+    ):
+        row = declared(self.paying(journal))
+        journal.fails = ["pay"]
+        run_at(row, later)
+
+        with django_capture_on_commit_callbacks(execute=True):
+            again(row)
+
+        [said] = [record for record in caplog.records if record.name == "timeline.endings"]
+        assert said.levelname == "WARNING"
+        assert "rests after attempt 2, and looks again at" in said.getMessage()
+        assert said.reason_code == "in_doubt"
 
     def test_rests_where_nobody_knows_whether_it_happened(self, declared, run_at, later, again, journal):
         row = declared(self.paying(journal))
@@ -617,9 +631,9 @@ class TestOtherCode:
         assert "all of it" not in journal.done
 
     def test_is_noticed_in_each_process_alike(self, journal):
-        assert code_of(invoicing(journal)) == code_of(invoicing(journal))
-        one = code_of(self.changed(journal, lambda job, order: 1))
-        assert one != code_of(invoicing(journal))
+        assert invoicing(journal).definition.code == invoicing(journal).definition.code
+        other = self.changed(journal, lambda job, order: 1)
+        assert other.definition.code != invoicing(journal).definition.code
 
 
 class TestHalfDone:

@@ -21,7 +21,7 @@ from timeline.dispatch.rescuing import rescue
 from timeline.dispatch.staging import stage
 from timeline.engine.running import begin_given, run
 from timeline.lifecycle import Reason
-from timeline.models import Event, ScheduledTask, TimelineRun
+from timeline.models import Event, ScheduledTask, StepRecord, TimelineRun
 from timeline.operations.adopting import adopt, clear
 from timeline.operations.pruning import prune
 from timeline.shortcuts import (
@@ -30,6 +30,7 @@ from timeline.shortcuts import (
     emit,
     emit_many,
     enroll,
+    go_on,
     leave,
     move,
     reconcile,
@@ -39,6 +40,7 @@ from timeline.shortcuts import (
     schedule,
     start,
     start_many,
+    step_happened,
 )
 
 DAY = timedelta(days=1)
@@ -190,6 +192,47 @@ def relabelled(scene: Scene) -> None:
         model.objects.update(entity_label="testapp.basket")
 
 
+def stepped(scene: Scene) -> None:
+    start("stepped", scene.order)
+    scene.clock.now += timedelta(days=9)
+    stage(now=scene.clock.now, using="default")
+    scene.told["sent"] = claim(now=scene.clock.now, using="default")
+
+
+def steps_of(key: str) -> Act:
+    def arrange(scene: Scene) -> None:
+        stepped(scene)
+        scene.told["batches"] = [batch for batch in scene.told["sent"] if batch.task_key == f"stepped.{key}"]
+        assert scene.told["batches"]
+
+    return arrange
+
+
+def in_doubt(scene: Scene) -> None:
+    """Of a step nobody knows whether it happened."""
+    schedule("stepped.pay", scene.order, at=START)
+    for _ in range(2):
+        scene.clock.now += timedelta(days=9)
+        stage(now=scene.clock.now, using="default")
+        scene.told["batches"] = claim(now=scene.clock.now, using="default")
+        scene.run()
+    assert paying().reason_code == "in_doubt"
+
+
+def of_other_code(scene: Scene) -> None:
+    """What is done was done by code that was otherwise."""
+    in_doubt(scene)
+    StepRecord.objects.update(kind="done", code="other", digest="other")
+    run_now(paying(), reason=WHY)
+    scene.told["batches"] = claim(now=scene.clock.now, using="default")
+    scene.run()
+    assert paying().reason_code == "definition"
+
+
+def paying() -> ScheduledTask:
+    return ScheduledTask.objects.get(task_key="stepped.pay")
+
+
 OPERATIONS = {
     "emit, starts": Operation(lambda scene: emit("order.placed", scene.order, key="k")),
     "emit, ends": Operation(lambda scene: emit("order.closed", scene.order, key="k"), placed),
@@ -237,6 +280,10 @@ OPERATIONS = {
     "run, bulk": Operation(Scene.run, of_kind("bulk"), whole=False, again=False),
     "run, async": Operation(Scene.run, of_kind("call"), whole=False, again=False),
     "run, ad hoc": Operation(Scene.run, lambda scene: (extra(scene), scene.due("extra")), whole=False, again=False),
+    "run, steps": Operation(Scene.run, steps_of("pack"), whole=False, again=False),
+    "run, async steps": Operation(Scene.run, steps_of("collect"), whole=False, again=False),
+    "step_happened": Operation(lambda _scene: step_happened(paying(), "transfer", 7, reason=WHY), in_doubt),
+    "go_on": Operation(lambda _scene: go_on(paying(), reason=WHY), of_other_code),
     "rescue": Operation(lambda scene: rescue(now=scene.clock.now, using="default"), lost, whole=False, again=False),
     "rescue, for good": Operation(rescue_for_good, lost_for_good, whole=False),
     "extend": Operation(

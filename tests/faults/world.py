@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, NamedTuple
@@ -11,18 +12,19 @@ from django.db import connection, transaction
 
 from tests.faults.invariants import violations
 from tests.testapp.models import Effect, Order
-from timeline import Timeline, after, at, created, task
+from timeline import Timeline, after, at, created, step, task
 from timeline.clocks import story_time
 from timeline.dispatch.claiming import ClaimedBatch
 from timeline.dispatch.dispatching import dispatch
 from timeline.engine.running import run
 from timeline.exceptions import BrokerUnavailable
 from timeline.lifecycle import OPEN
-from timeline.models import Event, LogEntry, ScheduledTask, TimelineRun
+from timeline.models import Event, LogEntry, ScheduledTask, StepRecord, TimelineRun
 from timeline.timing import EARLIEST, LATEST
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 ENTERED: list[str] = []  # Ids of tasks whose plain handlers were entered, each time: what went to the outside.
+CALLED: list[str] = []  # Keys of plain steps that were entered, each time.
 FAILING: set[str] = set()  # Task keys whose handlers raise.
 
 
@@ -99,6 +101,51 @@ class World(Timeline):
         done(self, "extra")
 
 
+class Stepped(Timeline):
+    """Takes steps: two that write, one that calls the outside between them, and one that may be called once."""
+
+    entity = "testapp.Order"
+
+    @task(after(days=1), atomic=False)
+    def pack(self, order: Order) -> None:
+        entered(self)
+        self.reserve()
+        self.fetch()
+        self.book()
+
+    @task(after(days=1), atomic=False)
+    async def collect(self, order: Order) -> None:
+        entered(self)
+        await asyncio.gather(self.ask.keyed("a")(), self.ask.keyed("b")())
+        await self.ask()
+
+    @task(atomic=False)
+    def pay(self, order: Order) -> None:
+        entered(self)
+        self.transfer()
+
+    @step
+    def reserve(self) -> None:
+        effect("reserve", self.idempotency_key).save()
+
+    @step(atomic=False)
+    def fetch(self) -> None:
+        CALLED.append(self.step.idempotency_key)
+
+    @step
+    def book(self) -> None:
+        effect("book", self.idempotency_key).save()
+
+    @step(atomic=False)
+    async def ask(self) -> None:
+        CALLED.append(self.step.idempotency_key)
+
+    @step(atomic=False, once=True)
+    def transfer(self) -> None:
+        CALLED.append(self.step.idempotency_key)
+        raise TimeoutError("no answer")
+
+
 class Born(Timeline):
     """Starts when an order is made."""
 
@@ -154,12 +201,13 @@ def new_orders(count: int = 2) -> list[Order]:
 def wipe() -> None:
     """Let nothing be left of what was before."""
     with transaction.atomic(), connection.cursor() as cursor:
-        for model in (LogEntry, ScheduledTask, TimelineRun, Event, Effect, Order):
+        for model in (StepRecord, LogEntry, ScheduledTask, TimelineRun, Event, Effect, Order):
             cursor.execute(f"DELETE FROM {model._meta.db_table}")  # noqa: S608 (our own words)
     if connection.vendor == "sqlite":  # No machine dies here, only processes.
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA synchronous = OFF")
     ENTERED.clear()
+    CALLED.clear()
     CALLS.clear()
     FAILING.clear()
 
@@ -220,3 +268,20 @@ def check() -> None:
         assert least <= times[row.pk.hex] <= row.attempt, (
             f"{row.task_key}: entered {times[row.pk.hex]} times, {row.state}"
         )
+    _check_steps()
+
+
+def _check_steps() -> None:
+    """What an atomic step writes is there just where it is recorded; a plain one was called if it is recorded."""
+    records = list(StepRecord.objects.values_list("origin", "name", "kind"))
+    written = {f"{name} {origin.hex}" for origin, name, _kind in records if name in ("reserve", "book")}
+    effects = Effect.objects.values_list("name", flat=True)
+    assert sorted(name for name in effects if name.startswith(("reserve", "book"))) == sorted(written)
+    calls = Counter(CALLED)
+    for origin, name, kind in records:
+        if kind == "done" and name not in ("reserve", "book", "transfer"):
+            assert calls[f"{origin}:{name}"], f"{name} is recorded and was not called"
+    attempts = dict(ScheduledTask.objects.values_list("pk", "attempt"))
+    for key, times in calls.items():
+        assert times <= max(attempts.get(UUID(key.partition(":")[0]), times), 1), f"{key} was called {times} times"
+    assert all(times == 1 for key, times in calls.items() if key.endswith(":transfer"))

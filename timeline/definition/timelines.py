@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from timeline.definition.checking import check_names, check_shape
 from timeline.definition.context import RESERVED, Context, StepContext, step_under_way
+from timeline.definition.fingerprints import code_of
 from timeline.definition.handlers import Task
 from timeline.definition.starts import Created
 from timeline.definition.steps import Runner, Step
@@ -52,6 +53,11 @@ class Definition:
     def task_key(self, task_name: str) -> str:
         """The key under which rows of the task are stored."""
         return f"{self.name}.{task_name}"
+
+    @cached_property
+    def code(self) -> str:
+        """Changes when the code changes that takes the steps: 16 hex digits, kept with each record of a step."""
+        return code_of(self.cls)
 
     @cached_property
     def anchor_fields(self) -> frozenset[str]:

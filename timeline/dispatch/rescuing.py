@@ -19,8 +19,9 @@ from timeline.conf import get_settings
 from timeline.dispatch.signing import given_signs, let_go_of_the_silent
 from timeline.engine.settling import settle
 from timeline.lifecycle import State, Trigger
-from timeline.models import LogEntry, ScheduledTask
+from timeline.models import LogEntry, ScheduledTask, StepKind, StepRecord
 from timeline.models.sqlstates import sqlstate_of
+from timeline.models.step import origins_of
 from timeline.store.errors import catching
 from timeline.store.polling import AT_ONCE, polling
 from timeline.store.writing import Write, apply
@@ -54,8 +55,9 @@ def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
     worker that gives signs is given a little longer, once: it could not reach the row, perhaps, since somebody had locked it.
 
     The first attempt of a task that is lost does not count against ``TIMELINE["MAX_LOST"]``: it may have been a neighbour's
-    fault. Each resend of a message doubles the time to the next, up to an hour. Waits for nobody: what somebody else has locked
-    is tried again by later calls, and so is a task that cannot be ended, after the others.
+    fault. Nor does one that has done a step, nor those before it. Each resend of a message doubles the time to the next, up to
+    an hour. Waits for nobody: what somebody else has locked is tried again by later calls, and so is a task that cannot be
+    ended, after the others.
 
     Args:
         limit: At most so many tasks in this call.
@@ -69,7 +71,9 @@ def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
         tasks = list(rows.locked(skip_locked=True)[:limit])
         active = [task for task in tasks if task.state == State.ACTIVE]
         graced = {task.pk for task in _given_longer(active, now=now, using=using)}
-        lost = [_lost(task, now) for task in active if task.pk not in graced]
+        given = [task for task in active if task.pk not in graced]
+        further = _further(given, using)
+        lost = [_lost(task, now, further=task.pk in further) for task in given]
         resend = _sent_again([task for task in tasks if task.state == State.PENDING], now=now, using=using)
         given_up = apply([write for write in lost if write.triggers == (Trigger.RETRY,)], now=now, using=using)
         last = [write for write in lost if write.triggers == (Trigger.DISCARD,)]
@@ -97,14 +101,25 @@ def _given_longer(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) 
     return apply(writes, now=now, using=using)
 
 
-def _lost(task: ScheduledTask, now: datetime) -> Write:
-    counted = int(task.attempt > 1)
-    left = task.lost + counted < get_settings().MAX_LOST
+def _further(tasks: Sequence[ScheduledTask], using: str) -> set[UUID]:
+    """Those whose lost attempt has done a step: they have come further, and what was lost before counts no more."""
+    if not tasks:
+        return set()
+    origins = origins_of({task.pk: task.previous_id for task in tasks}, using=using)
+    records = StepRecord.objects.using(using).filter(origin__in=set(origins.values()), kind=StepKind.DONE)
+    done = set(records.values_list("task_id", "attempt"))
+    return {task.pk for task in tasks if (task.pk, task.attempt) in done}
+
+
+def _lost(task: ScheduledTask, now: datetime, *, further: bool) -> Write:
+    before = 0 if further else task.lost
+    lost = before + int(task.attempt > 1 and not further)
+    left = lost < get_settings().MAX_LOST
     return Write(
         task=task,
         triggers=(Trigger.RETRY if left else Trigger.DISCARD,),
         scheduled_at=now if left else None,
-        lost=counted,
+        lost=lost - task.lost,
         reason=reasons.WORKER_SILENT(worker=task.worker) if task.worker else reasons.SOME_WORKER_SILENT(),
     )
 

@@ -18,8 +18,8 @@ from django.utils.translation import gettext_lazy as _
 from timeline import reasons
 from timeline.clocks import is_told, story_now
 from timeline.definition.context import StepContext, step_under_way
+from timeline.definition.fingerprints import Given, digest_of
 from timeline.definition.steps import MAX_STEP_KEY
-from timeline.engine.fingerprints import Given, code_of, digest_of
 from timeline.engine.hooking import hooks_apart
 from timeline.exceptions import Discard, InvalidInput, LeaseLost, Rest, RetryAfter
 from timeline.lifecycle import Reason
@@ -53,7 +53,7 @@ class Steps:
         self._using = using
         self._thread = get_ident()
         self._began = monotonic()
-        self._code = code_of(attempt.definition.cls)
+        self._code = attempt.definition.code
         self._records: dict[str, StepRecord] | None = None if attempt.has_records else {}
         self._called: set[str] = set()
         self._passed: set[str] = set()

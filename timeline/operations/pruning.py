@@ -26,7 +26,6 @@ class Pruned(NamedTuple):
     runs: int = 0
     tasks: int = 0
     log_entries: int = 0
-    steps: int = 0
 
 
 def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int = 500, using: str) -> Pruned:
@@ -65,7 +64,7 @@ def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int 
         if archive is not None:
             archive([row for rows in (runs, tasks, log, steps) for row in serializers.serialize("python", rows)])
         counts = [rows.delete()[0] for rows in (steps, log, tasks, runs)]
-    return Pruned(steps=counts[0], log_entries=counts[1], tasks=counts[2], runs=counts[3])
+    return Pruned(log_entries=counts[1], tasks=counts[2], runs=counts[3])
 
 
 def _ended_runs(before: datetime, limit: int, using: str) -> list[UUID]:

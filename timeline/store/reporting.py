@@ -15,7 +15,11 @@ logger = logging.getLogger("timeline.endings")
 
 MAX_WHY: Final = 200
 
+# An attempt that ended so has not failed: a step of it waits for somebody's decision, or for code that fits.
+_OF_REST: Final = frozenset({ReasonCode.IN_DOUBT, ReasonCode.DEFINITION})
+
 _AGAIN: Final = "%s of %s failed at attempt %d and is tried again at %s: %s (task %s)"
+_RESTS: Final = "%s of %s rests after attempt %d, and looks again at %s: %s (task %s)"
 _LAST: Final = "%s of %s is discarded after attempt %d: %s (task %s)"
 _SEVERAL_AGAIN: Final = "%d tasks failed together and are tried again: %s (the first is task %s, %s)"
 _SEVERAL_LAST: Final = "%d tasks are discarded together: %s (the first is task %s, %s)"
@@ -67,7 +71,8 @@ def _line(failure: Failure) -> tuple[Any, ...]:
     head = (ending.task_key, _entity(ending) or "the system", ending.attempt)
     if failure.is_last:
         return _LAST, *head, failure.why, ending.task_id
-    return _AGAIN, *head, f"{failure.due_at:%Y-%m-%d %H:%M:%S %Z}", failure.why, ending.task_id
+    said = _RESTS if ending.reason_code in _OF_REST else _AGAIN
+    return said, *head, f"{failure.due_at:%Y-%m-%d %H:%M:%S %Z}", failure.why, ending.task_id
 
 
 def _line_of(failures: Sequence[Failure]) -> tuple[Any, ...]:

@@ -94,4 +94,4 @@ def _written(sql: str, step: NewStep, using: str) -> bool:
         values |= {"origin": step.origin.hex, "task": step.task.hex}
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
-        return cursor.fetchone() is not None
+        return bool(cursor.fetchall())  # All of it: before that SQLite does not commit.

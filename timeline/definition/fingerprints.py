@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from contextlib import suppress
-from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
 from django.db.models import Model
 
-from timeline.definition import Task
+from timeline.definition.handlers import Task
 
 Given = tuple[tuple[Any, ...], dict[str, Any]]
 """What a step is called with: positional arguments and named ones."""
@@ -29,7 +28,6 @@ def _told_apart(value: object) -> object:
     return [value._meta.label_lower, str(value.pk)] if isinstance(value, Model) else None
 
 
-@cache
 def code_of(cls: type) -> str:
     """16 hex digits of the code of a timeline, but for its steps: what decides which steps are taken, and in which order."""
     found = []
