@@ -66,3 +66,11 @@ def recorded(row, name, kind="done", **columns) -> StepRecord:
     columns = {"origin": row.pk, "task_id": row.pk, "attempt": 1, "seconds": 0.4 if kind == "done" else 0.0} | columns
     columns = {"recorded_at": row.scheduled_at, "digest": "0" * 16, "code": "0" * 16} | columns
     return StepRecord.objects.create(name=name, kind=kind, **columns)
+
+
+def resting(make, *about, in_doubt=True, **columns):
+    """Make a task that rests: nobody knows whether ``transfer`` happened; or the code has changed since it did."""
+    code = "in_doubt" if in_doubt else "definition"
+    row = make(*about, state="retryable", reason_code=code, **{"attempt": 1} | columns)
+    recorded(row, "transfer", "begun" if in_doubt else "done")
+    return row

@@ -35,6 +35,14 @@ _REST = {
     State.ACTIVE: gettext_lazy("A worker runs it right now."),
 }
 
+# Until when a task waits is not what it waits for.
+_RESTS = {
+    (State.RETRYABLE, ReasonCode.IN_DOUBT): gettext_lazy("It rests until somebody decides, and looks again on %(at)s."),
+    (State.RETRYABLE, ReasonCode.DEFINITION): gettext_lazy(
+        "It rests until its code fits or somebody decides, and looks again on %(at)s."
+    ),
+}
+
 
 def explain(
     task: ScheduledTask,
@@ -192,7 +200,9 @@ def outlook(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[str]:
     if task.state in FINAL:
         yield from _after_the_end(task, using)
         return
-    if task.scheduled_at > now:
+    if rest := _RESTS.get((task.state, task.reason_code)):
+        yield str(rest) % {"at": in_utc(task.scheduled_at)}
+    elif task.scheduled_at > now:
         yield _("It waits for its time, %(at)s.") % {"at": in_utc(task.scheduled_at)}
     elif task.state in _REST:
         yield str(_REST[State(task.state)])
