@@ -74,8 +74,11 @@ class HappenedForm(ReasonForm):
         text: str = self.cleaned_data["result"]
         try:
             read = json.loads(text) if text else None
-        except (ValueError, RecursionError) as error:
-            raise forms.ValidationError(_("This is no JSON: %(error)s") % {"error": error}) from None
+        except json.JSONDecodeError as error:
+            said = _("This is no JSON from line %(line)d, column %(column)d on.")
+            raise forms.ValidationError(said % {"line": error.lineno, "column": error.colno}) from None
+        except (ValueError, RecursionError):
+            raise forms.ValidationError(_("This is no JSON that can be read.")) from None
         try:
             check_json("result", read)
         except InvalidInput as error:

@@ -83,4 +83,4 @@ def _state(task: ScheduledTask, step: StepLine) -> str:
         return str(step.kind.label)
     if task.state == State.ACTIVE and (step.task_id, step.attempt) == (task.pk, task.attempt):
         return pgettext("timeline", "under way")
-    return pgettext("timeline", "begun, its end is not known")
+    return pgettext("timeline", "in doubt")
