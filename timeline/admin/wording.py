@@ -83,7 +83,8 @@ WORDINGS: Final[Mapping[Deed, Wording]] = {
         gettext_lazy("Do step %(step)s again"),
         gettext_lazy("Step %(step)s is forgotten. The task goes on, and does it again."),
         gettext_lazy(
-            "What is recorded of the step is deleted. The task goes on at once, and calls the step again: if it has happened, it happens twice."
+            "What is recorded of the step is deleted. The task goes on at once, and calls the step again: if it has happened, "
+            "it happens twice."
         ),
     ),
     Decision.GO_ON: Wording(

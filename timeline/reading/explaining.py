@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -18,6 +19,9 @@ from timeline.reading.retelling import retold
 from timeline.reading.steps import StepLine, steps_of_task, told_steps
 from timeline.registry import registry
 from timeline.timing import in_utc
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
 
 # What stands with a reason's text; the others stand by themselves.
 _WHY = {
@@ -36,7 +40,7 @@ _REST = {
 }
 
 # Until when a task waits is not what it waits for.
-_RESTS = {
+_RESTS: Mapping[tuple[str, str], StrPromise] = {
     (State.RETRYABLE, ReasonCode.IN_DOUBT): gettext_lazy("It rests until somebody decides, and looks again on %(at)s."),
     (State.RETRYABLE, ReasonCode.DEFINITION): gettext_lazy(
         "It rests until its code fits or somebody decides, and looks again on %(at)s."
