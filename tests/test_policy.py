@@ -9,7 +9,7 @@ from django.utils.functional import SimpleLazyObject
 from project.accounts.models import User
 from tests.testapp.models import Order, Plan, Seat
 from timeline import Timeline, policy, task
-from timeline.lifecycle import FINAL, OPEN, WAITING, State
+from timeline.lifecycle import FINAL, OPEN, WAITING, ReasonCode, State
 from timeline.models import EntityRef, ScheduledTask, ref_of
 from timeline.policy import Action, Belonging, TimelinePolicy, get_policy
 from timeline.testing import only_timelines
@@ -206,6 +206,16 @@ class TestActions:
         actions = TimelinePolicy().actions(staff, make_task(state=state))
 
         assert actions == ([action] if state in states else [])
+
+    @pytest.mark.parametrize("code", ["", *ReasonCode])
+    @pytest.mark.parametrize("state", OPEN)
+    def test_are_to_decide_where_a_task_rests_because_of_a_step(self, person, make_task, state, code):
+        staff = person("operator", "decide_scheduledtask", is_staff=True)
+
+        actions = TimelinePolicy().actions(staff, make_task(state=state, reason_code=code))
+
+        rests = state == State.RETRYABLE and code in ("in_doubt", "definition")
+        assert actions == ([Action.DECIDE] if rests else [])
 
     def test_are_none_for_the_owner(self, person, about):
         ada = person("ada")

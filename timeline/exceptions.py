@@ -26,6 +26,7 @@ _number = lazy(number_format, str)
 _ASKED_FOR = (
     pgettext_lazy("timeline", "move"),
     pgettext_lazy("timeline", "redrive"),
+    pgettext_lazy("timeline", "decide"),
 )  # For the catalogue: no triggers.
 
 

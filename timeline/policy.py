@@ -11,7 +11,7 @@ from django.db.models import Model, Q, QuerySet
 from django.utils.module_loading import import_string
 
 from timeline.conf import get_settings
-from timeline.lifecycle import OPEN, WAITING, State
+from timeline.lifecycle import OPEN, WAITING, ReasonCode, State
 from timeline.models import EntityRef, ScheduledTask, model_of, ref_as
 from timeline.models.entities import keys_of
 from timeline.models.kin import Names, names_of
@@ -35,6 +35,7 @@ class Action(StrEnum):
     MOVE = "move"
     RUN_NOW = "run_now"
     REDRIVE = "redrive"
+    DECIDE = "decide"  # About its steps, where it rests because of one.
 
 
 # From which states each action leads anywhere. The operations refuse the rest whatever a face shows.
@@ -43,7 +44,16 @@ POSSIBLE: Final = {
     Action.MOVE: OPEN,
     Action.RUN_NOW: WAITING,
     Action.REDRIVE: frozenset(State) - OPEN,
+    Action.DECIDE: frozenset({State.RETRYABLE}),
 }
+
+# Why a task rests until somebody decides about one of its steps.
+RESTING: Final = frozenset({ReasonCode.IN_DOUBT, ReasonCode.DEFINITION})
+
+
+def is_possible(action: Action, task: ScheduledTask) -> bool:
+    """Whether an action leads anywhere with a task as it is. To decide, there has to be something to decide about."""
+    return task.state in POSSIBLE[action] and (action != Action.DECIDE or task.reason_code in RESTING)
 
 
 FEW: Final = 1000  # So many entities are named by their keys; more are looked up as rows are read.
@@ -170,7 +180,7 @@ class TimelinePolicy:
 
     def actions(self, user: User, task: ScheduledTask) -> list[Action]:
         """What the user may do with a task that they see, and that its state lets happen."""
-        return [action for action, states in POSSIBLE.items() if task.state in states and self.allows(user, action)]
+        return [action for action in Action if is_possible(action, task) and self.allows(user, action)]
 
     def sees_payload(self, user: User) -> bool:
         """Whether the user may read payloads, results and errors."""

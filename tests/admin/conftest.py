@@ -20,6 +20,7 @@ ALL = (
     "move_scheduledtask",
     "run_now_scheduledtask",
     "redrive_scheduledtask",
+    "decide_scheduledtask",
     "view_payload",
 )
 LIST = reverse("admin:timeline_scheduledtask_changelist")

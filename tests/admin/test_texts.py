@@ -11,6 +11,7 @@ import pytest
 from django.contrib.admin.models import LogEntry as AdminLogEntry
 
 from tests.admin.conftest import ACT, ENTITY, LIST, detail
+from tests.resting import recorded, resting
 from timeline import Timeline, task
 from timeline.lifecycle import State
 from timeline.models import Event, LogEntry, ScheduledTask, TimelineRun
@@ -245,6 +246,19 @@ class TestEveryPage:
         the_entity(Page(operator.get(ENTITY, {"label": row.entity_label, "id": row.entity_id})), row, evil)
         for action in ("redrive", "cancel"):  # The first can be done; the second cannot, and says of what.
             before_an_action(Page(operator.post(ACT, {"action": action, "task": row.pk, "where": evil})), evil)
+
+    def test_shows_steps_and_what_is_asked_about_them_as_text(self, operator, about, order, evil):
+        row = resting(about, order)
+        recorded(row, evil[:150], result={evil: evil})
+        recorded(row, f"!{evil[:149]}", "begun")
+        name = {"action": "step_happened", "task": row.pk, "step": evil}
+
+        page = Page(operator.get(detail(row)))
+        asked = Page(operator.post(ACT, {**name, "confirmed": 1, "result": evil, "reason": evil}))
+
+        assert [json.loads(text) for text in page.texts("table.tl-steps pre")] == [{evil: evil}]
+        assert acting(page) == []
+        assert acting(asked) == []
 
     def test_shows_what_was_typed_again_as_text(self, operator, about, order, evil):
         asked = {"action": "move", "task": about(order).pk, "confirmed": 1, "reason": evil, "at": evil}

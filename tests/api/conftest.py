@@ -127,6 +127,7 @@ EVERYTHING = [
     "move_scheduledtask",
     "run_now_scheduledtask",
     "redrive_scheduledtask",
+    "decide_scheduledtask",
     "add_event",
 ]
 

@@ -9,6 +9,7 @@ import pytest
 from django.conf import settings
 
 from tests.api.conftest import ROOT
+from tests.resting import resting
 from timeline.lifecycle import State
 
 TEXTS = {
@@ -86,6 +87,17 @@ class TestHostileTexts:
                 answer = post(client, f"tasks/{task.pk}/{action}/", {"reason": "x", name: text})
                 assert answer.status_code in (400, 409), (action, name)
                 answer.json()
+
+    def test_are_taken_or_refused_in_a_decision(self, client, ada, about, text):
+        row = resting(about, "account.greet", ada)
+        for result in [text, {text: text}, [text]]:
+            body = {"step": "transfer", "reason": "x", "result": result}
+            answer = post(client, f"tasks/{row.pk}/step-happened/", body)
+            assert answer.status_code in (200, 400, 409), result
+            answer.json()
+        answer = post(client, f"tasks/{row.pk}/forget-step/", {"step": text, "reason": "x"})
+        assert answer.status_code in (400, 409)
+        answer.json()
 
     def test_are_taken_or_refused_in_an_event(self, client, ada, text):
         for event in each_event(ada, text):

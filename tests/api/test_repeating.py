@@ -15,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.api.conftest import EVERYTHING, ROOT, Asker
 from tests.api.test_tasks import problem
+from tests.resting import resting
 from timeline.api.repeating import Outcome, answer_once
 from timeline.api.serializers import TaskSerializer
 from timeline.clocks import MachineTime
@@ -22,8 +23,9 @@ from timeline.lifecycle import State
 from timeline.models import Answer, Event, LogEntry, ScheduledTask
 
 ACTIONS = {"cancel": State.SCHEDULED, "move": State.AVAILABLE, "run-now": State.SCHEDULED, "redrive": State.DISCARDED}
-EVERY = [*ACTIONS, "event"]
-AGAIN = {**dict.fromkeys(ACTIONS, 409), "event": 201}  # What doing it once more is answered.
+DECISIONS = ["step-happened", "forget-step", "go-on"]
+EVERY = [*ACTIONS, *DECISIONS, "event"]
+AGAIN = {**dict.fromkeys([*ACTIONS, *DECISIONS], 409), "event": 201}  # What doing it once more is answered.
 DAY = timedelta(hours=24)
 KEY = "8e03978e-40d5-43dd-bc93-6894a57f9324"
 
@@ -35,6 +37,10 @@ def request_of(ada, about, clock):
     def make(kind):
         if kind == "event":
             return "events/", {"name": "user.created", "entity": {"label": "accounts.user", "id": str(ada.pk)}}
+        if kind in DECISIONS:
+            row = resting(about, "account.call", ada, in_doubt=kind != "go-on")
+            step = {} if kind == "go-on" else {"step": "transfer"}
+            return f"tasks/{row.pk}/{kind}/", {"reason": "x", **step}
         row = about("account.call", ada, state=ACTIONS[kind], scheduled_at=clock.now + timedelta(hours=1))
         body = {"reason": "x"} | ({"at": "2031-01-01T00:00:00Z"} if kind == "move" else {})
         return f"tasks/{row.pk}/{kind}/", body
@@ -97,14 +103,16 @@ class TestTheSameAgain:
         for key in ("other", None):
             answer = send(by_staff, path, body, key) if key else by_staff.post(path, body)
             assert "Idempotency-Replayed" not in answer.headers
-            assert (
-                answer.status_code == {"event": 201, "move": 409, "cancel": 409, "run-now": 409, "redrive": 409}[kind]
-            )
+            assert answer.status_code == AGAIN[kind]
 
     def test_after_the_permission_was_lost_is_refused(self, by_staff, staff, request_of, kind):
         path, body = request_of(kind)
         send(by_staff, path, body)
-        name = "add_event" if kind == "event" else f"{kind.replace('-', '_')}_scheduledtask"
+        name = (
+            "add_event"
+            if kind == "event"
+            else f"{'decide' if kind in DECISIONS else kind.replace('-', '_')}_scheduledtask"
+        )
         staff.user_permissions.remove(Permission.objects.get(codename=name))
 
         problem(send(by_staff, path, body), 403)

@@ -10,8 +10,9 @@ import yaml
 from django.conf import settings
 
 from tests.api.conftest import EVERYTHING, ROOT, Asker
+from tests.resting import recorded, resting
 from timeline.lifecycle import State
-from timeline.models import Event, LogEntry, ScheduledTask, TimelineRun
+from timeline.models import Event, LogEntry, ScheduledTask, StepRecord, TimelineRun
 from timeline.shortcuts import emit
 
 PATHS = yaml.safe_load((Path(settings.BASE_DIR) / "docs" / "openapi.yaml").read_text())["paths"]
@@ -46,6 +47,9 @@ RULES = {
     ("POST", "/tasks/{id}/move/"): Rule(sees=True, permission="move_scheduledtask"),
     ("POST", "/tasks/{id}/run-now/"): Rule(sees=True, permission="run_now_scheduledtask"),
     ("POST", "/tasks/{id}/redrive/"): Rule(sees=True, permission="redrive_scheduledtask"),
+    ("POST", "/tasks/{id}/step-happened/"): Rule(sees=True, permission="decide_scheduledtask"),
+    ("POST", "/tasks/{id}/forget-step/"): Rule(sees=True, permission="decide_scheduledtask"),
+    ("POST", "/tasks/{id}/go-on/"): Rule(sees=True, permission="decide_scheduledtask"),
     ("POST", "/events/"): Rule(sees=False, permission="add_event", status=201),
 }
 
@@ -61,7 +65,10 @@ def expected(rule, role):
 
 def fingerprint():
     """All rows of ours as they are."""
-    return [list(model.objects.order_by("pk").values()) for model in (ScheduledTask, LogEntry, TimelineRun, Event)]
+    return [
+        list(model.objects.order_by("pk").values())
+        for model in (ScheduledTask, LogEntry, TimelineRun, Event, StepRecord)
+    ]
 
 
 def named_in(found):
@@ -85,11 +92,15 @@ def ask(person, ada, about, clock):
         for one in (ada, other):
             emit("user.created", one)
         state = State.DISCARDED if "redrive" in path else State.SCHEDULED
-        row = about("account.call", ada, state=state, payload={"word": "secret"})
+        if path.endswith(STEPS):
+            row = resting(about, "account.call", ada, in_doubt="go-on" not in path, payload={"word": "secret"})
+        else:
+            row = about("account.call", ada, state=state, attempt=1, payload={"word": "secret"})
+        recorded(row, "upload", result="secret")
         filled = path.replace("{label}", "accounts.user").replace(
             "{id}", str(row.pk if "tasks/{id}" in path else ada.pk)
         )
-        body = {"reason": "x"}
+        body = {"reason": "x"} | ({"step": "transfer"} if "-step" in path or "step-" in path else {})
         if "move" in path:
             body["at"] = "2027-01-01T00:00:00Z"
         if "events" in path:
@@ -100,6 +111,9 @@ def ask(person, ada, about, clock):
         return answer, keys_seen(user, role), before
 
     return run
+
+
+STEPS = ("/step-happened/", "/forget-step/", "/go-on/")
 
 
 def keys_seen(user, role):

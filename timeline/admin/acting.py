@@ -4,123 +4,39 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
-from django import forms
-from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext_lazy, pgettext_lazy
 
 from timeline import shortcuts
 from timeline.admin.readers import Reader
-from timeline.exceptions import AlreadyOpen, ChangedSince, DateOutOfRange, RunEnded, TimelineError, TransitionNotAllowed
+from timeline.admin.wording import Decision, Deed, action_of
+from timeline.exceptions import AlreadyOpen, ChangedSince, RunEnded, TimelineError, TransitionNotAllowed
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.policy import POSSIBLE, Action
-from timeline.timing import check_time
+from timeline.policy import POSSIBLE, Action, is_possible
 
 if TYPE_CHECKING:
-    from django_stubs_ext import StrOrPromise, StrPromise
+    from django_stubs_ext import StrOrPromise
 
 MAX_CHOSEN = 200  # So many tasks may be chosen at a time; a page of the list has fewer.
 
 
-class Wording(NamedTuple):
-    """
-    How a page speaks of an action.
-
-    Args:
-        verb: On buttons.
-        asks: What happens, with the number of tasks.
-        done: What happened, with the number of tasks.
-        means: What it means, in a sentence.
-    """
-
-    verb: StrPromise
-    asks: Any
-    done: Any
-    means: StrPromise
+def _of_one(verb: Callable[..., ScheduledTask]) -> Callable[..., list[ScheduledTask]]:
+    """A verb that is for one task at a time, as one for several."""
+    return lambda tasks, **given: [verb(task, **given) for task in tasks]
 
 
-WORDINGS: Final[Mapping[Action, Wording]] = {
-    Action.CANCEL: Wording(
-        pgettext_lazy("timeline", "Cancel"),
-        ngettext_lazy("Cancel %(count)d task", "Cancel %(count)d tasks", "count"),
-        ngettext_lazy("%(count)d task was cancelled.", "%(count)d tasks were cancelled.", "count"),
-        gettext_lazy("A cancelled task does not run. What a worker is doing for it right now is rolled back."),
-    ),
-    Action.MOVE: Wording(
-        pgettext_lazy("timeline", "Move"),
-        ngettext_lazy("Move %(count)d task", "Move %(count)d tasks", "count"),
-        ngettext_lazy("%(count)d task was moved.", "%(count)d tasks were moved.", "count"),
-        gettext_lazy("A moved task runs at another time. If the date it hangs on changes later, that date wins."),
-    ),
-    Action.RUN_NOW: Wording(
-        pgettext_lazy("timeline", "Run now"),
-        ngettext_lazy("Run %(count)d task now", "Run %(count)d tasks now", "count"),
-        ngettext_lazy("%(count)d task is due now.", "%(count)d tasks are due now.", "count"),
-        gettext_lazy("The task is due at once. Its guards are read all the same."),
-    ),
-    Action.REDRIVE: Wording(
-        pgettext_lazy("timeline", "Redrive"),
-        ngettext_lazy("Redrive %(count)d task", "Redrive %(count)d tasks", "count"),
-        ngettext_lazy("%(count)d task was redriven.", "%(count)d tasks were redriven.", "count"),
-        gettext_lazy("What has ended stays as it is; a new task, its next revision, is due at once."),
-    ),
-}
-
-_CALLS: Final[Mapping[Action, Callable[..., list[ScheduledTask]]]] = {
+_CALLS: Final[Mapping[Deed, Callable[..., list[ScheduledTask]]]] = {
     Action.CANCEL: shortcuts.cancel,
     Action.MOVE: shortcuts.move,
     Action.RUN_NOW: shortcuts.run_now,
     Action.REDRIVE: shortcuts.redrive,
+    Decision.STEP_HAPPENED: _of_one(shortcuts.step_happened),
+    Decision.FORGET_STEP: _of_one(shortcuts.forget_step),
+    Decision.GO_ON: _of_one(shortcuts.go_on),
 }
-
-
-class ReasonForm(forms.Form):
-    """Why; kept on the task and in its log."""
-
-    reason = forms.CharField(
-        label=pgettext_lazy("timeline", "Reason"),
-        max_length=200,
-        help_text=gettext_lazy("Required, 200 characters at most. It is kept in the log, with your name."),
-        widget=forms.TextInput(attrs={"class": "vTextField", "maxlength": 200, "autocomplete": "off"}),
-    )
-
-    def __init__(self, *args: Any, now: datetime, zone: tzinfo, **options: Any) -> None:
-        self.now = now
-        self.zone = zone
-        super().__init__(*args, **options)
-
-
-class MoveForm(ReasonForm):
-    """Why, and to when."""
-
-    at = forms.CharField(
-        label=pgettext_lazy("timeline", "New time"),
-        widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": 60}),
-    )
-    field_order = ("at", "reason")
-
-    def clean_at(self) -> datetime:
-        """Read a time on the site's clocks; refuse what they never show, or show twice, and what is not ahead."""
-        text: str = self.cleaned_data["at"]
-        with timezone.override(self.zone):
-            at: datetime = forms.DateTimeField().clean(text)
-        try:
-            at = check_time("at", at)
-        except DateOutOfRange:
-            raise forms.ValidationError(_("Give a time between the years 1970 and 9000.")) from None
-        if at <= self.now:
-            raise forms.ValidationError(_("This time has passed. Give one that is ahead; for at once, use “Run now”."))
-        return at
-
-
-def form_for(action: Action) -> type[ReasonForm]:
-    """The form that an action asks with."""
-    return MoveForm if action == Action.MOVE else ReasonForm
 
 
 class Count(NamedTuple):
@@ -139,12 +55,12 @@ class Count(NamedTuple):
 
 
 def count(
-    action: Action, tasks: Sequence[ScheduledTask], chosen: int, reader: Reader, carried_on: Collection[UUID]
+    deed: Deed, tasks: Sequence[ScheduledTask], chosen: int, reader: Reader, carried_on: Collection[UUID]
 ) -> Count:
     """Tell tasks that an action can change from those it cannot, each with its why; arguments as ``obstacle`` has them."""
     able, unable = [], defaultdict(list)
     for task in tasks:
-        if reason := obstacle(action, task, reader, carried_on):
+        if reason := obstacle(deed, task, reader, carried_on):
             unable[reason].append(task)
         else:
             able.append(task)
@@ -157,18 +73,21 @@ def carried_on_of(ids: Collection[UUID], *, using: str) -> set[UUID]:
     return set(later.values_list("previous_id", flat=True))
 
 
-def obstacle(action: Action, task: ScheduledTask, reader: Reader, carried_on: Collection[UUID]) -> str:
+def obstacle(deed: Deed, task: ScheduledTask, reader: Reader, carried_on: Collection[UUID]) -> str:
     """
     Say why an action cannot change a task; empty: it can.
 
     Args:
-        action: What somebody wants.
+        deed: What somebody wants.
         task: Read with its run.
         reader: Who.
         carried_on: Ids of tasks that have a later revision: that one is redriven, if any.
     """
+    action = action_of(deed)
     if task.state not in POSSIBLE[action]:
         return _("The task is %(state)s.") % {"state": State(task.state).label}
+    if not is_possible(action, task):
+        return _("It does not wait for a decision about a step.")
     if action == Action.REDRIVE and task.pk in carried_on:
         return _("A later revision carries on for it; look at that one.")
     if action == Action.REDRIVE and task.run is not None and not (task.run.is_open or task.run.is_finished):
@@ -205,7 +124,7 @@ class Done(NamedTuple):
 
 
 def perform(
-    action: Action,
+    deed: Deed,
     tasks: Sequence[ScheduledTask],
     answers: Mapping[str, Any],
     *,
@@ -215,7 +134,7 @@ def perform(
 ) -> Done:
     """Do it to all of the tasks, or to none; to those that were seen, as they were seen."""
     try:
-        return Done(_CALLS[action](list(tasks), **answers, actor=actor, seen=seen, using=using), "")
+        return Done(_CALLS[deed](list(tasks), **answers, actor=actor, seen=seen, using=using), "")
     except ChangedSince as error:
         return Done([], _changed(next(task for task in tasks if task.pk == error.task), error.remedy))
     except (TransitionNotAllowed, AlreadyOpen, RunEnded) as error:

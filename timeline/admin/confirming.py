@@ -16,20 +16,19 @@ from django.views.decorators.csrf import csrf_protect
 
 from timeline.admin.acting import (
     MAX_CHOSEN,
-    WORDINGS,
     Count,
-    ReasonForm,
     carried_on_of,
     changed_meanwhile,
     count,
-    form_for,
     perform,
 )
 from timeline.admin.drafting import forget, keep, kept
+from timeline.admin.forms import ReasonForm, form_for
 from timeline.admin.listing import row_of
 from timeline.admin.naming import names_of
 from timeline.admin.pages import Pages
 from timeline.admin.readers import Reader
+from timeline.admin.wording import WORDINGS, Decision, Deed, action_of
 from timeline.clocks import story_now
 from timeline.models import ScheduledTask
 from timeline.policy import Action, get_policy
@@ -55,49 +54,52 @@ class Confirming(Pages):
         if given is None:
             messages.warning(request, _("Choose the tasks first."))
             return redirect(self.address("changelist"))
-        action = _action(given.get("action", ""))
-        if not get_policy().allows(request.user, action):
+        deed = _deed(given.get("action", ""))
+        if not get_policy().allows(request.user, action_of(deed)):
             raise PermissionDenied
         ids = _ids(given.getlist("task"))
         if not ids:
             messages.warning(request, _("Choose the tasks first."))
             return redirect(self.list_as_left(given))
-        counted = self._count(request, action, ids)
+        if isinstance(deed, Decision) and len(ids) > 1:
+            raise Http404(_("There is no such action."))
+        counted = self._count(request, deed, ids)
         if given is not request.POST:
             messages.info(request, _("You had to log in again. Nothing was changed; here is what you had asked for."))
-            return self._ask(request, given, counted, self._form(action, initial=given.dict()))
+            return self._ask(request, given, counted, self._form(deed, initial=given.dict()))
         forget(request)
         if "confirmed" not in given:
-            return self._ask(request, given, counted, self._form(action))
+            return self._ask(request, given, counted, self._form(deed))
         return self._act(request, given, counted, ids)
 
     def _act(self, request: HttpRequest, given: QueryDict, counted: Count, ids: list[UUID]) -> HttpResponse:
         """Do what is confirmed: all of what was counted first, as it was then, or nothing."""
-        action, seen = _action(given.get("action", "")), _seen(given.getlist("seen"))
-        form = self._form(action, given)
+        deed, seen = _deed(given.get("action", "")), _seen(given.getlist("seen"))
+        form = self._form(deed, given)
         problem = changed_meanwhile(counted, seen)
         if form.is_valid() and not problem:
             actor = request.user.get_username()
-            done = perform(action, counted.able, form.cleaned_data, actor=actor, seen=seen, using=self.alias)
+            answers = form.cleaned_data | _step(deed, given)
+            done = perform(deed, counted.able, answers, actor=actor, seen=seen, using=self.alias)
             if done.tasks:
-                return self._leave(request, action, done.tasks)
+                return self._leave(request, deed, done.tasks)
             problem = done.problem
-            counted = self._count(request, action, ids)
+            counted = self._count(request, deed, ids)
         return self._ask(request, given, counted, form, problem)
 
-    def _form(self, action: Action, given: QueryDict | None = None, *, initial: Any = None) -> ReasonForm:
+    def _form(self, deed: Deed, given: QueryDict | None = None, *, initial: Any = None) -> ReasonForm:
         zone = timezone.get_default_timezone()
-        return form_for(action)(given, initial=initial, now=story_now(self.alias), zone=zone)
+        return form_for(deed)(given, initial=initial, now=story_now(self.alias), zone=zone)
 
-    def _count(self, request: HttpRequest, action: Action, ids: list[UUID]) -> Count:
+    def _count(self, request: HttpRequest, deed: Deed, ids: list[UUID]) -> Count:
         tasks = list(self.visible(request).filter(pk__in=ids).select_related("run").in_order())
         if not tasks:
             raise Http404(_("There is no such task."))
-        carried_on = carried_on_of(ids, using=self.alias) if action == Action.REDRIVE else ()
-        return count(action, tasks, len(ids), Reader(get_policy(), request.user), carried_on)
+        carried_on = carried_on_of(ids, using=self.alias) if deed == Action.REDRIVE else ()
+        return count(deed, tasks, len(ids), Reader(get_policy(), request.user), carried_on)
 
-    def _leave(self, request: HttpRequest, action: Action, tasks: list[ScheduledTask]) -> HttpResponse:
-        messages.success(request, WORDINGS[action].done % {"count": len(tasks)})
+    def _leave(self, request: HttpRequest, deed: Deed, tasks: list[ScheduledTask]) -> HttpResponse:
+        messages.success(request, WORDINGS[deed].done % {"count": len(tasks), **_step(deed, request.POST)})
         if "alone" in request.POST and len(tasks) == 1:
             return redirect(self.address("change", tasks[0].pk))
         return redirect(self.list_as_left(request.POST))
@@ -105,15 +107,17 @@ class Confirming(Pages):
     def _ask(
         self, request: HttpRequest, given: QueryDict, counted: Count, form: ReasonForm, problem: str = ""
     ) -> HttpResponse:
-        action, now, reader = _action(given.get("action", "")), form.now, Reader(get_policy(), request.user)
+        deed, now, reader = _deed(given.get("action", "")), form.now, Reader(get_policy(), request.user)
         tasks = [*counted.able, *(task for kept in counted.unable.values() for task in kept)]
         names = names_of((task.entity_ref for task in tasks), using=self.alias, site=self.admin_site.name)
         rows = {task.pk: row_of(task, names[task.entity_ref], now, reader) for task in tasks}
+        step = _step(deed, given)
         alone = "alone" in given and len(tasks) == 1
         context: dict[str, Any] = {
-            "action": action,
-            "wording": WORDINGS[action],
-            "asks": WORDINGS[action].asks % {"count": len(counted.able)},
+            "action": deed,
+            "wording": WORDINGS[deed],
+            "asks": WORDINGS[deed].asks % {"count": len(counted.able), **step},
+            **step,
             "able": [rows[task.pk] for task in counted.able],
             "unable": [(why, [rows[task.pk] for task in kept]) for why, kept in counted.unable.items()],
             "gone": counted.gone,
@@ -124,14 +128,21 @@ class Confirming(Pages):
             "where": given.get("where", ""),
             "alone": alone,
         }
-        return self.page(request, "act", str(WORDINGS[action].verb), now, context)
+        return self.page(request, "act", str(WORDINGS[deed].verb), now, context)
 
 
-def _action(text: str) -> Action:
-    try:
-        return Action(text)
-    except ValueError:
-        raise Http404(_("There is no such action.")) from None
+def _deed(text: str) -> Deed:
+    for deed in WORDINGS:
+        if deed == text:
+            return deed
+    raise Http404(_("There is no such action."))
+
+
+def _step(deed: Deed, given: QueryDict) -> dict[str, str]:
+    """Name of the step that a decision is about, as rows have it: browsers send line breaks as two characters."""
+    if deed not in (Decision.STEP_HAPPENED, Decision.FORGET_STEP):
+        return {}
+    return {"step": given.get("step", "").replace("\r\n", "\n")}
 
 
 def _ids(texts: list[str]) -> list[UUID]:

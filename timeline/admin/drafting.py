@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 _KEY: Final = "timeline_draft"
-_FIELDS: Final = ("who", "action", "where", "alone", "reason", "at")
+_FIELDS: Final = ("who", "action", "where", "alone", "step", "result", "reason", "at")
 _LONGEST: Final = 1000  # Characters of each that are kept.
 _LONGEST_ID: Final = 36  # Of a task: who has not logged in can write no more than this into the store of sessions.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 from django.views.decorators.http import require_http_methods, require_safe
 
-from timeline.admin.acting import WORDINGS, obstacle
+from timeline.admin.acting import obstacle
 from timeline.admin.asking import asked
 from timeline.admin.confirming import Confirming
 from timeline.admin.entities import may_look, timeline_of
@@ -22,11 +22,14 @@ from timeline.admin.listing import chips, filters, listing, row_of
 from timeline.admin.naming import named
 from timeline.admin.owning import belongings_of
 from timeline.admin.readers import Reader
+from timeline.admin.stepping import stepping
 from timeline.admin.telling import telling
+from timeline.admin.wording import WORDINGS
 from timeline.clocks import story_now
 from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
 from timeline.policy import POSSIBLE, Action, get_policy
+from timeline.reading.steps import steps_of_task
 
 if TYPE_CHECKING:
     from django.urls import URLPattern
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
 
     from timeline.models.task import ScheduledTaskQuerySet
     from timeline.policy import TimelinePolicy, User
+
+# To decide is about a step, so that its buttons stand there.
+_BUTTONS: Final = [action for action in Action if action in WORDINGS]
 
 
 class TaskAdmin(Confirming):
@@ -105,12 +111,14 @@ class TaskAdmin(Confirming):
             raise Http404(_("There is no such task."))
         now, ref = story_now(self.alias), task.entity_ref
         entity = named(ref, load_entities([ref], using=self.alias).get(ref), self.admin_site.name)
-        told = telling(task, visible, reader, now=now)
+        steps = steps_of_task(task, using=self.alias, results=reader.payload)
+        told = telling(task, visible, reader, steps=steps, now=now)
         carried_on = {other.previous_id for other in told["revisions"]}
         context = {
             **told,
+            **stepping(task, steps, reader),
             "row": row_of(task, entity, now, reader),
-            "actions": _verbs(action for action in Action if not obstacle(action, task, reader, carried_on)),
+            "actions": _verbs(action for action in _BUTTONS if not obstacle(action, task, reader, carried_on)),
         }
         return self.page(request, "task", task.task_key, now, context)
 
@@ -135,7 +143,7 @@ class TaskAdmin(Confirming):
 
 def _possible(states: set[str], policy: TimelinePolicy, user: User) -> list[Action]:
     """What the user may do with tasks in these states: with one of them at least."""
-    return [action for action in Action if POSSIBLE[action] & states and policy.allows(user, action)]
+    return [action for action in _BUTTONS if POSSIBLE[action] & states and policy.allows(user, action)]
 
 
 def _verbs(actions: Iterable[Action]) -> list[tuple[Action, StrPromise]]:

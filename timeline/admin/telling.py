@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import Q
-from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline.admin.readers import Reader
@@ -17,6 +16,7 @@ from timeline.models import LogEntry
 from timeline.reading.explaining import explain, outlook
 from timeline.reading.masking import masked_entry
 from timeline.reading.retelling import retold
+from timeline.reading.steps import StepLine, how_long
 
 if TYPE_CHECKING:
     from timeline.models import ScheduledTask
@@ -50,10 +50,12 @@ class AttemptLine(NamedTuple):
     @property
     def took(self) -> str:
         """How long it ran."""
-        return _duration(self.ended_at - self.started_at) if self.ended_at else ""
+        return how_long((self.ended_at - self.started_at).total_seconds()) if self.ended_at else ""
 
 
-def telling(task: ScheduledTask, visible: ScheduledTaskQuerySet, reader: Reader, *, now: datetime) -> dict[str, Any]:
+def telling(
+    task: ScheduledTask, visible: ScheduledTaskQuerySet, reader: Reader, *, steps: Sequence[StepLine], now: datetime
+) -> dict[str, Any]:
     """
     Put together what the page of a task shows.
 
@@ -61,6 +63,7 @@ def telling(task: ScheduledTask, visible: ScheduledTaskQuerySet, reader: Reader,
         task: With its run, cause and predecessor.
         visible: The tasks that the user may see.
         reader: Who looks.
+        steps: Those that are done, or begun.
         now: Story time.
     """
     using, payload, people = visible.db, reader.payload, reader.reads_people(task)
@@ -69,9 +72,10 @@ def telling(task: ScheduledTask, visible: ScheduledTaskQuerySet, reader: Reader,
     shown = reader.shown(task)
     waits = [] if not task.is_open else list(outlook(shown, now=now, using=using))
     revisions = visible.filter(Q(previous=task.pk) | Q(pk=task.previous_id))
+    story = explain(task, now=now, using=using, payload=payload, people=people, steps=steps)
     return {
         "task": shown,
-        "story": explain(task, now=now, using=using, payload=payload, people=people).splitlines(),
+        "story": story.splitlines(),
         "waits": waits,
         "attempts": attempts_of(log, payload=payload),
         "log": [_told(entry if payload else masked_entry(entry)) for entry in log[-SHOWN:]],
@@ -110,17 +114,11 @@ def _told(entry: LogEntry) -> tuple[LogEntry, str]:
 
 def _data(task: ScheduledTask) -> list[tuple[str, str]]:
     """What goes in and what came out, as text to show."""
-    told = [(pgettext("timeline", "Payload"), _json(task.payload) if task.payload else "")]
-    told.append((pgettext("timeline", "Result"), _json(task.result) if task.result is not None else ""))
+    told = [(pgettext("timeline", "Payload"), as_json(task.payload) if task.payload else "")]
+    told.append((pgettext("timeline", "Result"), as_json(task.result) if task.result is not None else ""))
     return [*told, (pgettext("timeline", "Last error"), task.error)]
 
 
-def _json(value: object) -> str:
+def as_json(value: object) -> str:
+    """Write JSON for people."""
     return json.dumps(value, indent=2, ensure_ascii=False, sort_keys=True)
-
-
-def _duration(took: timedelta) -> str:
-    seconds = took.total_seconds()
-    if seconds < 1:
-        return _("%(number)d ms") % {"number": round(seconds * 1000)}
-    return _("%(number).1f s") % {"number": seconds} if seconds < 120 else str(timedelta(seconds=round(seconds)))

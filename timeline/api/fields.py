@@ -78,6 +78,11 @@ class ObjectField(serializers.JSONField):
         return data
 
 
+@extend_schema_field({})
+class AnyField(serializers.JSONField):
+    """Any JSON."""
+
+
 class StrictSerializer(serializers.Serializer[Any]):
     """A body that has no other fields than these."""
 

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema_field
 
-from timeline.api.fields import InstantField, ObjectField, StrictSerializer, TextField
+from timeline.api.fields import AnyField, InstantField, ObjectField, StrictSerializer, TextField
 from timeline.models.entities import MAX_ID, MAX_LABEL
+from timeline.models.step import MAX_NAME
 
 _NO_BLANK: Final = r"^\s\x1c-\x1f\x85"  # As Python sees blanks: a few more than other languages do.
 
@@ -35,6 +36,23 @@ class MoveBody(ReasonBody):
     """A new time, and why."""
 
     at = InstantField(help_text="New due time with its offset from UTC, from 1970 to 9000; in the past: due now.")
+
+
+class StepBody(ReasonBody):
+    """A step of the task, and why."""
+
+    step = TextField(max_length=MAX_NAME, trim_whitespace=False, help_text="Its name as the task's `steps` has it.")
+
+
+class HappenedBody(StepBody):
+    """A step that happened, what it gave, and why."""
+
+    result = AnyField(
+        required=False,
+        allow_null=True,
+        default=None,
+        help_text="What it would have returned: plain JSON, 64 KiB at most.",
+    )
 
 
 class EntityBody(StrictSerializer):

@@ -10,11 +10,12 @@ from rest_framework import serializers
 
 from timeline.api.fields import ChoiceOf, InstantField
 from timeline.lifecycle import State
-from timeline.models import Event, LogEntry, ScheduledTask
+from timeline.models import Event, LogEntry, ScheduledTask, StepKind
 from timeline.policy import Action
 from timeline.reading.explaining import explain
 from timeline.reading.masking import masked, masked_entry, without_people, without_people_entry
 from timeline.reading.retelling import retold
+from timeline.reading.steps import StepLine, steps_of_task
 
 _CODE: Final = "One of a closed set; empty where nothing needs one."
 
@@ -151,20 +152,42 @@ class LogSerializer(RowSerializer):
         return None if self.hides else entry.detail
 
 
+class StepSerializer(serializers.Serializer[Any]):
+    """A step of a task."""
+
+    name = serializers.CharField(read_only=True, help_text="With its key, `tell#ada@example.com`.")
+    kind = ChoiceOf(StepKind, read_only=True, help_text="`begun`: how it ended is not known.")
+    task = serializers.UUIDField(source="task_id", read_only=True, help_text="The revision that took it.")
+    attempt = serializers.IntegerField(read_only=True, help_text="Of that revision.")
+    recorded_at = InstantField(read_only=True)
+    seconds = serializers.FloatField(read_only=True, allow_null=True, help_text="How long it took; null: not known.")
+    result = serializers.SerializerMethodField(help_text="What it gave; null as well where it is masked.")
+
+    @extend_schema_field({})
+    def get_result(self, step: StepLine) -> Any:
+        """Any JSON."""
+        return step.result
+
+
 class TaskDetailSerializer(TaskSerializer):
     """One task with all there is about it."""
 
     masked = serializers.SerializerMethodField(
-        help_text="Whether payload, result, error and the details of the log are null because you may not read them."
+        help_text="Whether payload, results, error and the details of the log are null because you may not read them."
     )
     payload = serializers.SerializerMethodField()
     result = serializers.SerializerMethodField()
     error = serializers.SerializerMethodField()
+    steps = serializers.SerializerMethodField(
+        help_text="Those that are done, or begun, in the order they were recorded."
+    )
     log = serializers.SerializerMethodField()
     explanation = serializers.SerializerMethodField(help_text="Its story in sentences, one a line.")
 
+    _steps: tuple[ScheduledTask, list[StepLine]] | None = None
+
     class Meta(TaskSerializer.Meta):
-        fields = [*TaskSerializer.Meta.fields, "masked", "payload", "result", "error", "log", "explanation"]
+        fields = [*TaskSerializer.Meta.fields, "masked", "payload", "result", "error", "steps", "log", "explanation"]
         read_only_fields = fields
 
     def get_masked(self, task: ScheduledTask) -> bool:
@@ -185,6 +208,11 @@ class TaskDetailSerializer(TaskSerializer):
         """What the last failed attempt said."""
         return None if self.hides else task.error
 
+    @extend_schema_field(StepSerializer(many=True))
+    def get_steps(self, task: ScheduledTask) -> Any:
+        """From the first to the last."""
+        return StepSerializer(self._read_steps(task), many=True).data
+
     @extend_schema_field(LogSerializer(many=True))
     def get_log(self, task: ScheduledTask) -> Any:
         """From the first entry to the last."""
@@ -195,7 +223,14 @@ class TaskDetailSerializer(TaskSerializer):
         """As ``explain`` tells it."""
         view = self.context["view"]
         people = self.sees_people(task)
-        return explain(task, now=view.now, using=view.get_using(), payload=not self.hides, people=people)
+        steps = self._read_steps(task)
+        return explain(task, now=view.now, using=view.get_using(), payload=not self.hides, people=people, steps=steps)
+
+    def _read_steps(self, task: ScheduledTask) -> list[StepLine]:
+        """Read them once for all that is told of them."""
+        if self._steps is None or self._steps[0] is not task:
+            self._steps = (task, steps_of_task(task, using=self.context["view"].get_using(), results=not self.hides))
+        return self._steps[1]
 
 
 class ForeseenSerializer(serializers.Serializer[Any]):

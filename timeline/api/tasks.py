@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
+from django.utils.translation import gettext_lazy as _
 from django_filters.rest_framework import DjangoFilterBackend
 from rest_framework.exceptions import PermissionDenied
 from rest_framework.request import Request
@@ -20,11 +21,12 @@ from timeline.api.filters import InstantFilter, TaskFilters, TextFilter
 from timeline.api.pagination import TaskPagination
 from timeline.api.remembering import columns_of, row_of
 from timeline.api.repeating import Outcome, answer_once
-from timeline.api.requests import MoveBody, ReasonBody
+from timeline.api.requests import HappenedBody, MoveBody, ReasonBody, StepBody
 from timeline.api.schema import IF_MATCH, IF_NONE_MATCH, REPEATABLE, TAG, UNCHANGED, answers, described
 from timeline.api.serializers import TaskDetailSerializer, TaskSerializer
+from timeline.exceptions import TransitionNotAllowed
 from timeline.models import ScheduledTask
-from timeline.policy import POSSIBLE, Action
+from timeline.policy import Action, is_possible
 
 _CHANGED = answers(404, 409, 412, 413, 415, 422, ok=TaskSerializer)
 _CONDITIONS = [IF_MATCH, TAG, *REPEATABLE]
@@ -76,6 +78,21 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
         """Run again what has ended: its next revision is answered."""
         return self._act(pk, Action.REDRIVE, ReasonBody, shortcuts.redrive)
 
+    @described(request=HappenedBody, parameters=_CONDITIONS, responses=_CHANGED)
+    def step_happened(self, request: Request, pk: UUID) -> Response:
+        """Say that a step happened of which nobody knows it. The task rests because of it, and goes on behind it at once."""
+        return self._act(pk, Action.DECIDE, HappenedBody, _of_one(shortcuts.step_happened))
+
+    @described(request=StepBody, parameters=_CONDITIONS, responses=_CHANGED)
+    def forget_step(self, request: Request, pk: UUID) -> Response:
+        """Have a step done again. The task rests because of its steps, and goes on at once."""
+        return self._act(pk, Action.DECIDE, StepBody, _of_one(shortcuts.forget_step))
+
+    @described(request=ReasonBody, parameters=_CONDITIONS, responses=_CHANGED)
+    def go_on(self, request: Request, pk: UUID) -> Response:
+        """Let a task go on that rests because its code has changed: what is done counts, in whatever order."""
+        return self._act(pk, Action.DECIDE, ReasonBody, _of_one(shortcuts.go_on))
+
     def known_parameters(self) -> Iterable[str]:
         """Filters, and what pages are asked for with; of lists only."""
         if self.action != "list":
@@ -105,14 +122,17 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
     ) -> Response:
         """Look who asks before looking at what is sent, so that nobody learns of what they do not see."""
         task, user = self._seen(pk), self.request.user
-        possible = task.state in POSSIBLE[action]
+        possible = is_possible(action, task)
         if not self.policy.allows(user, action) or (possible and action not in self.policy.actions(user, task)):
             raise PermissionDenied
         body = body_class(data=self.request.data)
         body.is_valid(raise_exception=True)
 
         def act() -> Outcome:
-            given = {**body.validated_data, "seen": seen_by(self.request, pk, task.seq)}
+            seen = seen_by(self.request, pk, task.seq)
+            if action == Action.DECIDE and not possible and (seen is None or seen[pk] == task.seq):
+                raise TransitionNotAllowed(task.state, action, _("It does not wait for a decision about a step."), pk)
+            given = {**body.validated_data, "seen": seen}
             changed = operation(task, actor=self.actor, using=self.get_using(), **given)[0]
             return Outcome(columns_of(changed), headers={"ETag": tag_of(changed)})
 
@@ -123,3 +143,8 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
             return self.get_serializer(shown).data
 
         return answer_once(self.request, act, show, using=self.get_using())
+
+
+def _of_one(verb: Callable[..., ScheduledTask]) -> Callable[..., Sequence[ScheduledTask]]:
+    """A verb that answers one task, as one that answers several."""
+    return lambda task, **given: [verb(task, **given)]

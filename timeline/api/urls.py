@@ -28,6 +28,17 @@ def routes(using: str = "") -> list[URLPattern]:
         path("tasks/<uuid:pk>/move/", TaskViewSet.as_view({"post": "move"}, using=using), name="task-move"),
         path("tasks/<uuid:pk>/run-now/", TaskViewSet.as_view({"post": "run_now"}, using=using), name="task-run-now"),
         path("tasks/<uuid:pk>/redrive/", TaskViewSet.as_view({"post": "redrive"}, using=using), name="task-redrive"),
+        path(
+            "tasks/<uuid:pk>/step-happened/",
+            TaskViewSet.as_view({"post": "step_happened"}, using=using),
+            name="task-step-happened",
+        ),
+        path(
+            "tasks/<uuid:pk>/forget-step/",
+            TaskViewSet.as_view({"post": "forget_step"}, using=using),
+            name="task-forget-step",
+        ),
+        path("tasks/<uuid:pk>/go-on/", TaskViewSet.as_view({"post": "go_on"}, using=using), name="task-go-on"),
         path("me/tasks/", MyTasks.as_view(using=using), name="my-tasks"),
         path("users/<str:id>/tasks/", UserTasks.as_view(using=using), name="user-tasks"),
         path("entities/<str:label>/<str:id>/tasks/", EntityTasks.as_view(using=using), name="entity-tasks"),

@@ -12,6 +12,21 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.AlterModelOptions(
+            name="scheduledtask",
+            options={
+                "permissions": [
+                    ("cancel_scheduledtask", "Can cancel scheduled task"),
+                    ("move_scheduledtask", "Can move scheduled task"),
+                    ("run_now_scheduledtask", "Can run scheduled task now"),
+                    ("redrive_scheduledtask", "Can redrive scheduled task"),
+                    ("decide_scheduledtask", "Can decide about steps of scheduled task"),
+                    ("view_payload", "Can view payload, result and errors of scheduled task"),
+                ],
+                "verbose_name": "scheduled task",
+                "verbose_name_plural": "upcoming events",
+            },
+        ),
         migrations.CreateModel(
             name="StepRecord",
             fields=[

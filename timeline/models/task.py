@@ -212,6 +212,7 @@ class ScheduledTask(EntityColumns):
             ("move_scheduledtask", "Can move scheduled task"),
             ("run_now_scheduledtask", "Can run scheduled task now"),
             ("redrive_scheduledtask", "Can redrive scheduled task"),
+            ("decide_scheduledtask", "Can decide about steps of scheduled task"),
             ("view_payload", "Can view payload, result and errors of scheduled task"),
         ]
         constraints = [

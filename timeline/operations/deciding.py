@@ -8,6 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import Reason, State, Trigger, target
@@ -130,7 +131,7 @@ def _decide(
 
 def _named(records: dict[str, StepRecord], step: str) -> StepRecord:
     if step not in records:
-        known = ", ".join(records) or _("none")
+        known = ", ".join(records) or pgettext_lazy("timeline", "none")
         problem, remedy = _("%(step)r is not recorded."), _("Recorded are: %(known)s.")
         raise InvalidInput("step", problem, remedy, step=step, known=known)
     return records[step]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -15,8 +16,12 @@ from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.reading.masking import masked, masked_entry, without_people, without_people_entry
 from timeline.reading.retelling import retold
+from timeline.reading.steps import StepLine, steps_of_task, told_steps
 from timeline.registry import registry
 from timeline.timing import in_utc
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
 
 # What stands with a reason's text; the others stand by themselves.
 _WHY = {
@@ -34,8 +39,24 @@ _REST = {
     State.ACTIVE: gettext_lazy("A worker runs it right now."),
 }
 
+# Until when a task waits is not what it waits for.
+_RESTS: Mapping[tuple[str, str], StrPromise] = {
+    (State.RETRYABLE, ReasonCode.IN_DOUBT): gettext_lazy("It rests until somebody decides, and looks again on %(at)s."),
+    (State.RETRYABLE, ReasonCode.DEFINITION): gettext_lazy(
+        "It rests until its code fits or somebody decides, and looks again on %(at)s."
+    ),
+}
 
-def explain(task: ScheduledTask, *, now: datetime, using: str, payload: bool = True, people: bool = True) -> str:
+
+def explain(
+    task: ScheduledTask,
+    *,
+    now: datetime,
+    using: str,
+    payload: bool = True,
+    people: bool = True,
+    steps: Sequence[StepLine] | None = None,
+) -> str:
     """
     Tell the story of a task: why it is there, when it is or was due, what happened to it, and what comes next.
 
@@ -45,6 +66,7 @@ def explain(task: ScheduledTask, *, now: datetime, using: str, payload: bool = T
         using: Database alias the task lives in.
         payload: Whether to tell results and errors, which not everybody may read.
         people: Whether to tell who decided, and what they wrote.
+        steps: Its steps, where the caller has read them; None: they are read.
 
     Returns:
         Sentences, one a line. Times are in UTC.
@@ -54,7 +76,10 @@ def explain(task: ScheduledTask, *, now: datetime, using: str, payload: bool = T
         task, log = masked(task), [masked_entry(entry) for entry in log]
     if not people:
         task, log = without_people(task), [without_people_entry(entry, task) for entry in log]
-    return "\n".join([_origin(task), _schedule(task, log), *_life(task, log), *outlook(task, now=now, using=using)])
+    if steps is None:
+        steps = steps_of_task(task, using=using, results=False)
+    told = [_origin(task), _schedule(task, log), *_life(task, log), *told_steps(steps, of=task.pk)]
+    return "\n".join([*told, *outlook(task, now=now, using=using)])
 
 
 def why(task: ScheduledTask) -> str:
@@ -179,7 +204,9 @@ def outlook(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[str]:
     if task.state in FINAL:
         yield from _after_the_end(task, using)
         return
-    if task.scheduled_at > now:
+    if rest := _RESTS.get((task.state, task.reason_code)):
+        yield str(rest) % {"at": in_utc(task.scheduled_at)}
+    elif task.scheduled_at > now:
         yield _("It waits for its time, %(at)s.") % {"at": in_utc(task.scheduled_at)}
     elif task.state in _REST:
         yield str(_REST[State(task.state)])

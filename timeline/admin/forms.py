@@ -1,0 +1,94 @@
+"""What the pages ask before they act."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, tzinfo
+from typing import Any, Final
+
+from django import forms
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, pgettext_lazy
+
+from timeline.admin.wording import Decision, Deed
+from timeline.exceptions import DateOutOfRange, InvalidInput
+from timeline.payloads import check_json
+from timeline.policy import Action
+from timeline.timing import check_time
+
+
+class ReasonForm(forms.Form):
+    """Why; kept on the task and in its log."""
+
+    reason = forms.CharField(
+        label=pgettext_lazy("timeline", "Reason"),
+        max_length=200,
+        help_text=gettext_lazy("Required, 200 characters at most. It is kept in the log, with your name."),
+        widget=forms.TextInput(attrs={"class": "vTextField", "maxlength": 200, "autocomplete": "off"}),
+    )
+
+    def __init__(self, *args: Any, now: datetime, zone: tzinfo, **options: Any) -> None:
+        self.now = now
+        self.zone = zone
+        super().__init__(*args, **options)
+
+
+class MoveForm(ReasonForm):
+    """Why, and to when."""
+
+    at = forms.CharField(
+        label=pgettext_lazy("timeline", "New time"),
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": 60}),
+    )
+    field_order = ("at", "reason")
+
+    def clean_at(self) -> datetime:
+        """Read a time on the site's clocks; refuse what they never show, or show twice, and what is not ahead."""
+        text: str = self.cleaned_data["at"]
+        with timezone.override(self.zone):
+            at: datetime = forms.DateTimeField().clean(text)
+        try:
+            at = check_time("at", at)
+        except DateOutOfRange:
+            raise forms.ValidationError(_("Give a time between the years 1970 and 9000.")) from None
+        if at <= self.now:
+            raise forms.ValidationError(_("This time has passed. Give one that is ahead; for at once, use “Run now”."))
+        return at
+
+
+class HappenedForm(ReasonForm):
+    """Why somebody says that a step happened, and what it would have returned."""
+
+    result = forms.CharField(
+        label=gettext_lazy("What it returned"),
+        required=False,
+        help_text=gettext_lazy('The task goes on with it. As JSON: 7, "text" or {"receipt": 7}. Empty: nothing.'),
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false", "autocomplete": "off"}),
+    )
+    field_order = ("result", "reason")
+
+    def clean_result(self) -> Any:
+        """Read it; None for nothing."""
+        text: str = self.cleaned_data["result"]
+        try:
+            read = json.loads(text) if text else None
+        except json.JSONDecodeError as error:
+            said = _("This is no JSON from line %(line)d, column %(column)d on.")
+            raise forms.ValidationError(said % {"line": error.lineno, "column": error.colno}) from None
+        except (ValueError, RecursionError):
+            raise forms.ValidationError(_("This is no JSON that can be read.")) from None
+        try:
+            check_json("result", read)
+        except InvalidInput as error:
+            raise forms.ValidationError(str(error)) from None
+        return read
+
+
+_FORMS: Final[Mapping[Deed, type[ReasonForm]]] = {Action.MOVE: MoveForm, Decision.STEP_HAPPENED: HappenedForm}
+
+
+def form_for(deed: Deed) -> type[ReasonForm]:
+    """The form that is asked with."""
+    return _FORMS.get(deed, ReasonForm)

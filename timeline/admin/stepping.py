@@ -1,0 +1,86 @@
+"""The steps of a task on its page, and what can be decided about them where it rests because of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from django.utils.translation import pgettext
+
+from timeline.admin.acting import obstacle
+from timeline.admin.readers import Reader
+from timeline.admin.telling import SHOWN, as_json
+from timeline.admin.wording import WORDINGS, Decision
+from timeline.lifecycle import State
+from timeline.models import ScheduledTask
+from timeline.policy import Action, is_possible
+from timeline.reading.steps import StepLine, how_long
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
+
+class StepRow(NamedTuple):
+    """
+    One step, as the table has it.
+
+    Args:
+        step: As it was read.
+        state: In words.
+        is_earlier: Whether an earlier revision took it.
+        took: How long; empty: not known.
+        result: What it gave; empty: nothing, or the user may not read it.
+        decisions: What the user may say of it, with the words of its button.
+    """
+
+    step: StepLine
+    state: str
+    is_earlier: bool
+    took: str
+    result: str
+    decisions: list[tuple[Decision, StrPromise]]
+
+
+def stepping(task: ScheduledTask, steps: Sequence[StepLine], reader: Reader) -> dict[str, Any]:
+    """
+    Put together what the page shows of the steps: of many the latest, and each of which it is not known how it ended.
+
+    Args:
+        task: Whose they are.
+        steps: With results, where the user may read them.
+        reader: Who looks.
+    """
+    rests = is_possible(Action.DECIDE, task)
+    may_decide = rests and not obstacle(Decision.GO_ON, task, reader, ())
+    shown = [step for place, step in enumerate(steps) if step.is_in_doubt or place >= len(steps) - SHOWN]
+    rows = [_row(task, step, may_decide=may_decide) for step in shown]
+    in_doubt = [row for row in rows if row.step.is_in_doubt]
+    return {
+        "steps": rows,
+        "steps_are_cut": len(shown) < len(steps),
+        "steps_have_decisions": may_decide and not in_doubt,
+        "rests": rests,
+        "may_decide": may_decide,
+        "in_doubt": in_doubt,
+        "wordings": {deed.value: WORDINGS[deed] for deed in Decision},
+    }
+
+
+def _row(task: ScheduledTask, step: StepLine, *, may_decide: bool) -> StepRow:
+    can_be = [Decision.STEP_HAPPENED, Decision.FORGET_STEP] if step.is_in_doubt else [Decision.FORGET_STEP]
+    return StepRow(
+        step=step,
+        state=_state(task, step),
+        is_earlier=step.task_id != task.pk,
+        took="" if step.seconds is None else how_long(step.seconds),
+        result="" if step.result is None else as_json(step.result),
+        decisions=[(decision, WORDINGS[decision].verb) for decision in can_be] if may_decide else [],
+    )
+
+
+def _state(task: ScheduledTask, step: StepLine) -> str:
+    if not step.is_in_doubt:
+        return str(step.kind.label)
+    if task.state == State.ACTIVE and (step.task_id, step.attempt) == (task.pk, task.attempt):
+        return pgettext("timeline", "under way")
+    return pgettext("timeline", "in doubt")

@@ -1,0 +1,110 @@
+"""The steps of a task, as faces show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from timeline.models import ScheduledTask, StepKind, StepRecord
+from timeline.models.step import origins_of
+from timeline.timing import in_utc
+
+MOST_TOLD: Final = 20  # So many steps are told in sentences, the latest.
+
+
+class StepLine(NamedTuple):
+    """
+    One step that is done, or begun.
+
+    Args:
+        name: With its key.
+        kind: Whether it is done, or was begun and its end is not known.
+        task_id: The revision that took it.
+        attempt: Of that revision.
+        recorded_at: Story time.
+        seconds: How long it took; None: not known, since it is not known how it ended or somebody has said that it happened.
+        result: JSON; None as well if it was not asked for.
+    """
+
+    name: str
+    kind: StepKind
+    task_id: UUID
+    attempt: int
+    recorded_at: datetime
+    seconds: float | None
+    result: Any
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether nobody knows how it ended. While an attempt runs, it may be under way."""
+        return self.kind == StepKind.BEGUN
+
+
+def steps_of_task(task: ScheduledTask, *, using: str, results: bool = True) -> list[StepLine]:
+    """
+    Read the steps of a task, those that earlier revisions took for it included.
+
+    Args:
+        task: Any, in any state.
+        using: Database alias it lives in.
+        results: Whether to read what they gave, up to 64 KiB each.
+
+    Returns:
+        In the order they were recorded. No query for a task that nobody has started; else one, and one for each revision
+        that leads to it and did not complete.
+    """
+    if not task.attempt and task.previous_id is None:
+        return []
+    origin = origins_of({task.pk: task.previous_id}, using=using)[task.pk]
+    records = StepRecord.objects.using(using).filter(origin=origin).order_by("pk")
+    return [_line(record, results) for record in (records if results else records.defer("result"))]
+
+
+def _line(record: StepRecord, results: bool) -> StepLine:
+    return StepLine(
+        name=record.name,
+        kind=StepKind(record.kind),
+        task_id=record.task_id,
+        attempt=record.attempt,
+        recorded_at=record.recorded_at,
+        seconds=record.seconds or None,
+        result=record.result if results else None,
+    )
+
+
+def told_steps(steps: Sequence[StepLine], *, of: UUID) -> Iterator[str]:
+    """
+    Tell steps, one a sentence: of many the latest, and each of which it is not known how it ended.
+
+    Args:
+        steps: As ``steps_of_task`` gives them.
+        of: Id of their task.
+    """
+    told = [step for place, step in enumerate(steps) if step.is_in_doubt or place >= len(steps) - MOST_TOLD]
+    if left_out := len(steps) - len(told):
+        said = ngettext("%(count)d step more is done, earlier.", "%(count)d steps more are done, earlier.", left_out)
+        yield said % {"count": left_out}
+    for step in told:
+        yield _told(step, of)
+
+
+def _told(step: StepLine, of: UUID) -> str:
+    where = _("in attempt %(number)s") if step.task_id == of else _("in attempt %(number)s of an earlier revision")
+    known = {"step": step.name, "where": where % {"number": step.attempt}, "at": in_utc(step.recorded_at)}
+    if step.is_in_doubt:
+        return _("Step %(step)s: begun %(where)s on %(at)s, its end is not known.") % known
+    if step.seconds is None:
+        return _("Step %(step)s: done %(where)s on %(at)s.") % known
+    return _("Step %(step)s: done %(where)s on %(at)s, %(took)s.") % {**known, "took": how_long(step.seconds)}
+
+
+def how_long(seconds: float) -> str:
+    """Write a length of time for people."""
+    if seconds < 1:
+        return _("%(number)d ms") % {"number": round(seconds * 1000)}
+    return _("%(number).1f s") % {"number": seconds} if seconds < 120 else str(timedelta(seconds=round(seconds)))
