@@ -127,6 +127,14 @@ class TestForgotten:
 
 
 class TestGoOn:
+    def test_is_nothing_to_say_of_a_task_without_steps(self, order, now, start_at):
+        with only_timelines(Job):
+            start_at("job", order, now)
+            with pytest.raises(InvalidInput, match="has no step that is done or begun"):
+                go_on(ScheduledTask.objects.get(), reason="x")
+
+            assert ScheduledTask.objects.get().state == State.SCHEDULED
+
     def test_is_no_answer_to_whether_it_happened(self, resting):
         with pytest.raises(InvalidInput, match=r"pay may have happened\. Say that it happened, or forget it\."):
             go_on(resting, reason="never mind")

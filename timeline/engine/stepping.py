@@ -107,38 +107,38 @@ class Steps:
         for problem, remedy in (
             *self._wrong_handler(step),
             *self._wrong_place(step),
-            *self._wrong_name(step, key, name),
+            *self._wrong_name(key, name),
         ):
-            raise InvalidInput("step", f"{name} {problem}", remedy)
+            raise InvalidInput("step", problem, remedy, step=name, method=step.name)
 
     def _wrong_handler(self, step: Step[Any, ..., Any]) -> Iterator[tuple[Any, Any]]:
         declared = self._attempt.declared
         if declared.options.bulk is not None:
-            yield _("is called for many entities at once."), _("Take steps in a handler without bulk.")
+            yield _("%(step)s is called for many entities at once."), _("Take steps in a handler without bulk.")
         elif declared.options.atomic:
-            problem = _("is called in an atomic handler: with its transaction, the record could be undone.")
+            problem = _("%(step)s is called in an atomic handler: with its transaction, the record could be undone.")
             yield problem, _("Declare the task with atomic=False.")
         elif declared.is_async is not step.is_async:
-            problem = _("and the handler are not both declared with async def.")
+            problem = _("%(step)s and the handler are not both declared with async def.")
             yield problem, _("Declare both with async def, or none.")
 
     def _wrong_place(self, step: Step[Any, ..., Any]) -> Iterator[tuple[Any, Any]]:
         if step_under_way.get() is not None:
-            yield _("is called in another step."), _("Call it in the handler, after the other one.")
+            yield _("%(step)s is called in another step."), _("Call it in the handler, after the other one.")
         elif not step.is_async and get_ident() != self._thread:
-            yield _("is called in another thread."), _("Call it where the handler runs.")
+            yield _("%(step)s is called in another thread."), _("Call it where the handler runs.")
         elif not step.is_async and _is_in_transaction(self._using):
-            problem = _("is called in a transaction: with that, the record could be undone after it happened.")
+            problem = _("%(step)s is called in a transaction: with that, the record could be undone after it happened.")
             yield problem, _("Call it outside of atomic(); an atomic step has a transaction of its own.")
 
-    def _wrong_name(self, step: Step[Any, ..., Any], key: str, name: str) -> Iterator[tuple[Any, Any]]:
+    def _wrong_name(self, key: str, name: str) -> Iterator[tuple[Any, Any]]:
         if len(key) > MAX_STEP_KEY:
-            yield _("has a key that is too long."), _("Use 90 characters at most.")
+            yield _("%(step)s has a key that is too long."), _("Use 90 characters at most.")
         elif "\x00" in key:
-            yield _("has a key with a NUL in it."), _("Use text that the database stores.")
+            yield _("%(step)s has a key with a NUL in it."), _("Use text that the database stores.")
         elif name in self._called:
-            remedy = _("Tell the calls apart by a key: self.%(step)s.keyed(…).") % {"step": step.name}
-            yield _("is called twice in one attempt."), remedy
+            remedy = _("Tell the calls apart by a key: self.%(method)s.keyed(…).")
+            yield _("%(step)s is called twice in one attempt."), remedy
 
     @contextmanager
     def _stopping(self) -> Iterator[None]:

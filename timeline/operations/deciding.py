@@ -123,6 +123,10 @@ def _decide(
         target(State(task.state), Trigger.DUE, task=task.pk)
         origin = origins_of({task.id: task.previous_id}, using=using)[task.id]
         records = StepRecord.objects.using(using).filter(origin=origin).order_by("pk")
+        if not records:
+            raise InvalidInput(
+                "task", _("has no step that is done or begun."), _("Nothing has to be decided about it.")
+            )
         decision({record.name: record for record in records})
         announce(using=using)
         due = Write(task=task, triggers=(Trigger.DUE,), scheduled_at=min(now, task.scheduled_at), reason=reason)
