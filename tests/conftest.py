@@ -36,6 +36,7 @@ ONCE = [
     "test_changelog.py",
     "test_installed.py",
     "test_locale.py",
+    "test_mirror.py",
     "test_pytest_plugin.py",
     "test_release.py",
 ]

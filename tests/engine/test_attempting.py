@@ -4,13 +4,15 @@ from datetime import timedelta
 from uuid import UUID
 
 import pytest
-from django.utils import timezone, translation
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from tests.engine.watching import AtEntry, Stopping
 from tests.testapp.models import Order
 from timeline import Retry, Timeline, after, task
 from timeline.dispatch.rescuing import rescue
 from timeline.dispatch.staging import stage
+from timeline.engine.attempting import begin_attempts
 from timeline.engine.running import run
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask, TimelineRun
@@ -64,23 +66,6 @@ class TestTheContext:
         assert [entry.getMessage() for entry in caplog.records] == [
             f"The event {UUID(int=7)} that task {rows[0].pk} names as its cause is not there; its handler is told of none."
         ]
-
-    @pytest.mark.parametrize(
-        ("zone", "language", "told"),
-        [
-            ("Asia/Tokyo", "de", ["Asia/Tokyo", "de"]),
-            ("", "", ["UTC", "en"]),
-            ("Nowhere/Land", "", ["UTC", "en"]),
-        ],
-    )
-    def test_has_the_entitys_zone_and_language(self, work, run_at, later, zone, language, told):
-        Order.objects.update(zone=zone, language=language)
-        row = work(lambda job, order: [timezone.get_current_timezone_name(), translation.get_language()])
-
-        done = run_at(row, later)
-
-        assert done.result == told
-        assert (timezone.get_current_timezone_name(), translation.get_language()) == ("UTC", "en")
 
     def test_says_whether_the_attempt_before_was_lost(self, work, run_at, later, let_lease_run_out):
         row = work(lambda job, order: job.lost)
@@ -176,3 +161,42 @@ class TestTheIdempotencyKey:
         [redriven] = redrive(task_ids=[row.pk], reason=OPERATOR, now=later, using="default")
 
         assert key_of(redriven, later) == redriven.pk
+
+
+class TestStart:
+    def test_of_a_group_is_one_statement_with_its_log(self, crowd, later, statements_of):
+        ids = [row.pk for row in crowd(50)]
+
+        with CaptureQueriesContext(connection) as queries:
+            begin_attempts(ids, token=None, worker="w", now=later, using="default")
+
+        writes = [
+            query["sql"] for query in queries if "UPDATE" in query["sql"] and "FOR NO KEY" not in query["sql"][:99]
+        ]
+        assert len([sql for sql in writes if not sql.startswith("SELECT")]) == 1
+        rows = ScheduledTask.objects.filter(pk__in=ids)
+        assert set(rows.values_list("state", "attempt", "seq", "worker", "started_at")) == {
+            ("active", 1, 2, "w", later)
+        }
+        for row in rows:
+            moves = row.log.order_by("seq").values_list("seq", "from_state", "to_state", "attempt", "at")
+            assert list(moves) == [
+                (1, "scheduled", "available", 0, later),
+                (2, "available", "active", 1, later),
+            ]
+
+    def test_gives_the_attempts_in_the_order_asked_for(self, crowd, later):
+        ids = [row.pk for row in crowd(5)][::-1]
+
+        attempts = begin_attempts(ids, token=None, worker="", now=later, using="default")
+
+        assert [attempt.task.pk for attempt in attempts] == ids
+
+    def test_reads_of_a_row_what_the_database_holds(self, crowd, later):
+        [row] = crowd(1)
+
+        [attempt] = begin_attempts([row.pk], token=None, worker="w", now=later, using="default")
+
+        there = ScheduledTask.objects.get(pk=row.pk)
+        fields = [field.attname for field in ScheduledTask._meta.concrete_fields]
+        assert [getattr(attempt.task, name) for name in fields] == [getattr(there, name) for name in fields]

@@ -7,7 +7,7 @@ from django.db import connection, transaction
 
 from tests.engine.watching import AtEntry
 from tests.testapp.models import Effect, Order
-from timeline import Cancel, Discard, Retry, RetryAfter, at
+from timeline import Cancel, Discard, RetryAfter, at
 from timeline.dispatch.rescuing import rescue
 from timeline.engine.running import run
 from timeline.lifecycle import Reason, State
@@ -24,34 +24,6 @@ class TestWhatAHandlerRaises:
             raise error
 
         return handler
-
-    @pytest.mark.parametrize("atomic", [True, False])
-    def test_cancel_ends_it_cancelled(self, work, run_at, later, atomic):
-        done = run_at(work(self.raising(Cancel("not wanted")), atomic=atomic), later)
-
-        assert (done.state, done.reason_code, done.reason) == (State.CANCELLED, "handler", "not wanted")
-        assert (done.failures, done.error) == (0, "")
-
-    @pytest.mark.parametrize("atomic", [True, False])
-    def test_discard_ends_it_without_a_retry(self, work, run_at, later, atomic):
-        done = run_at(work(self.raising(Discard("no such address")), atomic=atomic), later)
-
-        assert (done.state, done.reason_code, done.reason) == (State.DISCARDED, "handler", "no such address")
-        assert done.failures == 1
-
-    @pytest.mark.parametrize("atomic", [True, False])
-    def test_retry_after_waits_just_so_long(self, work, run_at, later, atomic):
-        row = work(self.raising(RetryAfter(timedelta(minutes=7), "busy")), atomic=atomic)
-
-        done = run_at(row, later)
-
-        assert (done.state, done.scheduled_at) == (State.RETRYABLE, later + timedelta(minutes=7))
-        assert (done.reason_code, done.reason, done.failures) == ("retry_after", "busy", 1)
-
-    def test_retry_after_counts_against_the_budget(self, work, run_at, later):
-        row = work(self.raising(RetryAfter(timedelta(minutes=7))), retry=Retry(max_attempts=1))
-
-        assert run_at(row, later).state == State.DISCARDED
 
     @pytest.mark.parametrize("error", [ValueError("boom"), Cancel("no"), Discard("no"), RetryAfter(timedelta(1))])
     def test_rolls_back_what_an_atomic_handler_wrote(self, work, run_at, later, error):

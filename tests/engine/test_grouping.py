@@ -3,14 +3,11 @@
 from datetime import timedelta
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from tests.databases import VENDOR
 from tests.testapp.models import Effect, Order
 from timeline import Retry, Timeline, at, task
 from timeline.dispatch.staging import stage
-from timeline.engine.attempting import begin_attempts
 from timeline.engine.running import Watch, begin_ready, run, run_begun
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask
@@ -49,45 +46,6 @@ def run_ready(later, **which):
 
 def ends(rows):
     return [(row.state, row.reason) for row in rows]
-
-
-class TestStart:
-    def test_of_a_group_is_one_statement_with_its_log(self, crowd, later, statements_of):
-        ids = [row.pk for row in crowd(50)]
-
-        with CaptureQueriesContext(connection) as queries:
-            begin_attempts(ids, token=None, worker="w", now=later, using="default")
-
-        writes = [
-            query["sql"] for query in queries if "UPDATE" in query["sql"] and "FOR NO KEY" not in query["sql"][:99]
-        ]
-        assert len([sql for sql in writes if not sql.startswith("SELECT")]) == 1
-        rows = ScheduledTask.objects.filter(pk__in=ids)
-        assert set(rows.values_list("state", "attempt", "seq", "worker", "started_at")) == {
-            ("active", 1, 2, "w", later)
-        }
-        for row in rows:
-            moves = row.log.order_by("seq").values_list("seq", "from_state", "to_state", "attempt", "at")
-            assert list(moves) == [
-                (1, "scheduled", "available", 0, later),
-                (2, "available", "active", 1, later),
-            ]
-
-    def test_gives_the_attempts_in_the_order_asked_for(self, crowd, later):
-        ids = [row.pk for row in crowd(5)][::-1]
-
-        attempts = begin_attempts(ids, token=None, worker="", now=later, using="default")
-
-        assert [attempt.task.pk for attempt in attempts] == ids
-
-    def test_reads_of_a_row_what_the_database_holds(self, crowd, later):
-        [row] = crowd(1)
-
-        [attempt] = begin_attempts([row.pk], token=None, worker="w", now=later, using="default")
-
-        there = ScheduledTask.objects.get(pk=row.pk)
-        fields = [field.attname for field in ScheduledTask._meta.concrete_fields]
-        assert [getattr(attempt.task, name) for name in fields] == [getattr(there, name) for name in fields]
 
 
 class TestQueries:

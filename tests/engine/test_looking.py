@@ -6,13 +6,16 @@ import pytest
 from django.db.models import Q
 
 from tests.testapp.models import Order
-from timeline import after, at
+from timeline import Timeline, after, at, task
+from timeline.engine.attempting import begin_attempts
+from timeline.engine.looking import look
 from timeline.engine.running import begin_given, run_begun
 from timeline.lifecycle import Reason, State
 from timeline.models import Event, ScheduledTask, TimelineRun
 from timeline.operations.cancelling import cancel
 from timeline.operations.pruning import prune
 from timeline.operations.starting import start
+from timeline.testing import only_timelines
 
 OPERATOR = Reason.operator("asked for", "ada")
 
@@ -54,27 +57,6 @@ class TestGuards:
         assert (done.state, done.reason_code, done.failures) == (State.CANCELLED, "guard", 0)
         assert seen == []
         assert TimelineRun.objects.get().is_finished
-
-    def test_are_named_in_the_reason(self, work, run_at, later):
-        def is_unpaid(order):
-            return not order.paid
-
-        assert run_at(work(only_if=is_unpaid), later).reason == "only_if is_unpaid"
-
-    def test_are_read_at_the_moment_of_running(self, work, run_at, later):
-        row = work(unless=lambda order: order.note == "stop")
-        Order.objects.update(note="stop")
-
-        assert run_at(row, later).state == State.CANCELLED
-
-    def test_that_raise_fail_the_attempt(self, work, run_at, later):
-        seen = []
-        row = work(lambda job, order: seen.append(1), only_if=lambda order: order.nothing)
-
-        done = run_at(row, later)
-
-        assert (done.state, done.failures, seen) == (State.RETRYABLE, 1, [])
-        assert "has no attribute 'nothing'" in done.reason
 
 
 class TestTheLastLook:
@@ -239,3 +221,28 @@ class TestTheLastLook:
         emit_at("order.closed", order, later)
 
         assert run_at(row, later).state == State.COMPLETED
+
+
+class TestQueries:
+    def test_of_the_last_look_are_as_many_for_a_thousand_as_for_ten(self, later, now, statements_of, start_at):
+        """Nothing is read row by row before a handler is entered: not exits, entities or guards."""
+
+        class Job(Timeline):
+            entity = "testapp.Order"
+            exits = {"order.closed": "closed"}
+
+            @task(after(days=1), unless=Q(paid=True))
+            def work(self, order):
+                return None
+
+        asked = []
+        with only_timelines(Job):
+            for count in (10, 1000):
+                for order in Order.objects.bulk_create([Order() for _ in range(count)]):
+                    start_at("job", order, now)
+                ids = list(ScheduledTask.objects.filter(state=State.SCHEDULED).values_list("pk", flat=True))
+                attempts = begin_attempts(ids, token=None, worker="", now=later, using="default")
+                asked.append(statements_of(lambda attempts=attempts: look(attempts, now=later, using="default")))
+                assert len(attempts) == count
+
+        assert asked[0] == asked[1]

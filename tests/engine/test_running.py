@@ -1,20 +1,16 @@
 """Run: which tasks are run, how they end, and what is left when a worker stops."""
 
-from datetime import date, timedelta
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
-from django.db.models import Q
 
-from tests.testapp.models import Order
-from timeline import Discard, Timeline, after, task
+from timeline import Timeline, after, task
 from timeline.dispatch.claiming import claim
 from timeline.dispatch.staging import stage
-from timeline.engine.attempting import begin_attempts
-from timeline.engine.looking import look
 from timeline.engine.running import Watch, run
 from timeline.lifecycle import OPEN, Reason, State
-from timeline.models import ScheduledTask, TimelineRun
+from timeline.models import ScheduledTask
 from timeline.testing import only_timelines
 
 OPERATOR = Reason.operator("asked for", "ada")
@@ -31,56 +27,6 @@ class TestRun:
         assert (row.state, row.result, row.reason_code) == (State.COMPLETED, {"sent": [1, None, "ü"]}, "done")
         assert (row.attempt, row.failures, row.worker) == (1, 0, "w1")
         assert (row.started_at, row.finished_at, row.error) == (later, later, "")
-
-    @pytest.mark.parametrize("result", [None, 0, "", [], False, "text", 1.5])
-    def test_keeps_any_plain_result(self, work, run_at, later, result):
-        row = work(lambda job, order: result)
-
-        run_at(row, later)
-
-        assert ScheduledTask.objects.get(pk=row.pk).result == result
-
-    @pytest.mark.parametrize("atomic", [True, False])
-    @pytest.mark.parametrize(
-        "result", [{1, 2}, date(2026, 1, 1), {"at": float("nan")}, {1: "key"}, ("a",), "x" * 70_000]
-    )
-    def test_takes_a_result_that_is_not_plain_json_for_a_failure(self, work, run_at, later, result, atomic):
-        row = work(lambda job, order: result, atomic=atomic)
-
-        done = run_at(row, later)
-
-        assert (done.state, done.failures, done.result) == (State.RETRYABLE, 1, None)
-        assert done.reason.startswith("result: ")
-
-    def test_gives_the_follow_up_its_row_with_the_outcome(self, work, run_at, later):
-        row = work()
-
-        run_at(row, later)
-
-        follow = ScheduledTask.objects.get(task_key="job.follow")
-        assert (follow.state, follow.scheduled_at, follow.anchor_value) == (
-            State.SCHEDULED,
-            later + timedelta(days=2),
-            later,
-        )
-
-    def test_finishes_the_run_with_its_last_outcome(self, work, run_at, later):
-        run_at(work(), later)
-        assert TimelineRun.objects.get().is_open
-
-        run_at(ScheduledTask.objects.get(task_key="job.follow"), later + timedelta(days=2))
-
-        stored = TimelineRun.objects.get()
-        assert (stored.ended_at, stored.end_reason) == (later + timedelta(days=2), "finished")
-
-    def test_has_no_follow_up_of_what_did_not_complete(self, work, run_at, later):
-        def handler(job, order):
-            raise Discard("never")
-
-        run_at(work(handler), later)
-
-        assert not ScheduledTask.objects.filter(task_key="job.follow").exists()
-        assert TimelineRun.objects.get().is_finished
 
     def test_runs_many_in_the_order_given(self, work, later, order, schedule_at):
         seen = []
@@ -234,28 +180,3 @@ class TestAWatchThatStops:
         assert watch.log == [("entered", row.pk), ("left", row.pk)]
         row.refresh_from_db()
         assert row.state in OPEN
-
-
-class TestQueries:
-    def test_of_the_last_look_are_as_many_for_a_thousand_as_for_ten(self, later, now, statements_of, start_at):
-        """Nothing is read row by row before a handler is entered: not exits, entities or guards."""
-
-        class Job(Timeline):
-            entity = "testapp.Order"
-            exits = {"order.closed": "closed"}
-
-            @task(after(days=1), unless=Q(paid=True))
-            def work(self, order):
-                return None
-
-        asked = []
-        with only_timelines(Job):
-            for count in (10, 1000):
-                for order in Order.objects.bulk_create([Order() for _ in range(count)]):
-                    start_at("job", order, now)
-                ids = list(ScheduledTask.objects.filter(state=State.SCHEDULED).values_list("pk", flat=True))
-                attempts = begin_attempts(ids, token=None, worker="", now=later, using="default")
-                asked.append(statements_of(lambda attempts=attempts: look(attempts, now=later, using="default")))
-                assert len(attempts) == count
-
-        assert asked[0] == asked[1]

@@ -11,7 +11,6 @@ from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import FINAL, OPEN, Reason, State
 from timeline.models import LogEntry, ScheduledTask, TimelineRun, ref_of
 from timeline.operations.cancelling import cancel, cancel_all
-from timeline.operations.moving import move
 from timeline.testing import only_timelines
 
 REASON = Reason.operator("trial converted", "ada")
@@ -209,30 +208,3 @@ class TestCancelAll:
             asked.append(statements_of(lambda ref=ref: cancel_all(ref=ref, reason=REASON, now=now, using="default")))
 
         assert asked[0] == asked[1]
-
-
-class Own(Timeline):
-    """Tries to end itself behind its own back."""
-
-    entity = "testapp.Order"
-
-    @task()
-    def atomic(self, order):
-        cancel(task_ids=[self.task.pk], reason=Reason.operator("me"), now=self.now, using="default")
-
-    @task(atomic=False)
-    def plain(self, order):
-        move(task_ids=[self.task.pk], at=self.now, reason=Reason.operator("me"), now=self.now, using="default")
-
-
-class TestOwnTask:
-    @pytest.mark.parametrize("name", ["atomic", "plain"])
-    def test_is_not_ended_behind_its_back_by_a_handler(self, schedule_at, run_at, order, now, name):
-        """The attempt fails, and says what to do instead; the row does not hang."""
-        with only_timelines(Own):
-            row = schedule_at(f"own.{name}", order, now, now).task
-
-            done = run_at(row, now)
-
-        assert (done.state, done.failures) == (State.RETRYABLE, 1)
-        assert "raise Cancel, Discard or RetryAfter instead" in done.error

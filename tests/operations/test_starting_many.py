@@ -1,17 +1,16 @@
-"""Start for many, and enroll those who were there before."""
+"""Start for many."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from django.db import connection, transaction
-from django.test.utils import CaptureQueriesContext
+from django.db import transaction
 
 from tests.testapp.models import Account, Customer, Order, Parcel
 from timeline import Timeline, after, at, task
 from timeline.exceptions import DateOutOfRange, InvalidInput, NaiveDatetime, NotPlainJSON, UnknownTimeline, WrongEntity
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.operations.sets import Tally
-from timeline.shortcuts import enroll, leave, start, start_many
+from timeline.shortcuts import enroll, start, start_many
 from timeline.testing import autostart, only_timelines
 from timeline.timing import LATEST
 
@@ -163,43 +162,6 @@ class TestAFault:
         assert start_many(Delivery, orders, started_at="ships_at") == Tally(started=4, tasks=8, again=1)
 
 
-class TestEnroll:
-    def test_starts_those_who_have_no_open_run(self, orders):
-        start(Delivery, orders[0])
-        start(Delivery, orders[1])
-        leave(Delivery, orders[1], reason="moved house")
-
-        assert enroll(Delivery, Order.objects.all(), batch_size=2) == Tally(started=4, tasks=8, again=1)
-        assert enroll(Delivery, Order.objects.all()) == Tally(again=5)
-
-    def test_leaves_those_who_have_had_one_if_told_so(self, orders):
-        start(Delivery, orders[0])
-        leave(Delivery, orders[0], reason="moved house")
-
-        assert enroll(Delivery, Order.objects.all(), once=True) == Tally(started=4, tasks=8, again=1)
-
-    def test_tells_runs_apart_by_their_key(self, orders):
-        start(Delivery, orders[0], key="a")
-
-        assert enroll(Delivery, Order.objects.all(), key="b").started == 5
-
-    def test_takes_a_list_too(self, orders):
-        assert enroll(Delivery, orders[:2], started_at="ships_at").started == 2
-
-    def test_does_nothing_for_none(self, db):
-        assert enroll(Delivery, Order.objects.none()) == Tally()
-
-    def test_carries_on_where_a_fault_stopped_it(self, orders):
-        Order.objects.filter(pk=orders[4].pk).update(ships_at=LATEST + timedelta(days=1))
-        with pytest.raises(DateOutOfRange):
-            enroll(Delivery, Order.objects.all(), batch_size=2)
-        assert TimelineRun.objects.count() == 4
-
-        Order.objects.filter(pk=orders[4].pk).update(ships_at=None)
-
-        assert enroll(Delivery, Order.objects.all(), batch_size=2) == Tally(started=1, tasks=1, again=4)
-
-
 class TestQueries:
     @pytest.mark.parametrize(("many_orders", "few_orders"), [(100, 10), (1000, 900)], ids=["at once", "in portions"])
     @pytest.mark.parametrize("verb", [start_many, enroll])
@@ -211,12 +173,3 @@ class TestQueries:
             return statements_of(lambda: verb(Delivery, Order.objects.all()))
 
         assert many(many_orders) == many(few_orders)
-
-    def test_read_no_more_than_a_batch_at_a_time(self, orders):
-        """Keys only, in their order, with a limit: whatever the queryset's own order is."""
-        with CaptureQueriesContext(connection) as queries:
-            enroll(Delivery, Order.objects.order_by("note"), batch_size=2)
-
-        pages = [query["sql"] for query in queries if "LIMIT 2" in query["sql"]]
-        assert len(pages) == 4  # The last finds nobody.
-        assert not any("ships_at" in sql or "note" in sql for sql in pages)

@@ -9,7 +9,9 @@ from timeline.clocks import MachineTime
 from timeline.dispatch.pacing import keep_paces
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.store.kinds import Kind, look_at_kinds, ready_kinds, task_keys_there
+from timeline.store.kinds import First, Kind, look_at_kinds, ready_kinds, task_keys_there
+
+SECOND = timedelta(seconds=1)
 
 
 class TestTaskKeysThere:
@@ -53,6 +55,17 @@ class TestReadyKinds:
 
         with django_assert_num_queries(1):
             ready_kinds([f"a.{number}" for number in range(300)], using="default")
+
+    def test_tells_the_first_of_each(self, make_task, now):
+        make_task(task_key="job.one", state=State.AVAILABLE, priority=1, scheduled_at=now - 9 * SECOND)
+        make_task(task_key="job.one", state=State.AVAILABLE, priority=0, scheduled_at=now - SECOND)
+        make_task(task_key="job.one", state=State.AVAILABLE, priority=0, scheduled_at=now - 2 * SECOND)
+        make_task(task_key="job.two", state=State.SCHEDULED, scheduled_at=now - SECOND)
+        make_task(task_key="job.three", state=State.AVAILABLE)
+
+        found = ready_kinds(["job.one", "job.two"], using="default")
+
+        assert found == {"job.one": First(0, now - 2 * SECOND if VENDOR == "postgresql" else None)}
 
 
 class TestLookAtKinds:

@@ -10,7 +10,6 @@ from tests.databases import VENDOR
 from timeline.clocks import MachineTime
 from timeline.lifecycle import State
 from timeline.models import Identity, ScheduledTask, Sign
-from timeline.store.kinds import First, ready_kinds
 from timeline.store.probing import first_due, probe_lost, sign
 
 pytestmark = pytest.mark.django_db
@@ -76,16 +75,3 @@ class TestSign:
         Identity.objects.all().delete()
 
         assert sign(SECOND, using="default") == ("", False)
-
-
-class TestReadyKinds:
-    def test_tells_the_first_of_each(self, make_task, now):
-        make_task(task_key="job.one", state=State.AVAILABLE, priority=1, scheduled_at=now - 9 * SECOND)
-        make_task(task_key="job.one", state=State.AVAILABLE, priority=0, scheduled_at=now - SECOND)
-        make_task(task_key="job.one", state=State.AVAILABLE, priority=0, scheduled_at=now - 2 * SECOND)
-        make_task(task_key="job.two", state=State.SCHEDULED, scheduled_at=now - SECOND)
-        make_task(task_key="job.three", state=State.AVAILABLE)
-
-        found = ready_kinds(["job.one", "job.two"], using="default")
-
-        assert found == {"job.one": First(0, now - 2 * SECOND if VENDOR == "postgresql" else None)}

@@ -1,25 +1,21 @@
-"""The worker: what it runs, when it sleeps, and how it stops."""
+"""The loop of a worker: when it sleeps, what wakes it, and how it stops."""
 
 from __future__ import annotations
 
 import threading
 import time
 from datetime import timedelta
-from itertools import cycle
 
 import pytest
-from django.db import OperationalError, connection, connections
-from django.test.utils import CaptureQueriesContext
+from django.db import OperationalError, connections
 from django.utils import timezone
 
 from tests.databases import VENDOR
 from tests.processes import DEADLINE, wait_for
-from tests.testapp.models import Effect, Order
-from timeline import Timeline, task
-from timeline.clocks import MachineTime, story_now, story_time
-from timeline.dispatch import staging
+from tests.worker.jobs import Jobs, effects, just_now
+from timeline.clocks import story_now
 from timeline.lifecycle import State
-from timeline.models import Identity, ScheduledTask
+from timeline.models import Identity
 from timeline.shortcuts import schedule
 from timeline.testing import only_timelines
 from timeline.worker import Worker
@@ -28,122 +24,10 @@ from timeline.worker.loop import Loop
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-class Jobs(Timeline):
-    """Leaves a trace of each run."""
-
-    entity = "testapp.Order"
-
-    @task(atomic=False)
-    def first(self, order: Order) -> bool:
-        Effect.objects.create(name="first")
-        return connection.in_atomic_block
-
-    @task(priority=-1)
-    def urgent(self, order: Order) -> bool:
-        Effect.objects.create(name="urgent")
-        return connection.in_atomic_block
-
-
 @pytest.fixture(autouse=True)
 def _jobs():
     with only_timelines(Jobs):
         yield
-
-
-def just_now():
-    return timezone.now() - timedelta(seconds=1)
-
-
-def effects():
-    return list(Effect.objects.order_by("pk").values_list("name", flat=True))
-
-
-class TestPoll:
-    def test_runs_what_is_due_by_priority(self, order):
-        schedule("jobs.first", order, at=just_now())
-        schedule("jobs.urgent", order, at=just_now())
-
-        worker = Worker("default", "w")
-
-        taken = worker.poll()
-
-        assert taken == 2
-        assert effects() == ["urgent", "first"]
-        assert set(ScheduledTask.objects.values_list("state", "worker")) == {("completed", worker.name)}
-
-    def test_leaves_what_is_not_due(self, order):
-        schedule("jobs.first", order, at=timezone.now() + timedelta(hours=1))
-
-        taken = Worker("default").poll()
-
-        assert (taken, effects()) == (0, [])
-        assert ScheduledTask.objects.get().state == "scheduled"
-
-    def test_leaves_keys_it_does_not_know(self, order, make_task):
-        row = make_task(task_key="elsewhere.work", state=State.AVAILABLE)
-
-        taken = Worker("default").poll()
-
-        row.refresh_from_db()
-        assert (taken, row.state, row.attempt) == (0, "available", 0)
-
-    def test_enters_plain_handlers_outside_and_atomic_ones_inside_a_transaction(self, order):
-        schedule("jobs.first", order, at=just_now())
-        schedule("jobs.urgent", order, at=just_now())
-
-        Worker("default").poll()
-
-        assert ScheduledTask.objects.get(task_key="jobs.first").result is False
-        assert ScheduledTask.objects.get(task_key="jobs.urgent").result is True
-
-    def test_rescues_what_a_dead_worker_held(self, order):
-        row = schedule("jobs.first", order, at=just_now()).task
-        staging.stage(now=story_now("default"), using="default")
-        ScheduledTask.objects.update(state="active", attempt=1, lease_expires_at=MachineTime(timedelta(seconds=-1)))
-
-        Worker("default").poll()
-
-        row.refresh_from_db()
-        assert (row.state, row.attempt, row.lost) == ("completed", 2, 0)
-
-    def test_enters_no_handler_once_told_to_stop(self, order):
-        schedule("jobs.first", order, at=just_now())
-        worker = Worker("default")
-
-        worker.stop()
-        worker.poll()
-
-        assert effects() == []
-        assert ScheduledTask.objects.get().state == "available"
-
-
-class TestStep:
-    def test_needs_few_statements_when_there_is_nothing(self, settings):
-        """An idle worker makes one step in a poll interval."""
-        worker = Worker("default")
-        worker.step()  # Rescues too, which it does every ten seconds.
-        worker._next_round = 0.0
-
-        with CaptureQueriesContext(connection) as idle:
-            worker.step()
-        with CaptureQueriesContext(connection) as woken:
-            worker.step()
-
-        assert len(idle) <= 9
-        assert len(woken) < len(idle)
-
-    def test_oversleeps_nothing_when_the_clock_is_set_back_meanwhile(self, order, settings):
-        settings.TIMELINE = {"POLL_INTERVAL": timedelta(hours=1)}
-        now = story_now("default")
-        schedule("jobs.first", order, at=now + timedelta(minutes=1))
-        worker = Worker("default")
-        worker._next_rescue = float("inf")
-        times = cycle([now + timedelta(minutes=2), now])
-
-        with story_time(lambda: next(times)):
-            pause = worker.step()
-
-        assert worker.ran or pause <= timedelta(minutes=1)
 
 
 class TestPause:

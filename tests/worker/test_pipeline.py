@@ -20,17 +20,15 @@ from timeline.dispatch.claiming import claim
 from timeline.dispatch.pacing import keep_paces
 from timeline.dispatch.staging import stage
 from timeline.engine import executing
-from timeline.engine.running import BUDGET, Look, begin_given
+from timeline.engine.running import BUDGET
 from timeline.models import ScheduledTask
 from timeline.shortcuts import cancel, schedule
 from timeline.testing import only_timelines
-from timeline.worker import Worker, group_runner
+from timeline.worker import Worker
 from timeline.worker.batch import run_batch
-from timeline.worker.group_runner import Group, look_left
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.pace import Pace
 from timeline.worker.side_thread import SideThread
-from timeline.worker.sizing import LAG
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]
 
@@ -291,24 +289,6 @@ class TestWhatIsBegunAhead:
         assert (seen, row(GROUP).attempt) == (["pending"], 2)
 
 
-class TestTheLookAtWhatIsBegunAhead:
-    def test_is_taken_again_if_the_last_of_them_would_be_entered_too_long_after_it(self, batch, monkeypatch):
-        made = batch("brief.note", 3)
-        [begun] = begin_given(task_ids=made.task_ids, token=made.token, clock=timezone.now, using="default")
-
-        monkeypatch.setattr(group_runner, "monotonic", lambda: 100.0)
-
-        def left(milliseconds_ago, looked):
-            for attempt in begun:
-                attempt.seen_at = 100 - milliseconds_ago / 1000
-            return look_left(Group(begun, is_last=False, looked=looked), EACH)
-
-        assert left(20, looked=True) is Look.DONE
-        assert left(45, looked=True) is Look.DUE_LATE
-        assert left(1, looked=False) is Look.DUE
-        assert left(20, looked=False) is Look.DUE_LATE
-
-
 class TestARecordThatFails:
     def test_is_raised_where_the_worker_sees_it(self, batch, work, monkeypatch):
         made = batch("brief.note", 2 * GROUP)
@@ -320,16 +300,6 @@ class TestARecordThatFails:
 
         with pytest.raises(OperationalError, match="gone"):
             work(made)
-
-    def test_lets_go_of_the_connection(self, side_thread):
-        def fail():
-            connections["default"].ensure_connection()
-            raise OperationalError("gone")
-
-        with pytest.raises(OperationalError):
-            side_thread.submit(fail).result()
-
-        assert side_thread.submit(lambda: connections["default"].connection).result() is None
 
 
 class TestAWorkerWithoutABroker:
@@ -372,7 +342,3 @@ class TestAWorkerWithoutABroker:
             taken += last
 
         assert (taken, worker.ran) == (30, 30)
-
-
-def test_a_look_taken_ahead_leaves_most_of_the_budget():
-    assert timedelta(0) < LAG < BUDGET / 2

@@ -6,7 +6,6 @@ import asyncio
 import threading
 import time
 from datetime import timedelta
-from uuid import uuid4
 
 import pytest
 from asgiref.sync import sync_to_async
@@ -18,15 +17,10 @@ from tests.processes import wait_for
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, task
 from timeline.clocks import story_now
-from timeline.dispatch.claiming import ClaimedBatch
 from timeline.engine.running import Watch, begin_given, give_back, run_begun
-from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.shortcuts import cancel, schedule
 from timeline.testing import only_timelines
-from timeline.worker.batch import run_batch
-from timeline.worker.heartbeat import Heartbeat
-from timeline.worker.pace import Pace
 from timeline.worker.supervisor import supervisor
 from timeline.worker.thread_watch import ThreadWatch
 
@@ -128,20 +122,6 @@ class Held(Timeline):
     async def side_by_side(self, order):
         await sync_to_async(enter)(self)
         await asyncio.sleep(0)
-
-
-class InATest(Timeline):
-    entity = "testapp.Order"
-
-    @task(atomic=False)
-    def plain(self, order):
-        time.sleep(0 if entered else 1.5)
-        entered.append(self.task.occurrence)
-
-
-class Many(Pace):
-    def most(self, task_key, budget=None):
-        return 10
 
 
 @pytest.fixture(autouse=True)
@@ -299,23 +279,6 @@ class TestAHandlerThatEndsItsThread:
         assert set(rows.values_list("state", flat=True)) == {"completed"}
 
 
-class TestATestsTransaction:
-    @pytest.mark.django_db(transaction=False)
-    def test_has_all_entered_though_one_takes_long(self, db):
-        """No other thread sees what is written there."""
-        with only_timelines(InATest):
-            at = timezone.now() - timedelta(seconds=1)
-            rows = [schedule("in_a_test.plain", Order.objects.create(), at=at, key=str(each)).task for each in range(3)]
-            watch = Heartbeat("default", stopping=bool, pace=Many())
-            batch = ClaimedBatch("", "", uuid4(), [row.pk for row in rows])
-
-            with watch:
-                run_batch(batch, watch=watch, using="default", worker="w")
-
-        assert entered == ["0", "1", "2"]
-        assert not ScheduledTask.objects.exclude(state="completed").exists()
-
-
 def slowly(execute, sql, *given):
     """Take longer to read what tasks are about than a handler may hold up others."""
     if sql.startswith("SELECT") and "testapp_order" in sql:
@@ -368,51 +331,3 @@ class TestTheSupervisor:
 
         wait_for(lambda: "not closed" in caplog.text, "the failure", within=20)
         assert [thread for thread in threading.enumerate() if thread.name == "timeline-supervisor"]
-
-
-class TestTheThreadWatch:
-    def test_gives_each_attempt_to_one_of_two(self, begun):
-        """To whoever takes it first: the thread, or the supervisor."""
-        attempts = begun("plain")
-        thread_watch = ThreadWatch(Watch(), clock=clock, using="default")
-        thread_watch.hold(attempts)
-        assert thread_watch.take(attempts[0])
-
-        assert thread_watch.see_to(now=float("inf"))
-
-        assert not any(thread_watch.take(attempt) for attempt in attempts[1:])
-        assert thread_watch.remaining(attempts) == attempts[:1]
-        rows = ScheduledTask.objects.filter(state=State.RETRYABLE)
-        assert set(rows) == {attempt.task for attempt in attempts[1:]}
-
-    def test_gives_back_what_the_thread_was_about_to_end_when_its_transaction_was_undone(self, begun):
-        attempts = begun("plain")
-        for attempt in attempts:
-            attempt.task.state = State.COMPLETED  # As its thread has it until it learns that nothing of that is kept.
-        watch = ThreadWatch(Watch(), clock=clock, using="default")
-        watch.hold(attempts)
-
-        assert watch.see_to(now=float("inf"))
-
-        assert not watch.owes
-        assert ScheduledTask.objects.filter(state=State.RETRYABLE).count() == 5
-
-    def test_is_patient_while_the_thread_gets_on(self, begun):
-        attempts = begun("plain")
-        thread_watch = ThreadWatch(Watch(), clock=clock, using="default")
-        thread_watch.hold(attempts)
-
-        assert not thread_watch.see_to(now=thread_watch._since + 0.1)
-
-        assert all(thread_watch.take(attempt) for attempt in attempts)
-
-    def test_gives_back_nothing_that_was_called_off(self, begun):
-        attempts = begun("plain")
-        cancel(attempts[3].task, reason="not this one")
-        thread_watch = ThreadWatch(Watch(), clock=clock, using="default")
-        thread_watch.hold(attempts)
-
-        thread_watch.see_to(now=float("inf"))
-
-        assert ScheduledTask.objects.get(occurrence="3").state == "cancelled"
-        assert not thread_watch.owes

@@ -1,4 +1,4 @@
-"""The questions asked of rows: what each finds, and what it does not."""
+"""The questions asked of tasks: what each finds, and what it does not."""
 
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -8,7 +8,7 @@ import pytest
 from tests.testapp.models import Country, Order, Parcel
 from timeline.conf import get_settings
 from timeline.lifecycle import FINAL, LEASED, OPEN, WAITING, State
-from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
+from timeline.models import ScheduledTask, ref_of
 
 SECOND = timedelta(seconds=1)
 
@@ -184,19 +184,6 @@ class TestInOrder:
         first = make_task(scheduled_at=now, pk=UUID(int=1))
 
         assert list(ScheduledTask.objects.in_order()) == [first, second, third]
-
-
-class TestRuns:
-    def test_are_found_by_entity_and_whether_they_are_open(self, order, now):
-        named = {"entity_label": "testapp.order", "entity_id": str(order.pk), "timeline": "a", "started_at": now}
-        opened = TimelineRun.objects.create(**named)
-        ended = TimelineRun.objects.create(**named, ended_at=now, end_reason="closed")
-        system = TimelineRun.objects.create(timeline="a", started_at=now)
-
-        assert set(TimelineRun.objects.for_entity(order)) == {opened, ended}
-        assert list(TimelineRun.objects.for_entity(order).open()) == [opened]
-        assert list(TimelineRun.objects.for_entity(None)) == [system]
-        assert not TimelineRun.objects.for_entity(EntityRef("testapp.order", "999"))
 
 
 class TestAbout:

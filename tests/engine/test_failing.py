@@ -1,4 +1,4 @@
-"""Retries: delays, budgets, and what does not count."""
+"""What a handler raises: the end it asks for, or a retry with its delays, its budget, and what does not count."""
 
 import sqlite3
 from datetime import timedelta
@@ -7,11 +7,9 @@ import pytest
 from django.db import OperationalError, connection
 
 from tests.databases import VENDOR
-from timeline import Retry
-from timeline.lifecycle import Reason, State
+from timeline import Cancel, Discard, Retry, RetryAfter
+from timeline.lifecycle import State
 from timeline.models import TimelineRun
-
-OPERATOR = Reason.operator("asked for", "ada")
 
 
 def be_busy():
@@ -26,6 +24,42 @@ def end_our_own_backend():
 
 
 PASSING = [be_busy, *([end_our_own_backend] if VENDOR == "postgresql" else [])]
+
+
+class TestWhatAHandlerRaises:
+    def raising(self, error):
+        def handler(job, order):
+            raise error
+
+        return handler
+
+    @pytest.mark.parametrize("atomic", [True, False])
+    def test_cancel_ends_it_cancelled(self, work, run_at, later, atomic):
+        done = run_at(work(self.raising(Cancel("not wanted")), atomic=atomic), later)
+
+        assert (done.state, done.reason_code, done.reason) == (State.CANCELLED, "handler", "not wanted")
+        assert (done.failures, done.error) == (0, "")
+
+    @pytest.mark.parametrize("atomic", [True, False])
+    def test_discard_ends_it_without_a_retry(self, work, run_at, later, atomic):
+        done = run_at(work(self.raising(Discard("no such address")), atomic=atomic), later)
+
+        assert (done.state, done.reason_code, done.reason) == (State.DISCARDED, "handler", "no such address")
+        assert done.failures == 1
+
+    @pytest.mark.parametrize("atomic", [True, False])
+    def test_retry_after_waits_just_so_long(self, work, run_at, later, atomic):
+        row = work(self.raising(RetryAfter(timedelta(minutes=7), "busy")), atomic=atomic)
+
+        done = run_at(row, later)
+
+        assert (done.state, done.scheduled_at) == (State.RETRYABLE, later + timedelta(minutes=7))
+        assert (done.reason_code, done.reason, done.failures) == ("retry_after", "busy", 1)
+
+    def test_retry_after_counts_against_the_budget(self, work, run_at, later):
+        row = work(self.raising(RetryAfter(timedelta(minutes=7))), retry=Retry(max_attempts=1))
+
+        assert run_at(row, later).state == State.DISCARDED
 
 
 class TestRetries:

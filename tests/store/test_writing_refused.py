@@ -7,18 +7,14 @@ from django.db import DatabaseError, transaction
 
 from tests.store.checking import Stored
 from tests.store.making import write_of
-from tests.store.moves import ILLEGAL, NOW, PAIRS, SINGLE, UNCOMPOSED, Kind
+from tests.store.moves import ILLEGAL, NOW, SINGLE, UNCOMPOSED
 from tests.store.rules import Move
 from timeline.exceptions import TransitionNotAllowed
-from timeline.lifecycle import FINAL, OPEN, Reason, State, Trigger, target
+from timeline.lifecycle import FINAL, Reason, State, Trigger, target
 from timeline.models import ScheduledTask
-from timeline.store.advancing import advance
 from timeline.store.writing import apply
 
 REASON = Reason.operator("asked for", "ada")
-STEPS = [
-    kind for kind in ILLEGAL if kind.state in OPEN and Kind(kind.state, (Trigger.DUE, *kind.triggers)) not in PAIRS
-]
 ENDINGS = [kind for kind in SINGLE if target(kind.state, *kind.triggers) in FINAL]
 
 alone_or_not = pytest.mark.parametrize("others", [0, 2], ids=["alone", "among others"])
@@ -88,18 +84,3 @@ class TestLeft:
         assert done == fresh
         assert Stored.of([stale.pk]) == before
         assert {row.state for row in fresh} <= {State.COMPLETED}
-
-
-@pytest.mark.only_postgresql
-class TestStep:
-    @pytest.mark.parametrize("kind", STEPS, ids=str)
-    def test_is_not_made_of_what_is_found_by_mistake(self, make_task, kind):
-        """The row is left."""
-        row = make_task(state=kind.state, entity_label="testapp.order", entity_id="1", attempt=1)
-        before = Stored.of([row.pk])
-        found = {"label": "testapp.order", "entity": "1", "spared": []}
-
-        made = advance("entity", *kind.triggers, reason=REASON, **found, now=NOW, using="default")
-
-        assert made == []
-        assert Stored.of([row.pk]) == before

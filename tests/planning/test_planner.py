@@ -1,4 +1,4 @@
-"""A run that has no rows yet, and the same run asked again."""
+"""A run that has no rows yet, and the same run asked again. What else a plan answers to: `test_planner_….py`."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo

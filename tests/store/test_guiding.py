@@ -6,6 +6,8 @@ from django.db import connection
 from timeline.models import ScheduledTask
 from timeline.store.guiding import IN_ORDER, execute_guided
 
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]
+
 ASK = "SELECT current_setting('lock_timeout'), current_setting('enable_sort'), %(said)s"
 SETTINGS = {"lock_timeout": "5s", **IN_ORDER}
 
@@ -15,7 +17,6 @@ def settings_now(cursor):
     return cursor.fetchone()
 
 
-@pytest.mark.django_db(transaction=True)
 class TestExecuteGuided:
     @pytest.fixture(params=[False, True], ids=["bound by the client", "bound by the server"])
     def _binding(self, request, monkeypatch):

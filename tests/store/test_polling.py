@@ -11,6 +11,8 @@ from timeline.dispatch.signing import give_sign, let_go_of_the_silent
 from timeline.models import Sign
 from timeline.store.polling import polling
 
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]
+
 BOUNDED, UNBOUNDED = ("5s", "30s", "10s"), ("0", "0", "0")
 
 
@@ -27,7 +29,6 @@ def give_sign_and_close(worker):
         connection.close()
 
 
-@pytest.mark.django_db(transaction=True)
 class TestPolling:
     def test_bounds_all_its_statements_and_none_after_it(self):
         with connection.cursor() as cursor:

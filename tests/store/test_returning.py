@@ -1,0 +1,63 @@
+"""What statements of our own return, as Django would read it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+
+from timeline.models import ScheduledTask
+from timeline.store.returning import COLUMNS, FIELDS, as_task, cursor_for_rows, rows_of
+
+SQL = "SELECT {} FROM timeline_scheduledtask ORDER BY occurrence"
+
+
+@pytest.fixture
+def task(make_task, now):
+    """A row with something of each kind in it."""
+    return make_task(
+        occurrence="a",
+        payload={"n": [1, "é"]},
+        result=None,
+        claim_token=uuid4(),
+        anchor_value=now + timedelta(microseconds=123456),
+        anchor_date=now.date(),
+        priority=-3,
+    )
+
+
+def read(columns, *names):
+    with cursor_for_rows(connection) as cursor:
+        cursor.execute(SQL.format(columns))
+        return rows_of(cursor, connection, names)
+
+
+class TestRowsOf:
+    @pytest.mark.parametrize("names", [(), tuple(FIELDS)], ids=["as the cursor says", "named"])
+    def test_have_values_as_django_reads_them(self, task, names):
+        [row] = read(COLUMNS, *names).values()
+
+        assert row == ScheduledTask.objects.values(*FIELDS).get()
+
+    def test_are_in_the_order_of_the_statement(self, task, make_task):
+        second, third = make_task(occurrence="b"), make_task(occurrence="c")
+
+        assert list(read("id, state")) == [task.pk, second.pk, third.pk]
+
+    def test_have_the_columns_asked_for_only(self, task):
+        assert read("id, priority", "id", "priority") == {task.pk: {"id": task.pk, "priority": -3}}
+
+
+class TestAsTask:
+    def test_is_the_row_as_it_is_stored(self, task, django_assert_num_queries):
+        [row] = read(COLUMNS).values()
+
+        with django_assert_num_queries(0):
+            made = as_task(row, "default")
+            values = [getattr(made, name) for name in FIELDS]
+
+        stored = ScheduledTask.objects.get()
+        assert values == [getattr(stored, name) for name in FIELDS]
+        assert (made._state.db, made._state.adding) == ("default", False)

@@ -1,0 +1,47 @@
+"""Who looks for the tests of a module finds them by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+ROOT = Path(settings.BASE_DIR)
+ROOMS = ["dispatch", "engine", "models", "operations", "planning", "store", "timing", "worker"]
+
+# Modules without logic of their own, and where what is in them is used.
+WITHOUT = {
+    "engine/watching": "a protocol, and the watch that does nothing: it is that of each run in engine/test_running",
+    "models/pace": "columns only: dispatch/test_pacing writes them",
+    "models/sign": "columns only: dispatch/test_signing writes them",
+    "planning/answers": "shapes only: planning/test_planner",
+}
+
+MODULES = sorted(
+    f"{room}/{path.stem}"
+    for room in ROOMS
+    for path in (ROOT / "timeline" / room).glob("*.py")
+    if path.stem != "__init__"
+)
+
+
+def has_tests(module: str) -> bool:
+    """Whether there is a test file of its name; an underscore before that is left out."""
+    room, _slash, name = module.partition("/")
+    return (ROOT / "tests" / room / f"test_{name.removeprefix('_')}.py").is_file()
+
+
+class TestEachModule:
+    def test_is_looked_at(self):
+        assert len(MODULES) > 100
+
+    @pytest.mark.parametrize("module", MODULES)
+    def test_has_a_test_file_of_its_name_or_a_line_that_says_why_not(self, module):
+        assert has_tests(module) is (module not in WITHOUT)
+
+
+class TestEachLine:
+    @pytest.mark.parametrize("module", WITHOUT)
+    def test_is_about_a_module_that_is_there(self, module):
+        assert module in MODULES
