@@ -145,8 +145,14 @@ STEP_LEFT_OUT: Final = Sentence(
     ReasonCode.DEFINITION,
     _("the code has changed: it comes to step %(step)s without %(done)s, which is done"),
 )
+STEP_GONE: Final = Sentence(
+    "step_gone", ReasonCode.DEFINITION, _("the code has changed: there is no step %(done)s any more, which is done")
+)
+STEPS_IN_SHADOW: Final = Sentence(
+    "steps_in_shadow", ReasonCode.DEFINITION, _("its timeline is in shadow, and some of its steps are done")
+)
 STEPS_GONE: Final = Sentence(
-    "steps_gone", ReasonCode.DEFINITION, _("the code has changed: it has no steps any more, and some are done")
+    "steps_gone", ReasonCode.DEFINITION, _("the code has changed: it takes no such steps any more, and some are done")
 )
 
 # Name → sentence: all of the above.

@@ -315,7 +315,8 @@ class TestWhereAStepIsRefused:
             (in_thread, "upload is called in another thread"),
             (lambda job: job.outer(), "upload is called in another step"),
             (lambda job: job.fetch(), "fetch and the handler are not both declared with async def"),
-            (lambda job: job.upload.keyed("x" * 91)(), "has a key that is too long"),
+            (lambda job: job.upload.keyed("\ud800")(), "key: "),
+            (lambda job: job.upload.keyed("x" * 91)(), "Give text of at most 90 characters"),
         ],
     )
     def test_in_a_plain_handler(self, declared, run_at, later, call, said):
@@ -417,7 +418,7 @@ class TestOnce:
         for _ in range(3):
             rests = again(row)
 
-            assert (rests.state, rests.reason_code, rests.failures) == (State.RETRYABLE, "in_doubt", 1)
+            assert (rests.state, rests.reason_code, rests.failures) == (State.RETRYABLE, "in_doubt", 0)
             assert rests.reason == "step pay was begun and may have happened; somebody has to decide"
             assert rests.scheduled_at - rests.started_at == timedelta(hours=1)
         assert journal.done == ["pay"]
@@ -430,6 +431,69 @@ class TestOnce:
         assert not StepRecord.objects.exists()
         assert again(row).state == State.COMPLETED
         assert journal.done == ["pay", "pay"]
+
+    def test_rests_at_once_even_if_that_was_its_last_attempt(self, declared, run_at, later, journal):
+        class Job(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(days=1), atomic=False, retry=Retry(max_attempts=1))
+            def work(self, order):
+                self.pay()
+
+            @step(atomic=False, once=True)
+            def pay(self):
+                journal.do("pay")
+
+        row = declared(Job)
+        journal.fails = ["pay"]
+
+        rests = run_at(row, later)
+
+        assert (rests.state, rests.reason_code, rests.error) == (
+            State.RETRYABLE,
+            "in_doubt",
+            "ValueError: pay is down",
+        )
+
+    def test_rests_though_its_handler_catches_the_error(self, declared, run_at, later, journal):
+        class Job(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(days=1), atomic=False)
+            def work(self, order):
+                try:
+                    self.pay()
+                except ValueError:
+                    return "never mind"
+
+            @step(atomic=False, once=True)
+            def pay(self):
+                journal.do("pay")
+
+        journal.fails = ["pay"]
+
+        assert run_at(declared(Job), later).reason_code == "in_doubt"
+
+    @pytest.mark.parametrize("drift", ["rest", "go on"])
+    def test_rests_though_its_handler_does_not_come_by_any_more(self, declared, run_at, later, again, journal, drift):
+        row = declared(self.paying(journal))
+        journal.fails = ["pay"]
+        run_at(row, later)
+
+        class Job(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(days=1), atomic=False, drift=drift)
+            def work(self, order):
+                journal.do("other")
+
+            @step(atomic=False)
+            def pay(self): ...
+
+        declared(Job, start=False)
+
+        assert again(row).reason_code == "in_doubt"
+        assert journal.done == ["pay"]
 
 
 class TestBudgets:
@@ -635,6 +699,66 @@ class TestOtherCode:
         other = self.changed(journal, lambda job, order: 1)
         assert other.definition.code != invoicing(journal).definition.code
 
+    @pytest.mark.parametrize("atomic", [False, True])
+    def test_that_takes_other_steps_instead_rests(self, declared, run_at, later, again, journal, atomic):
+        row = self.half_done(declared, run_at, later, journal)
+
+        class Job(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(days=1), atomic=atomic)
+            def work(self, order):
+                journal.do("all of it")
+
+            @task(atomic=False)
+            def other(self, order): ...
+
+            @step
+            def quite_another(self): ...
+
+        declared(Job, start=False)
+
+        rests = again(row)
+
+        assert (rests.state, rests.reason_code) == (State.RETRYABLE, "definition")
+        assert "all of it" not in journal.done
+
+    def test_in_shadow_rests(self, declared, run_at, later, again, journal):
+        row = self.half_done(declared, run_at, later, journal)
+        job = invoicing(journal)
+
+        class Job(job):
+            shadow = True
+
+        declared(Job, start=False)
+
+        rests = again(row)
+
+        assert (rests.state, rests.reason) == (
+            State.RETRYABLE,
+            "its timeline is in shadow, and some of its steps are done",
+        )
+        assert journal.done == ["number", "upload", "send"]
+
+    def test_keeps_the_key_of_a_step_that_is_renamed(self, declared, run_at, later):
+        keys = []
+
+        class Job(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(days=1), atomic=False)
+            def work(self, order):
+                self.publish.keyed("de")()
+
+            @step(atomic=False, was="upload")
+            def publish(self):
+                keys.append(self.step.idempotency_key)
+
+        row = declared(Job)
+        run_at(row, later)
+
+        assert keys == [f"{row.pk}:upload#de"]
+
 
 class TestHalfDone:
     def test_goes_on_whatever_its_guard_says(self, declared, run_at, later, again, journal, order):
@@ -698,6 +822,79 @@ class TestAsync:
         assert (done.state, done.result) == (State.COMPLETED, ["fetch#a", "fetch#b", "send"])
         assert journal.done.count(fails) == 2
         assert StepRecord.objects.count() == 3
+
+    def failing(self, journal, how):
+        class Job(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(days=1), atomic=False, retry=Retry(max_attempts=1))
+            async def work(self, order):
+                await how(self)
+
+            @step(atomic=False, once=True)
+            async def pay(self):
+                journal.do("pay")
+
+            @step(atomic=False)
+            async def tell(self):
+                await asyncio.sleep(0.05)
+                journal.do("tell")
+
+            @step(atomic=False, retry=Retry(max_attempts=4))
+            async def fetch(self):
+                raise journal.error("fetch")
+
+        return Job
+
+    @pytest.mark.django_db(transaction=True)
+    def test_rests_out_of_a_group_and_lets_its_neighbours_end(self, declared, run_at, later, again, journal):
+        async def grouped(job):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(job.pay())
+
+        row = declared(self.failing(journal, grouped))
+        journal.fails = ["pay"]
+
+        assert run_at(row, later).reason_code == "in_doubt"
+        assert again(row).reason_code == "in_doubt"
+        assert journal.done == ["pay"]
+
+    @pytest.mark.django_db(transaction=True)
+    def test_fails_by_itself_out_of_a_group(self, declared, run_at, later, journal):
+        async def grouped(job):
+            async with asyncio.TaskGroup() as group:
+                group.create_task(job.fetch())
+
+        journal.fails = ["fetch"]
+        failed = run_at(declared(self.failing(journal, grouped)), later)
+
+        assert (failed.state, failed.reason) == (State.RETRYABLE, "fetch is down")
+
+    @pytest.mark.django_db(transaction=True)
+    def test_is_waited_for_where_another_one_failed(self, declared, run_at, later, journal):
+        async def gathered(job):
+            await asyncio.gather(job.fetch(), job.tell())
+
+        journal.fails = ["fetch"]
+        failed = run_at(declared(self.failing(journal, gathered)), later)
+
+        assert failed.state == State.RETRYABLE
+        assert journal.done == ["tell"]
+        assert list(StepRecord.objects.values_list("name", flat=True)) == ["tell"]
+
+    @pytest.mark.django_db(transaction=True)
+    def test_begins_none_once_the_handler_has_ended(self, declared, run_at, later, journal):
+        async def early(job):
+            job.later = asyncio.get_running_loop().create_task(self.much_later(job))
+
+        done = run_at(declared(self.failing(journal, early)), later)
+
+        assert done.state == State.COMPLETED
+        assert journal.done == []
+
+    async def much_later(self, job):
+        await asyncio.sleep(0.05)
+        await job.tell()
 
 
 class TestWithoutARun:

@@ -21,8 +21,8 @@ class TestLaterOnes:
 
     def test_change_one_table_that_is_there_each(self, name):
         """A writer holds some tables and wants others: with two of them locked one after the other, it is a deadlock."""
-        # A new one, choices, which databases know none of, and the way back.
-        apart = migrations.CreateModel | migrations.AlterField | migrations.RunPython
+        # A new one, choices and options, which databases know none of, and the way back.
+        apart = migrations.CreateModel | migrations.AlterField | migrations.AlterModelOptions | migrations.RunPython
         there = [known for known in self.operations(name) if not isinstance(known, apart)]
 
         assert len({known.model_name for known in there}) <= 1

@@ -264,15 +264,16 @@ class TestALostAnswer:
 
 
 class TestTheSameStepElsewhere:
-    def test_is_taken_over(self, row):
-        """Another attempt of the same task, thought to be dead, has recorded it meanwhile."""
+    """Of an attempt that was thought to be dead, and of its successor, one records a step; the other takes no further one."""
 
+    @pytest.mark.parametrize("step", ["pack", "call"])
+    def test_ends_the_attempt_that_comes_late(self, row, step):
         def record():
             StepRecord.objects.create(
                 origin=row.pk,
-                name="pack",
+                name=step,
                 task_id=row.pk,
-                attempt=1,
+                attempt=2,
                 kind="done",
                 recorded_at=timezone.now(),
                 seconds=0,
@@ -281,7 +282,81 @@ class TestTheSameStepElsewhere:
                 result="theirs",
             )
 
-        meanwhile.append(("pack", lambda: elsewhere(record)))
+        meanwhile.append((step, lambda: elsewhere(record)))
 
-        assert attempt(row).state == State.COMPLETED
-        assert effects() == ["called", "noted"]
+        assert attempt(row) is None
+        assert "noted" not in effects()
+        assert ("packed" in effects()) is (step == "call")
+
+
+class TestATransactionOfTheHosts:
+    @pytest.mark.parametrize("how", ["autocommit", "begin"])
+    def test_that_django_does_not_know_of_refuses_a_step_too(self, row, how):
+        class Sly(Timeline):
+            entity = "testapp.Order"
+
+            @task(atomic=False)
+            def work(self, order: Order) -> None:
+                if how == "autocommit":
+                    transaction.set_autocommit(False)
+                else:
+                    connection.cursor().execute("BEGIN")
+                try:
+                    self.pay()
+                finally:
+                    transaction.rollback() if how == "autocommit" else connection.cursor().execute("ROLLBACK")
+                    transaction.set_autocommit(True)
+
+            @step(atomic=False, once=True)
+            def pay(self) -> None:
+                raise AssertionError
+
+        with only_timelines(Sly):
+            working = schedule("sly.work", Order.objects.create(), at=timezone.now() - timedelta(days=1)).task
+            failed = attempt(working)
+
+        assert "pay is called in a transaction" in failed.reason
+
+
+class TestWhatComesBack:
+    def test_is_what_a_later_attempt_will_read(self, row):
+        class Numbers(Timeline):
+            entity = "testapp.Order"
+
+            @task(atomic=False)
+            def add(self, order: Order) -> object:
+                return repr(self.give())
+
+            @step(atomic=False)
+            def give(self) -> object:
+                return {"b": 1e16, "a": -0.0}
+
+        with only_timelines(Numbers):
+            adding = schedule("numbers.add", Order.objects.create(), at=timezone.now() - timedelta(days=1)).task
+            first = attempt(adding)
+
+        assert first.result == repr(StepRecord.objects.get().result)
+
+
+class TestTheHostsPatience:
+    def test_is_put_back_after_the_record(self, row):
+        seen = []
+
+        def look(execute, sql, *given):
+            done = execute(sql, *given)
+            if sql.lstrip().startswith("WITH patience"):
+                with connection.cursor() as cursor:
+                    cursor.execute("SHOW lock_timeout")
+                    seen.append(cursor.fetchone()[0])
+            return done
+
+        with connection.cursor() as cursor:
+            cursor.execute("SET lock_timeout = '20ms'")
+        try:
+            with connection.execute_wrapper(look):
+                assert attempt(row).state == State.COMPLETED
+        finally:
+            with connection.cursor() as cursor:
+                cursor.execute("RESET lock_timeout")
+
+        assert set(seen) == {"20ms"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, overload
 
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ class StepOptions:
 class Runner(Protocol):
     """Takes the steps of one attempt: does those that are to be done, and answers for those that are done."""
 
-    def take(self, step: Step[Any, ..., Any], key: str, given: tuple[Any, Any], body: Callable[[], Any]) -> Any:
+    def take(self, step: Step[Any, ..., Any], key: str, given: dict[str, Any], body: Callable[[], Any]) -> Any:
         """
         Do a step, or answer for it.
 
         Args:
             step: As declared.
             key: Tells several calls of it apart; empty: the only one.
-            given: What it is called with: positional arguments and named ones.
+            given: What it is called with, by name.
             body: Calls the method.
 
         Returns:
@@ -70,6 +70,16 @@ class Step(Generic[Self_, Params, Result]):
     def __repr__(self) -> str:
         return f"<step {self.name}>"
 
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        """Of its method, ``self`` included."""
+        return inspect.signature(self.method)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What it is called, and what it was."""
+        return frozenset({self.name, self.options.was or self.name})
+
 
 @dataclass(frozen=True, slots=True)
 class BoundStep(Generic[Params, Result]):
@@ -90,7 +100,10 @@ class BoundStep(Generic[Params, Result]):
         """Do it, unless an earlier attempt has done it: then give what it returned, as JSON has it."""
         body = partial(self.step.method, self.timeline, *args, **kwargs)
         runner: Runner | None = self.timeline._step_runner
-        result: Result = body() if runner is None else runner.take(self.step, self.key, (args, kwargs), body)
+        if runner is None:
+            return body()
+        given = self.step.signature.bind(self.timeline, *args, **kwargs).arguments
+        result: Result = runner.take(self.step, self.key, dict(list(given.items())[1:]), body)
         return result
 
     def keyed(self, key: str) -> BoundStep[Params, Result]:

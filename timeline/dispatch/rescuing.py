@@ -107,6 +107,7 @@ def _further(tasks: Sequence[ScheduledTask], using: str) -> set[UUID]:
         return set()
     origins = origins_of({task.pk: task.previous_id for task in tasks}, using=using)
     records = StepRecord.objects.using(using).filter(origin__in=set(origins.values()), kind=StepKind.DONE)
+    records = records.filter(task_id__in=[task.pk for task in tasks])
     done = set(records.values_list("task_id", "attempt"))
     return {task.pk for task in tasks if (task.pk, task.attempt) in done}
 
@@ -120,6 +121,7 @@ def _lost(task: ScheduledTask, now: datetime, *, further: bool) -> Write:
         triggers=(Trigger.RETRY if left else Trigger.DISCARD,),
         scheduled_at=now if left else None,
         lost=lost - task.lost,
+        failures=-task.failures if further else 0,
         reason=reasons.WORKER_SILENT(worker=task.worker) if task.worker else reasons.SOME_WORKER_SILENT(),
     )
 

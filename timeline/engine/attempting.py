@@ -16,7 +16,7 @@ from django.db.models import Model
 from timeline.definition import Definition, Task
 from timeline.dialects import dialect_of
 from timeline.lifecycle import COMPOSED, WAITING, ReasonCode, State, Trigger
-from timeline.models import Event, LogEntry, ScheduledTask
+from timeline.models import Event, LogEntry, ScheduledTask, StepRecord
 from timeline.models.among import Among
 from timeline.models.step import origins_of, recorded_among
 from timeline.registry import registry
@@ -53,6 +53,7 @@ class Attempt:
         seen_at: When it was last seen that it may run, by ``monotonic()``: its group's time counts from here.
         alone: Whether it is to share no transaction: one that it shared was undone.
         has_records: Whether steps of the task are done, or begun.
+        records: Those, by name, once they are read.
         steps: Takes the steps of its handler, once that is entered; None: its timeline has none.
         begun: What the row was then.
     """
@@ -67,6 +68,7 @@ class Attempt:
     entity: Model | None = None
     alone: bool = False
     has_records: bool = False
+    records: Mapping[str, StepRecord] = field(default_factory=dict)
     steps: Steps | None = None
     seen_at: float = field(default_factory=monotonic)
     begun: dict[str, Any] = field(init=False)

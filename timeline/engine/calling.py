@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
-from datetime import timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone, translation
 
 from timeline import reasons
 from timeline.engine.attempting import Attempt
-from timeline.engine.stepping import Steps
+from timeline.engine.failing import rested
+from timeline.engine.stepping import Steps, misfit
 from timeline.exceptions import Rest
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models.facts import language_of, zone_of
@@ -23,9 +24,6 @@ from timeline.operations.current import now_running
 from timeline.payloads import check_json
 from timeline.store.stepping import steps_of
 from timeline.store.writing import Write
-
-# What rests looks this much later whether the code fits again.
-LOOKS_AGAIN: Final = timedelta(hours=1)
 
 _DONE = Reason(ReasonCode.DONE)
 _IN_SHADOW = reasons.IN_SHADOW()
@@ -54,6 +52,45 @@ def _call(attempt: Attempt) -> Write:
         return rested(attempt, rest.reason)
 
 
+async def call_async(attempt: Attempt) -> Write:
+    """
+    Enter an async handler, and take its result. Steps that it has left under way are waited for: what they do is part of it.
+
+    Raises:
+        Exception: whatever the host's code raises; what alone is in a group, without that.
+    """
+    try:
+        try:
+            return returned(attempt, await _whole(attempt, handler_of(attempt)()))
+        except BaseExceptionGroup as several:
+            if attempt.steps is not None:
+                attempt.steps.see_end()  # What ended the attempt is somewhere in it.
+            if (alone := _alone(several)) is not several:
+                raise alone from several
+            raise
+    except Rest as rest:
+        return rested(attempt, rest.reason)
+
+
+async def _whole(attempt: Attempt, handler: Awaitable[object]) -> object:
+    broken_off = False
+    try:
+        return await handler
+    except asyncio.CancelledError:
+        broken_off = True
+        raise
+    finally:
+        if attempt.steps is not None:
+            await attempt.steps.wait_for_those_beside(cancel=broken_off)
+
+
+def _alone(error: BaseException) -> BaseException:
+    """What a group holds, if it is one thing."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
 @contextmanager
 def in_place_of_the_site() -> Iterator[None]:
     """Let zone and language be the site's, and what is changed of them end with the block."""
@@ -73,21 +110,15 @@ def enter(attempt: Attempt) -> None:
 def refusal(attempt: Attempt) -> Write | None:
     """Tell how an attempt ends whose handler is not to be entered: a guard says no, or the timeline is in shadow."""
     if attempt.has_records:  # Half of it is done: it goes on, whatever a guard says by now.
-        return rested(attempt, reasons.STEPS_GONE()) if _has_lost_its_steps(attempt) else None
+        attempt.records = steps_of(attempt.idempotency_key, using=_alias_of(attempt))
+        reason = misfit(attempt)
+        return None if reason is None else rested(attempt, reason)
     for option, guard in attempt.declared.function_guards:
         if bool(guard(attempt.entity)) is (option == "unless"):
             return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=_guard_reason(option, guard))
     if attempt.definition.shadow:
         return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_IN_SHADOW)
     return None
-
-
-def _has_lost_its_steps(attempt: Attempt) -> bool:
-    """Whether the code has no steps any more, and nobody has decided that what was done counts all the same."""
-    if attempt.definition.steps:
-        return False
-    records = steps_of(attempt.idempotency_key, using=_alias_of(attempt))
-    return any(record.code for record in records.values())
 
 
 def _alias_of(attempt: Attempt) -> str:
@@ -118,11 +149,6 @@ def returned(attempt: Attempt, result: object) -> Write:
     check_json("result", result)
     text = json.dumps(result, ensure_ascii=False)
     return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_DONE, result=text)
-
-
-def rested(attempt: Attempt, reason: Reason) -> Write:
-    """An attempt that waits for somebody's decision, or for other code: no failure. It looks again from time to time."""
-    return Write(task=attempt.task, triggers=(Trigger.RETRY,), reason=reason, scheduled_at=attempt.now + LOOKS_AGAIN)
 
 
 def _guard_reason(option: str, guard: object) -> Reason:

@@ -16,11 +16,11 @@ from asgiref.sync import async_to_sync, sync_to_async
 from timeline.conf import get_settings
 from timeline.definition.handlers import SIDE_BY_SIDE
 from timeline.engine.attempting import Attempt
-from timeline.engine.calling import enter, handler_of, refusal, rested, returned
+from timeline.engine.calling import call_async, enter, refusal
 from timeline.engine.executing import BUDGET, Executed, Outcome, Runtime, is_time_up, record_outcomes
 from timeline.engine.passing import pass_fresh_look
 from timeline.engine.timing_out import log_lost
-from timeline.exceptions import LeaseLost, Rest
+from timeline.exceptions import LeaseLost
 from timeline.models import EntityRef, ScheduledTask
 from timeline.models.entities import NO_ENTITY
 from timeline.store.errors import catching, drop_if_lost
@@ -136,10 +136,7 @@ class _SideBySide:
             enter(attempt)  # In the context of this asyncio task, which ends with it.
             if attempt.declared.options.timeout is not None:
                 self._runtime.watch.under_way(attempt, partial(_cancel, asyncio.get_running_loop(), _this_task()))
-            try:
-                return returned(attempt, await handler_of(attempt)())
-            except Rest as rest:
-                return rested(attempt, rest.reason)
+            return await call_async(attempt)
         return caught[0]
 
     async def _collect(self) -> None:

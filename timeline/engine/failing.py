@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from django.utils import translation
@@ -24,6 +24,10 @@ MAX_TRACEBACK = 8_000
 
 # So many attempts in a row may end by an error that passes; further ones count as failures, so that what does not pass is seen.
 MAX_PASSING: Final = 10
+
+
+# What rests looks this much later whether somebody has decided, or whether the code fits again.
+LOOKS_AGAIN: Final = timedelta(hours=1)
 
 
 def failed(attempt: Attempt, error: Exception, now: datetime, *, together: bool = False) -> Write:
@@ -48,6 +52,9 @@ def _outcome(attempt: Attempt, error: Exception, now: datetime, *, together: boo
     if isinstance(error, Discard):
         reason = Reason(ReasonCode.HANDLER, error.reason)
         return _discarding(task, reason, error, failures=1)
+    if attempt.steps is not None and attempt.steps.in_doubt:
+        rests = rested(attempt, reasons.STEP_IN_DOUBT(step=attempt.steps.in_doubt))
+        return replace(rests, error=_described(error), raised=error)
     passing = attempt.passing + 1 if is_passing(error) else 0
     spared = 0 < passing <= MAX_PASSING or (together and not isinstance(error, RetryAfter))
     retry, most, before = _budget(attempt, error)
@@ -63,6 +70,13 @@ def _outcome(attempt: Attempt, error: Exception, now: datetime, *, together: boo
     if not spared and failures >= most:
         return write
     return replace(write, triggers=(Trigger.RETRY,), scheduled_at=now + delay)
+
+
+def rested(attempt: Attempt, reason: Reason) -> Write:
+    """An attempt that waits for somebody's decision, or for other code: no failure. It looks again from time to time."""
+    write = Write(task=attempt.task, triggers=(Trigger.RETRY,), reason=reason, scheduled_at=attempt.now + LOOKS_AGAIN)
+    further = attempt.steps is not None and attempt.steps.recorded
+    return replace(write, failures=-attempt.task.failures) if further else write
 
 
 def _budget(attempt: Attempt, error: Exception) -> tuple[Retry, int, int]:

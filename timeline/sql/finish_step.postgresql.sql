@@ -10,4 +10,4 @@ SET kind = %(kind)s, recorded_at = %(at)s, seconds = %(seconds)s, result = %(res
 FROM task
 WHERE step.origin = %(origin)s AND step.name = %(name)s AND step.kind = 'begun' AND step.task_id = task.id
     AND step.attempt = task.attempt
-RETURNING step.id
+RETURNING step.result::text

@@ -5,4 +5,4 @@ FROM timeline_scheduledtask AS task
 WHERE task.id = %(task)s AND task.state = 'active' AND task.attempt = %(attempt)s
     AND step.origin = %(origin)s AND step.name = %(name)s AND step.kind = 'begun' AND step.task_id = task.id
     AND step.attempt = task.attempt
-RETURNING id
+RETURNING result

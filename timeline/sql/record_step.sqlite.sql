@@ -4,4 +4,4 @@ SELECT %(origin)s, %(name)s, task.id, task.attempt, %(kind)s, %(at)s, %(seconds)
 FROM timeline_scheduledtask AS task
 WHERE task.id = %(task)s AND task.state = 'active' AND task.attempt = %(attempt)s
 ON CONFLICT (origin, name) DO NOTHING
-RETURNING id
+RETURNING result

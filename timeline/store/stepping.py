@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connections
 
 from timeline.dialects import dialect_of
-from timeline.models import StepKind, StepRecord
+from timeline.lifecycle import State
+from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.statements import narrowed
 
 # What a step in a transaction waits for the lock of its task's row: far less than the second after which PostgreSQL looks for
@@ -50,27 +51,44 @@ class NewStep:
         return replace(self, kind=StepKind.DONE, at=at, seconds=seconds, result=result)
 
 
-def record_step(step: NewStep, *, using: str) -> bool:
+class Stored(NamedTuple):
+    """
+    That a step is recorded.
+
+    Args:
+        result: What the database has made of it: JSON as text; None: nothing.
+    """
+
+    result: str | None
+
+
+def record_step(step: NewStep, *, using: str) -> Stored | None:
     """
     Record it, in the caller's transaction or by itself.
 
     In a transaction, which may have locked what the holder of the task's row wants next, that row is not waited for for long.
 
     Returns:
-        False: nothing was written. There is a record of it already, or the attempt is not its worker's any more.
+        None: nothing was written. There is a record of it already, or the attempt is not its worker's any more.
     """
     within = {"within"} if connections[using].in_atomic_block else set()
     return _written(narrowed(dialect_of(using).sql("record_step"), within), step, using)
 
 
-def finish_step(step: NewStep, *, using: str) -> bool:
+def finish_step(step: NewStep, *, using: str) -> Stored | None:
     """
     Record how a step ended that this attempt has recorded as begun.
 
     Returns:
-        False: nothing was written, since the attempt is not its worker's any more.
+        None: nothing was written, since the attempt is not its worker's any more.
     """
     return _written(dialect_of(using).sql("finish_step"), step, using)
+
+
+def is_its_workers(step: NewStep, *, using: str) -> bool:
+    """Whether the attempt is its worker's still."""
+    tasks = ScheduledTask.objects.using(using).filter(pk=step.task, attempt=step.attempt, state=State.ACTIVE)
+    return tasks.exists()
 
 
 def withdraw_step(step: NewStep, *, using: str) -> None:
@@ -84,15 +102,16 @@ def steps_of(origin: UUID, *, using: str) -> dict[str, StepRecord]:
     return {record.name: record for record in StepRecord.objects.using(using).filter(origin=origin).order_by("pk")}
 
 
-def _written(sql: str, step: NewStep, using: str) -> bool:
+def _written(sql: str, step: NewStep, using: str) -> Stored | None:
     connection = connections[using]
     values: dict[str, Any] = {name: getattr(step, name) for name in NewStep.__slots__} | {
         "kind": step.kind.value,
         "at": connection.ops.adapt_datetimefield_value(step.at),
-        "patience": f"{PATIENCE // timedelta(milliseconds=1)}ms",
+        "patience": f"{PATIENCE.total_seconds()} seconds",
     }
     if not connection.features.has_native_uuid_field:
         values |= {"origin": step.origin.hex, "task": step.task.hex}
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
-        return bool(cursor.fetchall())  # All of it: before that SQLite does not commit.
+        rows = cursor.fetchall()  # All of them: before that SQLite does not commit.
+    return Stored(rows[0][0]) if rows else None
