@@ -24,7 +24,10 @@ def logged(method):
 
 
 def unnamed(method):
-    return lambda self, *args: method(self, *args)
+    def wrapper(self):
+        return [method(self)]
+
+    return wrapper
 
 
 def declare(before=None, **body):

@@ -228,7 +228,7 @@ class TestALostAnswer:
 
     @pytest.mark.parametrize("done", [True, False])
     def test_of_a_record_does_not_repeat_a_plain_step(self, row, done):
-        with self.breaking_at("INSERT INTO timeline_step", 2, done=done):
+        with self.breaking_at("INSERT INTO timeline_step", 1, done=done):
             assert attempt(row).state == State.COMPLETED
 
         assert effects() == ["called", "noted", "packed"]
