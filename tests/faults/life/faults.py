@@ -32,7 +32,7 @@ FAULTS: Final = [
         "a cancel leaves the token",
         ("columns", "    claim_token = NULL,  -- if not lease\n", ""),
     ),
-    _fault("a rescue does not count the attempt", ("dispatch.rescuing:_lost", "lost=counted,", "lost=0,")),
+    _fault("a rescue does not count the attempt", ("dispatch.rescuing:_lost", "lost=lost - task.lost,", "lost=0,")),
     _fault(
         "a lost message is not sent again",
         ("dispatch.rescuing:rescue", "if task.state == State.PENDING]", "if False]"),
