@@ -198,6 +198,6 @@ FAULTS: Final = [
         "a redriven task has another idempotency key",
         "redriven",
         "idempotency-key",
-        ("engine/attempting.py", "    while previous:\n", "    while False:\n"),
+        ("models/step.py", "    while left:\n", "    while False:\n"),
     ),
 ]
