@@ -16,7 +16,8 @@ from django.utils import timezone, translation
 from timeline import reasons
 from timeline.engine.attempting import Attempt
 from timeline.engine.failing import rested
-from timeline.engine.stepping import Steps, misfit
+from timeline.engine.fitting_steps import misfit
+from timeline.engine.stepping import Steps
 from timeline.exceptions import Rest
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models.facts import language_of, zone_of

@@ -75,7 +75,7 @@ def _outcome(attempt: Attempt, error: Exception, now: datetime, *, together: boo
 def rested(attempt: Attempt, reason: Reason) -> Write:
     """An attempt that waits for somebody's decision, or for other code: no failure. It looks again from time to time."""
     write = Write(task=attempt.task, triggers=(Trigger.RETRY,), reason=reason, scheduled_at=attempt.now + LOOKS_AGAIN)
-    further = attempt.steps is not None and attempt.steps.recorded
+    further = attempt.steps is not None and attempt.steps.has_recorded
     return replace(write, failures=-attempt.task.failures) if further else write
 
 
@@ -84,7 +84,7 @@ def _budget(attempt: Attempt, error: Exception) -> tuple[Retry, int, int]:
     task, steps, retry = attempt.task, attempt.steps, attempt.declared.options.retry
     if steps is None:
         return retry, task.max_attempts, task.failures
-    before = 0 if steps.recorded else task.failures
+    before = 0 if steps.has_recorded else task.failures
     failed = steps.has_failed(error)
     if failed is not None and failed.options.retry is not None:
         return failed.options.retry, failed.options.retry.max_attempts or get_settings().MAX_ATTEMPTS, before

@@ -1,0 +1,93 @@
+"""Tell whether what is recorded of a task's steps fits the code that is to go on with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from timeline import reasons
+from timeline.definition.fingerprints import digest_of
+from timeline.exceptions import Rest
+from timeline.lifecycle import Reason
+from timeline.models import StepKind, StepRecord
+
+if TYPE_CHECKING:
+    from timeline.definition import Step
+    from timeline.engine.attempting import Attempt
+
+
+def misfit(attempt: Attempt) -> Reason | None:
+    """
+    Tell why a task of which steps are done, or begun, is not to be gone on with; None: it is.
+
+    Args:
+        attempt: With its records, before its handler is entered.
+    """
+    records = attempt.records
+    for record in records.values():
+        if record.kind == StepKind.BEGUN:
+            return reasons.STEP_IN_DOUBT(step=record.name)
+    if attempt.definition.shadow:
+        return reasons.STEPS_IN_SHADOW()
+    counted = [record for record in records.values() if record.code]
+    known = frozenset().union(*(step.names for step in attempt.definition.steps.values()))
+    unknown = [record for record in counted if record.name.partition("#")[0] not in known]
+    options = attempt.declared.options
+    if counted and (len(unknown) == len(counted) or options.atomic or options.bulk is not None):
+        return reasons.STEPS_GONE()
+    if unknown and attempt.declared.is_async and options.drift == "rest":
+        return reasons.STEP_GONE(done=unknown[0].name)
+    return None
+
+
+class Recorded:
+    """
+    What earlier attempts have recorded, as this attempt comes by it.
+
+    Args:
+        attempt: With its records.
+    """
+
+    def __init__(self, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._code = attempt.definition.code
+        self._passed: set[str] = set()
+
+    def find(self, step: Step[Any, ..., Any], key: str, given: dict[str, Any]) -> StepRecord | None:
+        """
+        The record of a step; None: there is none, and it is to be done.
+
+        Args:
+            step: As declared.
+            key: It is called with.
+            given: What it is called with, by name.
+
+        Raises:
+            Rest: if the code has changed, and does not fit to what is done.
+        """
+        records, name = self._attempt.records, named(step.name, key)
+        record = records.get(name) or (records.get(named(step.options.was, key)) if step.options.was else None)
+        if record is None:
+            if not step.is_async:
+                self._see_order(name)
+            return None
+        self._passed.add(record.name)
+        if self._is_of_other_code(record) and record.digest != digest_of(given):
+            self._rest(reasons.STEP_CHANGED(step=record.name))
+        return record
+
+    def _see_order(self, comes_to: str) -> None:
+        for record in self._attempt.records.values():
+            if record.name not in self._passed and self._is_of_other_code(record):
+                self._rest(reasons.STEP_LEFT_OUT(step=comes_to, done=record.name))
+
+    def _is_of_other_code(self, record: StepRecord) -> bool:
+        return record.code not in ("", self._code)
+
+    def _rest(self, reason: Reason) -> None:
+        if self._attempt.declared.options.drift == "rest":
+            raise Rest(reason)
+
+
+def named(name: str, key: str) -> str:
+    """The name of a step with the key of a call."""
+    return f"{name}#{key}" if key else name

@@ -1,0 +1,181 @@
+"""Record the steps of an attempt, also where the database does not answer: then it is asked what it has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from django.db import DatabaseError, InterfaceError
+
+from timeline.clocks import is_told, story_now
+from timeline.definition.fingerprints import digest_of
+from timeline.engine.hooking import hooks_apart
+from timeline.exceptions import Discard, InvalidInput, LeaseLost
+from timeline.models import StepKind, StepRecord
+from timeline.payloads import check_json
+from timeline.store.errors import drop_if_lost, may_be_written_later
+from timeline.store.isolating import atomic
+from timeline.store.stepping import (
+    NewStep,
+    Stored,
+    finish_step,
+    is_its_workers,
+    record_step,
+    withdraw_step,
+)
+
+if TYPE_CHECKING:
+    from timeline.engine.attempting import Attempt
+
+
+class _RecordedBefore(Exception):
+    """Somebody has recorded this step meanwhile: what was written here is undone."""
+
+
+class StepRecorder:
+    """
+    Records the steps of one attempt.
+
+    Args:
+        attempt: Whose handler is entered.
+        using: Database alias.
+    """
+
+    def __init__(self, attempt: Attempt, using: str) -> None:
+        self.has_recorded = False  # Whether this attempt has done a step, so that failures are counted anew.
+        self.in_doubt = ""  # The step that this attempt began, and of which nobody knows whether it happened.
+        self._attempt = attempt
+        self._using = using
+        self._began = monotonic()
+
+    def new(self, name: str, given: dict[str, Any]) -> NewStep:
+        """A step that is to be done now."""
+        task = self._attempt.task
+        return NewStep(
+            origin=self._attempt.idempotency_key,
+            name=name,
+            task=task.id,
+            attempt=task.attempt,
+            digest=digest_of(given),
+            code=self._attempt.definition.code,
+            at=self._attempt.now,
+        )
+
+    def do_in_transaction(self, new: NewStep, body: Callable[[], Any]) -> Any:
+        """
+        What the step writes, and its record, in one transaction: the lock of the task's row comes last.
+
+        Raises:
+            InvalidInput: if what it returns is no JSON.
+            LeaseLost: if the attempt is not its worker's any more.
+        """
+        began = monotonic()
+        try:
+            with atomic(using=self._using, durable=True):
+                with hooks_apart([new.task], using=self._using):
+                    ended = self._ended(new, began, _as_text(new.name, body()))
+                stored = record_step(ended, using=self._using)
+                if stored is None:
+                    raise _RecordedBefore
+        except _RecordedBefore:
+            return self._adopt(new)
+        except (DatabaseError, InterfaceError) as error:
+            if not may_be_written_later(error):
+                raise
+            drop_if_lost(error, self._using)  # The answer of the COMMIT may have been lost, and not the COMMIT.
+            if self._recorded(new) is None:
+                raise
+            return self._adopt(new)
+        return self._done(stored)
+
+    def begin(self, new: NewStep) -> None:
+        """Record that a step begins that may be called once. Where the answer is lost, ask whether that is recorded."""
+        begun = replace(new, kind=StepKind.BEGUN, at=self._now())
+        try:
+            stored = record_step(begun, using=self._using)
+        except (DatabaseError, InterfaceError) as error:
+            drop_if_lost(error, self._using)
+            if not may_be_written_later(error):
+                raise
+            stored = record_step(begun, using=self._using)
+        if stored is None and not (self._is_ours(self._recorded(new), new) and is_its_workers(new, using=self._using)):
+            raise LeaseLost(new.task, new.attempt)
+        self.in_doubt = new.name
+
+    def withdraw(self, new: NewStep) -> None:
+        """It is known that nothing happened of a step that was begun."""
+        withdraw_step(new, using=self._using)
+        self.in_doubt = ""
+
+    def keep(self, new: NewStep, began: float, result: object, *, once: bool) -> Any:
+        """
+        Record what has happened. Where the database cannot just now, on a new connection, once.
+
+        Args:
+            new: The step.
+            began: When, by ``monotonic()``.
+            result: What it returned.
+            once: Whether it was recorded that it begins.
+
+        Returns:
+            What the step gives, as a later attempt will read it.
+
+        Raises:
+            Discard: if that is no JSON: what the step did is done, and to try again would do it again.
+            LeaseLost: if the attempt is not its worker's any more.
+        """
+        try:
+            ended = self._ended(new, began, _as_text(new.name, result))
+        except InvalidInput as error:
+            raise Discard(str(error)) from error
+        write = finish_step if once else record_step
+        try:
+            stored = write(ended, using=self._using)
+        except (DatabaseError, InterfaceError) as error:
+            drop_if_lost(error, self._using)
+            if not may_be_written_later(error):
+                raise
+            stored = write(ended, using=self._using)
+        given = self._adopt(ended) if stored is None else self._done(stored)
+        if self.in_doubt == ended.name:
+            self.in_doubt = ""
+        return given
+
+    def _done(self, stored: Stored) -> Any:
+        self.has_recorded = True
+        return None if stored.result is None else json.loads(stored.result)
+
+    def _adopt(self, new: NewStep) -> Any:
+        """What is recorded of this step already: by a statement of ours, whose answer was lost; else by another attempt."""
+        record = self._recorded(new)
+        if record is None or record.kind == StepKind.BEGUN or not self._is_ours(record, new):
+            raise LeaseLost(new.task, new.attempt)
+        self.has_recorded = True
+        return record.result
+
+    def _is_ours(self, record: StepRecord | None, new: NewStep) -> bool:
+        """Whether this attempt has recorded it: a name is taken once in an attempt."""
+        return record is not None and (record.task_id, record.attempt) == (new.task, new.attempt)
+
+    def _recorded(self, new: NewStep) -> StepRecord | None:
+        return StepRecord.objects.using(self._using).filter(origin=new.origin, name=new.name).first()
+
+    def _ended(self, new: NewStep, began: float, result: str | None) -> NewStep:
+        return new.ended(at=self._now(), seconds=monotonic() - began, result=result)
+
+    def _now(self) -> datetime:
+        """Story time: no statement asks for it."""
+        if is_told():
+            return story_now(self._using)
+        return self._attempt.now + timedelta(seconds=monotonic() - self._began)
+
+
+def _as_text(name: str, result: object) -> str | None:
+    if result is None:
+        return None
+    check_json(f"result of step {name}", result)
+    return json.dumps(result, ensure_ascii=False)

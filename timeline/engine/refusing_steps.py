@@ -1,0 +1,73 @@
+"""Refuse steps that are called where none can be taken, each with the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import connections
+from django.utils.translation import gettext_lazy as _
+
+from timeline.definition.context import step_under_way
+from timeline.exceptions import InvalidInput
+
+if TYPE_CHECKING:
+    from timeline.definition import Step, Task
+
+_IDLE: Final = 0  # As psycopg calls a connection that is in no transaction.
+
+
+def refuse_step(
+    step: Step[Any, ..., Any], name: str, *, handler: Task[Any, ..., Any], elsewhere: bool, again: bool, using: str
+) -> None:
+    """
+    Refuse a step that cannot be taken here.
+
+    Args:
+        step: As declared.
+        name: With its key.
+        handler: That takes it.
+        elsewhere: Whether it is called in another thread than the handler.
+        again: Whether this attempt has called it before.
+        using: Database alias.
+
+    Raises:
+        InvalidInput: naming it, what is wrong and what to do.
+    """
+    for problem, remedy in (*_wrong_handler(step, handler), *_wrong_place(step, elsewhere, again, using)):
+        raise InvalidInput("step", problem, remedy, step=name, method=step.name)
+
+
+def _wrong_handler(step: Step[Any, ..., Any], handler: Task[Any, ..., Any]) -> Iterator[tuple[Any, Any]]:
+    if handler.options.bulk is not None:
+        yield _("%(step)s is called for many entities at once."), _("Take steps in a handler without bulk.")
+    elif handler.options.atomic:
+        problem = _("%(step)s is called in an atomic handler: with its transaction, the record could be undone.")
+        yield problem, _("Declare the task with atomic=False.")
+    elif handler.is_async is not step.is_async:
+        problem = _("%(step)s and the handler are not both declared with async def.")
+        yield problem, _("Declare both with async def, or none.")
+
+
+def _wrong_place(step: Step[Any, ..., Any], elsewhere: bool, again: bool, using: str) -> Iterator[tuple[Any, Any]]:
+    if step_under_way.get() is not None:
+        yield _("%(step)s is called in another step."), _("Call it in the handler, after the other one.")
+    elif not step.is_async and elsewhere:
+        yield _("%(step)s is called in another thread."), _("Call it where the handler runs.")
+    elif not step.is_async and is_in_transaction(using):
+        problem = _("%(step)s is called in a transaction: with that, the record could be undone after it happened.")
+        yield problem, _("Call it outside of atomic(); an atomic step has a transaction of its own.")
+    elif again:
+        remedy = _("Tell the calls apart by a key: self.%(method)s.keyed(…).")
+        yield _("%(step)s is called twice in one attempt."), remedy
+
+
+def is_in_transaction(using: str) -> bool:
+    """Whether the host has begun a transaction: a test case's own is none."""
+    connection: Any = connections[using]
+    if blocks := connection.atomic_blocks:
+        return not blocks[-1]._from_testcase
+    if connection.connection is None:
+        return False
+    status = getattr(getattr(connection.connection, "pgconn", None), "transaction_status", _IDLE)
+    return not connection.get_autocommit() or status != _IDLE or getattr(connection.connection, "in_transaction", False)
