@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from tests.testapp.models import Effect
 from timeline import Timeline, after, step, task
 from timeline.models import ScheduledTask, StepRecord
 from timeline.shortcuts import start
@@ -52,6 +53,30 @@ class Failing(Timeline):
     @step(atomic=False)
     def upload(self):
         return {"url": "/invoices/DE89"}
+
+
+class Settling(Timeline):
+    """Loops over what there is to settle, and tells how far it is; the second batch fails."""
+
+    entity = "testapp.Order"
+    name = "billing"
+
+    @task(after(days=1), atomic=False)
+    def pay(self, order):
+        self.progress(3, 1200, "<b>reading</b> the statements")
+        return self.each(self.settle, Effect.objects.all(), size=2)
+
+    @step(atomic=False)
+    def settle(self, batch):
+        if len(batch) < 2:
+            raise TimeoutError("the processor did not answer")
+        return {"settled": len(batch)}
+
+
+def half_settled(order, clock) -> ScheduledTask:
+    """Have ``billing.pay`` of an order tried, which settles two of three."""
+    Effect.objects.bulk_create(Effect(name=f"effect {number}") for number in range(3))
+    return run_once(order, clock)
 
 
 def run_once(order, clock) -> ScheduledTask:

@@ -83,6 +83,25 @@ class SteadyClock:
         return read[0] + timedelta(seconds=at - read[1])
 
 
+class CountedClock:
+    """
+    Story time from now on: no statement asks for it. A clock that a test, a demo or the settings tell is asked each time.
+
+    Args:
+        now: Story time at this moment.
+        using: Database alias whose clock it is.
+    """
+
+    def __init__(self, now: datetime, using: str) -> None:
+        self._begun = now, monotonic()
+        self._using = using
+
+    def __call__(self) -> datetime:
+        """Read it: aware, in UTC."""
+        now, at = self._begun
+        return story_now(self._using) if is_told() else now + timedelta(seconds=monotonic() - at)
+
+
 @contextmanager
 def story_time(clock: Callable[[], datetime]) -> Iterator[None]:
     """Let ``clock`` tell story time within this block, in this process."""

@@ -12,7 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from tests.admin.conftest import ACT, ALL, detail, text_of
-from tests.resting import Billing, Changed, recorded, run_once
+from tests.resting import Billing, Changed, Settling, half_settled, recorded, run_once
 from timeline.lifecycle import State
 from timeline.models import LogEntry, ScheduledTask, StepRecord
 from timeline.shortcuts import forget_step, run_now
@@ -62,6 +62,25 @@ def confirm(client, row, decision, step="transfer", **given):
     return decide(client, row, decision, step, **({"confirmed": "1", "reason": "the bank says so"} | given))
 
 
+class TestProgress:
+    def test_is_shown_with_its_note(self, operator, clock, order):
+        with only_timelines(Settling):
+            text = text_of(operator.get(detail(half_settled(order, clock))))
+
+        assert '<progress value="3" max="1200" aria-label="3 of 1,200"></progress> 3 of 1,200' in text
+        assert "&lt;b&gt;reading&lt;/b&gt; the statements" in text
+        assert re.search(r"told 2026-03-02 09:0\d:\d\d, in attempt \d", text)
+        assert re.search(r"<li>It said on 2026-03-02 09:0\d UTC that 3 of 1,200 is done.</li>", text)
+
+    def test_keeps_its_note_from_those_who_may_not_read_it(self, browse, person, clock, order):
+        viewer = browse(person("viewer", *(name for name in ALL if name != "view_payload")))
+        with only_timelines(Settling):
+            text = text_of(viewer.get(detail(half_settled(order, clock))))
+
+        assert "3 of 1,200" in text
+        assert "reading" not in text
+
+
 class TestTheSteps:
     def test_are_a_table_with_what_each_gave(self, operator, in_doubt):
         text = text_of(operator.get(detail(in_doubt)))
@@ -92,6 +111,23 @@ class TestTheSteps:
     def test_are_not_spoken_of_where_there_are_none(self, operator, about, order):
         for row in (about(order), about(order, state=State.COMPLETED, attempt=1)):
             assert "Steps" not in text_of(operator.get(detail(row)))
+
+    def test_that_loop_say_how_far_they_have_come(self, operator, clock, order):
+        with only_timelines(Settling):
+            text = text_of(operator.get(detail(half_settled(order, clock))))
+
+        assert re.search(
+            r'settle</span><span class="tl-share"><progress value="2" max="3" [^>]*></progress> 2 of 3', text
+        )
+        assert '<td>half done</td><td data-name="Attempt">1</td>' in text
+        assert "&quot;settled&quot;: 2" in text
+        assert "<li>Step settle: 2 of 3 done by 2026-03-02 09:00 UTC.</li>" in text
+
+    def test_of_a_loop_in_its_first_batch_are_of_no_attempt(self, operator, about, order):
+        row = about(order, state=State.ACTIVE, attempt=1)
+        recorded(row, "settle", "loop", attempt=0, done=0, total=0)
+
+        assert '<td>under way</td><td data-name="Attempt">–</td>' in text_of(operator.get(detail(row)))
 
     def test_keep_what_they_gave_from_those_who_may_not_read_it(self, browse, person, in_doubt):
         text = text_of(

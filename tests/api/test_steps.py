@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.api.conftest import EVERYTHING, ROOT, Asker
 from tests.api.test_tasks import problem
-from tests.resting import Billing, recorded, resting, run_once
+from tests.resting import Billing, Settling, half_settled, recorded, resting, run_once
 from timeline.lifecycle import State
 from timeline.models import LogEntry, StepRecord
 from timeline.policy import TimelinePolicy
@@ -48,6 +48,8 @@ class TestDetail:
             "attempt": 1,
             "recorded_at": f"{StepRecord.objects.get(name='upload').recorded_at:%Y-%m-%dT%H:%M:%S.%fZ}",
             "result": {"url": "/invoices/DE89"},
+            "done": None,
+            "total": None,
         }
         assert (transfer["name"], transfer["kind"], transfer["seconds"], transfer["result"]) == (
             "transfer",
@@ -55,6 +57,26 @@ class TestDetail:
             None,
             None,
         )
+
+    def test_has_how_far_a_loop_and_its_handler_are(self, by_staff, clock, order):
+        with only_timelines(Settling):
+            note, loop = by_staff.get(f"tasks/{half_settled(order, clock).pk}/").json()["steps"]
+
+        assert {name: note[name] for name in ("kind", "name", "done", "total", "result")} == {
+            "kind": "note",
+            "name": "progress",
+            "done": 3,
+            "total": 1200,
+            "result": "<b>reading</b> the statements",
+        }
+        assert {name: loop[name] for name in ("kind", "name", "done", "total", "result", "attempt")} == {
+            "kind": "loop",
+            "name": "settle",
+            "done": 2,
+            "total": 3,
+            "result": {"settled": 2},
+            "attempt": 1,
+        }
 
     def test_masks_what_they_gave(self, person, in_doubt):
         answer = Asker(person("viewer", "view_scheduledtask")).get(f"tasks/{in_doubt.pk}/")

@@ -8,7 +8,7 @@ import pytest
 from selenium.webdriver.common.by import By
 
 from tests.admin.conftest import detail
-from tests.resting import Billing, Changed, recorded, run_once
+from tests.resting import Billing, Changed, Settling, half_settled, recorded, run_once
 from tests.testapp.models import Order
 from timeline.models import StepRecord
 from timeline.testing import only_timelines
@@ -35,6 +35,13 @@ def changed(clock):
     with only_timelines(Changed):
         clock.advance(hours=2)
         yield row
+
+
+@pytest.fixture
+def half_done(clock):
+    """A loop half of which is done, and how far its handler says it is."""
+    with only_timelines(Settling):
+        yield half_settled(Order.objects.create(), clock)
 
 
 def press(browser, verb):
@@ -74,6 +81,18 @@ def test_pages_keep_nobody_out(start_browser, staff, request, dark, width, page)
     if page == "asking":
         press(browser, "It happened…")
         browser.wait_for("textarea")
+
+    assert browser.barriers() == []
+    assert browser.width_needed() <= width
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)], ids=["desk-light", "phone-dark"])
+def test_progress_keeps_nobody_out(start_browser, staff, half_done, dark, width):
+    browser = start_browser(width=width, dark=dark)
+    browser.log_in(staff)
+    browser.open(detail(half_done))
+    browser.wait_for(".tl-progress progress")
+    browser.wait_for(".tl-steps progress")
 
     assert browser.barriers() == []
     assert browser.width_needed() <= width

@@ -102,7 +102,11 @@ class World(Timeline):
 
 
 class Stepped(Timeline):
-    """Takes steps: two that write, one that calls the outside between them, and one that may be called once."""
+    """
+    Takes steps: two that write, one that calls the outside between them, and one that may be called once.
+
+    And takes two loops over orders: one that writes, and one that calls.
+    """
 
     entity = "testapp.Order"
 
@@ -123,6 +127,22 @@ class Stepped(Timeline):
     def pay(self, order: Order) -> None:
         entered(self)
         self.transfer()
+
+    @task(atomic=False)
+    def settle(self, order: Order) -> dict[str, Any]:
+        entered(self)
+        self.each(self.mark, Order.objects.all(), size=1)
+        return self.each(self.tell, Order.objects.all(), size=2)
+
+    @step
+    def mark(self, batch: list[Order]) -> None:
+        for order in batch:
+            effect(f"mark {order.pk}", self.idempotency_key).save()
+
+    @step(atomic=False)
+    def tell(self, batch: list[Order]) -> dict[str, int]:
+        CALLED.append(self.step.idempotency_key)
+        return {"told": len(batch)}
 
     @step
     def reserve(self) -> None:
@@ -277,9 +297,15 @@ def _check_steps() -> None:
     written = {f"{name} {origin.hex}" for origin, name, _kind in records if name in ("reserve", "book")}
     effects = Effect.objects.values_list("name", flat=True)
     assert sorted(name for name in effects if name.startswith(("reserve", "book"))) == sorted(written)
+    marked = [name for name in effects if name.startswith("mark")]
+    assert len(marked) == len(set(marked)), "an order was marked twice"
+    assert len(marked) == sum(StepRecord.objects.filter(name="mark").values_list("done", flat=True))
     calls = Counter(CALLED)
+    for done, result in StepRecord.objects.filter(name="tell").values_list("done", "result"):
+        assert result.get("told", 0) == done
+        assert len([key for key in calls if ":tell:" in key]) >= (done + 1) // 2
     for origin, name, kind in records:
-        if kind == "done" and name not in ("reserve", "book", "transfer"):
+        if kind == "done" and name not in ("reserve", "book", "transfer", "mark", "tell"):
             assert calls[f"{origin}:{name}"], f"{name} is recorded and was not called"
     attempts = dict(ScheduledTask.objects.values_list("pk", "attempt"))
     for key, times in calls.items():

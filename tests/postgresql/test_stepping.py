@@ -8,9 +8,10 @@ from datetime import timedelta
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.db import OperationalError, connection, connections, transaction
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
+from tests.postgresql.meanwhile import attempt, elsewhere, lost_connection
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, after, step, task
 from timeline.clocks import story_now
@@ -81,32 +82,12 @@ def effects():
     return sorted(Effect.objects.values_list("name", flat=True))
 
 
-def elsewhere(act):
-    """Act in another thread, with a connection of its own."""
-
-    def call():
-        try:
-            act()
-        finally:
-            connections.close_all()
-
-    thread = threading.Thread(target=call)
-    thread.start()
-    thread.join(10)
-    assert not thread.is_alive()
-
-
 @pytest.fixture
 def row(db):
     meanwhile.clear()
     with only_timelines(Parcel):
         start("parcel", Order.objects.create(), started_at=timezone.now() - timedelta(days=1))
         yield ScheduledTask.objects.get()
-
-
-def attempt(row, days=1):
-    done = run(task_ids=[row.pk], clock=lambda: story_now("default") + timedelta(days=days), using="default")
-    return done[0] if done else None
 
 
 class TestACancelMeanwhile:
@@ -190,22 +171,13 @@ class TestWhoHoldsTheTasksRow:
 class TestALostAnswer:
     """The database did what it was asked, and the connection broke before it could say so."""
 
-    def lost(self):
-        connection.connection.close()
-        try:
-            with connection.wrap_database_errors:
-                connection.connection.execute("SELECT 1")
-        except OperationalError as error:
-            return error
-        raise AssertionError
-
     def test_of_a_commit_is_asked_for_again(self, row, monkeypatch):
         commit = connection._commit
 
         def and_break():
             commit()
             monkeypatch.undo()
-            raise self.lost()
+            raise lost_connection()
 
         meanwhile.append(("pack", lambda: monkeypatch.setattr(connection, "_commit", and_break)))
 
@@ -216,7 +188,7 @@ class TestALostAnswer:
     def test_of_a_commit_that_was_not_done_is_no_failure(self, row, monkeypatch):
         def break_first():
             monkeypatch.undo()
-            raise self.lost()
+            raise lost_connection()
 
         meanwhile.append(("pack", lambda: monkeypatch.setattr(connection, "_commit", break_first)))
         tried = attempt(row)
@@ -255,7 +227,7 @@ class TestALostAnswer:
                 if len(seen) == nth:
                     if done:
                         execute(asked, *given)
-                    raise self.lost()
+                    raise lost_connection()
             return execute(asked, *given)
 
         with connection.execute_wrapper(wrapper):

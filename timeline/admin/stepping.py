@@ -12,9 +12,9 @@ from timeline.admin.readers import Reader
 from timeline.admin.telling import SHOWN, as_json
 from timeline.admin.wording import WORDINGS, Decision
 from timeline.lifecycle import State
-from timeline.models import ScheduledTask
+from timeline.models import ScheduledTask, StepKind
 from timeline.policy import Action, is_possible
-from timeline.reading.steps import StepLine, how_long
+from timeline.reading.steps import StepLine, how_long, share
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -29,6 +29,7 @@ class StepRow(NamedTuple):
         state: In words.
         is_earlier: Whether an earlier revision took it.
         took: How long; empty: not known.
+        share: How far a loop has come, in words; empty: it is none.
         result: What it gave; empty: nothing, or the user may not read it.
         decisions: What the user may say of it, with the words of its button.
     """
@@ -37,8 +38,24 @@ class StepRow(NamedTuple):
     state: str
     is_earlier: bool
     took: str
+    share: str
     result: str
     decisions: list[tuple[Decision, StrPromise]]
+
+
+class Told(NamedTuple):
+    """
+    How far the handler says it is.
+
+    Args:
+        step: The note as it was read.
+        share: In words.
+        note: What it is at; empty: it did not say, or the user may not read it.
+    """
+
+    step: StepLine
+    share: str
+    note: str
 
 
 def stepping(task: ScheduledTask, steps: Sequence[StepLine], reader: Reader) -> dict[str, Any]:
@@ -53,10 +70,12 @@ def stepping(task: ScheduledTask, steps: Sequence[StepLine], reader: Reader) -> 
     rests = is_possible(Action.DECIDE, task)
     may_decide = rests and not obstacle(Decision.GO_ON, task, reader, ())
     shown = [step for place, step in enumerate(steps) if step.is_in_doubt or place >= len(steps) - SHOWN]
-    rows = [_row(task, step, may_decide=may_decide) for step in shown]
+    rows = [_row(task, step, may_decide=may_decide) for step in shown if step.kind != StepKind.NOTE]
+    told = [Told(step, share(step), step.result or "") for step in steps if step.kind == StepKind.NOTE]
     in_doubt = [row for row in rows if row.step.is_in_doubt]
     return {
         "steps": rows,
+        "progress": told[0] if told else None,
         "steps_are_cut": len(shown) < len(steps),
         "steps_have_decisions": may_decide and not in_doubt,
         "rests": rests,
@@ -73,12 +92,15 @@ def _row(task: ScheduledTask, step: StepLine, *, may_decide: bool) -> StepRow:
         state=_state(task, step),
         is_earlier=step.task_id != task.pk,
         took="" if step.seconds is None else how_long(step.seconds),
+        share=share(step),
         result="" if step.result is None else as_json(step.result),
         decisions=[(decision, WORDINGS[decision].verb) for decision in can_be] if may_decide else [],
     )
 
 
 def _state(task: ScheduledTask, step: StepLine) -> str:
+    if step.kind == StepKind.LOOP:
+        return str(step.kind.label) if task.state == State.ACTIVE else pgettext("timeline", "half done")
     if not step.is_in_doubt:
         return str(step.kind.label)
     if task.state == State.ACTIVE and (step.task_id, step.attempt) == (task.pk, task.attempt):

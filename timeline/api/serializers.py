@@ -9,8 +9,9 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from timeline.api.fields import ChoiceOf, InstantField
+from timeline.api.steps import StepSerializer
 from timeline.lifecycle import State
-from timeline.models import Event, LogEntry, ScheduledTask, StepKind
+from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.policy import Action
 from timeline.reading.explaining import explain
 from timeline.reading.masking import masked, masked_entry, without_people, without_people_entry
@@ -152,23 +153,6 @@ class LogSerializer(RowSerializer):
         return None if self.hides else entry.detail
 
 
-class StepSerializer(serializers.Serializer[Any]):
-    """A step of a task."""
-
-    name = serializers.CharField(read_only=True, help_text="With its key, `tell#ada@example.com`.")
-    kind = ChoiceOf(StepKind, read_only=True, help_text="`begun`: how it ended is not known.")
-    task = serializers.UUIDField(source="task_id", read_only=True, help_text="The revision that took it.")
-    attempt = serializers.IntegerField(read_only=True, help_text="Of that revision.")
-    recorded_at = InstantField(read_only=True)
-    seconds = serializers.FloatField(read_only=True, allow_null=True, help_text="How long it took; null: not known.")
-    result = serializers.SerializerMethodField(help_text="What it gave; null as well where it is masked.")
-
-    @extend_schema_field({})
-    def get_result(self, step: StepLine) -> Any:
-        """Any JSON."""
-        return step.result
-
-
 class TaskDetailSerializer(TaskSerializer):
     """One task with all there is about it."""
 
@@ -179,7 +163,7 @@ class TaskDetailSerializer(TaskSerializer):
     result = serializers.SerializerMethodField()
     error = serializers.SerializerMethodField()
     steps = serializers.SerializerMethodField(
-        help_text="Those that are done, or begun, in the order they were recorded."
+        help_text="Those that are done or begun, loops, and how far the handler is, in the order they were first recorded."
     )
     log = serializers.SerializerMethodField()
     explanation = serializers.SerializerMethodField(help_text="Its story in sentences, one a line.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db.models import Q
 
 from timeline.definition.checking_steps import step_problems
-from timeline.definition.context import RESERVED
+from timeline.definition.context import RESERVED, VERBS
 from timeline.definition.handlers import Task
 from timeline.definition.naming import MAX_NAME, is_name
 from timeline.definition.retrying import Retry
@@ -75,6 +75,8 @@ def check_shape(definition: Definition) -> None:
 def _name_problems(name: str, value: object, *, own: bool) -> Iterator[Problem]:
     if name in RESERVED:
         yield "is the name of what a handler reads from self.", f"Use another than {', '.join(sorted(RESERVED))}."
+    elif name in VERBS:
+        yield "is the name of what a handler calls on self.", f"Use another than {', '.join(sorted(VERBS))}."
     elif (name in OPTIONS and isinstance(value, Task | Step)) or (name == "definition" and own):
         yield "is the name of an option of the class.", f"Use another than {', '.join(sorted(OPTIONS))}."
     elif isinstance(wrapped := getattr(value, "__func__", getattr(value, "fget", None)), Task | Step):

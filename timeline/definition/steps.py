@@ -9,6 +9,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, overload
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from timeline.definition.retrying import Retry
 
 Self_ = TypeVar("Self_")
@@ -45,6 +47,22 @@ class Runner(Protocol):
 
         Returns:
             What the method returned, as JSON has it. Of an ``async def``: a coroutine that gives it.
+        """
+
+    def each(
+        self, step: Step[Any, ..., Any], key: str, rows: QuerySet[Any], size: int, body: Callable[[Any], Any]
+    ) -> Any:
+        """
+        Do a step for each batch, or answer for those that are done.
+
+        Args:
+            step: As declared.
+            key: Tells several calls of it apart; empty: the only one.
+            rows, size: What it is about, and how many at a time.
+            body: Calls the method with the rows of a batch.
+
+        Returns:
+            The sums of what it made. Of an ``async def``: a coroutine that gives them.
         """
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
+
+from django.db.models import Model, QuerySet
 
 from timeline.definition.checking import check_names, check_shape
 from timeline.definition.context import RESERVED, Context, StepContext, step_under_way
 from timeline.definition.fingerprints import code_of
 from timeline.definition.handlers import Task
+from timeline.definition.looping import Batches, each, each_async, refused_in_each
+from timeline.definition.progress import Teller, check_progress
 from timeline.definition.starts import Created
-from timeline.definition.steps import Runner, Step
+from timeline.definition.steps import BoundStep, Runner, Step
 from timeline.exceptions import TimelineError
 
 if TYPE_CHECKING:
@@ -22,6 +26,8 @@ if TYPE_CHECKING:
 
     from timeline.models import Event, ScheduledTask, TimelineRun
 
+Row = TypeVar("Row", bound=Model)
+Taken = TypeVar("Taken", bound=Mapping[str, float] | None)
 Declared = TypeVar("Declared", Task[Any, ..., Any], Step[Any, ..., Any])
 
 
@@ -80,6 +86,7 @@ class Timeline:
     handler declared with ``bulk`` has ``self.now`` and, for each entity, such a context in ``self.tasks[entity]``.
     In a unit test, ``Trial().remind(user)`` calls the method as it stands; give it what it reads: ``Trial(now=…)``.
     A method declared with ``@step`` is called by handlers, and passed over once it is done; within it there is ``self.step``.
+    ``self.each(…)`` takes a step for many rows, ``self.progress(…)`` tells people how far a handler is.
     A class declared ``abstract=True`` only lends its tasks to subclasses.
     """
 
@@ -125,6 +132,69 @@ class Timeline:
             raise TypeError(f"{type(self).__name__}() takes {sorted(RESERVED)}, not {sorted(unknown)}.")
         self._context = context
         self._step_runner: Runner | None = None  # Where nothing runs, steps are plain methods.
+        self._teller: Teller | None = None  # And nobody is told how far they are.
+
+    @overload
+    def each(
+        self, step: BoundStep[[list[Row]], Taken], rows: QuerySet[Row], /, *, size: int = ...
+    ) -> dict[str, Any]: ...
+    @overload
+    def each(
+        self, step: BoundStep[[list[Row]], Coroutine[Any, Any, Taken]], rows: QuerySet[Row], /, *, size: int = ...
+    ) -> Coroutine[Any, Any, dict[str, Any]]: ...
+    def each(self, step: BoundStep[[list[Row]], Any], rows: QuerySet[Row], /, *, size: int = 100) -> Any:
+        """
+        Take a step for all rows of a queryset, batch by batch, in the order of their primary keys.
+
+        How far it has come is recorded with each batch: a later attempt goes on there. The batch of an atomic step is in its
+        transaction. Of a plain step it is recorded first which rows are in it: if it is taken again, it is of the same rows,
+        also of those that the queryset's filters would not give any more, and ``self.step.idempotency_key`` is the same.
+        Rows that come to be behind the place it has come to are taken; those before it are not.
+
+        Args:
+            step: Of this class, called with a list of rows; it returns None, or numbers by name, which are summed.
+            rows: Filters, annotations and ``select_related`` are kept; the order is not.
+            size: So many rows in a batch, 1 to 10,000.
+
+        Returns:
+            Name → sum over all batches. Of a step declared with ``async def``: a coroutine that gives it.
+
+        Raises:
+            InvalidInput: naming ``step``, ``rows`` or ``size``.
+        """
+        if not isinstance(step, BoundStep) or step.step.options.once:
+            raise refused_in_each(step)
+        body = partial(step.step.method, self)
+        if self._step_runner is not None:
+            return self._step_runner.each(step.step, step.key, rows, size, body)
+        take = each_async if step.step.is_async else each
+        return take(Batches(rows, size), body, step=step.step.name)
+
+    def progress(self, done: int, total: int | None = None, note: str = "") -> None:
+        """
+        Tell how far the handler is, for people: at most once a second, and when all is done.
+
+        Only handlers declared with ``atomic=False`` tell it, outside of transactions: else nobody would see it before the end.
+        In a unit test, where nothing runs, what is given is checked, and that is all.
+
+        Args:
+            done: So many; 0 or more.
+            total: Of so many; None: nobody knows.
+            note: What it is at; 200 characters at most.
+
+        Raises:
+            InvalidInput: naming what is wrong, or where it is called.
+            LeaseLost: if the attempt is not its worker's any more. Let it pass: it has been cancelled, say.
+        """
+        check_progress(done, total, note)
+        if self._teller is not None:
+            self._teller.tell(done, total, note)
+
+    async def aprogress(self, done: int, total: int | None = None, note: str = "") -> None:
+        """``progress``, for handlers declared with ``async def``."""
+        check_progress(done, total, note)
+        if self._teller is not None:
+            await self._teller.atell(done, total, note)
 
     def _given(self, name: str) -> Any:
         if name not in self._context:

@@ -106,7 +106,9 @@ def _further(tasks: Sequence[ScheduledTask], using: str) -> set[UUID]:
     if not tasks:
         return set()
     origins = origins_of({task.pk: task.previous_id for task in tasks}, using=using)
-    records = StepRecord.objects.using(using).filter(origin__in=set(origins.values()), kind=StepKind.DONE)
+    records = StepRecord.objects.using(using).filter(
+        origin__in=set(origins.values()), kind__in=(StepKind.DONE, StepKind.LOOP)
+    )
     records = records.filter(task_id__in=[task.pk for task in tasks])
     done = set(records.values_list("task_id", "attempt"))
     return {task.pk for task in tasks if (task.pk, task.attempt) in done}

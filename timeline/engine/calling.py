@@ -18,6 +18,7 @@ from timeline.engine.attempting import Attempt
 from timeline.engine.failing import rested
 from timeline.engine.fitting_steps import misfit
 from timeline.engine.stepping import Steps
+from timeline.engine.telling_progress import ProgressTeller
 from timeline.exceptions import Rest
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models.facts import language_of, zone_of
@@ -129,6 +130,7 @@ def _alias_of(attempt: Attempt) -> str:
 def handler_of(attempt: Attempt) -> Callable[[], Any]:
     """The handler, bound to what it is told and to its entity; called with nothing more."""
     context = attempt.definition.cls(**attempt.told())
+    context._teller = ProgressTeller(attempt, _alias_of(attempt))
     if attempt.definition.steps:
         context._step_runner = attempt.steps = Steps(attempt, _alias_of(attempt))
     method = getattr(context, attempt.declared.name)

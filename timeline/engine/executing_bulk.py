@@ -17,6 +17,7 @@ from timeline.engine.hooking import hooks_apart
 from timeline.engine.passing import look_again
 from timeline.engine.recording import record_all, record_together
 from timeline.engine.stepping import Steps
+from timeline.engine.telling_progress import ProgressTeller
 from timeline.engine.timing_out import let_go_if_timed_out, log_lost
 from timeline.exceptions import InvalidInput, LeaseLost, TimedOut
 from timeline.models import ScheduledTask
@@ -104,6 +105,7 @@ def _call(attempts: Sequence[Attempt], runtime: Runtime) -> list[Outcome]:
         return outcomes
     contexts = {attempt.entity: Context(**attempt.told()) for attempt in asked}
     instance = asked[0].definition.cls(now=asked[0].now, tasks=contexts)
+    instance._teller = ProgressTeller(asked[0], runtime.using)
     if asked[0].definition.steps:
         instance._step_runner = Steps(asked[0], runtime.using)
     handler = getattr(instance, asked[0].declared.name)

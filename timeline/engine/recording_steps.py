@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from django.db import DatabaseError, InterfaceError
 
-from timeline.clocks import is_told, story_now
+from timeline.clocks import CountedClock
 from timeline.definition.fingerprints import digest_of
 from timeline.engine.hooking import hooks_apart
 from timeline.exceptions import Discard, InvalidInput, LeaseLost
@@ -24,6 +23,7 @@ from timeline.store.stepping import (
     Stored,
     finish_step,
     is_its_workers,
+    record_place,
     record_step,
     withdraw_step,
 )
@@ -50,7 +50,7 @@ class StepRecorder:
         self.in_doubt = ""  # The step that this attempt began, and of which nobody knows whether it happened.
         self._attempt = attempt
         self._using = using
-        self._began = monotonic()
+        self._now = CountedClock(attempt.now, using)
 
     def new(self, name: str, given: dict[str, Any]) -> NewStep:
         """A step that is to be done now."""
@@ -94,14 +94,7 @@ class StepRecorder:
 
     def begin(self, new: NewStep) -> None:
         """Record that a step begins that may be called once. Where the answer is lost, ask whether that is recorded."""
-        begun = replace(new, kind=StepKind.BEGUN, at=self._now())
-        try:
-            stored = record_step(begun, using=self._using)
-        except (DatabaseError, InterfaceError) as error:
-            drop_if_lost(error, self._using)
-            if not may_be_written_later(error):
-                raise
-            stored = record_step(begun, using=self._using)
+        stored = self._written(record_step, replace(new, kind=StepKind.BEGUN, at=self._now()))
         if stored is None and not (self._is_ours(self._recorded(new), new) and is_its_workers(new, using=self._using)):
             raise LeaseLost(new.task, new.attempt)
         self.in_doubt = new.name
@@ -132,18 +125,75 @@ class StepRecorder:
             ended = self._ended(new, began, _as_text(new.name, result))
         except InvalidInput as error:
             raise Discard(str(error)) from error
-        write = finish_step if once else record_step
-        try:
-            stored = write(ended, using=self._using)
-        except (DatabaseError, InterfaceError) as error:
-            drop_if_lost(error, self._using)
-            if not may_be_written_later(error):
-                raise
-            stored = write(ended, using=self._using)
+        stored = self._written(finish_step if once else record_step, ended)
         given = self._adopt(ended) if stored is None else self._done(stored)
         if self.in_doubt == ended.name:
             self.in_doubt = ""
         return given
+
+    def keep_place(self, place: NewStep, *, by_us: bool = True) -> Any:
+        """
+        Record how far a loop has come, by itself. Where the database cannot just now, on a new connection, once.
+
+        Args:
+            place: What is to be recorded of the loop.
+            by_us: Whether this attempt has done a batch.
+
+        Returns:
+            The sums, as a later attempt will read them.
+
+        Raises:
+            LeaseLost: if the attempt is not its worker's any more.
+        """
+        return self._come_to(place, self._written(record_place, replace(place, at=self._now())), by_us=by_us)
+
+    def loop_in_transaction(self, turn: Callable[[], NewStep]) -> Any:
+        """
+        What a batch writes, and how far its loop has come, in one transaction: the lock of the task's row comes last.
+
+        Args:
+            turn: Takes the batch; gives what is to be recorded of the loop then.
+
+        Returns:
+            The sums, as a later attempt will read them.
+
+        Raises:
+            InvalidInput: if what it returns are no sums.
+            LeaseLost: if the attempt is not its worker's any more.
+        """
+        place: NewStep | None = None
+        task = self._attempt.task
+        try:
+            with atomic(using=self._using, durable=True):
+                with hooks_apart([task.id], using=self._using):
+                    place = replace(turn(), at=self._now())
+                stored = record_place(place, using=self._using)
+                if stored is None:
+                    raise LeaseLost(task.id, task.attempt)
+        except (DatabaseError, InterfaceError) as error:
+            if place is None or not may_be_written_later(error):
+                raise
+            drop_if_lost(error, self._using)  # The answer of the COMMIT may have been lost, and not the COMMIT.
+            record = self._recorded(place)
+            if record is None or place.place is None or record.place != json.loads(place.place):
+                raise
+            stored = Stored(json.dumps(record.result))
+        return self._come_to(place, stored, by_us=True)
+
+    def _come_to(self, place: NewStep, stored: Stored | None, *, by_us: bool) -> Any:
+        if stored is None:
+            raise LeaseLost(place.task, place.attempt)
+        self.has_recorded |= by_us
+        return json.loads(stored.result or "null")
+
+    def _written(self, write: Callable[..., Stored | None], step: NewStep) -> Stored | None:
+        try:
+            return write(step, using=self._using)
+        except (DatabaseError, InterfaceError) as error:
+            drop_if_lost(error, self._using)
+            if not may_be_written_later(error):
+                raise
+            return write(step, using=self._using)
 
     def _done(self, stored: Stored) -> Any:
         self.has_recorded = True
@@ -166,12 +216,6 @@ class StepRecorder:
 
     def _ended(self, new: NewStep, began: float, result: str | None) -> NewStep:
         return new.ended(at=self._now(), seconds=monotonic() - began, result=result)
-
-    def _now(self) -> datetime:
-        """Story time: no statement asks for it."""
-        if is_told():
-            return story_now(self._using)
-        return self._attempt.now + timedelta(seconds=monotonic() - self._began)
 
 
 def _as_text(name: str, result: object) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import get_ident
 from time import monotonic
@@ -13,14 +13,19 @@ from asgiref.sync import sync_to_async
 
 from timeline import reasons
 from timeline.definition.context import StepContext, step_under_way
+from timeline.definition.looping import Batches
 from timeline.definition.steps import MAX_STEP_KEY
 from timeline.engine.fitting_steps import Recorded, named
+from timeline.engine.looping import Loop
 from timeline.engine.recording_steps import StepRecorder
 from timeline.engine.refusing_steps import refuse_step
 from timeline.exceptions import HandlerSignal, LeaseLost, Rest
+from timeline.models import StepKind
 from timeline.payloads import check_text
 
 if TYPE_CHECKING:
+    from django.db.models import Model, QuerySet
+
     from timeline.definition import Step
     from timeline.engine.attempting import Attempt
     from timeline.store.stepping import NewStep
@@ -73,6 +78,39 @@ class Steps:
         with self._stopping():
             record = self._before.find(step, key, given)
             return record.result if record is not None else self._do(step, key, given, body)
+
+    def each(
+        self, step: Step[Any, ..., Any], key: str, rows: QuerySet[Any], size: int, body: Callable[[Any], Any]
+    ) -> Any:
+        """
+        Take a step for each batch that is not done; see ``timeline.definition.steps.Runner``.
+
+        Raises:
+            As ``take``.
+        """
+        self._refuse_to_go_on()
+        batches = Batches(rows, size, using=self._using)
+        self._announce(step, key)
+        if step.is_async:
+            return self._each_async(step, key, batches, body)
+        with self._stopping():
+            record = self._before.find(step, key, batches.given)
+            if record is not None and record.kind != StepKind.LOOP:
+                return record.result
+            new = self._recorder.new(named(step.name, key), batches.given)
+            loop = Loop(new, record, batches, self._recorder)
+
+            def call(batch: Sequence[Model]) -> Any:
+                with self._under_way(step, new, key, first=batch[0]):
+                    return body(batch)
+
+            if step.options.atomic:
+                while loop.take_in_transaction(call):
+                    pass
+            else:
+                while batch := loop.begin_batch():
+                    loop.end_batch(call(batch))
+            return loop.sums
 
     def has_failed(self, error: BaseException) -> Step[Any, ..., Any] | None:
         """The step that raised this error, or what it was raised from; None: none did."""
@@ -141,10 +179,27 @@ class Steps:
             raise
 
     @contextmanager
-    def _under_way(self, step: Step[Any, ..., Any], new: NewStep, key: str) -> Iterator[None]:
-        """Let the method know its step, and remember what it raises."""
+    def _beside_others(self) -> Iterator[None]:
+        """Let this asyncio task be waited for when the handler has ended."""
+        this = asyncio.current_task()
+        if this is None:
+            yield
+            return
+        self._beside.add(this)
+        try:
+            yield
+        finally:
+            self._beside.discard(this)
+
+    @contextmanager
+    def _under_way(
+        self, step: Step[Any, ..., Any], new: NewStep, key: str, *, first: Model | None = None
+    ) -> Iterator[None]:
+        """Let the method know its step, and the first row of its batch if it has one, and remember what it raises."""
         # Renamed, it is the same to whoever is called.
         known_as = f"{new.origin}:{named(step.options.was or step.name, key)}"
+        if first is not None:
+            known_as += f":{first.pk}"
         token = step_under_way.set(StepContext(name=new.name, idempotency_key=known_as))
         try:
             yield
@@ -173,18 +228,27 @@ class Steps:
     async def _take_async(
         self, step: Step[Any, ..., Any], key: str, given: dict[str, Any], body: Callable[[], Any]
     ) -> Any:
-        this = asyncio.current_task()
-        if this is not None:
-            self._beside.add(this)
-        try:
-            with self._stopping():
-                self._refuse_to_go_on()  # Its coroutine may have been made some time ago.
-                if (record := self._before.find(step, key, given)) is not None:
-                    return record.result
-                return await self._do_async(step, key, given, body)
-        finally:
-            if this is not None:
-                self._beside.discard(this)
+        with self._beside_others(), self._stopping():
+            self._refuse_to_go_on()  # Its coroutine may have been made some time ago.
+            if (record := self._before.find(step, key, given)) is not None:
+                return record.result
+            return await self._do_async(step, key, given, body)
+
+    async def _each_async(
+        self, step: Step[Any, ..., Any], key: str, batches: Batches[Any], body: Callable[[Any], Any]
+    ) -> Any:
+        with self._beside_others(), self._stopping():
+            self._refuse_to_go_on()
+            record = self._before.find(step, key, batches.given)
+            if record is not None and record.kind != StepKind.LOOP:
+                return record.result
+            new = self._recorder.new(named(step.name, key), batches.given)
+            loop = await sync_to_async(Loop)(new, record, batches, self._recorder)
+            while rows := await sync_to_async(loop.begin_batch)():
+                with self._under_way(step, new, key, first=rows[0]):
+                    result = await body(rows)
+                await sync_to_async(loop.end_batch)(result)
+            return loop.sums
 
     async def _do_async(
         self, step: Step[Any, ..., Any], key: str, given: dict[str, Any], body: Callable[[], Any]

@@ -13,6 +13,7 @@ from timeline.lifecycle import State
 from timeline.models.task import ScheduledTask
 
 MAX_NAME = 150
+PROGRESS = "progress"  # The name of the one note that a task has: no step may be called that.
 
 
 class StepKind(models.TextChoices):
@@ -20,6 +21,11 @@ class StepKind(models.TextChoices):
 
     DONE = "done", pgettext_lazy("timeline", "done")
     BEGUN = "begun", pgettext_lazy("timeline", "begun")  # A step that may be called once: how it ended is not known.
+    LOOP = (
+        "loop",
+        pgettext_lazy("timeline", "under way"),
+    )  # A step that is taken batch by batch, and not at its end yet.
+    NOTE = "note", pgettext_lazy("timeline", "progress")  # No step: how far the handler says it is.
 
 
 class StepRecord(models.Model):
@@ -31,6 +37,9 @@ class StepRecord(models.Model):
     what the step was given, ``code`` of the timeline as it was, but for its steps: where the code has changed since, it is
     noticed if a step is given something else, or comes in another order. ``code`` is empty where somebody has decided that it
     counts.
+
+    A loop has one record: ``done`` of ``total`` rows, in ``result`` the sums so far, in ``place`` the primary key that it has
+    come to, and the keys of the batch that is under way. Its ``attempt`` is that which did the last batch; 0: none is done.
     """
 
     origin = models.UUIDField()
@@ -43,6 +52,9 @@ class StepRecord(models.Model):
     digest = models.CharField(max_length=16)
     code = models.CharField(max_length=16, blank=True)
     result = models.JSONField(null=True, blank=True)
+    place = models.JSONField(null=True, blank=True)
+    done = models.BigIntegerField(null=True, blank=True)
+    total = models.BigIntegerField(null=True, blank=True)
 
     class Meta:
         db_table = "timeline_step"
@@ -77,9 +89,15 @@ def origins_of(previous: dict[UUID, UUID | None], *, using: str) -> dict[UUID, U
     return keys
 
 
+def steps_among(origins: Iterable[UUID], *, using: str) -> models.QuerySet[StepRecord]:
+    """The records of steps of these tasks, by their idempotency keys, in the order they were made."""
+    records = StepRecord.objects.using(using).exclude(kind=StepKind.NOTE)
+    return records.filter(origin__in=set(origins)).order_by("pk")
+
+
 def recorded_among(origins: Iterable[UUID], *, using: str) -> set[UUID]:
-    """Which of these tasks, by their idempotency keys, have a record. None has one where ``migrate`` has not made the table."""
-    records = StepRecord.objects.using(using).filter(origin__in=set(origins))
+    """Which of these tasks, by their idempotency keys, have steps. None has one where ``migrate`` has not made the table."""
+    records = steps_among(origins, using=using)
     try:
         return set(records.values_list("origin", flat=True))
     except (ProgrammingError, OperationalError):

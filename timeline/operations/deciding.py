@@ -13,7 +13,7 @@ from django.utils.translation import pgettext_lazy
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import Reason, State, Trigger, target
 from timeline.models import ScheduledTask, StepKind, StepRecord
-from timeline.models.step import origins_of
+from timeline.models.step import origins_of, steps_among
 from timeline.operations._seen import Seen, refuse_changed
 from timeline.payloads import check_json
 from timeline.store.announcing import announce
@@ -59,8 +59,10 @@ def step_happened(
 
     def note(records: dict[str, StepRecord]) -> None:
         record = _named(records, step)
-        if record.kind == StepKind.DONE:
-            raise InvalidInput("step", _("%(step)s is done."), _("Nothing has to be decided about it."), step=step)
+        if record.kind != StepKind.BEGUN:
+            raise InvalidInput(
+                "step", _("%(step)s is not in doubt."), _("Nothing has to be decided about it."), step=step
+            )
         record.kind, record.result = StepKind.DONE, json.loads(json.dumps(result))
         record.save(using=using, update_fields=["kind", "result"])
 
@@ -122,7 +124,7 @@ def _decide(
         refuse_changed(tasks, seen)
         target(State(task.state), Trigger.DUE, task=task.pk)
         origin = origins_of({task.id: task.previous_id}, using=using)[task.id]
-        records = StepRecord.objects.using(using).filter(origin=origin).order_by("pk")
+        records = steps_among([origin], using=using)
         if not records:
             raise InvalidInput(
                 "task", _("has no step that is done or begun."), _("Nothing has to be decided about it.")

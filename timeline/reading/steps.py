@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -19,16 +20,18 @@ MOST_TOLD: Final = 20  # So many steps are told in sentences, the latest.
 
 class StepLine(NamedTuple):
     """
-    One step that is done, or begun.
+    One step that is done, begun, or a loop under way; or a note of how far the handler says it is.
 
     Args:
         name: With its key.
-        kind: Whether it is done, or was begun and its end is not known.
+        kind: Whether it is done, or was begun and its end is not known, or is a loop, or a note.
         task_id: The revision that took it.
-        attempt: Of that revision.
+        attempt: Of that revision; 0: of a loop, no batch is done.
         recorded_at: Story time.
         seconds: How long it took; None: not known, since it is not known how it ended or somebody has said that it happened.
-        result: JSON; None as well if it was not asked for.
+        result: JSON, of a loop the sums so far, of a note its text; None as well if it was not asked for.
+        done: Of a loop and a note: so many are; else None.
+        total: Of so many; None: nobody knows.
     """
 
     name: str
@@ -38,6 +41,8 @@ class StepLine(NamedTuple):
     recorded_at: datetime
     seconds: float | None
     result: Any
+    done: int | None
+    total: int | None
 
     @property
     def is_in_doubt(self) -> bool:
@@ -74,6 +79,8 @@ def _line(record: StepRecord, results: bool) -> StepLine:
         recorded_at=record.recorded_at,
         seconds=record.seconds or None,
         result=record.result if results else None,
+        done=record.done,
+        total=record.total,
     )
 
 
@@ -94,6 +101,11 @@ def told_steps(steps: Sequence[StepLine], *, of: UUID) -> Iterator[str]:
 
 
 def _told(step: StepLine, of: UUID) -> str:
+    if step.kind == StepKind.NOTE:
+        return _("It said on %(at)s that %(share)s is done.") % {"at": in_utc(step.recorded_at), "share": share(step)}
+    if step.kind == StepKind.LOOP:
+        known = {"step": step.name, "share": share(step), "at": in_utc(step.recorded_at)}
+        return _("Step %(step)s: %(share)s done by %(at)s.") % known
     where = _("in attempt %(number)s") if step.task_id == of else _("in attempt %(number)s of an earlier revision")
     known = {"step": step.name, "where": where % {"number": step.attempt}, "at": in_utc(step.recorded_at)}
     if step.is_in_doubt:
@@ -101,6 +113,16 @@ def _told(step: StepLine, of: UUID) -> str:
     if step.seconds is None:
         return _("Step %(step)s: done %(where)s on %(at)s.") % known
     return _("Step %(step)s: done %(where)s on %(at)s, %(took)s.") % {**known, "took": how_long(step.seconds)}
+
+
+def share(step: StepLine) -> str:
+    """How far a loop has come, or a handler says it is: "800 of 1,000"; empty for other steps."""
+    if step.done is None:
+        return ""
+    done = number_format(step.done, force_grouping=True)
+    if step.total is None:
+        return done
+    return _("%(done)s of %(total)s") % {"done": done, "total": number_format(step.total, force_grouping=True)}
 
 
 def how_long(seconds: float) -> str:

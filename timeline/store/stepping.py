@@ -13,6 +13,7 @@ from timeline.dialects import dialect_of
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.statements import narrowed
+from timeline.models.step import steps_among
 
 # What a step in a transaction waits for the lock of its task's row: far less than the second after which PostgreSQL looks for
 # deadlocks, so that whoever wants what the step has locked does not have to give way.
@@ -33,6 +34,8 @@ class NewStep:
         at: Story time.
         seconds: How long it took.
         result: JSON as text; None: nothing.
+        place, done, total: Of a loop, see ``StepRecord``; the place is JSON as text.
+        done_by: The attempt that the record names: of a loop, the one that did its last batch. None: this one.
     """
 
     origin: UUID
@@ -45,6 +48,10 @@ class NewStep:
     at: datetime
     seconds: float = 0.0
     result: str | None = None
+    place: str | None = None
+    done: int | None = None
+    total: int | None = None
+    done_by: int | None = None
 
     def ended(self, *, at: datetime, seconds: float, result: str | None) -> NewStep:
         """The same step, done."""
@@ -85,6 +92,20 @@ def finish_step(step: NewStep, *, using: str) -> Stored | None:
     return _written(dialect_of(using).sql("finish_step"), step, using)
 
 
+def record_place(step: NewStep, *, using: str) -> Stored | None:
+    """
+    Record how far a loop has come, or its end, in the caller's transaction or by itself. Its one record is written over.
+
+    In a transaction, the task's row is not waited for for long; see ``record_step``. Written twice, it is the same.
+
+    Returns:
+        None: nothing was written. There is a record of its name that is none of a loop, or the attempt is not its worker's any
+        more.
+    """
+    within = {"within"} if connections[using].in_atomic_block else set()
+    return _written(narrowed(dialect_of(using).sql("record_place"), within), step, using)
+
+
 def is_its_workers(step: NewStep, *, using: str) -> bool:
     """Whether the attempt is its worker's still."""
     tasks = ScheduledTask.objects.using(using).filter(pk=step.task, attempt=step.attempt, state=State.ACTIVE)
@@ -99,7 +120,7 @@ def withdraw_step(step: NewStep, *, using: str) -> None:
 
 def steps_of(origin: UUID, *, using: str) -> dict[str, StepRecord]:
     """Name → record of all steps of a task, by its idempotency key, in the order they were recorded."""
-    return {record.name: record for record in StepRecord.objects.using(using).filter(origin=origin).order_by("pk")}
+    return {record.name: record for record in steps_among([origin], using=using)}
 
 
 def _written(sql: str, step: NewStep, using: str) -> Stored | None:

@@ -1,0 +1,143 @@
+"""The batches that ``self.each`` takes: rows of a queryset in the order of their primary keys, and sums over them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+from asgiref.sync import sync_to_async
+from django.db.models import CompositePrimaryKey, Model, QuerySet
+from django.db.models.query import ModelIterable
+from django.utils.translation import gettext_lazy as _
+
+from timeline.definition.steps import BoundStep
+from timeline.exceptions import InvalidInput
+
+Row = TypeVar("Row", bound=Model)
+
+Sums = dict[str, Any]  # Name → number.
+
+MAX_SIZE: Final = 10_000
+
+
+class Batches(Generic[Row]):
+    """
+    Rows, so many at a time.
+
+    Args:
+        rows: Of one model; filters, annotations and what is read along are kept, the order is that of the primary key.
+        size: Of a batch.
+        using: Database alias where the queryset names none; None: as the queryset is routed.
+
+    Raises:
+        InvalidInput: naming ``rows`` or ``size``.
+    """
+
+    def __init__(self, rows: QuerySet[Row], size: int, *, using: str | None = None) -> None:
+        _check(rows, size)
+        self.size = size
+        routed: Any = rows
+        self._rows = routed if using is None or routed._db else routed.using(using)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What is told apart: a place in one model is none in another."""
+        return {"each": self._rows.model._meta.label_lower}
+
+    def count(self) -> int:
+        """How many rows there are now."""
+        number: int = self._rows.count()
+        return number
+
+    def after(self, key: object) -> list[Row]:
+        """
+        The next batch.
+
+        Args:
+            key: Primary key of the last row before it, as ``key_of`` gives it; None: from the first row on.
+        """
+        rows = self._rows if key is None else self._rows.filter(pk__gt=key)
+        rows = rows.order_by("pk")
+        rows.query.standard_ordering = True
+        return list(dict.fromkeys(rows[: self.size]))  # A join may give a row several times.
+
+    def those(self, keys: Collection[object]) -> list[Row]:
+        """Rows by their keys, also those that the filters would not give any more; without those that are gone."""
+        rows = self._rows.all()
+        rows.query.clear_where()
+        return list(dict.fromkeys(rows.filter(pk__in=keys).order_by("pk")))
+
+
+def key_of(row: Model) -> Any:
+    """The primary key as JSON."""
+    return row.pk if isinstance(row.pk, int | str) else str(row.pk)
+
+
+def add(sums: Sums, batch: object, *, step: str) -> Sums:
+    """
+    Add what the step made of one batch.
+
+    Args:
+        sums: So far.
+        batch: What it returned: None, or a mapping from names to numbers.
+        step: Its name.
+
+    Raises:
+        InvalidInput: if it is something else.
+    """
+    if batch is None:
+        return sums
+    if not isinstance(batch, Mapping) or not all(map(_is_counted, batch.items())):
+        field, problem = f"result of step {step}", _("is %(value)s for a batch.")
+        raise InvalidInput(field, problem, _("Return numbers by name, or None."), value=f"{batch!a:.60}")
+    return {**sums, **{name: sums.get(name, 0) + number for name, number in batch.items()}}
+
+
+def each(batches: Batches[Row], body: Callable[[list[Row]], object], *, step: str) -> Sums:
+    """Take all batches, where nothing is recorded: in a unit test."""
+    key: object = None
+    sums: Sums = {}
+    while rows := batches.after(key):
+        key, sums = rows[-1].pk, add(sums, body(rows), step=step)
+    return sums
+
+
+async def each_async(batches: Batches[Row], body: Callable[[list[Row]], Awaitable[object]], *, step: str) -> Sums:
+    """As ``each``, of a step declared with ``async def``."""
+    key: object = None
+    sums: Sums = {}
+    while rows := await sync_to_async(batches.after)(key):
+        key, sums = rows[-1].pk, add(sums, await body(rows), step=step)
+    return sums
+
+
+def refused_in_each(step: object) -> InvalidInput:
+    """The error for what ``self.each`` does not take."""
+    if isinstance(step, BoundStep):
+        problem = _("%(step)s is declared with once=True: of many batches, each might be in doubt.")
+        return InvalidInput("step", problem, _("Call it with one row, under its key."), step=step.step.name)
+    problem, remedy = _("%(given)s is no step."), _("Give one by its method: self.each(self.settle, …).")
+    return InvalidInput("step", problem, remedy, given=f"{step!a:.60}")
+
+
+def _is_counted(item: tuple[object, object]) -> bool:
+    name, number = item
+    return isinstance(name, str) and isinstance(number, int | float) and not isinstance(number, bool)
+
+
+def _check(rows: object, size: object) -> None:
+    if not isinstance(rows, QuerySet):
+        raise InvalidInput("rows", _("is a %(kind)s."), _("Give a queryset."), kind=type(rows).__name__)
+    query: Any = rows.query
+    remedy = _("Give all rows of one model, by filters only.")
+    if not issubclass(rows._iterable_class, ModelIterable):
+        raise InvalidInput("rows", _("gives no model instances."), remedy)
+    if query.is_sliced or query.combinator or query.distinct_fields:
+        raise InvalidInput("rows", _("is sliced, combined, or distinct by fields."), remedy)
+    if isinstance(rows.model._meta.pk, CompositePrimaryKey):
+        raise InvalidInput(
+            "rows", _("is of a model with several primary keys."), _("Take its rows in a step of your own.")
+        )
+    if type(size) is not int or not 1 <= size <= MAX_SIZE:
+        problem, remedy = _("is %(size)s."), _("Give a whole number from 1 to %(most)s.")
+        raise InvalidInput("size", problem, remedy, size=f"{size!a:.60}", most=MAX_SIZE)

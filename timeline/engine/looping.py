@@ -1,0 +1,168 @@
+"""One loop of an attempt: which batch comes next, and what is recorded of how far it has come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import Model
+
+from timeline.definition.looping import Batches, Sums, add, key_of
+from timeline.exceptions import Discard, InvalidInput
+from timeline.models import StepKind, StepRecord
+from timeline.payloads import check_json
+
+if TYPE_CHECKING:
+    from timeline.engine.recording_steps import StepRecorder
+    from timeline.store.stepping import NewStep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """
+    How far a loop has come.
+
+    Args:
+        total: How many rows there were when it began.
+        after: Primary key of the last row that is done; None: none is.
+        keys: Those of the batch that is under way; None: none is, or its transaction tells.
+        done: So many rows are.
+        sums: Of what their batches made.
+        seconds: How long they took.
+        done_by: The attempt that did the last one; 0: none is done.
+    """
+
+    total: int
+    after: Any = None
+    keys: list[Any] | None = None
+    done: int = 0
+    sums: Sums = field(default_factory=dict)
+    seconds: float = 0.0
+    done_by: int = 0
+
+    @classmethod
+    def of(cls, record: StepRecord) -> Course:
+        """As an earlier attempt has left it."""
+        place = record.place or {}
+        return cls(
+            total=record.total or 0,
+            after=place.get("after"),
+            keys=place.get("keys"),
+            done=record.done or 0,
+            sums=record.result or {},
+            seconds=record.seconds,
+            done_by=record.attempt,
+        )
+
+    def with_batch(self, keys: Sequence[Any], sums: Sums, *, seconds: float, by: int) -> Course:
+        """The same loop, when a batch more is done."""
+        return replace(
+            self,
+            after=keys[-1],
+            keys=None,
+            done=self.done + len(keys),
+            sums=sums,
+            seconds=self.seconds + seconds,
+            done_by=by,
+        )
+
+    def recorded(self, new: NewStep, *, is_over: bool = False) -> NewStep:
+        """What is to be recorded of it."""
+        place = {"after": self.after} if self.keys is None else {"after": self.after, "keys": self.keys}
+        return replace(
+            new,
+            kind=StepKind.DONE if is_over else StepKind.LOOP,
+            seconds=self.seconds,
+            result=json.dumps(self.sums, ensure_ascii=False),
+            place=None if is_over else json.dumps(place, ensure_ascii=False),
+            done=self.done,
+            total=self.total,
+            done_by=self.done_by,
+        )
+
+
+class Loop:
+    """
+    One loop of one attempt, batch by batch.
+
+    Args:
+        new: Its step.
+        record: How far earlier attempts have come; None: it begins.
+        batches: What it is about.
+        recorder: Records it.
+    """
+
+    def __init__(self, new: NewStep, record: StepRecord | None, batches: Batches[Any], recorder: StepRecorder) -> None:
+        self._new = new
+        self._batches = batches
+        self._recorder = recorder
+        self._course = Course(total=batches.count()) if record is None else Course.of(record)
+        self._began = monotonic()
+
+    @property
+    def sums(self) -> Sums:
+        """Of the batches that are done."""
+        return self._course.sums
+
+    def take_in_transaction(self, body: Callable[[list[Model]], object]) -> bool:
+        """
+        Take the next batch in a transaction, with the record of it, or record that there is none any more.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            Exception: whatever the step raises; InvalidInput, LeaseLost: see ``StepRecorder.loop_in_transaction``.
+        """
+        self._began, course, rows = monotonic(), self._course, []
+
+        def turn() -> NewStep:
+            nonlocal course, rows
+            if not (rows := self._batches.after(course.after)):
+                return course.recorded(self._new, is_over=True)
+            course = self._with([key_of(row) for row in rows], body(rows))
+            return course.recorded(self._new)
+
+        sums = self._recorder.loop_in_transaction(turn)
+        self._course = replace(course, sums=sums)
+        return bool(rows)
+
+    def begin_batch(self) -> list[Model]:
+        """
+        Give the batch that an earlier attempt has left under way, or the next one, which is recorded first: when it is taken
+        once more, it is of the same rows. Empty, and recorded as the end of the loop, if there is none any more.
+        """
+        while True:
+            self._began, keys = monotonic(), self._course.keys
+            if keys is not None:
+                if rows := self._batches.those(keys):
+                    return rows
+                self.end_batch(None)  # All of them are gone.
+                continue
+            rows = self._batches.after(self._course.after)
+            if rows:
+                self._course = replace(self._course, keys=[key_of(row) for row in rows])
+            self._recorder.keep_place(self._course.recorded(self._new, is_over=not rows), by_us=False)
+            return rows
+
+    def end_batch(self, result: object) -> None:
+        """
+        Record that the batch under way is done.
+
+        Raises:
+            Discard: if what the step returned are no sums: what it did is done, and to try again would do it again.
+            LeaseLost: if the attempt is not its worker's any more.
+        """
+        try:
+            course = self._with(self._course.keys or [], result)
+        except InvalidInput as error:
+            raise Discard(str(error)) from error
+        self._course = replace(course, sums=self._recorder.keep_place(course.recorded(self._new)))
+
+    def _with(self, keys: Sequence[Any], result: object) -> Course:
+        sums = add(self.sums, result, step=self._new.name)
+        check_json(f"result of step {self._new.name}", sums)
+        return self._course.with_batch(keys, sums, seconds=monotonic() - self._began, by=self._new.attempt)

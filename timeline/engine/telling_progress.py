@@ -1,0 +1,107 @@
+"""Tell people how far the handler of an attempt is: a record of its own, written over, at most once a second."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+from asgiref.sync import sync_to_async
+from django.utils.translation import gettext_lazy as _
+
+from timeline.clocks import CountedClock
+from timeline.engine.refusing_steps import is_in_transaction
+from timeline.exceptions import InvalidInput, LeaseLost
+from timeline.models import StepKind
+from timeline.models.step import PROGRESS
+from timeline.store.stepping import NewStep, record_place
+
+if TYPE_CHECKING:
+    from timeline.definition import Task
+    from timeline.engine.attempting import Attempt
+
+SELDOM: Final = 1.0  # Seconds between two records.
+
+
+class ProgressTeller:
+    """
+    Tells how far one attempt is.
+
+    Args:
+        attempt: Whose handler is entered.
+        using: Database alias.
+    """
+
+    def __init__(self, attempt: Attempt, using: str) -> None:
+        self._attempt = attempt
+        self._using = using
+        self._began = monotonic()
+        self._told = 0.0
+        self._now = CountedClock(attempt.now, using)
+
+    def tell(self, done: int, total: int | None, note: str) -> None:
+        """
+        Record it.
+
+        Raises:
+            InvalidInput: if nobody would see it before the handler ends.
+            LeaseLost: if the attempt is not its worker's any more.
+        """
+        self._refuse(_wrong_handler(self._attempt.declared, is_async=False))
+        if is_in_transaction(self._using):
+            problem = _("is called in a transaction: nobody would see it before that ends.")
+            raise InvalidInput("progress", problem, _("Call it outside of atomic() and of atomic steps."))
+        self._write(done, total, note)
+
+    async def atell(self, done: int, total: int | None, note: str) -> None:
+        """
+        Record it, from a handler declared with ``async def``.
+
+        Raises:
+            As ``tell``.
+        """
+        self._refuse(_wrong_handler(self._attempt.declared, is_async=True))
+        await sync_to_async(self._write)(done, total, note)
+
+    def _refuse(self, problems: Iterator[tuple[Any, Any]]) -> None:
+        for problem, remedy in problems:
+            raise InvalidInput("progress", problem, remedy)
+
+    def _write(self, done: int, total: int | None, note: str) -> None:
+        now = monotonic()
+        if self._told and now - self._told < SELDOM and done != total:
+            return
+        self._told = now
+        task = self._attempt.task
+        stored = record_place(
+            NewStep(
+                origin=self._attempt.idempotency_key,
+                name=PROGRESS,
+                task=task.id,
+                attempt=task.attempt,
+                digest="",
+                code="",
+                kind=StepKind.NOTE,
+                at=self._now(),
+                seconds=now - self._began,
+                result=json.dumps(note, ensure_ascii=False) if note else None,
+                done=done,
+                total=total,
+            ),
+            using=self._using,
+        )
+        if stored is None:
+            raise LeaseLost(task.id, task.attempt)
+
+
+def _wrong_handler(handler: Task[Any, ..., Any], *, is_async: bool) -> Iterator[tuple[Any, Any]]:
+    if handler.options.bulk is not None:
+        yield _("is called for many entities at once."), _("Call it in a handler without bulk.")
+    elif handler.options.atomic:
+        yield (
+            _("is called in an atomic handler: nobody would see it before that ends."),
+            _("Declare it with atomic=False."),
+        )
+    elif handler.is_async is not is_async:
+        yield _("is called as a handler of another kind calls it."), _("In async def: await self.aprogress(…).")
