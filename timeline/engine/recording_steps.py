@@ -8,6 +8,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from asgiref.sync import sync_to_async
 from django.db import DatabaseError, InterfaceError
 
 from timeline.clocks import CountedClock
@@ -104,27 +105,51 @@ class StepRecorder:
         withdraw_step(new, using=self._using)
         self.in_doubt = ""
 
-    def keep(self, new: NewStep, began: float, result: object, *, once: bool) -> Any:
+    def happened(self, new: NewStep, began: float, result: object) -> NewStep:
         """
-        Record what has happened. Where the database cannot just now, on a new connection, once.
+        The step as it is to be recorded, when it has happened.
 
         Args:
             new: The step.
             began: When, by ``monotonic()``.
             result: What it returned.
+
+        Raises:
+            Discard: if that is no JSON: what the step did is done, and to try again would do it again.
+        """
+        try:
+            return self._ended(new, began, _as_text(new.name, result))
+        except InvalidInput as error:
+            raise Discard(str(error)) from error
+
+    async def keep_with_others(self, ended: NewStep) -> Any:
+        """
+        Record what has happened in an async handler, with the steps of others. What is not recorded so is recorded by itself.
+
+        Returns:
+            As ``keep``.
+
+        Raises:
+            As ``keep``.
+        """
+        writer = self._attempt.step_writer
+        stored = None if writer is None else await writer.write(ended)
+        return await sync_to_async(self.keep)(ended) if stored is None else self._done(stored)
+
+    def keep(self, ended: NewStep, *, once: bool = False) -> Any:
+        """
+        Record what has happened. Where the database cannot just now, on a new connection, once.
+
+        Args:
+            ended: As ``happened`` gives it.
             once: Whether it was recorded that it begins.
 
         Returns:
             What the step gives, as a later attempt will read it.
 
         Raises:
-            Discard: if that is no JSON: what the step did is done, and to try again would do it again.
             LeaseLost: if the attempt is not its worker's any more.
         """
-        try:
-            ended = self._ended(new, began, _as_text(new.name, result))
-        except InvalidInput as error:
-            raise Discard(str(error)) from error
         stored = self._written(finish_step if once else record_step, ended)
         given = self._adopt(ended) if stored is None else self._done(stored)
         if self.in_doubt == ended.name:

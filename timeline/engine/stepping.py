@@ -223,7 +223,7 @@ class Steps:
                 if step.options.once:
                     recorder.withdraw(new)
                 raise
-            return recorder.keep(new, began, result, once=step.options.once)
+            return recorder.keep(recorder.happened(new, began, result), once=step.options.once)
 
     async def _take_async(
         self, step: Step[Any, ..., Any], key: str, given: dict[str, Any], body: Callable[[], Any]
@@ -264,4 +264,7 @@ class Steps:
                 if step.options.once:
                     await sync_to_async(recorder.withdraw)(new)
                 raise
-            return await sync_to_async(recorder.keep)(new, began, result, once=step.options.once)
+            ended = recorder.happened(new, began, result)
+            if step.options.once:
+                return await sync_to_async(recorder.keep)(ended, once=True)
+            return await recorder.keep_with_others(ended)

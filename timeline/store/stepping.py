@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connections
 
-from timeline.dialects import dialect_of
+from timeline.dialects import Dialect, dialect_of
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.statements import narrowed
@@ -78,8 +80,31 @@ def record_step(step: NewStep, *, using: str) -> Stored | None:
     Returns:
         None: nothing was written. There is a record of it already, or the attempt is not its worker's any more.
     """
-    within = {"within"} if connections[using].in_atomic_block else set()
-    return _written(narrowed(dialect_of(using).sql("record_step"), within), step, using)
+    return _written("record_step", step, using)
+
+
+def record_steps(steps: Sequence[NewStep], *, using: str) -> dict[tuple[UUID, str], Stored]:
+    """
+    Record steps that are done, of any number of tasks, in one statement. Waits for nobody.
+
+    Returns:
+        Origin and name → what is recorded. Not among them: those of tasks that somebody has locked, those recorded already, and
+        those of attempts that are not their worker's any more.
+    """
+    values: dict[str, Any] = {
+        "origins": [str(step.origin) for step in steps],
+        "names": [step.name for step in steps],
+        "tasks": [str(step.task) for step in steps],
+        "attempts": [step.attempt for step in steps],
+        "ats": [step.at for step in steps],
+        "seconds": [step.seconds for step in steps],
+        "digests": [step.digest for step in steps],
+        "codes": [step.code for step in steps],
+        "results": [step.result for step in steps],
+    }
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect_of(using).sql("record_steps"), values)
+        return {(UUID(origin), name): Stored(result) for origin, name, result in cursor.fetchall()}
 
 
 def finish_step(step: NewStep, *, using: str) -> Stored | None:
@@ -89,7 +114,7 @@ def finish_step(step: NewStep, *, using: str) -> Stored | None:
     Returns:
         None: nothing was written, since the attempt is not its worker's any more.
     """
-    return _written(dialect_of(using).sql("finish_step"), step, using)
+    return _written("finish_step", step, using)
 
 
 def record_place(step: NewStep, *, using: str) -> Stored | None:
@@ -102,8 +127,7 @@ def record_place(step: NewStep, *, using: str) -> Stored | None:
         None: nothing was written. There is a record of its name that is none of a loop, or the attempt is not its worker's any
         more.
     """
-    within = {"within"} if connections[using].in_atomic_block else set()
-    return _written(narrowed(dialect_of(using).sql("record_place"), within), step, using)
+    return _written("record_place", step, using)
 
 
 def is_its_workers(step: NewStep, *, using: str) -> bool:
@@ -123,8 +147,15 @@ def steps_of(origin: UUID, *, using: str) -> dict[str, StepRecord]:
     return {record.name: record for record in steps_among([origin], using=using)}
 
 
-def _written(sql: str, step: NewStep, using: str) -> Stored | None:
+@cache
+def _statement(dialect: Dialect, verb: str, names: frozenset[str]) -> str:
+    return narrowed(dialect.sql(verb), names)
+
+
+def _written(verb: str, step: NewStep, using: str) -> Stored | None:
     connection = connections[using]
+    within = frozenset({"within"} if connection.in_atomic_block else ())
+    sql = _statement(dialect_of(using), verb, within)
     values: dict[str, Any] = {name: getattr(step, name) for name in NewStep.__slots__} | {
         "kind": step.kind.value,
         "at": connection.ops.adapt_datetimefield_value(step.at),
