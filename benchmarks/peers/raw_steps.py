@@ -44,7 +44,7 @@ class Peer(TimelineAdapter):
     slots = 1
     ready = "raw worker"
     tables = (*TimelineAdapter.tables, "timeline_step")
-    completed = f"SELECT count(*) / {STEPS} FROM timeline_step"
+    completed = f"SELECT count(*) / {STEPS} FROM timeline_step"  # noqa: S608
     clear = f"TRUNCATE {', '.join(tables)} CASCADE"
     notes = "A ceiling, not a product: of a task nothing but the records of its steps."
 

@@ -85,9 +85,7 @@ def measure(plan: Plan) -> dict[str, Any]:
 
 def told(measured: Measuring) -> dict[str, Any]:
     """What a peer is, and how many steps a second it took, by their kind, a figure for each round."""
-    rates = {
-        name.split(".")[1]: [STEPS * rate for rate in values] for name, values in measured.figures.values.items()
-    }
+    rates = {name.split(".")[1]: [STEPS * rate for rate in values] for name, values in measured.figures.values.items()}
     whole = [found for found in measured.figures.counted if found["completed"] == found["jobs"]]  # Not cut off.
     wrong = [found for found in whole if found["counted"] != STEPS * found["completed"]]
     about = {name: measured.peer.about[name] for name in ("title", "package", "version", "slots", "settings", "notes")}
