@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from time import perf_counter
 
@@ -122,6 +123,19 @@ class Stepping(Timeline):
         """Call the outside, beside other tasks."""
         for number in range(jobs.STEPS):
             await self.outside.keyed(str(number))(number)
+
+    @task(atomic=False)
+    def steps_killed(self, member: Member) -> None:
+        """Tell when each step is entered; the first attempt hangs in the third, until somebody kills it."""
+        for number in range(jobs.STEPS):
+            self.noted.keyed(str(number))(number, self.task.attempt)
+
+    @step(atomic=False)
+    def noted(self, number: int, attempt: int) -> None:
+        """Tell when it is entered."""
+        jobs.connection().execute(jobs.ENTERED, [number, time.time()])
+        if (number, attempt) == (jobs.HANGS, 1):
+            time.sleep(jobs.HANGING)
 
     @step(atomic=False)
     def plain(self, number: int) -> dict[str, object]:

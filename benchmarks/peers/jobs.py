@@ -15,7 +15,10 @@ import psycopg
 ENTITIES = 1_000
 BRIEF, LONG = 0.005, 0.2  # Seconds.
 STEPS = 4  # Of a job that takes any.
-OF_THEIR_OWN = frozenset({"entity", "steps", "step_updates", "steps_async"})  # Jobs that are each about another member.
+HANGS, HANGING = 2, 3600.0  # The step, from 0, in which one hangs that is to be killed; seconds.
+OF_THEIR_OWN = frozenset(
+    {"entity", "steps", "step_updates", "steps_async", "steps_killed"}
+)  # Jobs that are each about another member.
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS bench_entity (id integer PRIMARY KEY, counter integer NOT NULL) WITH (fillfactor = 50);
@@ -40,6 +43,7 @@ PICKED_UP = """
 WITH quiet AS (SELECT set_config('synchronous_commit', 'off', true))
 INSERT INTO bench_pickup SELECT %s::integer, %s::double precision FROM quiet
 """
+ENTERED = "INSERT INTO bench_pickup VALUES (%s, %s)"
 
 
 def entity_of(number: int, job: str = "") -> int:

@@ -50,6 +50,7 @@ OF_MEMBERS = {
     "steps": "stepping.steps",
     "step_updates": "stepping.step_updates",
     "steps_async": "stepping.steps_async",
+    "steps_killed": "stepping.steps_killed",
 }
 LOCK = "SELECT id FROM {table} WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 INSERT = """

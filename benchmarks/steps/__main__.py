@@ -19,6 +19,7 @@ from benchmarks.comparing.processes import Failed, Processes
 from benchmarks.comparing.results import machine
 from benchmarks.databases import own_database, server_url
 from benchmarks.peers.jobs import STEPS
+from benchmarks.steps.killing import kill
 from benchmarks.steps.plan import PEERS, Plan, parse
 from benchmarks.steps.report import show
 
@@ -76,7 +77,9 @@ def measure(plan: Plan) -> dict[str, Any]:
                     measured.drain(kind, plan.tasks, 1)
                     if (name, kind) == ("timeline", "steps"):
                         sizes.append(bytes_of_a_record(url))
+        killed = kill(*peers["timeline"]) if plan.kill and "timeline" in peers else None
         return {
+            "killed": killed,
             "peers": {name: told(measured) for name, (measured, _) in peers.items()},
             "left_out": left_out,
             "bytes_of_a_record": sizes,

@@ -69,6 +69,7 @@ class Plan:
         tasks: How many are worked off, of each kind: four steps each.
         rounds: How often each figure is taken. In a round, each kind is measured of each peer, one after the other.
         shortest: Seconds that a drain must take to count; what is over sooner is done again, with more tasks.
+        kill: Whether a worker of ours is killed in the middle of a task, too, to see how long until another goes on.
         output: File for the figures; None: they are printed only.
     """
 
@@ -77,6 +78,7 @@ class Plan:
     tasks: int = 2_000
     rounds: int = 5
     shortest: float = 1.0
+    kill: bool = False
     output: Path | None = None
 
 
@@ -93,6 +95,7 @@ def parse(arguments: Sequence[str]) -> Plan:
     parser.add_argument("--only", type=_peers, default=Plan.peers, metavar="NAME,…", help=f"of {', '.join(PEERS)}")
     parser.add_argument("--kinds", type=_kinds, default=Plan.kinds, metavar="KIND,…", help=f"of {', '.join(KINDS)}")
     parser.add_argument("--shortest", type=float, default=Plan.shortest, help="seconds that a drain must take to count")
+    parser.add_argument("--kill", action="store_true", help="kill a worker in the middle of a task, too: a minute more")
     parser.add_argument("--json", type=Path, metavar="FILE", help="for all figures; left out, they are printed only")
     given = parser.parse_args(arguments)
     chosen = vars(given)

@@ -19,6 +19,11 @@ def show(results: dict[str, Any]) -> None:
     console = Console(width=max(WIDTH, Console().width))
     console.print("; ".join(f"{name} {value}" for name, value in results["machine"].items()), style="dim")
     console.print(_rates(results), _wanted(results))
+    if killed := results.get("killed"):
+        said = (
+            "{seconds:.1f} s after a worker was killed, another went on with its task. Steps entered again: {repeated}"
+        )
+        console.print(said.format(**killed))
     for peer in results["peers"].values():
         settings = ", ".join(f"{setting['name']} {setting['value']}" for setting in peer["settings"])
         console.print(f"{peer['title']}: {peer['package']} {peer['version']}. {peer['notes']} {settings}", style="dim")
