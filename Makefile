@@ -161,7 +161,7 @@ bench: install
 bench-quick: install
 	@$(BIN)/python -m benchmarks.comparing --quick $(ARGS)
 
-# Steps a second, by turns: ours, the same records by hand, DBOS and Absurd, the latter in environments of their own; about ten minutes.
+# Steps a second, by turns: ours, the same records by hand, DBOS and Absurd, the latter in environments of their own; a quarter of an hour.
 # For example: make bench-steps ARGS="--only timeline,raw --rounds 3 --json steps.json"
 bench-steps: install
 	@$(BIN)/python -m benchmarks.steps $(ARGS)
