@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test install lint types floors checks read tests tests-sqlite tests-postgresql tests-processes on-sqlite \
 	on-postgresql on-both faults coverage pictures foreign matrix release paths baseline sizing throughput scale \
-	herd admin-pages api-pages owned-on-sqlite fuzz bench bench-quick chaos clean
+	herd admin-pages api-pages owned-on-sqlite fuzz bench bench-quick bench-steps chaos clean
 
 # What is installed follows the files that say so.
 $(VENV)/.installed: pyproject.toml requirements.txt
@@ -160,6 +160,11 @@ bench: install
 # Ours alone beside the same rows by hand, under three minutes; writes nothing.
 bench-quick: install
 	@$(BIN)/python -m benchmarks.comparing --quick $(ARGS)
+
+# Steps a second, by turns: ours, the same records by hand, DBOS and Absurd, the latter in environments of their own; a quarter of an hour.
+# For example: make bench-steps ARGS="--only timeline,raw --rounds 3 --json steps.json"
+bench-steps: install
+	@$(BIN)/python -m benchmarks.steps $(ARGS)
 
 # 10,000 tasks and one fault a second, twenty seeds, by turns over Celery and embedded: figures, and what should not be. Needs
 # redis-server and faketime. Seeds that passed, which .chaos remembers, are left out: make chaos ARGS="--seeds 1-4"

@@ -30,10 +30,10 @@ def server_url() -> str:
 
 
 @contextmanager
-def own_database() -> Iterator[str]:
-    """Make an empty database, and drop it at the end; give its URL."""
+def own_database(called: str = "") -> Iterator[str]:
+    """Make an empty database, and drop it at the end; give its URL. Who has several at a time calls each something."""
     server = server_url()
-    name = f"timeline_benchmark_{os.getpid()}"
+    name = "_".join(filter(None, ("timeline_benchmark", str(os.getpid()), called)))
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         try:

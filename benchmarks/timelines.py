@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from time import perf_counter
 
@@ -12,7 +13,7 @@ from django.db.models import F
 from benchmarks.models import Member
 from benchmarks.peers import jobs
 from project.accounts.models import User
-from timeline import Timeline, after, task
+from timeline import Timeline, after, step, task
 
 
 def seconds_of(job: Callable[[int], None], user: User) -> float:
@@ -98,6 +99,60 @@ class Membership(Timeline):
     def count(self, member: Member) -> None:
         """Count the entity up, in the transaction that records the outcome."""
         Member.objects.filter(pk=member.pk).update(counter=F("counter") + 1)
+
+
+class Stepping(Timeline):
+    """Tasks of four steps each, one after the other."""
+
+    entity = "benchmarks.Member"
+
+    @task(atomic=False)
+    def steps(self, member: Member) -> None:
+        """Call the outside."""
+        for number in range(jobs.STEPS):
+            self.plain.keyed(str(number))(number)
+
+    @task(atomic=False)
+    def step_updates(self, member: Member) -> None:
+        """Write here: in each step once."""
+        for number in range(jobs.STEPS):
+            self.update.keyed(str(number))(member.pk)
+
+    @task(atomic=False)
+    async def steps_async(self, member: Member) -> None:
+        """Call the outside, beside other tasks."""
+        for number in range(jobs.STEPS):
+            await self.outside.keyed(str(number))(number)
+
+    @task(atomic=False)
+    def steps_killed(self, member: Member) -> None:
+        """Tell when each step is entered; the first attempt hangs in the third, until somebody kills it."""
+        for number in range(jobs.STEPS):
+            self.noted.keyed(str(number))(number, self.task.attempt)
+
+    @step(atomic=False)
+    def noted(self, number: int, attempt: int) -> None:
+        """Tell when it is entered."""
+        jobs.connection().execute(jobs.ENTERED, [number, time.time()])
+        if (number, attempt) == (jobs.HANGS, 1):
+            time.sleep(jobs.HANGING)
+
+    @step(atomic=False)
+    def plain(self, number: int) -> dict[str, object]:
+        """Give something."""
+        return jobs.done(number)
+
+    @step
+    def update(self, key: int) -> dict[str, object]:
+        """Count the member up, in the transaction that records the step."""
+        with connections[self.task._state.db or "default"].cursor() as cursor:
+            cursor.execute(jobs.COUNT_MEMBER, [key])
+        return jobs.done(key)
+
+    @step(atomic=False)
+    async def outside(self, number: int) -> dict[str, object]:
+        """Give something."""
+        return jobs.done(number)
 
 
 class Enrolled(Timeline):

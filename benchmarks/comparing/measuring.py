@@ -14,10 +14,16 @@ from psycopg import sql
 
 from benchmarks.comparing.plan import SLEEPS, Plan
 from benchmarks.comparing.processes import Failed, Processes
-from benchmarks.peers.jobs import MEMBERS, TABLES
+from benchmarks.peers.jobs import MEMBERS, OF_THEIR_OWN, TABLES
 
 # Where a job that writes counts up.
-COUNTERS: Final = {"entity": "bench_member", "count": "bench_entity", "shared": "bench_entity", "many": "bench_entity"}
+COUNTERS: Final = {
+    "entity": "bench_member",
+    "step_updates": "bench_member",
+    "count": "bench_entity",
+    "shared": "bench_entity",
+    "many": "bench_entity",
+}
 LOOK: Final = 0.1  # Seconds between two looks at a counter, which counts all rows.
 WAVES: Final = 4  # Of sleeping jobs, at least: the first is warm-up.
 WARM_UP: Final = 0.1  # Of the jobs: they are not timed.
@@ -186,7 +192,7 @@ class Measuring:
     def _drained(self, job: str, jobs: int, workers: int) -> Timed:
         """All is ready before it begins: the jobs are there, the workers are up, and a lock keeps them from taking any."""
         self._clear()
-        if job == "entity":
+        if job in OF_THEIR_OWN:
             self._database.execute(MEMBERS, [jobs])
             self._database.execute("VACUUM (ANALYZE) bench_member")
         self.peer.ask("enqueue", job, jobs)

@@ -48,6 +48,39 @@ def entity(number: int) -> None:
 
 
 @DBOS.workflow()
+def steps(number: int) -> None:
+    """Take steps that call the outside."""
+    for step in range(jobs.STEPS):
+        plain(step)
+
+
+@DBOS.workflow()
+def step_updates(number: int) -> None:
+    """Take steps that write, each in the transaction that records it."""
+    for _ in range(jobs.STEPS):
+        datasource().run_tx_step({"isolation_level": "READ COMMITTED"}, update, number)
+
+
+@DBOS.workflow()
+async def steps_async(number: int) -> None:
+    """Take steps that call the outside, beside other workflows."""
+    for step in range(jobs.STEPS):
+        await outside(step)
+
+
+@DBOS.step()
+def plain(step: int) -> dict[str, object]:
+    """Give something."""
+    return jobs.done(step)
+
+
+@DBOS.step()
+async def outside(step: int) -> dict[str, object]:
+    """Give something."""
+    return jobs.done(step)
+
+
+@DBOS.workflow()
 def brief(number: int) -> None:
     """Wait for something near."""
     jobs.brief(number)
@@ -73,6 +106,13 @@ def count_up(number: int) -> None:
     datasource().sql_session().execute(statement, {"entity": jobs.entity_of(number)})
 
 
+def update(number: int) -> dict[str, object]:
+    """Count the job's own entity up, by the statement."""
+    statement = sqlalchemy.text(jobs.COUNT_MEMBER.replace("%s", ":entity"))
+    datasource().sql_session().execute(statement, {"entity": jobs.entity_of(number, "step_updates")})
+    return jobs.done(number)
+
+
 def count_up_member(number: int) -> None:
     """The same by the ORM."""
     datasource().sql_session().execute(mapped.count_up(number))
@@ -89,6 +129,7 @@ class Peer(Adapter):
 
     title = "DBOS"
     package = "dbos"
+    jobs = (*Adapter.jobs, "steps", "step_updates", "steps_async")
     settings = (
         Setting(
             "worker_concurrency", SLOTS, "workflows are taken at a poll, up to this many in hand, and run in threads"

@@ -1,5 +1,5 @@
 """
-The jobs, the same for all: nothing, one UPDATE, two sleeps, and one that tells how long it waited.
+The jobs, the same for all: nothing, one UPDATE, two sleeps, four steps, and one that tells how long it waited.
 
 The UPDATE is of one of a thousand rows, by a cursor; or of a row that no other job is about, by the ORM the peer's users have.
 """
@@ -14,6 +14,11 @@ import psycopg
 
 ENTITIES = 1_000
 BRIEF, LONG = 0.005, 0.2  # Seconds.
+STEPS = 4  # Of a job that takes any.
+HANGS, HANGING = 2, 3600.0  # The step, from 0, in which one hangs that is to be killed; seconds.
+OF_THEIR_OWN = frozenset(
+    {"entity", "steps", "step_updates", "steps_async", "steps_killed"}
+)  # Jobs that are each about another member.
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS bench_entity (id integer PRIMARY KEY, counter integer NOT NULL) WITH (fillfactor = 50);
@@ -38,11 +43,17 @@ PICKED_UP = """
 WITH quiet AS (SELECT set_config('synchronous_commit', 'off', true))
 INSERT INTO bench_pickup SELECT %s::integer, %s::double precision FROM quiet
 """
+ENTERED = "INSERT INTO bench_pickup VALUES (%s, %s)"
 
 
 def entity_of(number: int, job: str = "") -> int:
     """The entity that a job is about."""
-    return number if job == "entity" else number % ENTITIES
+    return number if job in OF_THEIR_OWN else number % ENTITIES
+
+
+def done(step: int) -> dict[str, object]:
+    """What a step gives, to be kept."""
+    return {"step": step, "path": f"/invoices/{step}"}
 
 
 @cache

@@ -45,6 +45,13 @@ FROM generate_series(%(first)s::int, %(last)s::int - 1) AS number
 CROSS JOIN LATERAL (SELECT now() + interval '30 days' + number * interval '1 second' AS due) AS time
 """
 
+OF_MEMBERS = {
+    "entity": "membership.count",
+    "steps": "stepping.steps",
+    "step_updates": "stepping.step_updates",
+    "steps_async": "stepping.steps_async",
+    "steps_killed": "stepping.steps_killed",
+}
 LOCK = "SELECT id FROM {table} WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 INSERT = """
 INSERT INTO timeline_scheduledtask (
@@ -132,8 +139,8 @@ class TimelineAdapter(Adapter):
         """Write rows as ``schedule`` does, in one transaction: the entities locked, then the tasks."""
         entities = [entity_of(number, job) for number in numbers]
         key, label, table = (
-            ("membership.count", "benchmarks.member", "bench_member")
-            if job == "entity"
+            (OF_MEMBERS[job], "benchmarks.member", "bench_member")
+            if job in OF_MEMBERS
             else (f"work.{job}", "accounts.user", "accounts_user")
         )
         given = {

@@ -14,11 +14,11 @@ from benchmarks.databases import server_url
 
 @pytest.fixture
 def benchmark():
-    """Run the comparison with these arguments, on the server ``DATABASE_URL`` names or one that comes with a pip package."""
+    """Run one with these arguments, on the server ``DATABASE_URL`` names or one that comes with a pip package."""
     server = server_url()  # Not below pytest's own folder, which the next pytest to start takes from the server's user.
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "benchmarks.comparing", *arguments]
+    def run(*arguments: str, module: str = "benchmarks.comparing") -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", module, *arguments]
         # It is not looked at which lines of ours a benchmark runs: that would be all that it measures.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
         environment |= {"DATABASE_URL": server}
