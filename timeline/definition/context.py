@@ -54,3 +54,6 @@ class StepContext:
 step_under_way: ContextVar[StepContext | None] = ContextVar("step_under_way", default=None)
 
 RESERVED: Final = frozenset({"tasks", "step", *(field.name for field in fields(Context))})
+
+# What a handler calls on ``self``.
+VERBS: Final = frozenset({"fan_out"})

@@ -26,6 +26,7 @@ from timeline.store.writing import Write, apply
 from timeline.timing import EARLIEST
 
 if TYPE_CHECKING:
+    from timeline.engine.fanning_out import FannedOut
     from timeline.engine.stepping import Steps
 
 logger = logging.getLogger("timeline")
@@ -55,6 +56,7 @@ class Attempt:
         has_records: Whether steps of the task are done, or begun.
         records: Those, by name, once they are read.
         steps: Takes the steps of its handler, once that is entered; None: its timeline has none.
+        fanned_out: What its handler fans out, once that is entered; None: nothing in its timeline is fanned out.
         begun: What the row was then.
     """
 
@@ -70,6 +72,7 @@ class Attempt:
     has_records: bool = False
     records: Mapping[str, StepRecord] = field(default_factory=dict)
     steps: Steps | None = None
+    fanned_out: FannedOut | None = None
     seen_at: float = field(default_factory=monotonic)
     begun: dict[str, Any] = field(init=False)
 

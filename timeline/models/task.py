@@ -311,6 +311,11 @@ class ScheduledTask(EntityColumns):
         return self.task_key.partition(".")[2]
 
     @property
+    def is_fanned_out(self) -> bool:
+        """Whether it is one of many that another task of its run has fanned out."""
+        return self.run_id is not None and bool(self.occurrence)
+
+    @property
     def is_open(self) -> bool:
         """Whether it has not ended."""
         return self.state in OPEN
