@@ -169,6 +169,7 @@ class TestTheFence:
 
     def test_keeps_out_what_is_recorded_already(self, declared, run_at, later):
         """On one connection that record is part of the step's own transaction, too."""
+
         def record():
             StepRecord.objects.create(
                 origin=row.pk, name="first", task_id=row.pk, attempt=1, kind="done", recorded_at=later, seconds=0,
