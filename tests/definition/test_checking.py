@@ -588,7 +588,7 @@ class TestEachOf:
         split = method("split", after(days=1), bulk=10)
 
         with pytest.raises(
-            DefinitionError, match="which takes many entities in one call. Declare 'split' without bulk"
+            DefinitionError, match=r"which takes many entities in one call\. Declare 'split' without bulk"
         ):
             declare(entity="testapp.Order", split=split, go=method("go", each_of(split)))
 
