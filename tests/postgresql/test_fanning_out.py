@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import timedelta
 from time import monotonic, sleep
 
@@ -13,6 +14,8 @@ from tests.postgresql.plans import plan_of
 from tests.postgresql.races import entered, now, somebody_waits
 from tests.testapp.models import Order
 from timeline.dialects import dialect_of
+from timeline.dispatch.claiming import claim
+from timeline.dispatch.pacing import keep_paces
 from timeline.engine.attempting import begin_attempts
 from timeline.engine.running import run
 from timeline.engine.settling import settle
@@ -22,6 +25,10 @@ from timeline.shortcuts import redrive, start
 from timeline.store.fanning import still_open
 from timeline.store.writing import Write
 from timeline.testing import only_timelines
+from timeline.worker.batch import run_batch
+from timeline.worker.heartbeat import Heartbeat
+from timeline.worker.pace import Pace
+from timeline.worker.side_thread import SideThread
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -97,6 +104,31 @@ class TestTwoWorkers:
         assert states_of("settle") == {"001": State.AVAILABLE, "002": State.AVAILABLE}
         assert {row.state for row in rows_of("report")} <= {State.CANCELLED}
         assert TimelineRun.objects.get().is_open
+
+
+def fan_out_in_a_while(job):
+    sleep(0.004)
+    fan_out_two(job)
+
+
+class TestAWorkerThatRecordsBeside:
+    @pytest.mark.parametrize("atomic", [True, "shared", False])
+    def test_has_what_is_fanned_out_with_each_outcome(self, atomic, db):
+        """Outcomes are written on another thread while the next handlers run; each brings its rows."""
+        pace = Pace()
+        pace.took("settlement.split", 100, 0.4)
+        with only_timelines(settlement(fan_out_in_a_while, atomic=atomic)):
+            for _ in range(30):
+                start("settlement", Order.objects.create(), started_at=two_days_ago())
+            keep_paces({"settlement.split": 0.0}, using="default")
+            [batch] = claim(now=now(), using="default")
+            with SideThread("default") as beside, Heartbeat("default", bool, pace) as watch:
+                run_batch(batch, watch=watch, using="default", worker="w", side_thread=beside)
+
+        made = Counter(row.entity_id for row in rows_of("settle"))
+        assert set(made.values()) == {2}
+        assert len(made) == 30
+        assert {row.state for row in rows_of("split")} == {State.COMPLETED}
 
 
 class TestTheProbe:
