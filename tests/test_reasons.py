@@ -18,6 +18,7 @@ VALUES = {
     "code": "error",
     "delay": timedelta(minutes=5),
     "done": "upload",
+    "occurrence": "batch 7",
     "state": State.DISCARDED,
     "step": "send",
     "task": "remind",

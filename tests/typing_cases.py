@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from project.accounts.models import User
 from tests.testapp.models import Order
-from timeline import Retry, Timeline, after, at, before, created, shortcuts, task
+from timeline import Retry, Timeline, after, at, before, created, each_of, shortcuts, task
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.operations.emitting import Emission
 from timeline.operations.scheduling import Scheduled
@@ -55,6 +55,23 @@ class Sweep(Timeline):
     @task(after(days=1))
     def sweep(self) -> int:
         return 3
+
+
+class Settlement(Timeline):
+    @task(after())
+    def split(self) -> None:
+        batches = {str(number): {"first": number} for number in range(3)}
+        self.fan_out(self.settle, batches)
+        self.fan_out(Settlement.settle, ["a", "b"])
+        self.fan_out(self.settle, 3)  # type: ignore[arg-type]  # Occurrences are names.
+        self.fan_out("settle", ["a"])  # type: ignore[arg-type]  # A task is named by its method.
+
+    @task(each_of(split), atomic=False)
+    def settle(self) -> int:
+        return len(self.task.occurrence)
+
+    @task(after(settle, hours=1, ended=True))
+    def clean_up(self) -> None: ...
 
 
 def unit_test(user: User, order: Order) -> None:

@@ -2,7 +2,7 @@
 
 from timeline.definition import Retry, StepContext, Timeline, created, step, task
 from timeline.exceptions import Cancel, Discard, RetryAfter, TimelineError
-from timeline.timing import after, at, before
+from timeline.timing import after, at, before, each_of
 
 __version__ = "0.2.0.dev0"
 
@@ -18,6 +18,7 @@ __all__ = [
     "at",
     "before",
     "created",
+    "each_of",
     "step",
     "task",
 ]

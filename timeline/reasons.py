@@ -111,7 +111,13 @@ PREDECESSOR_ENDED: Final = Sentence(
 PREDECESSOR_CALLED_OFF: Final = Sentence(
     "predecessor_called_off", ReasonCode.PREDECESSOR, _("%(task)s was cancelled by an operator")
 )
+OCCURRENCE_ENDED: Final = Sentence(
+    "occurrence_ended", ReasonCode.PREDECESSOR, _("%(task)s “%(occurrence)s” ended %(state)s (%(code)s)")
+)
 PREDECESSOR_UNPLANNED: Final = Sentence("predecessor_unplanned", ReasonCode.PREDECESSOR, _("%(task)s has no schedule"))
+
+# Of what an earlier attempt fanned out.
+FANNED_OUT_ANEW: Final = Sentence("fanned_out_anew", ReasonCode.SUPERSEDED, _("%(task)s has fanned out anew"))
 
 TOO_LATE: Final = Sentence("too_late", ReasonCode.EXPIRED, _("too late: it was to run before %(at)s"))
 

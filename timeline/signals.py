@@ -47,6 +47,7 @@ class Ending:
         task_key: ``<timeline>.<method>``.
         entity_label, entity_id: What it is about; empty: nothing.
         run_id: None: scheduled ad hoc.
+        occurrence: Which of many, where another task of the run has fanned it out; of an ad hoc task its key.
         attempt: Which attempt it was; 0: it never started.
         state: ``completed``, ``discarded`` or ``cancelled``; of a failed attempt ``retryable``.
         reason_code: Why, from the closed set.
@@ -62,3 +63,4 @@ class Ending:
     state: str
     reason_code: str
     error: Exception | None = None
+    occurrence: str = ""

@@ -180,7 +180,7 @@ def acting(page):
 def the_list(page, evil):
     assert page.texts("td.tl-whose a") == [evil]
     assert page.texts("td.tl-how span.tl-why") == [f"{evil}, by {evil}"]
-    assert page.values("td.tl-pick input", "aria-label") == [f"Choose account.welcome of {evil}"]
+    assert page.values("td.tl-pick input", "aria-label") == [f"Choose account.welcome#{evil} of {evil}"]
     assert acting(page) == []
 
 

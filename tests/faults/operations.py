@@ -217,6 +217,20 @@ def settling(scene: Scene) -> None:
     scene.told["batches"] = claim(now=scene.clock.now, using="default")
 
 
+def fanning(scene: Scene) -> None:
+    start("fanning", scene.order)
+    scene.clock.now += timedelta(days=9)
+    stage(now=scene.clock.now, using="default")
+    scene.told["batches"] = claim(now=scene.clock.now, using="default")
+
+
+def fanned_out(scene: Scene) -> None:
+    """Both parts are claimed, to be run one after the other."""
+    fanning(scene)
+    scene.run()
+    scene.told["batches"] = claim(now=scene.clock.now, using="default")
+
+
 def in_doubt(scene: Scene) -> None:
     """Of a step nobody knows whether it happened."""
     schedule("stepped.pay", scene.order, at=START)
@@ -292,6 +306,8 @@ OPERATIONS = {
     "run, steps": Operation(Scene.run, steps_of("pack"), whole=False, again=False),
     "run, async steps": Operation(Scene.run, steps_of("collect"), whole=False, again=False),
     "run, loops": Operation(Scene.run, settling, whole=False, again=False),
+    "run, fans out": Operation(Scene.run, fanning, whole=False, again=False),
+    "run, fanned out": Operation(Scene.run, fanned_out, whole=False, again=False),
     "step_happened": Operation(lambda _scene: step_happened(paying(), "transfer", 7, reason=WHY), in_doubt),
     "go_on": Operation(lambda _scene: go_on(paying(), reason=WHY), of_other_code),
     "rescue": Operation(lambda scene: rescue(now=scene.clock.now, using="default"), lost, whole=False, again=False),

@@ -16,7 +16,7 @@ from django.db import connection
 
 from tests.faults.dying import Points
 from tests.faults.operations import OPERATIONS, arranged
-from tests.faults.world import Born, Stepped, World, check, picture, restart, wipe
+from tests.faults.world import Born, Fanning, Stepped, World, check, picture, restart, wipe
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,7 +26,7 @@ FILE = Path(__file__).parent / "points.json"
 
 @pytest.fixture(autouse=True)
 def _world():
-    with only_timelines(World, Born, Stepped):
+    with only_timelines(World, Born, Stepped, Fanning):
         yield
     wipe()
 

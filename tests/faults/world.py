@@ -12,7 +12,7 @@ from django.db import connection, transaction
 
 from tests.faults.invariants import violations
 from tests.testapp.models import Effect, Order
-from timeline import Timeline, after, at, created, step, task
+from timeline import Timeline, after, at, created, each_of, step, task
 from timeline.clocks import story_time
 from timeline.dispatch.claiming import ClaimedBatch
 from timeline.dispatch.dispatching import dispatch
@@ -177,8 +177,28 @@ class Born(Timeline):
         done(self, "greet")
 
 
-FOLLOW_UPS = {"world.ship": {"world.mail"}}
+class Fanning(Timeline):
+    """Splits an order in two; what follows waits for both."""
+
+    entity = "testapp.Order"
+
+    @task(after(days=1))
+    def split(self, order: Order) -> None:
+        done(self, "split")
+        self.fan_out(self.part, {"a": {"first": 1}, "b": {"first": 2}})
+
+    @task(each_of(split))
+    def part(self, order: Order) -> None:
+        done(self, "part")
+
+    @task(after(part))
+    def close(self, order: Order) -> None:
+        done(self, "close")
+
+
+FOLLOW_UPS = {"world.ship": {"world.mail"}, "fanning.split": {"fanning.part"}}
 EFFECTS = {f"world.{kind}": kind for kind in ("ship", "share", "bulk", "extra")} | {"born.greet": "greet"}
+EFFECTS |= {f"fanning.{kind}": kind for kind in ("split", "part", "close")}
 
 
 class Box:
@@ -289,6 +309,21 @@ def check() -> None:
             f"{row.task_key}: entered {times[row.pk.hex]} times, {row.state}"
         )
     _check_steps()
+    _check_fans()
+
+
+def _check_fans() -> None:
+    """What is fanned out is all there, and comes once; what follows all of it comes once they have completed."""
+    for run_id in ScheduledTask.objects.filter(task_key="fanning.split", state="completed").values_list(
+        "run", flat=True
+    ):
+        tasks = ScheduledTask.objects.filter(run=run_id)
+        parts = tasks.filter(task_key="fanning.part").order_by("occurrence")
+        assert [(part.occurrence, part.payload) for part in parts] == [("a", {"first": 1}), ("b", {"first": 2})]
+        both = all(part.state == "completed" for part in parts)
+        assert tasks.filter(task_key="fanning.close").count() == int(both)
+    unsplit = ScheduledTask.objects.filter(task_key="fanning.split").exclude(state="completed").values("run")
+    assert not ScheduledTask.objects.filter(task_key="fanning.part", run__in=unsplit).exists()
 
 
 def _check_steps() -> None:

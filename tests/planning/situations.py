@@ -88,6 +88,8 @@ class Row:
     id: UUID = field(default_factory=uuid4)
     previous: UUID | None = None
     anchor_date: date | None = None
+    occurrence: str = ""
+    anchor: str = ""
 
     def __post_init__(self):
         self.scheduled_at = self.scheduled_at or self.nominal_at

@@ -1,4 +1,4 @@
-"""Times relative to an anchor: the three words, and what each makes of them."""
+"""Times relative to an anchor: the words, and what each makes of them."""
 
 from datetime import UTC, timedelta
 
@@ -6,14 +6,15 @@ import pytest
 
 from tests.timing.moments import utc
 from timeline.exceptions import DateOutOfRange
-from timeline.timing import Offset, after, at, before
+from timeline.timing import Offset, after, at, before, each_of
 
 
 class Named:
     """Stands for a task, as ``@task`` does."""
 
-    def __init__(self, name):
+    def __init__(self, name, when=None):
         self.name = name
+        self.when = when
 
 
 def first_problem(when):
@@ -178,3 +179,60 @@ class TestWhenDescribe:
     )
     def test_says_it_in_words(self, when, text):
         assert when.describe() == text
+
+
+class TestEachOf:
+    def test_counts_from_what_a_task_fans_out(self):
+        split = Named("split")
+
+        when = each_of(split)
+
+        assert (when.anchor, when.predecessor_name, when.predecessor) == ("each:split", "split", split)
+        assert (when.is_for_each, when.takes_any_end, when.offset, when.problems) == (True, False, Offset(), ())
+
+    @pytest.mark.parametrize("task", [None, 5, "split", Named(None)])
+    def test_says_what_names_no_task(self, task):
+        assert "names no task. Give the task of this timeline that fans out." in first_problem(each_of(task))
+
+
+class TestEnded:
+    def test_counts_from_any_end(self):
+        when = after(Named("clean"), days=1, ended=True)
+
+        assert (when.anchor, when.predecessor_name) == ("ended:clean", "clean")
+        assert (when.is_for_each, when.takes_any_end, when.problems) == (False, True, ())
+
+    def test_is_another_time_than_that_of_its_completion(self):
+        clean = Named("clean")
+
+        assert after(clean, ended=True) != after(clean)
+        assert after(clean, ended=False) == after(clean)
+        assert not after(clean).takes_any_end
+
+    @pytest.mark.parametrize(
+        "when", [after(ended=True), after("ends_at", ended=True), after(Named("x"), ended="yes"), after(ended=None)]
+    )
+    def test_goes_with_a_task_only(self, when):
+        assert "ended=True goes with a task" in first_problem(when)
+
+
+class TestWords:
+    """Of the ends of tasks, one or many."""
+
+    @pytest.mark.parametrize(
+        ("when", "said"),
+        [
+            (each_of(Named("split")), "for each that split fans out"),
+            (after(Named("clean"), ended=True), "when clean has ended"),
+            (after(Named("clean"), days=1, ended=True), "1 day after clean has ended"),
+            (after(Named("settle", each_of(Named("split")))), "when each settle has completed"),
+            (after(Named("settle", each_of(Named("split"))), days=1), "1 day after each settle has completed"),
+            (after(Named("settle", each_of(Named("split"))), ended=True), "when each settle has ended"),
+            (
+                after(Named("settle", each_of(Named("split"))), hours=2, ended=True),
+                "2 hours after each settle has ended",
+            ),
+        ],
+    )
+    def test_say_what_it_is(self, when, said):
+        assert when.describe() == said

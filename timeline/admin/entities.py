@@ -54,9 +54,14 @@ class Item(NamedTuple):
     task: ScheduledTask | None = None
 
     @property
+    def full_key(self) -> str:
+        """Its key, and which of many it is."""
+        return self.task.full_key if self.task else self.key
+
+    @property
     def name(self) -> str:
-        """Its key; a long one may be broken into lines."""
-        return breakable(self.key)
+        """The same; a long one may be broken into lines."""
+        return breakable(self.full_key)
 
 
 def may_look(ref: EntityRef, visible: ScheduledTaskQuerySet, policy: TimelinePolicy, user: User) -> bool:

@@ -116,7 +116,7 @@ def _strip_title(question: Question) -> str:
 def row_of(task: ScheduledTask, entity: Named, now: datetime, reader: Reader) -> ListRow:
     """Put together one line."""
     said = why(reader.shown(task))
-    return ListRow(task, breakable(task.task_key), entity, _span(task, now), said, is_overdue(task, now))
+    return ListRow(task, breakable(task.full_key), entity, _span(task, now), said, is_overdue(task, now))
 
 
 def _span(task: ScheduledTask, now: datetime) -> str:

@@ -57,7 +57,7 @@ def names_of(refs: Iterable[EntityRef], *, using: str, site: str) -> dict[Entity
 
 
 def breakable(task_key: str) -> str:
-    """Name a task. A long name may be broken into lines after a point or an underscore, and keeps its text."""
+    """Name a task. A long name may be broken into lines after a point, an underscore or a #, and keeps its text."""
     if len(task_key) <= LONG:
         return task_key
-    return format_html_join(SafeString("<wbr>"), "{}", ((part,) for part in re.split(r"(?<=[._])", task_key)))
+    return format_html_join(SafeString("<wbr>"), "{}", ((part,) for part in re.split(r"(?<=[._#])", task_key)))

@@ -120,7 +120,7 @@ class TaskAdmin(Confirming):
             "row": row_of(task, entity, now, reader),
             "actions": _verbs(action for action in _BUTTONS if not obstacle(action, task, reader, carried_on)),
         }
-        return self.page(request, "task", task.task_key, now, context)
+        return self.page(request, "task", task.full_key, now, context)
 
     def entity_view(self, request: HttpRequest) -> HttpResponse:
         """Show an entity's timeline."""

@@ -166,13 +166,14 @@ def _when_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Ite
     if when is None:
         return
     if not hasattr(when, "problems"):
-        yield f"has the schedule {when!r}.", "Use after(…), before(…) or at(…)."
+        yield f"has the schedule {when!r}.", "Use after(…), before(…), at(…) or each_of(…)."
         return
     yield from when.problems
     if when.field_name and not definition.label:
         yield f"is anchored to the field {when.field_name!r}, but there is no entity.", "Count from the run's start."
     if when.predecessor_name:
         yield from _predecessor_problems(definition, declared)
+        yield from _fan_problems(definition, declared)
 
 
 def _predecessor_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
@@ -193,6 +194,23 @@ def _predecessor_problems(definition: Definition, declared: Task[Any, ..., Any])
         following = definition.tasks[name]
     if following is not None and following.when is None:
         yield f"follows {following.name!r}, which has no schedule.", "Give that one a schedule."
+
+
+def _fan_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
+    when = declared.when
+    fans_out = definition.tasks.get(when.predecessor_name) if when is not None and when.is_for_each else None
+    if fans_out is None:
+        return
+    if fans_out.options.bulk is not None:
+        yield (
+            f"is fanned out by {fans_out.name!r}, which takes many entities in one call.",
+            f"Declare {fans_out.name!r} without bulk.",
+        )
+    if fans_out.when is not None and fans_out.when.is_for_each:
+        yield (
+            f"is fanned out by {fans_out.name!r}, which is fanned out itself.",
+            f"Let {fans_out.when.predecessor_name!r} fan out both.",
+        )
 
 
 def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:

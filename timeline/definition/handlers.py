@@ -212,7 +212,7 @@ def task(
     Declare a task of a timeline.
 
     Args:
-        when: ``after``, ``before`` or ``at``. Left out: the task gets rows only by ``schedule()``.
+        when: ``after``, ``before``, ``at`` or ``each_of``. Left out: the task gets rows only by ``schedule()``.
         only_if: Read when it is about to run: the task is cancelled (``guard``) unless this holds for the entity. A
             function of the entity, or a ``Q`` of its model. People read the function's name as the reason.
         unless: The same the other way round.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
@@ -12,6 +12,7 @@ from django.db.models import Model, QuerySet
 
 from timeline.definition.checking import check_names, check_shape
 from timeline.definition.context import RESERVED, Context, StepContext, step_under_way
+from timeline.definition.fanning import FanOut, payloads_of, task_of
 from timeline.definition.fingerprints import code_of
 from timeline.definition.handlers import Task
 from timeline.definition.looping import Batches, each, each_async, refused_in_each
@@ -66,6 +67,11 @@ class Definition:
         return code_of(self.cls)
 
     @cached_property
+    def fanned_out(self) -> frozenset[str]:
+        """Names of the tasks that others fan out."""
+        return frozenset(name for name, task in self.tasks.items() if task.when is not None and task.when.is_for_each)
+
+    @cached_property
     def anchor_fields(self) -> frozenset[str]:
         """The entity's fields that tasks are anchored to."""
         whens = (task.when for task in self.tasks.values())
@@ -87,6 +93,7 @@ class Timeline:
     In a unit test, ``Trial().remind(user)`` calls the method as it stands; give it what it reads: ``Trial(now=…)``.
     A method declared with ``@step`` is called by handlers, and passed over once it is done; within it there is ``self.step``.
     ``self.each(…)`` takes a step for many rows, ``self.progress(…)`` tells people how far a handler is.
+    With ``self.fan_out(…)`` a handler has another task done once for each of several things.
     A class declared ``abstract=True`` only lends its tasks to subclasses.
     """
 
@@ -133,6 +140,7 @@ class Timeline:
         self._context = context
         self._step_runner: Runner | None = None  # Where nothing runs, steps are plain methods.
         self._teller: Teller | None = None  # And nobody is told how far they are.
+        self._fan_out: FanOut | None = None  # And what is fanned out is only checked.
 
     @overload
     def each(
@@ -195,6 +203,31 @@ class Timeline:
         check_progress(done, total, note)
         if self._teller is not None:
             await self._teller.atell(done, total, note)
+
+    def fan_out(
+        self,
+        task: Callable[..., Any] | Task[Any, ..., Any],
+        occurrences: Mapping[str, dict[str, Any]] | Iterable[str],
+        /,
+    ) -> None:
+        """
+        Have a task done once for each of these, as soon as this one completes.
+
+        Their rows are written with the outcome of this handler: all of them, or none if it does not complete. A later attempt
+        says anew what it wants. In a unit test, where nothing runs, what is given is checked, and that is all.
+
+        Args:
+            task: Declared with ``each_of(…)`` of the very task whose handler this is: ``self.settle``.
+            occurrences: Name of each (text of 1 to 100 characters) → its payload: plain JSON, 64 KiB at most. Or the names
+                alone. 10,000 at most for all calls of a handler together, no name twice for a task.
+
+        Raises:
+            InvalidInput: naming what is wrong with them, or where it is called: by a call for many, by an ad hoc task, within
+                a step. Nothing of the call is remembered then.
+        """
+        declared, payloads = task_of(self.definition, task), payloads_of(occurrences)
+        if self._fan_out is not None:
+            self._fan_out.want(declared, payloads)
 
     def _given(self, name: str) -> Any:
         if name not in self._context:

@@ -16,6 +16,7 @@ from django.utils import timezone, translation
 from timeline import reasons
 from timeline.engine.attempting import Attempt
 from timeline.engine.failing import rested
+from timeline.engine.fanning_out import FannedOut
 from timeline.engine.fitting_steps import misfit
 from timeline.engine.stepping import Steps
 from timeline.engine.telling_progress import ProgressTeller
@@ -133,6 +134,9 @@ def handler_of(attempt: Attempt) -> Callable[[], Any]:
     context._teller = ProgressTeller(attempt, _alias_of(attempt))
     if attempt.definition.steps:
         context._step_runner = attempt.steps = Steps(attempt, _alias_of(attempt))
+    if attempt.definition.fanned_out:
+        in_run = attempt.task.run_id is not None
+        context._fan_out = attempt.fanned_out = FannedOut(attempt.declared, in_run=in_run)
     method = getattr(context, attempt.declared.name)
     return partial(method, attempt.entity) if attempt.definition.label else method
 
@@ -147,11 +151,12 @@ def returned(attempt: Attempt, result: object) -> Write:
     """
     if attempt.steps is not None:
         attempt.steps.see_end()
-    if result is None:
-        return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_DONE)
-    check_json("result", result)
-    text = json.dumps(result, ensure_ascii=False)
-    return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_DONE, result=text)
+    text = None
+    if result is not None:
+        check_json("result", result)
+        text = json.dumps(result, ensure_ascii=False)
+    fans_out = attempt.fanned_out.end() if attempt.fanned_out is not None else {}
+    return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_DONE, result=text, fans_out=fans_out)
 
 
 def _guard_reason(option: str, guard: object) -> Reason:

@@ -13,6 +13,7 @@ from timeline.engine.attempting import Attempt, still_ours
 from timeline.engine.calling import refusal, returned
 from timeline.engine.executing import Executed, Outcome, Runtime, as_writes, call_in_time, is_time_up
 from timeline.engine.failing import failed
+from timeline.engine.fanning_out import FannedOut
 from timeline.engine.hooking import hooks_apart
 from timeline.engine.passing import look_again
 from timeline.engine.recording import record_all, record_together
@@ -108,6 +109,7 @@ def _call(attempts: Sequence[Attempt], runtime: Runtime) -> list[Outcome]:
     instance._teller = ProgressTeller(asked[0], runtime.using)
     if asked[0].definition.steps:
         instance._step_runner = Steps(asked[0], runtime.using)
+    instance._fan_out = FannedOut(asked[0].declared, in_run=True)
     handler = getattr(instance, asked[0].declared.name)
     results = call_in_time(asked, partial(handler, list(contexts)), runtime)
     if results is None:

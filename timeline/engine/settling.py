@@ -1,13 +1,15 @@
-"""Settle: write how tasks ended, and what follows from it, in one transaction."""
+"""Settle: write how tasks ended, what they fan out, and what follows from it, in one transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from uuid import UUID
 
 from timeline.lifecycle import FINAL
 from timeline.models import ScheduledTask
 from timeline.operations.reconciling import reconcile_locked
+from timeline.store.fanning import still_open, write_fanned_out
 from timeline.store.isolating import atomic
 from timeline.store.locking import Locked, lock_runs
 from timeline.store.writing import Write, apply
@@ -17,7 +19,8 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
     """
     Write endings, then reconcile the runs they belong to: follow-ups get their rows, a run with nothing left is finished.
 
-    Entities and runs are locked before the tasks are written; a run that has ended meanwhile is left as it is.
+    Entities and runs are locked before the tasks are written; a run that has ended meanwhile is left as it is. So is one in
+    which a single occurrence of many has ended, until the last of them has.
 
     Args:
         writes: Any number; those that end nothing are just written.
@@ -37,9 +40,11 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
         if not wait:
             writes = _held(writes, locked)
         done = apply(writes, now=now, using=using, wait=wait)
-        settled = {task.run_id for task in done}
-        runs = [run for run in locked.runs if run.pk in settled]
-        reconcile_locked(runs, locked.entities, now=now, using=using, lenient=True)
+        settled = {task.id for task in done}
+        runs = {run.pk: run for run in locked.runs}
+        write_fanned_out([write for write in writes if write.task.id in settled], runs, now=now, using=using)
+        decided = [runs[run_id] for run_id in _decided(done, using) if run_id in runs]
+        reconcile_locked(decided, locked.entities, now=now, using=using, lenient=True)
     return done
 
 
@@ -56,3 +61,10 @@ def _held(writes: Sequence[Write], locked: Locked) -> list[Write]:
         for write in writes
         if not _ends(write) or (write.task.run_id in runs and write.task.entity_ref in locked.entities)
     ]
+
+
+def _decided(done: Sequence[ScheduledTask], using: str) -> list[UUID]:
+    """Runs in which something may follow now, in order: of many occurrences, nothing waits for but the last to end."""
+    ended = [task for task in done if task.state in FINAL]
+    waited_for = still_open({(task.run_id, task.task_key) for task in ended if task.is_fanned_out}, using=using)
+    return sorted({task.run_id for task in ended if task.run_id and (task.run_id, task.task_key) not in waited_for})

@@ -298,7 +298,7 @@ class ScheduledTask(EntityColumns):
         ]
 
     def __str__(self) -> str:
-        return f"{self.task_key} of {self.entity_ref}"
+        return f"{self.full_key} of {self.entity_ref}"
 
     @property
     def timeline(self) -> str:
@@ -309,6 +309,16 @@ class ScheduledTask(EntityColumns):
     def task_name(self) -> str:
         """Name of its method: the second half of its key."""
         return self.task_key.partition(".")[2]
+
+    @property
+    def full_key(self) -> str:
+        """Its key, and behind a ``#`` which of many it is, where another task has fanned it out: what people tell it by."""
+        return f"{self.task_key}#{self.occurrence}" if self.is_fanned_out else self.task_key
+
+    @property
+    def is_fanned_out(self) -> bool:
+        """Whether it is one of many that another task of its run has fanned out."""
+        return self.run_id is not None and bool(self.occurrence)
 
     @property
     def is_open(self) -> bool:

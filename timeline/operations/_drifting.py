@@ -32,10 +32,12 @@ logger = logging.getLogger("timeline")
 READ = (
     "run_id",
     "task_key",
+    "occurrence",
     "state",
     "revision",
     "nominal_at",
     "scheduled_at",
+    "anchor",
     "anchor_value",
     "anchor_date",
     "finished_at",

@@ -15,9 +15,11 @@ class TaskRow(Protocol):
 
     id: UUID
     state: str
+    occurrence: str
     revision: int
     nominal_at: datetime
     scheduled_at: datetime
+    anchor: str
     anchor_value: datetime | None
     anchor_date: date | None
     finished_at: datetime | None
@@ -42,13 +44,14 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """A row to be made."""
+    """A row to be made; ``like`` one that was fanned out: with its occurrence and its payload."""
 
     task_name: str
     times: Times
     revision: int
     previous: UUID | None
     why: str
+    like: TaskRow | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, datetime, tzinfo
-from typing import Any, Final
+from operator import attrgetter
+from typing import Any
 from uuid import UUID
 
 from timeline import reasons
 from timeline.definition import Definition, Task
 from timeline.lifecycle import OPEN, WAITING, Reason, ReasonCode, State
 from timeline.planning.answers import Cancel, Create, Foreseen, Keep, Move, Plan, TaskRow, Times
+from timeline.planning.occurrences import cancel_open, keep_occurrences
+from timeline.planning.outlooks import LEFT_OPEN, Outlook, outlook_of
 from timeline.timing import When, begins_at, day_of
-
-_NEVER: Final = Reason(ReasonCode.PREDECESSOR)
-
-
-@dataclass(frozen=True, slots=True)
-class _Outlook:
-    """How a task stands once the plan is carried out: ended, to come (at a time, if known), or never."""
-
-    ended_at: datetime | None = None
-    to_come: bool = False
-    expected_at: datetime | None = None
-    why_never: Reason = _NEVER
-
-
-# A task that ended so has said nothing about the future: wanted again, it is made again.
-_LEFT_OPEN: Final = frozenset({ReasonCode.SUPERSEDED, ReasonCode.DEFINITION, ReasonCode.PREDECESSOR})
 
 
 def plan(
@@ -61,11 +49,13 @@ def plan(
     return _Planner(definition, started_at, anchors, dates or {}, _latest(rows), zone, now, spare).plan()
 
 
-def _latest(rows: Iterable[TaskRow]) -> dict[str, TaskRow]:
-    latest: dict[str, TaskRow] = {}
+def _latest(rows: Iterable[TaskRow]) -> dict[str, dict[str, TaskRow]]:
+    """Name of a task → occurrence, empty where there is but one → its latest row."""
+    latest: dict[str, dict[str, TaskRow]] = defaultdict(dict)
     for row in rows:
-        if row.task_name not in latest or latest[row.task_name].revision < row.revision:
-            latest[row.task_name] = row
+        known = latest[row.task_name].get(row.occurrence)
+        if known is None or known.revision < row.revision:
+            latest[row.task_name][row.occurrence] = row
     return latest
 
 
@@ -91,7 +81,7 @@ class _Planner:
         started_at: datetime,
         anchors: Mapping[str, datetime | None],
         dates: Mapping[str, date],
-        latest: dict[str, TaskRow],
+        latest: dict[str, dict[str, TaskRow]],
         zone: tzinfo,
         now: datetime,
         spare: Collection[UUID],
@@ -105,65 +95,87 @@ class _Planner:
         self.now = now
         self.spare = spare
         self.result = Plan()
-        self.outlooks: dict[str, _Outlook] = {}
+        self.outlooks: dict[str, Outlook] = {}
 
     def plan(self) -> Plan:
         for name in self.definition.tasks:
             self.outlook(name)
-        for name, row in self.latest.items():
-            if name not in self.outlooks and row.state in OPEN:
-                self.cancel(row, reasons.NO_LONGER_PLANNED(task=name))
+        for name in self.latest:
+            if name not in self.definition.fanned_out:
+                stray = [row for row in self.rows(name) if row.occurrence or name not in self.outlooks]
+                cancel_open(stray, reasons.NO_LONGER_PLANNED(task=name), result=self.result, spare=())
         self.result.open = any(outlook.to_come for outlook in self.outlooks.values())
         return self.result
 
-    def outlook(self, name: str) -> _Outlook:
+    def outlook(self, name: str) -> Outlook:
         declared = self.definition.tasks[name]
         if name not in self.outlooks and declared.when is not None:
             self.outlooks[name] = self.decide(declared, declared.when)
-        return self.outlooks.get(name, _Outlook(why_never=reasons.PREDECESSOR_UNPLANNED(task=name)))
+        return self.outlooks.get(name, Outlook(why_never=reasons.PREDECESSOR_UNPLANNED(task=name)))
 
-    def decide(self, declared: Task[Any, ..., Any], when: When) -> _Outlook:
-        row = self.latest.get(declared.name)
+    def rows(self, name: str) -> list[TaskRow]:
+        """The latest row of each occurrence of a task, in their order."""
+        return sorted(self.latest.get(name, {}).values(), key=attrgetter("occurrence"))
+
+    def decide(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
+        if when.is_for_each:
+            return self.decide_each(declared, when)
+        row = self.latest.get(declared.name, {}).get("")
         if row is not None and row.id in self.spare and row.state in OPEN:
             return self.keep(row, "it is being run")
         if when.predecessor_name:
             predecessor = self.outlook(when.predecessor_name)
-            if predecessor.ended_at is None:
+            value = predecessor.since(when)
+            if value is None:
                 return self.without_row(declared, when, row, predecessor)
-            value: datetime | None = predecessor.ended_at
         else:
             value = self.anchors.get(when.field_name) if when.field_name else self.started_at
         if value is None:
             return self.unanchored(when, row)
         return self.with_row(declared, self.times(declared, when, value), row)
 
-    def without_row(
-        self, declared: Task[Any, ..., Any], when: When, row: TaskRow | None, predecessor: _Outlook
-    ) -> _Outlook:
-        """Its predecessor has not completed: no open row; foreseen, or never."""
-        name = when.predecessor_name
-        if row is not None and row.state in OPEN:
-            if predecessor.to_come:
-                self.cancel(row, reasons.RUNS_AGAIN_FIRST(task=name))
-            else:
-                self.cancel(row, predecessor.why_never)
-        elif row is not None and row.reason_code == ReasonCode.OPERATOR:
-            return _Outlook(why_never=reasons.PREDECESSOR_CALLED_OFF(task=declared.name))
-        if not predecessor.to_come:
-            return _Outlook(why_never=predecessor.why_never)
-        expected = predecessor.expected_at and when.resolve(predecessor.expected_at, self.zone)
-        self.result.foreseen.append(Foreseen(task_name=declared.name, predecessor=name, expected_at=expected))
-        return _Outlook(to_come=True, expected_at=expected)
+    def decide_each(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
+        """What another task fans out has its rows from that one's outcome: none is made out of nothing."""
+        rows, predecessor = self.rows(declared.name), self.outlook(when.predecessor_name)
+        if predecessor.completed_at is not None:
+            times = self.times(declared, when, predecessor.completed_at)
+            return keep_occurrences(rows, times, result=self.result, now=self.now, spare=self.spare)
+        reason = self.why_not_now(when, predecessor)
+        spared = cancel_open(rows, reason, result=self.result, spare=self.spare)
+        return spared[0] if spared else self.foresee(declared, when, predecessor)
 
-    def unanchored(self, when: When, row: TaskRow | None) -> _Outlook:
+    def without_row(
+        self, declared: Task[Any, ..., Any], when: When, row: TaskRow | None, predecessor: Outlook
+    ) -> Outlook:
+        """Its predecessor has not completed: no open row; foreseen, or never."""
+        if row is not None and row.state in OPEN:
+            self.cancel(row, self.why_not_now(when, predecessor))
+        elif row is not None and row.reason_code == ReasonCode.OPERATOR:
+            called_off = reasons.PREDECESSOR_CALLED_OFF(task=declared.name)
+            return Outlook(ended_at=row.finished_at, why_never=called_off)
+        return self.foresee(declared, when, predecessor)
+
+    def why_not_now(self, when: When, predecessor: Outlook) -> Reason:
+        return reasons.RUNS_AGAIN_FIRST(task=when.predecessor_name) if predecessor.to_come else predecessor.why_never
+
+    def foresee(self, declared: Task[Any, ..., Any], when: When, predecessor: Outlook) -> Outlook:
+        if not predecessor.to_come:
+            return Outlook(why_never=predecessor.why_never)
+        expected = predecessor.expected_at and when.resolve(predecessor.expected_at, self.zone)
+        self.result.foreseen.append(
+            Foreseen(task_name=declared.name, predecessor=when.predecessor_name, expected_at=expected)
+        )
+        return Outlook(to_come=True, expected_at=expected)
+
+    def unanchored(self, when: When, row: TaskRow | None) -> Outlook:
         """Its field is not set: nothing to do until it is."""
         if row is not None and row.state in OPEN:
             self.cancel(row, reasons.ANCHOR_NOT_SET(anchor=when.field_name))
-        elif row is not None and row.reason_code not in _LEFT_OPEN:
+        elif row is not None and row.reason_code not in LEFT_OPEN:
             return self.ended(row)
-        return _Outlook(to_come=True)
+        return Outlook(to_come=True)
 
-    def with_row(self, declared: Task[Any, ..., Any], times: Times, row: TaskRow | None) -> _Outlook:
+    def with_row(self, declared: Task[Any, ..., Any], times: Times, row: TaskRow | None) -> Outlook:
         """It has a time: see that the row of this time is there."""
         if row is None:
             return self.create(declared, times, None, "it is planned by the timeline")
@@ -178,9 +190,9 @@ class _Planner:
         self.cancel(row, replaced)
         return self.create(declared, times, row, replaced.text)
 
-    def again(self, declared: Task[Any, ..., Any], times: Times, row: TaskRow) -> _Outlook:
+    def again(self, declared: Task[Any, ..., Any], times: Times, row: TaskRow) -> Outlook:
         """It has ended: that stands, unless its anchor changed and gives it a new time."""
-        if row.reason_code in _LEFT_OPEN:
+        if row.reason_code in LEFT_OPEN:
             return self.create(declared, times, row, f"it is wanted again after it was {row.reason_code}")
         if row.reason_code == ReasonCode.OPERATOR or _same_anchor(row, times):
             return self.ended(row)
@@ -200,7 +212,7 @@ class _Planner:
             anchor_date=self.dates.get(when.field_name),
         )
 
-    def create(self, declared: Task[Any, ..., Any], times: Times, previous: TaskRow | None, why: str) -> _Outlook:
+    def create(self, declared: Task[Any, ..., Any], times: Times, previous: TaskRow | None, why: str) -> Outlook:
         self.result.changes.append(
             Create(
                 task_name=declared.name,
@@ -210,24 +222,21 @@ class _Planner:
                 why=why,
             )
         )
-        return _Outlook(to_come=True, expected_at=max(times.scheduled_at, self.now))
+        return Outlook(to_come=True, expected_at=max(times.scheduled_at, self.now))
 
-    def move(self, row: TaskRow, times: Times, reason: Reason) -> _Outlook:
+    def move(self, row: TaskRow, times: Times, reason: Reason) -> Outlook:
         scheduled_at = max(times.scheduled_at, row.scheduled_at) if row.state == State.RETRYABLE else times.scheduled_at
         times = replace(times, scheduled_at=scheduled_at)
         self.result.changes.append(Move(row=row, times=times, reason=reason))
-        return _Outlook(to_come=True, expected_at=max(scheduled_at, self.now))
+        return Outlook(to_come=True, expected_at=max(scheduled_at, self.now))
 
     def cancel(self, row: TaskRow, reason: Reason) -> None:
         self.result.changes.append(Cancel(row=row, reason=reason))
 
-    def keep(self, row: TaskRow, why: str) -> _Outlook:
+    def keep(self, row: TaskRow, why: str) -> Outlook:
         self.result.changes.append(Keep(row=row, why=why))
-        return _Outlook(to_come=True, expected_at=max(row.scheduled_at, self.now))
+        return Outlook(to_come=True, expected_at=max(row.scheduled_at, self.now))
 
-    def ended(self, row: TaskRow) -> _Outlook:
+    def ended(self, row: TaskRow) -> Outlook:
         self.result.changes.append(Keep(row=row, why=f"it has ended ({row.reason_code})"))
-        if row.state == State.COMPLETED:
-            return _Outlook(ended_at=row.finished_at)
-        ended = {"task": row.task_name, "state": row.state, "code": row.reason_code}
-        return _Outlook(why_never=reasons.PREDECESSOR_ENDED(**ended))
+        return outlook_of(row)

@@ -23,6 +23,8 @@ from timeline.timing import in_utc
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
 
+    from timeline.timing import When
+
 # What stands with a reason's text; the others stand by themselves.
 _WHY = {
     ReasonCode.EXIT: gettext_lazy("the run ended by the exit “%(text)s”"),
@@ -45,6 +47,19 @@ _RESTS: Mapping[tuple[str, str], StrPromise] = {
     (State.RETRYABLE, ReasonCode.DEFINITION): gettext_lazy(
         "It rests until its code fits or somebody decides, and looks again on %(at)s."
     ),
+}
+
+# How a follower's anchor is told, and whether the task is one of many.
+_FOLLOWS: Mapping[tuple[str, bool], StrPromise] = {
+    ("end", False): gettext_lazy("If it completes, %(task)s follows."),
+    ("end", True): gettext_lazy("When each %(name)s has completed, %(task)s follows."),
+    ("ended", False): gettext_lazy("Once it has ended, %(task)s follows."),
+    ("ended", True): gettext_lazy("Once each %(name)s has ended, %(task)s follows."),
+    ("each", False): gettext_lazy("If it completes, %(task)s follows for each that it fans out."),
+}
+_HAS_NO_ROW: Mapping[bool, StrPromise] = {
+    False: gettext_lazy("So %(task)s, which follows when it completes, has no row."),
+    True: gettext_lazy("So %(task)s, which follows when each %(name)s has completed, has no row."),
 }
 
 
@@ -99,7 +114,7 @@ def _with_actor(said: str, actor: str) -> str:
 
 
 def _origin(task: ScheduledTask) -> str:
-    what = _("%(task)s for %(entity)s") % {"task": task.task_key, "entity": task.entity_ref}
+    what = _("%(task)s for %(entity)s") % {"task": task.full_key, "entity": task.entity_ref}
     if task.revision > 1:
         what = _("%(what)s (revision %(number)s)") % {"what": what, "number": task.revision}
     if task.run is None:
@@ -216,8 +231,9 @@ def outlook(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[str]:
         yield _("It is overdue: is a worker running?")
     if registry.in_shadow(task.task_key):
         yield _("Its timeline is in shadow: as long as that is so, its handler is not entered.")
-    for follower in _followers(task):
-        yield _("If it completes, %(task)s follows.") % {"task": follower}
+    for follower, when in _followers(task):
+        said = _FOLLOWS[when.anchor.partition(":")[0], task.is_fanned_out]
+        yield str(said) % {"task": follower, "name": task.task_name}
 
 
 def _after_the_end(task: ScheduledTask, using: str) -> Iterator[str]:
@@ -226,17 +242,18 @@ def _after_the_end(task: ScheduledTask, using: str) -> Iterator[str]:
         told = {"id": later.pk, "state": State(later.state).label, "at": in_utc(later.scheduled_at)}
         yield _("Its next revision, %(id)s, is %(state)s, due on %(at)s.") % told
     elif task.state != State.COMPLETED:
-        for follower in _followers(task):
-            yield _("So %(task)s, which follows when it completes, has no row.") % {"task": follower}
+        for follower, when in _followers(task):
+            if not when.takes_any_end:
+                yield str(_HAS_NO_ROW[task.is_fanned_out]) % {"task": follower, "name": task.task_name}
 
 
-def _followers(task: ScheduledTask) -> list[str]:
+def _followers(task: ScheduledTask) -> list[tuple[str, When]]:
     try:
         definition, declared = registry.task(task.task_key)
     except UnknownTask:
         return []
     return [
-        definition.task_key(name)
+        (definition.task_key(name), other.when)
         for name, other in definition.tasks.items()
         if task.run_id and other.when and other.when.predecessor_name == declared.name
     ]

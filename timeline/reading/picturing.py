@@ -45,11 +45,11 @@ def picture(entity: Model | EntityRef | None, *, now: datetime, using: str) -> s
     tasks = list(ScheduledTask.objects.using(using).for_entity(entity).order_by("scheduled_at", "pk"))
     recall(tasks, using=using)
     outlooks = foreseen(entity=entity, now=now, using=using)
-    width = max([len(task.task_key) for task in tasks] + [len(item.task_key) for item in outlooks] + [0])
+    width = max([len(task.full_key) for task in tasks] + [len(item.task_key) for item in outlooks] + [0])
     lines: list[tuple[datetime | None, str]] = []
     for task in tasks:
         lines.append(
-            (_moment(task), _line(_SIGNS[State(task.state)], _moment(task), task.task_key, width, _said(task)))
+            (_moment(task), _line(_SIGNS[State(task.state)], _moment(task), task.full_key, width, _said(task)))
         )
     for item in outlooks:
         said = _marked(_("foreseen: %(why)s") % {"why": item.why}, item.task_key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -19,6 +19,7 @@ from timeline.models import ScheduledTask
 from timeline.payloads import clip
 
 if TYPE_CHECKING:
+    from timeline.definition.fanning import Payloads
     from timeline.planning import Times
 
 MAX_REASON = 200
@@ -49,6 +50,7 @@ class Write:
         claim_token, worker: Who takes the row.
         lease: How long the row is theirs, where the new state is pending or active; None: ``TIMELINE["LEASE"]``.
         evidence: Kept in the log.
+        fans_out: What follows from its completion: name of a task → its occurrences. Written by ``fanning``.
     """
 
     task: ScheduledTask
@@ -66,6 +68,7 @@ class Write:
     worker: str | None = None
     lease: timedelta | None = None
     evidence: dict[str, Any] = field(default_factory=dict)
+    fans_out: Mapping[str, Payloads] = field(default_factory=dict)
 
     @property
     def due_at(self) -> datetime | None:

@@ -19,6 +19,8 @@ from timeline.store.inserting import insert_missing
 
 def new_task(run: TimelineRun, definition: Definition, change: Create, *, now: datetime) -> ScheduledTask:
     """Make the row a plan asks for; not saved."""
+    like = change.like
+    carried = {"occurrence": like.occurrence, "payload": like.payload} if isinstance(like, ScheduledTask) else {}
     return ScheduledTask(
         run=run,
         entity_label=run.entity_label,
@@ -26,6 +28,7 @@ def new_task(run: TimelineRun, definition: Definition, change: Create, *, now: d
         cause_id=run.started_by_id,
         **declared_columns(definition, change.task_name),
         **planned_columns(change, now=now),
+        **carried,
     )
 
 

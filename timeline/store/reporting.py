@@ -68,7 +68,8 @@ def log_failures(failures: Sequence[Failure]) -> None:
 
 def _line(failure: Failure) -> tuple[Any, ...]:
     ending = failure.ending
-    head = (ending.task_key, _entity(ending) or "the system", ending.attempt)
+    which = f"#{ending.occurrence}" if ending.run_id and ending.occurrence else ""
+    head = (f"{ending.task_key}{which}", _entity(ending) or "the system", ending.attempt)
     if failure.is_last:
         return _LAST, *head, failure.why, ending.task_id
     said = _RESTS if ending.reason_code in _OF_REST else _AGAIN

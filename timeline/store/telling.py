@@ -72,6 +72,7 @@ def _ending_of(task: ScheduledTask, error: Exception | None = None) -> Ending:
         entity_label=task.entity_label,
         entity_id=task.entity_id,
         run_id=task.run_id,
+        occurrence=task.occurrence,
         attempt=task.attempt,
         state=task.state,
         reason_code=task.reason_code,

@@ -1,5 +1,5 @@
 """
-When: ``after``, ``before`` and ``at``, relative to an anchor. Pure rules.
+When: ``after``, ``before``, ``at`` and ``each_of``, relative to an anchor. Pure rules.
 
 Years, months, weeks and days are calendar units, counted on the wall clock of a time zone: 25 days later is the same
 time of day, also across a clock change. Hours, minutes, seconds and any ``timedelta`` are exact durations.
@@ -16,7 +16,7 @@ from timeline.timing.instants import (
     in_utc,
 )
 from timeline.timing.offsets import Offset, offset_of
-from timeline.timing.whens import RUN_START, NamesTask, When, after, at, before
+from timeline.timing.whens import RUN_START, NamesTask, When, after, at, before, each_of
 
 __all__ = [
     "EARLIEST",
@@ -33,6 +33,7 @@ __all__ = [
     "check_range",
     "check_time",
     "day_of",
+    "each_of",
     "in_utc",
     "offset_of",
 ]

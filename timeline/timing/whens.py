@@ -1,4 +1,4 @@
-"""``When``: a time relative to an anchor, and the three words that make one."""
+"""``When``: a time relative to an anchor, and the words that make one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,15 @@ _SAID: Final = {
     ("field", "before"): _("%(offset)s before %(field)s"),
     ("end", "at"): _("when %(task)s completes"),
     ("end", "after"): _("%(offset)s after %(task)s completes"),
+    ("end of all", "at"): _("when each %(task)s has completed"),
+    ("end of all", "after"): _("%(offset)s after each %(task)s has completed"),
+    ("ended", "at"): _("when %(task)s has ended"),
+    ("ended", "after"): _("%(offset)s after %(task)s has ended"),
+    ("ended of all", "at"): _("when each %(task)s has ended"),
+    ("ended of all", "after"): _("%(offset)s after each %(task)s has ended"),
+    ("each", "at"): _("for each that %(task)s fans out"),
 }
+_OF_TASKS: Final = ("end", "ended", "each")
 
 
 class NamesTask(Protocol):
@@ -37,11 +45,12 @@ class NamesTask(Protocol):
 @dataclass(frozen=True)
 class When:
     """
-    A time relative to an anchor. Made by ``after``, ``before`` and ``at``.
+    A time relative to an anchor. Made by ``after``, ``before``, ``at`` and ``each_of``.
 
     Args:
         verb: ``after``, ``before`` or ``at``.
-        anchor: ``start`` (of the run), ``field:<name>`` (of the entity) or ``end:<name>`` (of another task).
+        anchor: ``start`` (of the run), ``field:<name>`` (of the entity), ``end:<name>`` (another task has completed),
+            ``ended:<name>`` (it has ended, however) or ``each:<name>`` (it has completed, and fanned out).
         offset: Signed distance from the anchor.
         predecessor: What stands for the other task, where the anchor is its end.
         problems: What is wrong with it, as (problem, remedy); the timeline's class reports them with its name.
@@ -61,7 +70,18 @@ class When:
     @cached_property
     def predecessor_name(self) -> str:
         """The task whose end is the anchor; empty for another anchor."""
-        return self.anchor.removeprefix("end:") if self.anchor.startswith("end:") else ""
+        kind, _colon, name = self.anchor.partition(":")
+        return name if kind in _OF_TASKS else ""
+
+    @property
+    def is_for_each(self) -> bool:
+        """Whether there is a row for each occurrence that the other task fans out."""
+        return self.anchor.startswith("each:")
+
+    @property
+    def takes_any_end(self) -> bool:
+        """Whether it counts from the other task's end, whether or not that has completed."""
+        return self.anchor.startswith("ended:")
 
     def resolve(self, anchor_value: datetime, zone: tzinfo) -> datetime:
         """
@@ -77,8 +97,10 @@ class When:
 
     def describe(self) -> str:
         """Say it in words, in the present language: ``5 days before trial_ends_at``."""
-        kind = self.anchor.partition(":")[0], self.verb if self.offset else "at"
-        return str(_SAID[kind]) % {
+        kind = self.anchor.partition(":")[0]
+        if kind in ("end", "ended") and _is_for_each(self.predecessor):
+            kind = f"{kind} of all"
+        return str(_SAID[kind, self.verb if self.offset else "at"]) % {
             "offset": self.offset.describe(),
             "field": self.field_name,
             "task": self.predecessor_name,
@@ -97,28 +119,51 @@ def after(
     hours: float = 0,
     minutes: float = 0,
     seconds: float = 0,
+    ended: bool = False,
 ) -> When:
     """
     So long after the anchor.
 
     Args:
-        anchor: A task of the same timeline (its end), the name of a field of the entity, or nothing: the run's start.
+        anchor: A task of the same timeline (its end), the name of a field of the entity, or nothing: the run's start. Of a task
+            declared with ``each_of``: the end of the last of its occurrences.
         delta: Exact duration; may stand alone as the first argument.
         years, months, weeks, days: Whole calendar units.
         hours, minutes, seconds: Exact units.
+        ended: Whether the task may have ended however: completed, discarded or cancelled. False: it has completed.
     """
     if isinstance(anchor, timedelta):
         delta += anchor
         anchor = None
     offset, problems = read_offset(years, months, weeks, days, delta, hours, minutes, seconds)
+    if ended is not False and (anchor is None or isinstance(anchor, str) or type(ended) is not bool):
+        problem = (
+            f"has after(…, ended={ended!r}).",
+            "ended=True goes with a task that it follows: after(clean, ended=True).",
+        )
+        problems = (*problems, problem)
     if anchor is None:
         return When("after", RUN_START, offset, None, problems)
     if isinstance(anchor, str):
         return When("after", f"field:{anchor}", offset, None, (*problems, *_field_problems(anchor)))
-    if not isinstance(getattr(anchor, "name", None), str):
+    if not _names_task(anchor):
         problem = (f"after({anchor!r}) names no anchor.", "Give a task of this timeline or the name of a field.")
         return When("after", RUN_START, offset, None, (*problems, problem))
-    return When("after", f"end:{anchor.name}", offset, anchor, problems)
+    return When("after", f"{'ended' if ended else 'end'}:{anchor.name}", offset, anchor, problems)
+
+
+def each_of(task: NamesTask, /) -> When:
+    """
+    Once for each occurrence that a task of the same timeline fans out: ``self.fan_out(…)`` in its handler, at once when that
+    completes.
+
+    Args:
+        task: The one that fans out.
+    """
+    if not _names_task(task):
+        problem = (f"each_of({task!r}) names no task.", "Give the task of this timeline that fans out.")
+        return When("after", RUN_START, Offset(), None, (problem,))
+    return When("after", f"each:{task.name}", Offset(), task)
 
 
 def before(
@@ -158,6 +203,15 @@ def at(anchor: str, /) -> When:
         problem = ("at() takes the name of a field of the entity.", 'Name one: at("ends_at").')
         return When("at", RUN_START, Offset(), None, (problem,))
     return When("at", f"field:{anchor}", Offset(), None, _field_problems(anchor))
+
+
+def _names_task(value: object) -> bool:
+    return isinstance(getattr(value, "name", None), str)
+
+
+def _is_for_each(task: object) -> bool:
+    """Whether a task has a row for each of its occurrences."""
+    return bool(getattr(getattr(task, "when", None), "is_for_each", False))
 
 
 def _field_problems(name: str) -> tuple[Problem, ...]:

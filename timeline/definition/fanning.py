@@ -1,0 +1,104 @@
+"""What ``self.fan_out(…)`` is given: which task, and once for what; checked before anything is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from django.utils.translation import gettext_lazy as _
+
+from timeline.definition.handlers import Task
+from timeline.exceptions import InvalidInput
+from timeline.payloads import check_json, check_text
+
+if TYPE_CHECKING:
+    from timeline.definition.timelines import Definition
+
+MAX_OCCURRENCE: Final = 100
+MAX_OCCURRENCES: Final = 10_000
+
+Payloads = dict[str, dict[str, Any]]  # Occurrence → payload of its row.
+
+
+class FanOut(Protocol):
+    """Remembers, for one attempt, what its handler fans out."""
+
+    def want(self, declared: Task[Any, ..., Any], payloads: Payloads) -> None:
+        """Remember occurrences of a task, all of them or none."""
+
+
+def task_of(definition: Definition, given: object) -> Task[Any, ..., Any]:
+    """
+    Find the task that is to be fanned out.
+
+    Args:
+        definition: Of the timeline whose handler asks.
+        given: The method, ``self.settle``, or what stands for the task on the class.
+
+    Raises:
+        InvalidInput: if it is no task of this class, or is not declared with ``each_of``.
+    """
+    method = given.method if isinstance(given, Task) else getattr(given, "__func__", None)
+    declared = definition.tasks.get(getattr(method, "__name__", ""))
+    if declared is None or declared.method is not method:
+        remedy = _("Give one by its method: self.fan_out(self.settle, …).")
+        raise InvalidInput("task", _("%(given).60s is no task of this timeline."), remedy, given=repr(given))
+    if declared.when is None or not declared.when.is_for_each:
+        remedy = _("Declare it with @task(each_of(…)), naming the task that fans out.")
+        raise InvalidInput("task", _("%(name)s is not fanned out."), remedy, name=declared.name)
+    return declared
+
+
+def payloads_of(occurrences: Mapping[str, dict[str, Any]] | Iterable[str]) -> Payloads:
+    """
+    Read what a task is to be done for.
+
+    Args:
+        occurrences: Occurrence → payload of its row; or the occurrences alone.
+
+    Raises:
+        InvalidInput: if an occurrence is no text of 1 to 100 characters or is given twice, or they are too many.
+        NotPlainJSON, PayloadTooLarge: if a payload is not plain JSON, or over 64 KiB.
+    """
+    if isinstance(occurrences, str | bytes) or not isinstance(occurrences, Iterable):
+        remedy = _("Give a dict from occurrence to payload, or a list of occurrences.")
+        raise InvalidInput("occurrences", _("is a %(kind)s."), remedy, kind=type(occurrences).__name__)
+    payloads: Payloads = {}
+    for occurrence in occurrences:
+        check_text("occurrence", occurrence, MAX_OCCURRENCE, least=1)
+        if occurrence in payloads:
+            refuse_twice(occurrence)
+        payload = occurrences[occurrence] if isinstance(occurrences, Mapping) else {}
+        if not isinstance(payload, dict):
+            kind = type(payload).__name__
+            raise InvalidInput(
+                "payload", _("of %(name)s is a %(kind)s."), _("Give a dict."), name=occurrence, kind=kind
+            )
+        check_json("payload", payload)
+        payloads[occurrence] = deepcopy(payload)  # The handler may go on to change its own.
+        check_count(len(payloads))
+    return payloads
+
+
+def refuse_twice(occurrence: str) -> None:
+    """
+    Refuse what is fanned out already.
+
+    Raises:
+        InvalidInput: always.
+    """
+    remedy = _("Give each occurrence of a task once.")
+    raise InvalidInput("occurrence", _("%(name)s is given twice."), remedy, name=occurrence)
+
+
+def check_count(count: int) -> None:
+    """
+    Refuse more occurrences than one attempt may fan out.
+
+    Raises:
+        InvalidInput: naming the most.
+    """
+    if count > MAX_OCCURRENCES:
+        remedy = _("Give each several things to do, by its payload.")
+        raise InvalidInput("occurrences", _("are more than %(most)s."), remedy, most=f"{MAX_OCCURRENCES:,}")

@@ -1,0 +1,82 @@
+"""What another task has fanned out: rows that stand as they were made, and how they stand together."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from timeline import reasons
+from timeline.lifecycle import OPEN, Reason
+from timeline.planning.answers import Cancel, Create, Keep, Plan, TaskRow, Times
+from timeline.planning.outlooks import LEFT_OPEN, Outlook, outlook_of
+
+
+def keep_occurrences(
+    rows: Sequence[TaskRow], times: Times, *, result: Plan, now: datetime, spare: Collection[UUID]
+) -> Outlook:
+    """
+    Keep what a task has fanned out that has completed, and nothing that it fanned out before.
+
+    Args:
+        rows: The latest of each occurrence, in their order.
+        times: Of those that it fanned out last; others are of an earlier time.
+        result: Takes the changes.
+        now: Story time.
+        spare: Rows to leave as they are.
+    """
+    standing = []
+    for row in rows:
+        if row.occurrence and (row.anchor, row.anchor_value) == (times.anchor, times.anchor_value):
+            standing.append(_keep(row, times, result, now))
+        else:
+            standing += cancel_open([row], reasons.FANNED_OUT_ANEW(task=_named(times)), result=result, spare=spare)
+    return _together(standing, times)
+
+
+def cancel_open(rows: Sequence[TaskRow], reason: Reason, *, result: Plan, spare: Collection[UUID]) -> list[Outlook]:
+    """Cancel what is open of some rows; give how those stand that are to be left as they are."""
+    spared = []
+    for row in rows:
+        if row.state in OPEN and row.id in spare:
+            result.changes.append(Keep(row=row, why="it is being run"))
+            spared.append(Outlook(to_come=True, expected_at=row.scheduled_at))
+        elif row.state in OPEN:
+            result.changes.append(Cancel(row=row, reason=reason))
+    return spared
+
+
+def _keep(row: TaskRow, times: Times, result: Plan, now: datetime) -> Outlook:
+    """An occurrence: as it is, or made again if it was left open."""
+    if row.state in OPEN:
+        result.changes.append(Keep(row=row, why="it was fanned out"))
+        return Outlook(to_come=True, expected_at=max(row.scheduled_at, now))
+    if row.reason_code not in LEFT_OPEN:
+        result.changes.append(Keep(row=row, why=f"it has ended ({row.reason_code})"))
+        return outlook_of(row)
+    result.changes.append(
+        Create(
+            task_name=row.task_name,
+            times=times,
+            revision=row.revision + 1,
+            previous=row.id,
+            why=f"it is wanted again after it was {row.reason_code}",
+            like=row,
+        )
+    )
+    return Outlook(to_come=True, expected_at=max(times.scheduled_at, now))
+
+
+def _together(standing: Sequence[Outlook], times: Times) -> Outlook:
+    """How all of them stand: to come while one is; completed when each is, with the last; at once, where there are none."""
+    if coming := [outlook for outlook in standing if outlook.to_come]:
+        return Outlook(to_come=True, expected_at=max(outlook.expected_at or times.nominal_at for outlook in coming))
+    ended_at = max([times.nominal_at, *(outlook.ended_at for outlook in standing if outlook.ended_at is not None)])
+    for outlook in standing:
+        if outlook.completed_at is None:
+            return Outlook(ended_at=ended_at, why_never=outlook.why_never)
+    return Outlook(ended_at, ended_at)
+
+
+def _named(times: Times) -> str:
+    return times.anchor.partition(":")[2]

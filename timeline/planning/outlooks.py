@@ -1,0 +1,53 @@
+"""How a task stands once a plan is carried out, which is what its followers count from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from timeline import reasons
+from timeline.lifecycle import Reason, ReasonCode, State
+from timeline.planning.answers import TaskRow
+from timeline.timing import When
+
+_NEVER: Final = Reason(ReasonCode.PREDECESSOR)
+
+# A task that ended so has said nothing about the future: wanted again, it is made again.
+LEFT_OPEN: Final = frozenset({ReasonCode.SUPERSEDED, ReasonCode.DEFINITION, ReasonCode.PREDECESSOR})
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """
+    Ended, to come, or never.
+
+    Args:
+        completed_at: When it completed; None: it has not.
+        ended_at: When it ended, however; None: it has not, or what ended is to come again.
+        to_come: Whether it is open, or may get a row.
+        expected_at: When that is, if anybody can say.
+        why_never: Why what waits for it to complete does not come.
+    """
+
+    completed_at: datetime | None = None
+    ended_at: datetime | None = None
+    to_come: bool = False
+    expected_at: datetime | None = None
+    why_never: Reason = _NEVER
+
+    def since(self, when: When) -> datetime | None:
+        """What a follower counts from; None: there is nothing yet."""
+        return self.ended_at if when.takes_any_end else self.completed_at
+
+
+def outlook_of(ended: TaskRow) -> Outlook:
+    """How a task stands whose last row has ended, for good."""
+    if ended.state == State.COMPLETED:
+        return Outlook(ended.finished_at, ended.finished_at)
+    said = {"task": ended.task_name, "state": ended.state, "code": ended.reason_code}
+    if ended.occurrence:
+        why = reasons.OCCURRENCE_ENDED(occurrence=ended.occurrence, **said)
+    else:
+        why = reasons.PREDECESSOR_ENDED(**said)
+    return Outlook(ended_at=ended.finished_at, why_never=why)

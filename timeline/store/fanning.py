@@ -1,0 +1,103 @@
+"""What a task fans out: rows for each occurrence, written with its outcome; and whether some of them are open still."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connections
+
+from timeline import reasons
+from timeline.dialects import dialect_of
+from timeline.lifecycle import OPEN, Trigger
+from timeline.models import ScheduledTask, TimelineRun
+from timeline.planning import Create, Times
+from timeline.registry import registry
+from timeline.store.changes import Write
+from timeline.store.creating import create_tasks, expiry_at, new_task
+from timeline.store.writing import apply
+
+Kind = tuple[UUID | None, str]  # Id of a run and key of a task.
+Place = tuple[UUID | None, str, str]  # And occurrence.
+
+
+def write_fanned_out(writes: Iterable[Write], runs: Mapping[UUID, TimelineRun], *, now: datetime, using: str) -> None:
+    """
+    Insert the rows that tasks fan out which have just completed, due at once: any number in a fixed number of statements.
+
+    Where an occurrence is there already, because the task was run before, the new row is its next revision. One that is still
+    open is cancelled first: what is fanned out now stands in its place.
+
+    Args:
+        writes: That have been made.
+        runs: As the caller has locked them, by their ids. One that has ended gets no rows.
+        now: Story time.
+        using: Database alias.
+    """
+    wanted = [write for write in writes if write.fans_out and _run_of(write, runs).is_open]
+    if not wanted:
+        return
+    latest = _make_room(wanted, now=now, using=using)
+    create_tasks([task for write in wanted for task in _rows_of(write, runs, latest, now=now)], using=using)
+
+
+def still_open(kinds: Collection[Kind], *, using: str) -> set[Kind]:
+    """Tell which of these kinds have a task in their run that has not ended. One probe of an index each, in one statement."""
+    if not kinds:
+        return set()
+    dialect, pairs = dialect_of(using), [(run_id.hex, task_key) for run_id, task_key in kinds if run_id is not None]
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect.sql("still_open"), dialect.entities_of(pairs))
+        return {(UUID(str(run_id)), task_key) for run_id, task_key in cursor.fetchall()}
+
+
+def _run_of(write: Write, runs: Mapping[UUID, TimelineRun]) -> TimelineRun:
+    assert write.task.run_id is not None  # noqa: S101 (an ad hoc task fans out nothing)
+    return runs[write.task.run_id]
+
+
+def _make_room(wanted: Sequence[Write], *, now: datetime, using: str) -> dict[Place, ScheduledTask]:
+    """Lock what was fanned out before, and cancel what is open of it; give the latest revisions."""
+    by_key = {key: write.task for write in wanted for key in _keys(write)}
+    runs = {write.task.run_id for write in wanted}
+    earlier = ScheduledTask.objects.using(using).filter(run__in=runs, task_key__in=by_key).defer("payload", "result")
+    rows = list(earlier.by_id().locked())
+    writes = [
+        Write(task=row, triggers=(Trigger.CANCEL,), reason=reasons.FANNED_OUT_ANEW(task=by_key[row.task_key].task_name))
+        for row in rows
+        if row.state in OPEN
+    ]
+    apply(writes, now=now, using=using)
+    return {_place(row): row for row in sorted(rows, key=lambda row: row.revision)}
+
+
+def _keys(write: Write) -> list[str]:
+    return [f"{write.task.timeline}.{name}" for name in write.fans_out]
+
+
+def _place(row: ScheduledTask) -> Place:
+    return row.run_id, row.task_key, row.occurrence
+
+
+def _rows_of(
+    write: Write, runs: Mapping[UUID, TimelineRun], latest: Mapping[Place, ScheduledTask], *, now: datetime
+) -> Iterator[ScheduledTask]:
+    run, since = _run_of(write, runs), write.task.finished_at or now
+    definition, _declared = registry.task(write.task.task_key)
+    for name, payloads in write.fans_out.items():
+        task_key = definition.task_key(name)
+        times = Times(
+            nominal_at=since,
+            scheduled_at=since,
+            anchor=f"each:{write.task.task_name}",
+            anchor_value=since,
+            expires_at=expiry_at(task_key, since),
+        )
+        for occurrence, payload in payloads.items():
+            before = latest.get((run.pk, task_key, occurrence))
+            revision, previous = (before.revision + 1, before.pk) if before else (1, None)
+            change = Create(task_name=name, times=times, revision=revision, previous=previous, why="it is fanned out")
+            row = new_task(run, definition, change, now=now)
+            row.occurrence, row.payload = occurrence, payload
+            yield row
