@@ -64,7 +64,7 @@ class TestDetail:
 
         assert {name: note[name] for name in ("kind", "name", "done", "total", "result")} == {
             "kind": "note",
-            "name": "progress",
+            "name": "(progress)",
             "done": 3,
             "total": 1200,
             "result": "<b>reading</b> the statements",

@@ -1,10 +1,17 @@
 """What ``self.each`` takes, and what it refuses; and the loop of a unit test."""
 
 import asyncio
+import json
+from datetime import date, timedelta
 from decimal import Decimal
+from functools import partial
+from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
-from django.db.models import F
+from django.db import models
+from django.db.models import F, Window
+from django.db.models.functions import RowNumber
 
 from tests.testapp.models import Effect
 from timeline import Timeline, step, task
@@ -38,6 +45,13 @@ def effects(db):
     return Effect.objects.bulk_create(Effect(name=str(number)) for number in range(5))
 
 
+class Elsewhere:
+    """Has what handlers did in another database."""
+
+    def db_for_write(self, model, **hints):
+        return "other" if model is Effect else None
+
+
 class TestInAUnitTest:
     def test_all_batches_are_taken(self, effects):
         assert Job().each(Job().settle, Effect.objects.all(), size=2) == {"rows": 5, "batches": 3}
@@ -58,13 +72,58 @@ class TestBatches:
         assert batches.count() == 5
 
     def test_are_given_again_by_their_keys_whatever_the_filters(self, effects):
-        batches = Batches(Effect.objects.filter(name__in="01").annotate(twice=F("pk") * 2), 2)
-        Effect.objects.update(name="settled")
-        effects[1].delete()
+        batches = Batches(Effect.objects.filter(name__in="012").annotate(twice=F("pk") * 2), 3)
+        first, second, third = [effect.pk for effect in effects[:3]]
+        Effect.objects.filter(pk=second).update(name="settled")
+        effects[2].delete()
 
-        [again] = batches.those([effects[0].pk, effects[1].pk or 0])
+        still, again = batches.those([first, second, third])
 
-        assert (again.pk, again.twice) == (effects[0].pk, 2 * effects[0].pk)
+        assert (still.pk, still.twice, again.pk) == (first, 2 * first, second)
+        assert not hasattr(again, "twice")  # Whatever the filters had to do with it.
+
+    def test_of_what_was_joined_are_given_again(self, user):
+        """What they were found by is gone, and they are not."""
+        user.groups.create(name="a")
+        batches = Batches(type(user).objects.filter(groups__name="a"), 2)
+        assert batches.count() == 1
+        user.groups.clear()
+
+        assert batches.after(None) == []
+        assert batches.those([user.pk]) == [user]
+
+    def test_are_counted_once_each(self, user):
+        for name in "ab":
+            user.groups.create(name=name)
+
+        assert Batches(type(user).objects.filter(groups__isnull=False), 5).count() == 1
+
+    def test_tell_rows_apart_that_say_that_they_are_equal(self, effects, monkeypatch):
+        monkeypatch.setattr(Effect, "__eq__", lambda one, other: isinstance(other, Effect))
+        monkeypatch.setattr(Effect, "__hash__", lambda one: 1)
+
+        assert [effect.pk for effect in Batches(Effect.objects.all(), 9).after(None)] == [one.pk for one in effects]
+
+    def test_are_read_where_a_router_has_them(self, settings):
+        settings.DATABASE_ROUTERS = [Elsewhere()]
+
+        assert Batches(Effect.objects.all(), 2, using="default").using == "other"
+        assert Batches(Effect.objects.using("default"), 2, using="default").using == "default"
+
+    @pytest.mark.parametrize(
+        "value", [7, -1, 'a"ß', UUID(int=5), Decimal("1.50"), date(2026, 3, 1), timedelta(days=1, microseconds=3)]
+    )
+    def test_know_a_key_again(self, value):
+        kinds = {int: models.BigIntegerField, str: models.CharField, UUID: models.UUIDField, date: models.DateField}
+        kinds |= {
+            Decimal: partial(models.DecimalField, max_digits=9, decimal_places=2),
+            timedelta: models.DurationField,
+        }
+        key = kinds[type(value)](primary_key=True)
+        row = SimpleNamespace(pk=value, _meta=SimpleNamespace(pk=key))
+        key.attname = "pk"
+
+        assert key.to_python(json.loads(json.dumps(key_of(row)))) == value
 
     def test_have_each_row_once(self, user):
         """A join gives a row as often as it finds others to it."""
@@ -85,6 +144,10 @@ class TestAdd:
         assert add({"a": 1}, {"a": 2, "b": 0.5}, step="s") == {"a": 3, "b": 0.5}
         assert add({"a": 1}, None, step="s") == {"a": 1}
 
+    def test_refuses_what_is_too_much_for_a_float(self):
+        with pytest.raises(InvalidInput, match="sums to more than a float holds"):
+            add({"a": 10**400}, {"a": 0.5}, step="s")
+
     @pytest.mark.parametrize("value", ["two", 2, [1], {"a": True}, {"a": Decimal(1)}, {1: 1}, {"a": None}])
     def test_refuses_what_is_no_number(self, value):
         with pytest.raises(InvalidInput, match="result of step s: is "):
@@ -100,6 +163,9 @@ class TestRefused:
             (lambda: Effect.objects.all()[:3], "rows: is sliced, combined, or distinct by fields."),
             (lambda: Effect.objects.union(Effect.objects.all()), "rows: is sliced, combined"),
             (lambda: Effect.objects.distinct("name"), "rows: is sliced, combined"),
+            (lambda: Effect.objects.select_for_update(skip_locked=True), "rows: skips what somebody has locked"),
+            (lambda: Effect.objects.annotate(number=Window(RowNumber())), "rows: has a window"),
+            (lambda: Effect.objects.annotate(number=Window(RowNumber())).filter(number=1), "rows: has a window"),
         ],
     )
     def test_are_rows_that_have_no_place(self, db, rows, said):
@@ -120,6 +186,13 @@ class TestRefused:
     def test_is_what_is_no_step(self):
         with pytest.raises(InvalidInput, match="is no step"):
             Job().each(len, Effect.objects.all())
+
+    def test_is_a_step_of_another_timeline(self):
+        class Other(Job):
+            pass
+
+        with pytest.raises(InvalidInput, match="is no step of this timeline"):
+            Job().each(Other().settle, Effect.objects.all())
 
     @pytest.mark.parametrize("name", ["each", "progress", "aprogress"])
     def test_is_a_task_of_that_name(self, name):

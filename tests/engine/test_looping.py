@@ -1,7 +1,9 @@
 """Loops: a step for many rows, batch by batch, of which each is done once."""
 
+import asyncio
 from contextlib import suppress
 from datetime import timedelta
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -9,6 +11,8 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.testapp.models import Effect, Order
 from timeline import Retry, RetryAfter, Timeline, after, step, task
+from timeline.definition.context import step_under_way
+from timeline.engine.looping import Course
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind, StepRecord
 
@@ -124,6 +128,79 @@ class TestALoop:
 
         assert journal.done == [4, 4, 2, "report"]
 
+    def test_takes_all_rows_whatever_the_step_makes_of_its_list(self, declared, run_at, later, notes, atomic):
+        class Job(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(days=1), atomic=False)
+            def work(self, order):
+                return self.each(self.settle, Effect.objects.all(), size=4)
+
+            @step(atomic=atomic)
+            def settle(self, batch):
+                taken = 0
+                while batch:
+                    taken += bool(batch.pop())
+                return {"taken": taken}
+
+        assert run_at(declared(Job), later).result == {"taken": 10}
+
+    def test_that_is_renamed_goes_on_and_back(self, declared, run_at, later, again, journal, notes, atomic):
+        old = settling(journal, atomic=atomic)
+        row = declared(old)
+        journal.fails = [2]
+        run_at(row, later)
+
+        class Job(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(days=1), atomic=False)
+            def work(self, order):
+                return self.each(self.pay, Effect.objects.filter(name__startswith="row"), size=4)
+
+            @step(atomic=atomic, was="settle")
+            def pay(self, batch):
+                journal.keys.append(self.step.idempotency_key)
+                if len(batch) < 4:
+                    raise ValueError("no luck")
+                return {"settled": len(batch)}
+
+        declared(Job, start=False)
+        assert again(row).state == State.RETRYABLE
+        declared(old, start=False)
+        assert again(row).state == State.COMPLETED
+
+        assert StepRecord.objects.get(name="settle").done == 10
+        taken = [key.rpartition(":")[2] for key in journal.keys]
+        assert taken == [str(notes[place]) for place in (0, 4, 8, 8)]
+
+    def test_has_its_steps_own_retry_where_its_sums_are_none(self, declared, run_at, later, notes, atomic):
+        class Job(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(days=1), atomic=False, retry=Retry(max_attempts=1))
+            def work(self, order):
+                return self.each(self.settle, Effect.objects.all())
+
+            @step(atomic=atomic, retry=Retry(max_attempts=3))
+            def settle(self, batch):
+                return {"rows": None}
+
+        expected = State.RETRYABLE if atomic else State.DISCARDED  # What a plain step did is done.
+        assert run_at(declared(Job), later).state == expected
+
+
+def fail_once_in_a_batch_of(size, journal):
+    """Note under which keys batches were tried; the first of them fails."""
+    journal.tried = []
+
+    def do(what):
+        journal.tried.append(step_under_way.get().idempotency_key)
+        if what == size and len(journal.tried) == 1:
+            raise ValueError("no luck")
+
+    return do
+
 
 class TestTheStatements:
     @pytest.mark.parametrize(("atomic", "most"), [(True, 1), (False, 2)])
@@ -152,6 +229,41 @@ class TestAPlainBatch:
 
         assert seen == [3, 4, 2, "report"]
         assert journal.keys[0] == f"{row.pk}:settle:{notes[0]}"
+
+    def test_has_the_same_key_again_though_its_first_row_is_gone(self, declared, run_at, later, again, journal, notes):
+        row = declared(settling(journal, atomic=False))
+        journal.do = fail_once_in_a_batch_of(4, journal)
+        run_at(row, later)
+        Effect.objects.filter(pk=notes[0]).delete()
+
+        again(row)
+
+        assert journal.tried[0] == journal.tried[1] == f"{row.pk}:settle:{notes[0]}"
+
+    def test_that_an_atomic_step_finds_under_way_is_taken(self, declared, run_at, later, again, journal, notes):
+        """After a deploy, also rows that the filter does not give any more."""
+        row = declared(settling(journal, atomic=False))
+        journal.fails = [4]
+        run_at(row, later)
+        assert Effect.objects.filter(name="settled").count() == 4
+        declared(settling(journal, atomic=True), start=False)
+
+        assert again(row).result == {"settled": 10, "half": 5.0}
+        assert journal.done == [4, 4, 4, 2, "report"]
+
+    def test_that_is_gone_is_nobodys(self, declared, run_at, later, again, journal, notes):
+        """So failures are not counted anew behind it."""
+        row = declared(settling(journal, atomic=False))
+        journal.fails = [4]
+        run_at(row, later)
+        Effect.objects.all().delete()
+        journal.fails = ["report"]
+        StepRecord.objects.update(attempt=0)
+        declared(settling(journal, atomic=False, rows=Effect.objects.none), start=False)
+
+        again(row)
+
+        assert StepRecord.objects.get(name="settle").attempt == 0
 
     def test_of_which_all_rows_are_gone_is_done(self, declared, run_at, later, again, journal, notes):
         row = declared(settling(journal, atomic=False))
@@ -196,6 +308,31 @@ class TestAPlainBatch:
                 return value
 
         return Job
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("atomic", "rows", "said"),
+        [
+            (True, lambda: Effect.objects.using("other"), "is of the database other"),
+            (False, Effect.objects.select_for_update, "locks its rows, and settle has no transaction"),
+        ],
+    )
+    def test_are_rows_that_the_step_cannot_be_taken_for(self, declared, run_at, later, journal, atomic, rows, said):
+        failed = run_at(declared(settling(journal, atomic=atomic, rows=rows)), later)
+
+        assert failed.state == State.RETRYABLE
+        assert said in failed.error
+        assert not StepRecord.objects.exists()
+
+
+class TestAnEarlierRevision:
+    def test_has_done_its_batches_itself(self):
+        """So an attempt of the same number at the next revision has not."""
+        record = StepRecord(task_id=uuid4(), attempt=2, place={"after": 4}, done=4, total=9, result={}, seconds=1.0)
+
+        assert Course.of(record, record.task_id).done_by == 2
+        assert Course.of(record, uuid4()).done_by == 0
 
 
 class TestOtherCode:
@@ -246,6 +383,28 @@ class TestAnAsyncLoop:
                 return {"settled": len(batch)}
 
         return Job
+
+    def test_ends_behind_the_batch_that_is_under_way_where_its_handler_fails(self, declared, run_at, later, notes):
+        taken = []
+
+        class Job(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(days=1), atomic=False)
+            async def work(self, order):
+                await asyncio.gather(self.each(self.settle, Effect.objects.all(), size=1), self.fail())
+
+            @step(atomic=False)
+            async def settle(self, batch):
+                taken.append(batch[0].pk)
+
+            async def fail(self):
+                while len(taken) < 2:
+                    await asyncio.sleep(0)
+                raise ValueError("no luck")
+
+        assert run_at(declared(Job), later).state == State.RETRYABLE
+        assert len(taken) < 5
 
     def test_goes_on_where_it_failed(self, declared, run_at, later, again, journal, notes):
         row = declared(self.job(journal))

@@ -1,12 +1,16 @@
 """Handlers that tell how far they are: a record of its own, seldom written, that counts for nothing else."""
 
+from contextlib import suppress
+
 import pytest
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
+from django.test.utils import CaptureQueriesContext
+from django.utils.translation import gettext_lazy as _
 
 from tests.testapp.models import Effect
 from timeline import Timeline, after, step, task
 from timeline.engine import telling_progress
-from timeline.exceptions import InvalidInput
+from timeline.exceptions import InvalidInput, LeaseLost
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind, StepRecord
 
@@ -35,6 +39,10 @@ class Telling(Timeline, abstract=True):
     @step
     def write(self):
         self.progress(1)
+
+    @step(atomic=False)
+    def call_outside(self):
+        Effect.objects.create(name="called")
 
 
 def telling(made):
@@ -156,3 +164,37 @@ class TestRefused:
         assert done.state == State.RETRYABLE
         assert said in done.error
         assert not StepRecord.objects.exists()
+
+
+class TestWhatCannotBeWritten:
+    @pytest.mark.parametrize("error", [OperationalError("no luck"), InterfaceError("gone")])
+    def test_fails_no_handler(self, declared, run_at, later, monkeypatch, error):
+        def fail(note, *, using):
+            raise error from ValueError("what the driver said")
+
+        monkeypatch.setattr(telling_progress, "record_place", fail)
+
+        assert run_at(declared(telling(lambda job: job.progress(1))), later).state == State.COMPLETED
+
+    @pytest.mark.only_postgresql
+    def test_waits_for_nobody(self, declared, run_at, later):
+        """A note counts for nothing, so it locks nothing."""
+        with CaptureQueriesContext(connection) as queries:
+            run_at(declared(telling(lambda job: job.progress(1))), later)
+
+        [written] = [query["sql"] for query in queries if "timeline_step AS step" in query["sql"]]
+        assert "FOR NO KEY UPDATE" not in written
+
+    def test_a_caught_loss_lets_no_step_be_taken(self, declared, run_at, later):
+        def act(job):
+            ScheduledTask.objects.filter(pk=job.task.pk).update(attempt=2)
+            with suppress(LeaseLost):
+                job.progress(1)
+            job.call_outside()
+
+        assert run_at(declared(telling(act)), later) is None
+        assert not Effect.objects.exists()
+
+    def test_a_lazy_note_is_text(self, declared, run_at, later):
+        assert run_at(declared(telling(lambda job: job.progress(1, 2, _("done")))), later).state == State.COMPLETED
+        assert note().result == "done"

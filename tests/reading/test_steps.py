@@ -10,7 +10,7 @@ from tests.resting import Billing, Failing, recorded, run_once
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepRecord
 from timeline.reading.explaining import explain
-from timeline.reading.steps import how_long, steps_of_task
+from timeline.reading.steps import how_long, steps_of_task, told_steps
 from timeline.shortcuts import cancel, redrive, step_happened
 from timeline.testing import StoryClock, only_timelines
 
@@ -31,6 +31,19 @@ def in_doubt(clock, order):
 def told(task, clock):
     row = ScheduledTask.objects.get(pk=task.pk)
     return [line for line in explain(row, now=clock.now, using="default").splitlines() if line.startswith("Step ")]
+
+
+class TestToldSteps:
+    def test_tell_how_far_it_is_however_many_there_are(self, in_doubt):
+        recorded(in_doubt, "(progress)", "note", done=3, total=9)
+        for number in range(30):
+            recorded(in_doubt, f"send#{number}")
+
+        told = list(told_steps(steps_of_task(in_doubt, using="default"), of=in_doubt.pk))
+
+        assert "that 3 of 9 is done." in told[0]
+        assert told[1] == "11 steps more are done, earlier."
+        assert len([line for line in told if "send#" in line]) == 20
 
 
 class TestStepsOfTask:

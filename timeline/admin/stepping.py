@@ -69,9 +69,10 @@ def stepping(task: ScheduledTask, steps: Sequence[StepLine], reader: Reader) -> 
     """
     rests = is_possible(Action.DECIDE, task)
     may_decide = rests and not obstacle(Decision.GO_ON, task, reader, ())
-    shown = [step for place, step in enumerate(steps) if step.is_in_doubt or place >= len(steps) - SHOWN]
-    rows = [_row(task, step, may_decide=may_decide) for step in shown if step.kind != StepKind.NOTE]
     told = [Told(step, share(step), step.result or "") for step in steps if step.kind == StepKind.NOTE]
+    steps = [step for step in steps if step.kind != StepKind.NOTE]
+    shown = [step for place, step in enumerate(steps) if step.is_in_doubt or place >= len(steps) - SHOWN]
+    rows = [_row(task, step, may_decide=may_decide) for step in shown]
     in_doubt = [row for row in rows if row.step.is_in_doubt]
     return {
         "steps": rows,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 from asgiref.sync import sync_to_async
+from django.db import DEFAULT_DB_ALIAS, router
 from django.db.models import CompositePrimaryKey, Model, QuerySet
 from django.db.models.query import ModelIterable
 from django.utils.translation import gettext_lazy as _
@@ -27,7 +28,7 @@ class Batches(Generic[Row]):
     Args:
         rows: Of one model; filters, annotations and what is read along are kept, the order is that of the primary key.
         size: Of a batch.
-        using: Database alias where the queryset names none; None: as the queryset is routed.
+        using: Database alias where neither the queryset nor a router of the host's names another than the default.
 
     Raises:
         InvalidInput: naming ``rows`` or ``size``.
@@ -36,17 +37,30 @@ class Batches(Generic[Row]):
     def __init__(self, rows: QuerySet[Row], size: int, *, using: str | None = None) -> None:
         _check(rows, size)
         self.size = size
-        routed: Any = rows
-        self._rows = routed if using is None or routed._db else routed.using(using)
+        given: Any = rows
+        alias = given._db or router.db_for_write(rows.model)
+        self._rows: Any = rows.using(using if using and not given._db and alias == DEFAULT_DB_ALIAS else alias)
 
     @property
     def given(self) -> dict[str, Any]:
         """What is told apart: a place in one model is none in another."""
         return {"each": self._rows.model._meta.label_lower}
 
+    @property
+    def using(self) -> str:
+        """Alias of the database they are read from."""
+        alias: str = self._rows.db
+        return alias
+
+    @property
+    def are_locked(self) -> bool:
+        """Whether they are to be locked when they are read."""
+        return bool(self._rows.query.select_for_update)
+
     def count(self) -> int:
         """How many rows there are now."""
-        number: int = self._rows.count()
+        rows = self._rows.order_by().values("pk")
+        number: int = (rows.distinct() if len(rows.query.alias_map) > 1 else rows).count()
         return number
 
     def after(self, key: object) -> list[Row]:
@@ -56,21 +70,36 @@ class Batches(Generic[Row]):
         Args:
             key: Primary key of the last row before it, as ``key_of`` gives it; None: from the first row on.
         """
-        rows = self._rows if key is None else self._rows.filter(pk__gt=key)
+        rows = self._rows if key is None else self._rows.filter(pk__gt=self._as_read(key))
         rows = rows.order_by("pk")
         rows.query.standard_ordering = True
-        return list(dict.fromkeys(rows[: self.size]))  # A join may give a row several times.
+        return list(_by_key(rows[: self.size]).values())  # A join may give a row several times.
 
     def those(self, keys: Collection[object]) -> list[Row]:
-        """Rows by their keys, also those that the filters would not give any more; without those that are gone."""
-        rows = self._rows.all()
-        rows.query.clear_where()
-        return list(dict.fromkeys(rows.filter(pk__in=keys).order_by("pk")))
+        """
+        Rows by their keys, without those that are gone.
+
+        Those that the filters would not give any more are read without them, and without annotations: what was counted with
+        the filters would be another number now.
+        """
+        asked = [self._as_read(key) for key in keys]
+        found = _by_key(self._rows.filter(pk__in=asked))
+        if left := [key for key in asked if key not in found]:
+            found |= _by_key(self._rows.model._base_manager.using(self.using).filter(pk__in=left))
+        return [found[key] for key in asked if key in found]
+
+    def _as_read(self, key: object) -> Any:
+        """A primary key as rows have it."""
+        return self._rows.model._meta.pk.to_python(key)
 
 
 def key_of(row: Model) -> Any:
     """The primary key as JSON."""
-    return row.pk if isinstance(row.pk, int | str) else str(row.pk)
+    return row.pk if isinstance(row.pk, int | str) else row._meta.pk.value_to_string(row)
+
+
+def _by_key(rows: Iterable[Row]) -> dict[Any, Row]:
+    return {row.pk: row for row in rows}
 
 
 def add(sums: Sums, batch: object, *, step: str) -> Sums:
@@ -87,10 +116,14 @@ def add(sums: Sums, batch: object, *, step: str) -> Sums:
     """
     if batch is None:
         return sums
+    field = f"result of step {step}"
     if not isinstance(batch, Mapping) or not all(map(_is_counted, batch.items())):
-        field, problem = f"result of step {step}", _("is %(value)s for a batch.")
+        problem = _("is %(value)s for a batch.")
         raise InvalidInput(field, problem, _("Return numbers by name, or None."), value=f"{batch!a:.60}")
-    return {**sums, **{name: sums.get(name, 0) + number for name, number in batch.items()}}
+    try:
+        return {**sums, **{name: sums.get(name, 0) + number for name, number in batch.items()}}
+    except OverflowError:
+        raise InvalidInput(field, _("sums to more than a float holds."), _("Return smaller numbers.")) from None
 
 
 def each(batches: Batches[Row], body: Callable[[list[Row]], object], *, step: str) -> Sums:
@@ -111,13 +144,24 @@ async def each_async(batches: Batches[Row], body: Callable[[list[Row]], Awaitabl
     return sums
 
 
-def refused_in_each(step: object) -> InvalidInput:
-    """The error for what ``self.each`` does not take."""
-    if isinstance(step, BoundStep):
+def check_step(step: object, timeline: object) -> None:
+    """
+    Refuse what ``self.each`` does not take.
+
+    Raises:
+        InvalidInput: naming ``step``.
+    """
+    is_ours = isinstance(step, BoundStep) and type(step.timeline) is type(timeline)
+    if isinstance(step, BoundStep) and is_ours:
+        if not step.step.options.once:
+            return
         problem = _("%(step)s is declared with once=True: of many batches, each might be in doubt.")
-        return InvalidInput("step", problem, _("Call it with one row, under its key."), step=step.step.name)
-    problem, remedy = _("%(given)s is no step."), _("Give one by its method: self.each(self.settle, …).")
-    return InvalidInput("step", problem, remedy, given=f"{step!a:.60}")
+        raise InvalidInput("step", problem, _("Call it with one row, under its key."), step=step.step.name)
+    problem, remedy = (
+        _("%(given)s is no step of this timeline."),
+        _("Give one by its method: self.each(self.settle, …)."),
+    )
+    raise InvalidInput("step", problem, remedy, given=f"{step!a:.60}")
 
 
 def _is_counted(item: tuple[object, object]) -> bool:
@@ -134,6 +178,12 @@ def _check(rows: object, size: object) -> None:
         raise InvalidInput("rows", _("gives no model instances."), remedy)
     if query.is_sliced or query.combinator or query.distinct_fields:
         raise InvalidInput("rows", _("is sliced, combined, or distinct by fields."), remedy)
+    if query.select_for_update_skip_locked:
+        problem = _("skips what somebody has locked, which would never be taken.")
+        raise InvalidInput("rows", problem, _("Take skip_locked out."))
+    if query.where.contains_over_clause or any(found.contains_over_clause for found in query.annotations.values()):
+        problem = _("has a window, which would be told anew in each batch.")
+        raise InvalidInput("rows", problem, _("Give the primary keys that it finds: filter(pk__in=…)."))
     if isinstance(rows.model._meta.pk, CompositePrimaryKey):
         raise InvalidInput(
             "rows", _("is of a model with several primary keys."), _("Take its rows in a step of your own.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import InvalidInput
@@ -36,4 +37,4 @@ def check_progress(done: object, total: object, note: object) -> None:
         if type(number) is not int or not 0 <= number <= MAX_COUNT:
             problem, remedy = _("is %(number)s."), _("Give a whole number, 0 or more.")
             raise InvalidInput(name, problem, remedy, number=f"{number!a:.60}")
-    check_text("note", note, MAX_NOTE)
+    check_text("note", str(note) if isinstance(note, Promise) else note, MAX_NOTE)

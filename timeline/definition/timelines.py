@@ -15,7 +15,7 @@ from timeline.definition.context import RESERVED, Context, StepContext, step_und
 from timeline.definition.fanning import FanOut, payloads_of, task_of
 from timeline.definition.fingerprints import code_of
 from timeline.definition.handlers import Task
-from timeline.definition.looping import Batches, each, each_async, refused_in_each
+from timeline.definition.looping import Batches, check_step, each, each_async
 from timeline.definition.progress import Teller, check_progress
 from timeline.definition.starts import Created
 from timeline.definition.steps import BoundStep, Runner, Step
@@ -170,8 +170,7 @@ class Timeline:
         Raises:
             InvalidInput: naming ``step``, ``rows`` or ``size``.
         """
-        if not isinstance(step, BoundStep) or step.step.options.once:
-            raise refused_in_each(step)
+        check_step(step, self)
         body = partial(step.step.method, self)
         if self._step_runner is not None:
             return self._step_runner.each(step.step, step.key, rows, size, body)
@@ -196,13 +195,13 @@ class Timeline:
         """
         check_progress(done, total, note)
         if self._teller is not None:
-            self._teller.tell(done, total, note)
+            self._teller.tell(done, total, str(note))
 
     async def aprogress(self, done: int, total: int | None = None, note: str = "") -> None:
         """``progress``, for handlers declared with ``async def``."""
         check_progress(done, total, note)
         if self._teller is not None:
-            await self._teller.atell(done, total, note)
+            await self._teller.atell(done, total, str(note))
 
     def fan_out(
         self,

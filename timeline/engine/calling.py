@@ -76,15 +76,16 @@ async def call_async(attempt: Attempt) -> Write:
 
 
 async def _whole(attempt: Attempt, handler: Awaitable[object]) -> object:
-    broken_off = False
+    raised: BaseException | None = None
     try:
         return await handler
-    except asyncio.CancelledError:
-        broken_off = True
+    except BaseException as error:
+        raised = error
         raise
     finally:
         if attempt.steps is not None:
-            await attempt.steps.wait_for_those_beside(cancel=broken_off)
+            broken_off = isinstance(raised, asyncio.CancelledError)
+            await attempt.steps.wait_for_those_beside(failed=raised is not None, cancel=broken_off)
 
 
 def _alone(error: BaseException) -> BaseException:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.db.models import Model
 
@@ -44,8 +45,8 @@ class Course:
     done_by: int = 0
 
     @classmethod
-    def of(cls, record: StepRecord) -> Course:
-        """As an earlier attempt has left it."""
+    def of(cls, record: StepRecord, task: UUID) -> Course:
+        """As an earlier attempt at this task, or at an earlier revision, has left it."""
         place = record.place or {}
         return cls(
             total=record.total or 0,
@@ -54,7 +55,7 @@ class Course:
             done=record.done or 0,
             sums=record.result or {},
             seconds=record.seconds,
-            done_by=record.attempt,
+            done_by=record.attempt if record.task_id == task else 0,
         )
 
     def with_batch(self, keys: Sequence[Any], sums: Sums, *, seconds: float, by: int) -> Course:
@@ -99,8 +100,9 @@ class Loop:
         self._new = new
         self._batches = batches
         self._recorder = recorder
-        self._course = Course(total=batches.count()) if record is None else Course.of(record)
+        self._course = Course(total=batches.count()) if record is None else Course.of(record, new.task)
         self._began = monotonic()
+        self.first: Any = None  # Primary key of the first row of the batch under way, gone or not, as JSON.
 
     @property
     def sums(self) -> Sums:
@@ -117,18 +119,19 @@ class Loop:
         Raises:
             Exception: whatever the step raises; InvalidInput, LeaseLost: see ``StepRecorder.loop_in_transaction``.
         """
-        self._began, course, rows = monotonic(), self._course, []
+        self._began, course, is_over = monotonic(), self._course, False
 
         def turn() -> NewStep:
-            nonlocal course, rows
-            if not (rows := self._batches.after(course.after)):
+            nonlocal course, is_over
+            keys, rows = self._next()
+            if is_over := not keys:
                 return course.recorded(self._new, is_over=True)
-            course = self._with([key_of(row) for row in rows], body(rows))
+            course = self._with(keys, body(rows)) if rows else self._without(keys)
             return course.recorded(self._new)
 
         sums = self._recorder.loop_in_transaction(turn)
         self._course = replace(course, sums=sums)
-        return bool(rows)
+        return not is_over
 
     def begin_batch(self) -> list[Model]:
         """
@@ -136,16 +139,15 @@ class Loop:
         once more, it is of the same rows. Empty, and recorded as the end of the loop, if there is none any more.
         """
         while True:
-            self._began, keys = monotonic(), self._course.keys
-            if keys is not None:
-                if rows := self._batches.those(keys):
-                    return rows
-                self.end_batch(None)  # All of them are gone.
+            self._began = monotonic()
+            was_under_way = self._course.keys is not None
+            keys, rows = self._next()
+            if not was_under_way:
+                self._course = replace(self._course, keys=keys or None)
+                self._recorder.keep_place(self._course.recorded(self._new, is_over=not keys), by_us=False)
+            elif not rows:
+                self._course = self._without(keys)
                 continue
-            rows = self._batches.after(self._course.after)
-            if rows:
-                self._course = replace(self._course, keys=[key_of(row) for row in rows])
-            self._recorder.keep_place(self._course.recorded(self._new, is_over=not rows), by_us=False)
             return rows
 
     def end_batch(self, result: object) -> None:
@@ -159,10 +161,25 @@ class Loop:
         try:
             course = self._with(self._course.keys or [], result)
         except InvalidInput as error:
-            raise Discard(str(error)) from error
+            raise Discard(error.in_english()) from error
         self._course = replace(course, sums=self._recorder.keep_place(course.recorded(self._new)))
+
+    def _next(self) -> tuple[list[Any], list[Model]]:
+        """The keys of the batch to be taken, none at the end, and those of its rows that are there."""
+        keys = self._course.keys
+        if keys is not None:
+            rows = self._batches.those(keys)
+        else:
+            rows = self._batches.after(self._course.after)
+            keys = [key_of(row) for row in rows]
+        self.first = keys[0] if keys else None
+        return keys, rows
 
     def _with(self, keys: Sequence[Any], result: object) -> Course:
         sums = add(self.sums, result, step=self._new.name)
         check_json(f"result of step {self._new.name}", sums)
         return self._course.with_batch(keys, sums, seconds=monotonic() - self._began, by=self._new.attempt)
+
+    def _without(self, keys: Sequence[Any]) -> Course:
+        """All rows of a batch are gone: it is passed over, and nobody has done it."""
+        return self._course.with_batch(keys, self.sums, seconds=0.0, by=self._course.done_by)

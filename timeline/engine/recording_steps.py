@@ -120,7 +120,7 @@ class StepRecorder:
         try:
             return self._ended(new, began, _as_text(new.name, result))
         except InvalidInput as error:
-            raise Discard(str(error)) from error
+            raise Discard(error.in_english()) from error
 
     async def keep_with_others(self, ended: NewStep) -> Any:
         """
@@ -200,7 +200,8 @@ class StepRecorder:
                 raise
             drop_if_lost(error, self._using)  # The answer of the COMMIT may have been lost, and not the COMMIT.
             record = self._recorded(place)
-            if record is None or place.place is None or record.place != json.loads(place.place):
+            ours = self._is_ours(record, place) and place.place is not None
+            if record is None or not ours or record.place != json.loads(place.place or ""):
                 raise
             stored = Stored(json.dumps(record.result))
         return self._come_to(place, stored, by_us=True)

@@ -13,8 +13,9 @@ from timeline.exceptions import InvalidInput
 
 if TYPE_CHECKING:
     from timeline.definition import Step, Task
+    from timeline.definition.looping import Batches
 
-_IDLE: Final = 0  # As psycopg calls a connection that is in no transaction.
+_NO_TRANSACTION: Final = (0, 4)  # As psycopg calls a connection that is idle, and one that is lost.
 
 
 def refuse_step(
@@ -36,6 +37,28 @@ def refuse_step(
     """
     for problem, remedy in (*_wrong_handler(step, handler), *_wrong_place(step, elsewhere, again, using)):
         raise InvalidInput("step", problem, remedy, step=name, method=step.name)
+
+
+def refuse_rows(step: Step[Any, ..., Any], batches: Batches[Any], *, using: str) -> None:
+    """
+    Refuse rows that a step cannot be taken for.
+
+    Args:
+        step: As declared.
+        batches: Of them.
+        using: Database alias of the step's record.
+
+    Raises:
+        InvalidInput: naming ``rows``.
+    """
+    if step.options.atomic and batches.using != using:
+        problem = _("is of the database %(using)s, which the transaction of %(step)s is not of.")
+        raise InvalidInput(
+            "rows", problem, _("Declare the step with atomic=False."), using=batches.using, step=step.name
+        )
+    if batches.are_locked and not step.options.atomic:
+        problem = _("locks its rows, and %(step)s has no transaction.")
+        raise InvalidInput("rows", problem, _("Take select_for_update() out, or lock in the step."), step=step.name)
 
 
 def _wrong_handler(step: Step[Any, ..., Any], handler: Task[Any, ..., Any]) -> Iterator[tuple[Any, Any]]:
@@ -69,5 +92,6 @@ def is_in_transaction(using: str) -> bool:
         return not blocks[-1]._from_testcase
     if connection.connection is None:
         return False
-    status = getattr(getattr(connection.connection, "pgconn", None), "transaction_status", _IDLE)
-    return not connection.get_autocommit() or status != _IDLE or getattr(connection.connection, "in_transaction", False)
+    status = getattr(getattr(connection.connection, "pgconn", None), "transaction_status", 0)
+    in_one = status not in _NO_TRANSACTION
+    return not connection.get_autocommit() or in_one or getattr(connection.connection, "in_transaction", False)

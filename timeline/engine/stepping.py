@@ -18,7 +18,7 @@ from timeline.definition.steps import MAX_STEP_KEY
 from timeline.engine.fitting_steps import Recorded, named
 from timeline.engine.looping import Loop
 from timeline.engine.recording_steps import StepRecorder
-from timeline.engine.refusing_steps import refuse_step
+from timeline.engine.refusing_steps import refuse_rows, refuse_step
 from timeline.exceptions import HandlerSignal, LeaseLost, Rest
 from timeline.models import StepKind
 from timeline.payloads import check_text
@@ -51,6 +51,7 @@ class Steps:
         self._failed: list[tuple[Step[Any, ..., Any], BaseException]] = []
         self._beside: set[asyncio.Task[Any]] = set()
         self._is_over = False
+        self._has_failed = False
 
     @property
     def has_recorded(self) -> bool:
@@ -90,6 +91,7 @@ class Steps:
         """
         self._refuse_to_go_on()
         batches = Batches(rows, size, using=self._using)
+        refuse_rows(step, batches, using=self._using)
         self._announce(step, key)
         if step.is_async:
             return self._each_async(step, key, batches, body)
@@ -97,19 +99,22 @@ class Steps:
             record = self._before.find(step, key, batches.given)
             if record is not None and record.kind != StepKind.LOOP:
                 return record.result
-            new = self._recorder.new(named(step.name, key), batches.given)
+            # A loop that was renamed keeps its record: older code may come back to it.
+            new = self._recorder.new(record.name if record else named(step.name, key), batches.given)
             loop = Loop(new, record, batches, self._recorder)
 
             def call(batch: Sequence[Model]) -> Any:
-                with self._under_way(step, new, key, first=batch[0]):
+                with self._under_way(step, new, key, first=loop.first):
                     return body(batch)
 
-            if step.options.atomic:
-                while loop.take_in_transaction(call):
-                    pass
-            else:
-                while batch := loop.begin_batch():
-                    loop.end_batch(call(batch))
+            with self._remembering(step):
+                if step.options.atomic:
+                    while loop.take_in_transaction(call):
+                        pass
+                else:
+                    while batch := loop.begin_batch():
+                        loop.end_batch(call(batch))
+                        self._refuse(step, new.name)
             return loop.sums
 
     def has_failed(self, error: BaseException) -> Step[Any, ..., Any] | None:
@@ -124,6 +129,10 @@ class Steps:
             cause = cause.__cause__ or cause.__context__
         return None
 
+    def stop(self, error: LeaseLost) -> None:
+        """Let no further step be taken: it has been seen that the attempt is not its worker's any more."""
+        self._stopped = self._stopped or error
+
     def see_end(self) -> None:
         """
         See, when the handler has come back, that it has not caught what ended the attempt, nor what left a step in doubt.
@@ -136,14 +145,15 @@ class Steps:
         if self.in_doubt:
             raise Rest(reasons.STEP_IN_DOUBT(step=self.in_doubt))
 
-    async def wait_for_those_beside(self, *, cancel: bool) -> None:
+    async def wait_for_those_beside(self, *, failed: bool, cancel: bool) -> None:
         """
         Wait for the steps that an async handler has left under way; it begins no further one.
 
         Args:
+            failed: Whether it has failed: loops end behind the batch that is under way.
             cancel: Them first: the handler was broken off.
         """
-        self._is_over = True
+        self._is_over, self._has_failed = True, failed
         while self._beside:
             for task in set(self._beside) if cancel else ():
                 task.cancel()
@@ -159,15 +169,12 @@ class Steps:
         """Refuse a step that cannot be taken here; else it is called now."""
         check_text("key", key, MAX_STEP_KEY)
         name = named(step.name, key)
-        refuse_step(
-            step,
-            name,
-            handler=self._attempt.declared,
-            elsewhere=get_ident() != self._thread,
-            again=name in self._called,
-            using=self._using,
-        )
+        self._refuse(step, name, again=name in self._called)
         self._called.add(name)
+
+    def _refuse(self, step: Step[Any, ..., Any], name: str, *, again: bool = False) -> None:
+        elsewhere = get_ident() != self._thread
+        refuse_step(step, name, handler=self._attempt.declared, elsewhere=elsewhere, again=again, using=self._using)
 
     @contextmanager
     def _stopping(self) -> Iterator[None]:
@@ -192,22 +199,27 @@ class Steps:
             self._beside.discard(this)
 
     @contextmanager
-    def _under_way(
-        self, step: Step[Any, ..., Any], new: NewStep, key: str, *, first: Model | None = None
-    ) -> Iterator[None]:
-        """Let the method know its step, and the first row of its batch if it has one, and remember what it raises."""
+    def _under_way(self, step: Step[Any, ..., Any], new: NewStep, key: str, *, first: object = None) -> Iterator[None]:
+        """Let the method know its step, and the key of the first row of its batch if it has one; remember what it raises."""
         # Renamed, it is the same to whoever is called.
         known_as = f"{new.origin}:{named(step.options.was or step.name, key)}"
         if first is not None:
-            known_as += f":{first.pk}"
+            known_as += f":{first}"
         token = step_under_way.set(StepContext(name=new.name, idempotency_key=known_as))
+        try:
+            with self._remembering(step):
+                yield
+        finally:
+            step_under_way.reset(token)
+
+    @contextmanager
+    def _remembering(self, step: Step[Any, ..., Any]) -> Iterator[None]:
+        """Remember which step has raised an error."""
         try:
             yield
         except Exception as error:
             self._failed.append((step, error))
             raise
-        finally:
-            step_under_way.reset(token)
 
     def _do(self, step: Step[Any, ..., Any], key: str, given: dict[str, Any], body: Callable[[], Any]) -> Any:
         recorder = self._recorder
@@ -242,12 +254,15 @@ class Steps:
             record = self._before.find(step, key, batches.given)
             if record is not None and record.kind != StepKind.LOOP:
                 return record.result
-            new = self._recorder.new(named(step.name, key), batches.given)
+            new = self._recorder.new(record.name if record else named(step.name, key), batches.given)
             loop = await sync_to_async(Loop)(new, record, batches, self._recorder)
-            while rows := await sync_to_async(loop.begin_batch)():
-                with self._under_way(step, new, key, first=rows[0]):
-                    result = await body(rows)
-                await sync_to_async(loop.end_batch)(result)
+            with self._remembering(step):
+                while batch := await sync_to_async(loop.begin_batch)():
+                    with self._under_way(step, new, key, first=loop.first):
+                        result = await body(batch)
+                    await sync_to_async(loop.end_batch)(result)
+                    if self._stopped is not None or self._has_failed:
+                        raise self._stopped or asyncio.CancelledError("the handler has failed")
             return loop.sums
 
     async def _do_async(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from asgiref.sync import sync_to_async
+from django.db import DatabaseError, InterfaceError
 from django.utils.translation import gettext_lazy as _
 
 from timeline.clocks import CountedClock
@@ -15,11 +17,14 @@ from timeline.engine.refusing_steps import is_in_transaction
 from timeline.exceptions import InvalidInput, LeaseLost
 from timeline.models import StepKind
 from timeline.models.step import PROGRESS
+from timeline.store.errors import drop_if_lost, may_be_written_later
 from timeline.store.stepping import NewStep, record_place
 
 if TYPE_CHECKING:
     from timeline.definition import Task
     from timeline.engine.attempting import Attempt
+
+logger = logging.getLogger("timeline")
 
 SELDOM: Final = 1.0  # Seconds between two records.
 
@@ -73,26 +78,39 @@ class ProgressTeller:
         if self._told and now - self._told < SELDOM and done != total:
             return
         self._told = now
+        if not self._write_note(self._note(done, total, note, seconds=now - self._began)):
+            lost = LeaseLost(self._attempt.task.id, self._attempt.task.attempt)
+            if self._attempt.steps is not None:
+                self._attempt.steps.stop(lost)
+            raise lost
+
+    def _note(self, done: int, total: int | None, note: str, *, seconds: float) -> NewStep:
         task = self._attempt.task
-        stored = record_place(
-            NewStep(
-                origin=self._attempt.idempotency_key,
-                name=PROGRESS,
-                task=task.id,
-                attempt=task.attempt,
-                digest="",
-                code="",
-                kind=StepKind.NOTE,
-                at=self._now(),
-                seconds=now - self._began,
-                result=json.dumps(note, ensure_ascii=False) if note else None,
-                done=done,
-                total=total,
-            ),
-            using=self._using,
+        return NewStep(
+            origin=self._attempt.idempotency_key,
+            name=PROGRESS,
+            task=task.id,
+            attempt=task.attempt,
+            digest="",
+            code="",
+            kind=StepKind.NOTE,
+            at=self._now(),
+            seconds=seconds,
+            result=json.dumps(note, ensure_ascii=False) if note else None,
+            done=done,
+            total=total,
         )
-        if stored is None:
-            raise LeaseLost(task.id, task.attempt)
+
+    def _write_note(self, note: NewStep) -> bool:
+        """Write it if that can be done; no handler fails because nobody can be told. False: it is not its worker's any more."""
+        try:
+            return record_place(note, using=self._using) is not None
+        except (DatabaseError, InterfaceError) as error:
+            if not may_be_written_later(error):
+                raise
+            drop_if_lost(error, self._using)
+            logger.debug("How far task %s is could not be written: %s", note.task, error)
+            return True
 
 
 def _wrong_handler(handler: Task[Any, ..., Any], *, is_async: bool) -> Iterator[tuple[Any, Any]]:

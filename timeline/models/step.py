@@ -13,7 +13,7 @@ from timeline.lifecycle import State
 from timeline.models.task import ScheduledTask
 
 MAX_NAME = 150
-PROGRESS = "progress"  # The name of the one note that a task has: no step may be called that.
+PROGRESS = "(progress)"  # The name of the one note that a task has: no step can be called that.
 
 
 class StepKind(models.TextChoices):

@@ -86,12 +86,17 @@ def _line(record: StepRecord, results: bool) -> StepLine:
 
 def told_steps(steps: Sequence[StepLine], *, of: UUID) -> Iterator[str]:
     """
-    Tell steps, one a sentence: of many the latest, and each of which it is not known how it ended.
+    Tell how far a handler says it is, and steps, one a sentence: of many the latest, and each of which it is not known how it
+    ended.
 
     Args:
         steps: As ``steps_of_task`` gives them.
         of: Id of their task.
     """
+    for note in steps:
+        if note.kind == StepKind.NOTE:
+            yield _told(note, of)
+    steps = [step for step in steps if step.kind != StepKind.NOTE]
     told = [step for place, step in enumerate(steps) if step.is_in_doubt or place >= len(steps) - MOST_TOLD]
     if left_out := len(steps) - len(told):
         said = ngettext("%(count)d step more is done, earlier.", "%(count)d steps more are done, earlier.", left_out)

@@ -1,5 +1,6 @@
 -- Record how far a loop has come, while the attempt is its worker's: its one record is made, or written over. As in record_step,
--- the task's row is locked last, and within a transaction not waited for for long. Gives the result as the database has it.
+-- the task's row is locked last, and within a transaction not waited for for long; a note, which counts for nothing, locks nothing.
+-- Gives the result as the database has it.
 WITH patience AS MATERIALIZED (  -- if within
     SELECT  -- if within
         current_setting('lock_timeout') AS before,  -- if within
@@ -17,7 +18,7 @@ SELECT
 FROM timeline_scheduledtask AS task
 CROSS JOIN patience  -- if within
 WHERE task.id = %(task)s AND task.state || '' = 'active' AND task.attempt = %(attempt)s
-FOR NO KEY UPDATE OF task
+FOR NO KEY UPDATE OF task  -- if not note
 ON CONFLICT (origin, name) DO UPDATE
 SET task_id = excluded.task_id, attempt = excluded.attempt, kind = excluded.kind, recorded_at = excluded.recorded_at,
     seconds = excluded.seconds, code = excluded.code, result = excluded.result, place = excluded.place,
