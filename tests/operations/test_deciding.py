@@ -104,7 +104,7 @@ class TestItHappened:
     def test_is_said_once(self, resting):
         StepRecord.objects.update(kind="done")
 
-        with pytest.raises(InvalidInput, match="pay is done"):
+        with pytest.raises(InvalidInput, match="pay is not in doubt"):
             step_happened(resting, "pay", reason="x")
 
     def test_is_refused_where_it_was_decided_meanwhile(self, resting):
