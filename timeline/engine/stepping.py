@@ -280,6 +280,4 @@ class Steps:
                     await sync_to_async(recorder.withdraw)(new)
                 raise
             ended = recorder.happened(new, began, result)
-            if step.options.once:
-                return await sync_to_async(recorder.keep)(ended, once=True)
-            return await recorder.keep_with_others(ended)
+            return await sync_to_async(recorder.keep)(ended, once=step.options.once)
