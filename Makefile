@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # The tests start hundreds of processes: what one of them has compiled, the others need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test install lint types floors checks read tests tests-sqlite tests-postgresql tests-processes on-sqlite \
+.PHONY: slots demo test install lint types floors checks read tests tests-sqlite tests-postgresql tests-processes on-sqlite \
 	on-postgresql on-both faults coverage pictures foreign matrix release paths baseline sizing throughput scale \
 	herd admin-pages api-pages owned-on-sqlite fuzz bench bench-quick bench-steps chaos clean
 
@@ -150,6 +150,10 @@ owned-on-sqlite: install
 fuzz: install
 	FUZZ_CASES=3000 TEST_DB=sqlite $(BIN)/python -m pytest tests/api/test_fuzzing.py $(ARGS)
 	FUZZ_CASES=3000 TEST_DB=postgresql $(BIN)/python -m pytest tests/api/test_fuzzing.py $(ARGS)
+
+# Slots of the clock, at every clock change of every zone from 1997 to 2037: about half an hour.
+slots: install
+	ALL_CLOCK_CHANGES=1 $(BIN)/python -m pytest tests/timing/test_slots.py $(ARGS)
 
 # Ours beside others, each installed into an environment of its own below .bench, and the page of the docs: about 40 minutes.
 # For example: make bench ARGS="--runs 3 --sizes 10000,100000 --only oban,timeline_embedded"

@@ -18,7 +18,10 @@ VALUES = {
     "code": "error",
     "delay": timedelta(minutes=5),
     "done": "upload",
+    "first": datetime(2026, 1, 5, 2, 0, tzinfo=UTC),
+    "last": datetime(2026, 1, 7, 2, 0, tzinfo=UTC),
     "occurrence": "batch 7",
+    "run": "2026-01-05T02:00Z",
     "state": State.DISCARDED,
     "step": "send",
     "task": "remind",
@@ -52,7 +55,7 @@ class TestSentences:
             told = sentence.told(reason.said or {})
         assert told != reason.text
         assert "%(" not in told
-        for name in sentence.gaps - {"at", "state", "delay", "timeout"}:
+        for name in sentence.gaps - {"at", "first", "last", "state", "delay", "timeout"}:
             assert VALUES[name] in told
 
     @pytest.mark.parametrize("sentence", SENTENCES.values(), ids=SENTENCES)

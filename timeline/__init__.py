@@ -1,6 +1,18 @@
 """The future of any entity, kept as rows. Here is what a declaration needs; the verbs are in ``timeline.shortcuts``."""
 
-from timeline.definition import Retry, StepContext, Timeline, created, step, task
+from timeline.definition import (
+    Retry,
+    StepContext,
+    Timeline,
+    created,
+    cron,
+    daily,
+    hourly,
+    monthly,
+    step,
+    task,
+    weekly,
+)
 from timeline.exceptions import Cancel, Discard, RetryAfter, TimelineError
 from timeline.timing import after, at, before, each_of
 
@@ -18,7 +30,12 @@ __all__ = [
     "at",
     "before",
     "created",
+    "cron",
+    "daily",
     "each_of",
+    "hourly",
+    "monthly",
     "step",
     "task",
+    "weekly",
 ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from django.conf import settings
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import ImproperlyConfigured, ValidationError
+from django.core.validators import validate_email
 
 FIRST_RESEND: Final = timedelta(seconds=15)
 
@@ -19,6 +20,7 @@ class Settings:
     What a host may set in ``TIMELINE``.
 
     Args:
+        ALERTS: Addresses that are written to when a task is discarded; empty: nobody. None: Django's ``ADMINS``.
         AUTOSTART: Whether events and inserted rows start runs. Off in a host's own tests; ``start()`` works always.
         CLOCK: Dotted path of a callable that returns story time (aware). None: the database's clock.
         LEASE: How long a claimed or active row is its worker's before it counts as lost; extended while it runs.
@@ -36,6 +38,7 @@ class Settings:
         SWEEP_INTERVAL: How often all open runs are compared with their entities, for changes that no signal saw. None: never.
     """
 
+    ALERTS: Collection[str] | None = None
     AUTOSTART: bool = True
     CLOCK: str | None = None
     LEASE: timedelta = timedelta(seconds=60)
@@ -51,6 +54,13 @@ class Settings:
     SITE: str = ""
     STRICT_EVENTS: bool = False
     SWEEP_INTERVAL: timedelta | None = timedelta(minutes=10)
+
+    @property
+    def alert_addresses(self) -> list[str]:
+        """Who is written to when something fails for good; nobody, where there are none."""
+        if self.ALERTS is not None:
+            return list(self.ALERTS)
+        return [admin if isinstance(admin, str) else admin[1] for admin in settings.ADMINS]
 
     @property
     def sign_every(self) -> timedelta:
@@ -82,6 +92,7 @@ class Settings:
 
 
 _KINDS: dict[str, tuple[type, ...]] = {
+    "ALERTS": (tuple, list, set, frozenset, type(None)),
     "AUTOSTART": (bool,),
     "CLOCK": (str, type(None)),
     "LEASE": (timedelta,),
@@ -130,5 +141,19 @@ def _check(name: str, value: object) -> None:
     if not isinstance(value, _KINDS[name]) or (isinstance(value, bool) and bool not in _KINDS[name]):
         wanted = " or ".join(kind.__name__ for kind in _KINDS[name])
         raise ImproperlyConfigured(f"TIMELINE[{name!r}] is {value!r}. Give a value of type {wanted}.")
+    if name == "ALERTS" and (
+        wrong := [each for each in cast("Collection[object]", value or ()) if not _is_address(each)]
+    ):
+        raise ImproperlyConfigured(
+            f"TIMELINE['ALERTS'] has {wrong[0]!r}. Give addresses like 'ops@example.com', or none."
+        )
     if (isinstance(value, timedelta) and value <= timedelta(0)) or (type(value) is int and value < 1):
         raise ImproperlyConfigured(f"TIMELINE[{name!r}] is {value!r}. Give a positive value.")
+
+
+def _is_address(value: object) -> bool:
+    try:
+        validate_email(value if isinstance(value, str) else "")
+    except ValidationError:
+        return False
+    return True

@@ -114,6 +114,8 @@ class ReasonCode(TextChoices):
     RETRY_AFTER = "retry_after", pgettext_lazy("timeline", "asked to be retried later")
     SHADOW = "shadow", pgettext_lazy("timeline", "in shadow")
     IN_DOUBT = "in_doubt", pgettext_lazy("timeline", "in doubt")
+    RUN_ENDED = "run_ended", pgettext_lazy("timeline", "run ended")
+    OVERLAP = "overlap", pgettext_lazy("timeline", "overlap")
 
 
 class RunEnd(StrEnum):

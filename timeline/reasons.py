@@ -23,6 +23,8 @@ from django.utils.translation import gettext_noop as _
 from timeline.lifecycle import Reason, ReasonCode
 from timeline.timing import in_utc
 
+_MOMENTS: Final = frozenset({"at", "first", "last"})
+
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
@@ -68,7 +70,7 @@ def _plain(value: object) -> str | float:
 def _shown(name: str, value: str | float) -> str:
     """A stored value as people read it."""
     if isinstance(value, str):
-        return in_utc(datetime.fromisoformat(value)) if name == "at" else value
+        return in_utc(datetime.fromisoformat(value)) if name in _MOMENTS else value
     return str(timedelta(seconds=value))
 
 
@@ -119,7 +121,17 @@ PREDECESSOR_UNPLANNED: Final = Sentence("predecessor_unplanned", ReasonCode.PRED
 # Of what an earlier attempt fanned out.
 FANNED_OUT_ANEW: Final = Sentence("fanned_out_anew", ReasonCode.SUPERSEDED, _("%(task)s has fanned out anew"))
 
+# Of a task that keeps no run open.
+RUN_HAS_ENDED: Final = Sentence("run_has_ended", ReasonCode.RUN_ENDED, _("nothing else was left of its run"))
+
 TOO_LATE: Final = Sentence("too_late", ReasonCode.EXPIRED, _("too late: it was to run before %(at)s"))
+
+SLOTS_PASSED: Final = Sentence(
+    "slots_passed",
+    ReasonCode.EXPIRED,
+    _("passed over, as nobody was there to see its time: all from %(first)s to %(last)s"),
+)
+OVERLAPS: Final = Sentence("overlaps", ReasonCode.OVERLAP, _("the run %(run)s of this timeline is still open"))
 
 WORKER_SILENT: Final = Sentence(
     "worker_silent", ReasonCode.WORKER_LOST, _("worker %(worker)s was not heard of until its lease ran out")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 from uuid import UUID
 
 from django.dispatch import Signal
 
 __all__ = [
+    "Alert",
     "Ending",
+    "alerted",
     "attempts_failed",
     "tasks_ended",
 ]  # What hosts may count on; the rest is between parts of this package.
@@ -35,6 +38,36 @@ tasks_ended = Signal()
 # Attempts have failed, or were lost with their worker, and their tasks will be tried again. The same arguments. An attempt
 # that was the last is told by ``tasks_ended``.
 attempts_failed = Signal()
+
+
+# Something failed for good, and people should know: once an hour of what failed alike. Arguments: ``using``, and ``alert``.
+# A worker sends it, from a task of its own: it is not lost with the process, but after a crash it may be sent twice.
+alerted = Signal()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """
+    What people should know.
+
+    Args:
+        kind: ``discarded``, ``missed`` (a time of a schedule was passed over) or ``unpolled`` (nobody polls the database).
+        about: Key of the task; of what was missed, the name of its timeline; of ``unpolled``, the alias of the database.
+        group: The group of dead letters, as ``timeline_dead_letters`` takes it; empty otherwise.
+        count: How many there are in the group by now; 1 otherwise.
+        first_at, last_at: When the first and the last of them were discarded; otherwise when it was noticed.
+        message: The error, or what is wrong. Numbers, ids, addresses, paths and quoted values in an error show as ``#``.
+        task_id: One of the tasks; None: there is none.
+    """
+
+    kind: str
+    about: str
+    group: str
+    count: int
+    first_at: datetime
+    last_at: datetime
+    message: str
+    task_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from timeline.clocks import story_now
+from timeline.dispatch.noticing_silence import tell_if_unpolled
 from timeline.policy import get_policy
 from timeline.reading.diagnosing import databases, diagnose
 
@@ -21,10 +22,15 @@ def health(request: HttpRequest) -> JsonResponse:
 
     What was discarded lately is in the figures only: a probe that failed for it would take the site out of service.
 
+    Where nobody has polled for two minutes, people are told: once an hour.
+
     Everybody reads ``{"status": "well"}`` or ``"sick"``; who may do so by the policy also reads the figures of each database.
     """
     found = [diagnose(now=story_now(alias), using=alias) for alias in databases()]
     well = all(each.working for each in found)
+    for each in found:
+        if not each.is_polled:
+            tell_if_unpolled(using=each.database)
     body: dict[str, Any] = {"status": "well" if well else "sick"}
     if get_policy().sees_health(getattr(request, "user", None)):
         body["databases"] = [each.as_data() for each in found]

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.db.models import F
 
-from timeline import Timeline, task
+from timeline import Timeline, after, hourly, task
 from timeline.clocks import MachineTime
 from timeline.dispatch.apportioning import FEW
 from timeline.dispatch.claiming import ClaimedBatch
@@ -369,3 +369,32 @@ class TestStatements:
 
         assert made[0] == made[1]
         assert len(post.task_ids) == 110
+
+
+class Tidying(Timeline):
+    starts_on = hourly(zone="UTC")
+
+    @task(after())
+    def tidy(self):
+        return None
+
+
+class TestTheClock:
+    def test_begins_runs_in_a_whole_poll(self, post):
+        with only_timelines(Tidying):
+            dispatch(sender=post, whole=False, now=MOMENT, using="default")
+            assert not ScheduledTask.objects.exists()
+
+            dispatch(sender=post, now=MOMENT, using="default")
+
+        assert ScheduledTask.objects.get().scheduled_at == MOMENT + timedelta(hours=1)
+
+    def test_sends_what_its_slot_makes_due_in_the_same_poll(self, post):
+        with only_timelines(Tidying):
+            dispatch(sender=post, now=MOMENT, using="default")
+            first = ScheduledTask.objects.get()
+
+            dispatch(sender=post, now=MOMENT + timedelta(hours=1, seconds=1), using="default")
+
+        assert post.task_ids == [first.pk]
+        assert ScheduledTask.objects.count() == 2

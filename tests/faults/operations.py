@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -13,6 +13,7 @@ from django.test import override_settings
 
 from tests.faults.world import START, Box, Clock, let_leases_run_out, new_orders, restart
 from tests.testapp.models import Order
+from timeline import Timeline, after, daily, task
 from timeline.dispatch.claiming import claim, hand_back
 from timeline.dispatch.dispatching import dispatch
 from timeline.dispatch.extending import extend_leases
@@ -24,6 +25,7 @@ from timeline.lifecycle import Reason
 from timeline.models import Event, ScheduledTask, StepRecord, TimelineRun
 from timeline.operations.adopting import adopt, clear
 from timeline.operations.pruning import prune
+from timeline.operations.recurring import Ahead, recur
 from timeline.shortcuts import (
     cancel,
     cancel_all,
@@ -42,6 +44,7 @@ from timeline.shortcuts import (
     start_many,
     step_happened,
 )
+from timeline.testing import only_timelines
 
 DAY = timedelta(days=1)
 WHY = "because"
@@ -231,6 +234,13 @@ def fanned_out(scene: Scene) -> None:
     scene.told["batches"] = claim(now=scene.clock.now, using="default")
 
 
+def doomed(scene: Scene) -> None:
+    start_many("doomed", scene.orders)
+    scene.clock.now += timedelta(days=9)
+    stage(now=scene.clock.now, using="default")
+    scene.told["batches"] = claim(now=scene.clock.now, using="default")
+
+
 def in_doubt(scene: Scene) -> None:
     """Of a step nobody knows whether it happened."""
     schedule("stepped.pay", scene.order, at=START)
@@ -250,6 +260,32 @@ def of_other_code(scene: Scene) -> None:
     scene.told["batches"] = claim(now=scene.clock.now, using="default")
     scene.run()
     assert paying().reason_code == "definition"
+
+
+class Nightly(Timeline):
+    """Comes by the clock; known only where it is asked for, as there is always more of it."""
+
+    name = "nightly"
+    starts_on = daily("02:00", zone="UTC", overlap="allow", catch_up="latest")
+
+    @task(after())
+    def first(self) -> None: ...
+
+    @task(after(hours=1))
+    def second(self) -> None: ...
+
+
+class Later(Nightly):
+    """The same at another time."""
+
+    name = "nightly"
+    starts_on = daily("03:00", zone="UTC", overlap="allow", catch_up="latest")
+
+
+def recurring(_scene: Scene, now: datetime, timeline: type[Timeline] = Nightly) -> None:
+    """Poll by a process that remembers nothing."""
+    with only_timelines(timeline):
+        recur(Ahead(), now=now, using="default")
 
 
 def paying() -> ScheduledTask:
@@ -308,6 +344,7 @@ OPERATIONS = {
     "run, loops": Operation(Scene.run, settling, whole=False, again=False),
     "run, fans out": Operation(Scene.run, fanning, whole=False, again=False),
     "run, fanned out": Operation(Scene.run, fanned_out, whole=False, again=False),
+    "discard, alert": Operation(Scene.run, doomed, whole=False, again=False, orders=1),
     "step_happened": Operation(lambda _scene: step_happened(paying(), "transfer", 7, reason=WHY), in_doubt),
     "go_on": Operation(lambda _scene: go_on(paying(), reason=WHY), of_other_code),
     "rescue": Operation(lambda scene: rescue(now=scene.clock.now, using="default"), lost, whole=False, again=False),
@@ -326,6 +363,19 @@ OPERATIONS = {
         lambda scene: clear(reason=Reason.operator(WHY), now=scene.clock.now, using="default"),
         lambda scene: (placed(scene), extra(scene)),
         whole=False,
+    ),
+    "recur": Operation(lambda scene: recurring(scene, START), whole=True, to_the_end=False),
+    "recur, after days": Operation(
+        lambda scene: recurring(scene, START + 4 * DAY),
+        lambda scene: recurring(scene, START),
+        whole=True,
+        to_the_end=False,
+    ),
+    "recur, otherwise": Operation(
+        lambda scene: recurring(scene, START, Later),
+        lambda scene: recurring(scene, START),
+        whole=True,
+        to_the_end=False,
     ),
     "adopt": Operation(lambda scene: adopt(now=START, using="default"), placed),
     "keep paces": Operation(lambda scene: keep_paces({"world.ship": 0.001}, using="default"), placed),

@@ -12,12 +12,15 @@ import os
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.db import connection
+from django.test import override_settings
 
 from tests.faults.dying import Points
 from tests.faults.operations import OPERATIONS, arranged
-from tests.faults.world import Born, Fanning, Stepped, World, check, picture, restart, wipe
+from tests.faults.world import Born, Doomed, Fanning, Stepped, World, check, picture, restart, wipe
 from timeline.testing import only_timelines
+from timeline.timelines import Alerts
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,7 +29,8 @@ FILE = Path(__file__).parent / "points.json"
 
 @pytest.fixture(autouse=True)
 def _world():
-    with only_timelines(World, Born, Stepped, Fanning):
+    told = {**settings.TIMELINE, "ALERTS": ["ops@example.com"]}
+    with only_timelines(World, Born, Stepped, Fanning, Doomed, Alerts), override_settings(TIMELINE=told):
         yield
     wipe()
 

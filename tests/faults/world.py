@@ -12,7 +12,7 @@ from django.db import connection, transaction
 
 from tests.faults.invariants import violations
 from tests.testapp.models import Effect, Order
-from timeline import Timeline, after, at, created, each_of, step, task
+from timeline import Retry, Timeline, after, at, created, each_of, step, task
 from timeline.clocks import story_time
 from timeline.dispatch.claiming import ClaimedBatch
 from timeline.dispatch.dispatching import dispatch
@@ -194,6 +194,17 @@ class Fanning(Timeline):
     @task(after(part))
     def close(self, order: Order) -> None:
         done(self, "close")
+
+
+class Doomed(Timeline):
+    """Fails for good at once."""
+
+    entity = "testapp.Order"
+
+    @task(after(days=1), retry=Retry(max_attempts=1))
+    def fail(self, order: Order) -> None:
+        entered(self)
+        raise ValueError(f"no order {order.pk}")
 
 
 FOLLOW_UPS = {"world.ship": {"world.mail"}, "fanning.split": {"fanning.part"}}

@@ -125,7 +125,7 @@ class TestPlanSince:
     def test_counts_from_the_start_and_from_the_entitys_fields(self, now):
         order = Order(ships_at=now + timedelta(days=9), due_on=date(2026, 3, 29), zone="Europe/Berlin")
 
-        times = self.times(plan_since(now - timedelta(days=1), DELIVERY, order, now=now))
+        times = self.times(plan_since(now - timedelta(days=1), DELIVERY, order, about=(), now=now))
 
         assert {name: planned.nominal_at for name, planned in times.items()} == {
             "ship": now + timedelta(days=9),
@@ -136,7 +136,7 @@ class TestPlanSince:
     def test_remembers_the_day_of_a_date_only(self, now):
         order = Order(ships_at=now, due_on=date(2026, 5, 1))
 
-        times = self.times(plan_since(now, DELIVERY, order, now=now))
+        times = self.times(plan_since(now, DELIVERY, order, about=(), now=now))
 
         assert {name: planned.anchor_date for name, planned in times.items()} == {
             "ship": None,
@@ -147,4 +147,6 @@ class TestPlanSince:
     def test_is_that_of_a_run_by_its_start(self, now):
         run, order = TimelineRun(started_at=now - timedelta(days=1)), Order(ships_at=now)
 
-        assert plan_of(run, DELIVERY, order, [], now=now) == plan_since(run.started_at, DELIVERY, order, now=now)
+        assert plan_of(run, DELIVERY, order, [], now=now) == plan_since(
+            run.started_at, DELIVERY, order, about=(), now=now
+        )

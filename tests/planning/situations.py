@@ -17,7 +17,7 @@ DAY = timedelta(days=1)
 OPEN_IN_ORDER = [state for state in State if state in OPEN]
 DUE = sorted(OPEN - WAITING)
 UNSUCCESSFUL = sorted(FINAL - {State.COMPLETED})
-LEFT_OPEN = [ReasonCode.SUPERSEDED, ReasonCode.DEFINITION, ReasonCode.PREDECESSOR]
+LEFT_OPEN = [ReasonCode.SUPERSEDED, ReasonCode.DEFINITION, ReasonCode.PREDECESSOR, ReasonCode.RUN_ENDED]
 SAID_SOMETHING = sorted(set(ReasonCode) - {*LEFT_OPEN, ReasonCode.OPERATOR})
 
 

@@ -237,7 +237,7 @@ class TestPolls:
 
 @pytest.mark.usefixtures("_filled")
 class TestDiscardsOfTheDoctor:
-    def test_are_found_by_the_index_of_what_has_ended(self):
+    def test_are_found_by_an_index_of_what_has_ended(self):
         ended = {"state": State.DISCARDED, "reason_code": "error", "max_attempts": 5, "task_key": "trial.remind"}
         times = dict.fromkeys(["nominal_at", "scheduled_at", "created_at", "finished_at"], NOW)
         ScheduledTask.objects.bulk_create(
@@ -246,11 +246,12 @@ class TestDiscardsOfTheDoctor:
 
         plans = plans_made_by(lambda: diagnose(now=NOW, using="default"))
 
-        asked = [plan for plan in plans if "'discarded'" in plan or ("retryable" in plan and "failures" in plan)]
+        indexes = "timeline_task_ended", "timeline_task_dead"  # Which is shorter, the statistics say.
+        asked = [plan for plan in plans if any(index in plan for index in indexes)]
+        asked += [plan for plan in plans if "retryable" in plan and "failures" in plan]
         assert len(asked) == 2, plans
         for plan in asked:
             assert "Seq Scan" not in plan, plan
-        assert "timeline_task_ended" in asked[0]
 
 
 RUNS = """
@@ -272,7 +273,7 @@ class TestPrune:
         plans = plans_made_by(lambda: prune(ended_before=NOW - timedelta(days=1), using="default"))
 
         assert len(plans) == 2, plans
-        for plan, index in zip(plans, ("timeline_run_ended", "timeline_adhoc_ended"), strict=True):
+        for plan, index in zip(plans, ("timeline_run_prunable", "timeline_adhoc_ended"), strict=True):
             assert index in plan, plan
             assert "Seq Scan" not in plan, plan
 

@@ -74,6 +74,7 @@ class Move:
     definition_hash: str | None = None
     result: str | None = None
     error: dict[str, str] | None = None
+    fingerprint: str = ""
     failures: int = 0
     lost: int = 0
     claim_token: UUID | None = None
@@ -206,6 +207,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "worker": _given("worker"),
     "result": lambda case: case.row["result"] if case.move.result is None else json.loads(case.move.result),
     "error": _error,
+    "fingerprint": lambda case: case.move.fingerprint or case.row["fingerprint"],
     "reason_code": _of_reason("reason_code"),
     "reason": _of_reason("reason"),
     "actor": _of_reason("actor"),

@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.worker.jobs import Jobs, effects, just_now
+from timeline import Timeline, after, hourly, task
 from timeline.clocks import MachineTime, story_now, story_time
 from timeline.dispatch import staging
 from timeline.lifecycle import State
@@ -40,6 +41,19 @@ class TestPoll:
         assert taken == 2
         assert effects() == ["urgent", "first"]
         assert set(ScheduledTask.objects.values_list("state", "worker")) == {("completed", worker.name)}
+
+    def test_begins_what_starts_by_the_clock(self):
+        class Tidying(Timeline):
+            starts_on = hourly()
+
+            @task(after())
+            def tidy(self):
+                return None
+
+        with only_timelines(Tidying):
+            Worker("default").poll()
+
+        assert ScheduledTask.objects.get().scheduled_at > timezone.now()
 
     def test_leaves_what_is_not_due(self, order):
         schedule("jobs.first", order, at=timezone.now() + timedelta(hours=1))

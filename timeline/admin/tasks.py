@@ -16,7 +16,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from timeline.admin.acting import obstacle
 from timeline.admin.asking import asked
-from timeline.admin.confirming import Confirming
+from timeline.admin.dead import DeadLetterPages
 from timeline.admin.entities import may_look, timeline_of
 from timeline.admin.listing import chips, filters, listing, row_of
 from timeline.admin.naming import named
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _BUTTONS: Final = [action for action in Action if action in WORDINGS]
 
 
-class TaskAdmin(Confirming):
+class TaskAdmin(DeadLetterPages):
     """Upcoming events, a task, and the timeline of an entity. Changes go through the shortcuts; nothing is edited here."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -51,6 +51,7 @@ class TaskAdmin(Confirming):
         wrap, name = self.admin_site.admin_view, "timeline_scheduledtask"
         return [
             path("", require_safe(wrap(self.changelist_view)), name=f"{name}_changelist"),
+            path("dead/", require_safe(wrap(self.dead_view)), name=f"{name}_dead"),
             path("entity/", require_safe(wrap(self.entity_view)), name=f"{name}_entity"),
             path("act/", forms(self.keeping_what_was_typed(wrap(self.act_view))), name=f"{name}_act"),
             path("<uuid:object_id>/change/", require_safe(wrap(self.change_view)), name=f"{name}_change"),

@@ -9,6 +9,7 @@ from timeline.checks.autocommit import check_autocommit
 from timeline.checks.broker import check_broker
 from timeline.checks.identity import check_identity, check_site
 from timeline.checks.isolation import check_isolation, check_server_isolation
+from timeline.checks.once import check_once
 from timeline.checks.rows import check_rows
 from timeline.checks.settings import check_settings
 from timeline.checks.sqlite import check_journal, check_sqlite
@@ -20,6 +21,7 @@ __all__ = [
     "check_identity",
     "check_isolation",
     "check_journal",
+    "check_once",
     "check_rows",
     "check_server_isolation",
     "check_settings",
@@ -34,6 +36,6 @@ def register() -> None:
     """Let ``manage.py check`` run these; those of a database with ``--database`` only."""
     for check in (check_settings, check_sqlite, check_autocommit, check_isolation, check_broker):
         checks.register(check)
-    for check in (check_triggers, check_rows, check_identity, check_journal, check_server_isolation):
+    for check in (check_triggers, check_rows, check_once, check_identity, check_journal, check_server_isolation):
         checks.register(check, Tags.database)
     checks.register(check_site, deploy=True)

@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import Q
 
+from timeline.definition.checking_beside import beside_problems
+from timeline.definition.checking_keys import key_problems, recurring_problems
 from timeline.definition.checking_steps import step_problems
 from timeline.definition.context import RESERVED, VERBS
 from timeline.definition.handlers import Task
 from timeline.definition.naming import MAX_NAME, is_name
+from timeline.definition.recurring import Recurring
 from timeline.definition.retrying import Retry
 from timeline.definition.starts import Created
 from timeline.definition.steps import Step
 from timeline.exceptions import DefinitionError
 
 if TYPE_CHECKING:
+    from timeline.definition.definitions import Definition
     from timeline.definition.handlers import Options
-    from timeline.definition.timelines import Definition, Timeline
+    from timeline.definition.timelines import Timeline
 
     Problem = tuple[str, str]
 
@@ -106,6 +110,7 @@ def _class_problems(definition: Definition) -> Iterator[Problem]:
             yield f"has {option}, but no entity to read it from.", f"Remove {option}, or name the entity."
     if type(definition.shadow) is not bool:
         yield f"has shadow = {definition.shadow!r}.", "Use True or False; make a bool of text from the environment."
+    yield from key_problems(definition)
 
 
 def _start_problems(definition: Definition) -> Iterator[Problem]:
@@ -113,8 +118,13 @@ def _start_problems(definition: Definition) -> Iterator[Problem]:
         if isinstance(start, Created):
             if not definition.label:
                 yield "starts on created(), but has no entity.", "Name the entity, or start on an event."
+        elif isinstance(start, Recurring):
+            yield from recurring_problems(definition, start)
         elif not _is_event_name(start):
-            yield f"has starts_on = {start!r}.", "Use names of events, as text or a tuple of them, or created()."
+            yield (
+                f"has starts_on = {start!r}.",
+                "Use names of events, as text or a tuple of them, created(), or daily(…) and its kin.",
+            )
 
 
 def _exit_problems(exits: object) -> Iterator[Problem]:
@@ -216,6 +226,7 @@ def _fan_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iter
 def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
     options = declared.options
     yield from _guard_problems(definition, options)
+    yield from beside_problems(definition, declared)
     yield from _atomic_problems(options)
     yield from _bulk_problems(definition, options.bulk)
     if isinstance(options.retry, Retry):

@@ -12,8 +12,8 @@ from timeline.definition.retrying import Retry
 
 if TYPE_CHECKING:
     from timeline.definition.checking import Problem
+    from timeline.definition.definitions import Definition
     from timeline.definition.steps import Step, StepOptions
-    from timeline.definition.timelines import Definition
 
 
 def step_problems(definition: Definition, name: str, declared: Step[Any, ..., Any]) -> Iterator[Problem]:

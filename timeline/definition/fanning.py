@@ -13,7 +13,7 @@ from timeline.exceptions import InvalidInput
 from timeline.payloads import check_json, check_text
 
 if TYPE_CHECKING:
-    from timeline.definition.timelines import Definition
+    from timeline.definition.definitions import Definition
 
 MAX_OCCURRENCE: Final = 100
 MAX_OCCURRENCES: Final = 10_000

@@ -13,8 +13,8 @@ from timeline.exceptions import DefinitionError
 
 if TYPE_CHECKING:
     from timeline.definition.checking import Problem
+    from timeline.definition.definitions import Definition
     from timeline.definition.handlers import Task
-    from timeline.definition.timelines import Definition
 
 
 def check_model(definition: Definition, model: type[Model]) -> None:

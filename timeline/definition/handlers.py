@@ -46,6 +46,8 @@ class Options:
     priority: int = 0
     queue: str = "default"
     drift: Drift = "rest"
+    aside: bool = False
+    spread: timedelta | None = None
 
 
 class Task(Generic[Self_, Params, Result]):
@@ -135,6 +137,8 @@ def task(
     priority: int = ...,
     queue: str = ...,
     drift: Drift = ...,
+    aside: bool = ...,
+    spread: timedelta | None = ...,
 ) -> Decorator: ...
 @overload
 def task(
@@ -149,6 +153,8 @@ def task(
     priority: int = ...,
     queue: str = ...,
     drift: Drift = ...,
+    aside: bool = ...,
+    spread: timedelta | None = ...,
 ) -> EntityDecorator[Entity]: ...
 @overload
 def task(
@@ -163,6 +169,8 @@ def task(
     priority: int = ...,
     queue: str = ...,
     drift: Drift = ...,
+    aside: bool = ...,
+    spread: timedelta | None = ...,
 ) -> EntityDecorator[Entity]: ...
 @overload
 def task(
@@ -178,6 +186,8 @@ def task(
     priority: int = ...,
     queue: str = ...,
     drift: Drift = ...,
+    aside: bool = ...,
+    spread: timedelta | None = ...,
 ) -> BulkDecorator[Entity]: ...
 @overload
 def task(
@@ -193,6 +203,8 @@ def task(
     priority: int = ...,
     queue: str = ...,
     drift: Drift = ...,
+    aside: bool = ...,
+    spread: timedelta | None = ...,
 ) -> BulkDecorator[Entity]: ...
 def task(
     when: When | None = None,
@@ -207,6 +219,8 @@ def task(
     priority: int = 0,
     queue: str = "default",
     drift: Drift = "rest",
+    aside: bool = False,
+    spread: timedelta | None = None,
 ) -> Any:
     """
     Declare a task of a timeline.
@@ -233,6 +247,10 @@ def task(
         drift: What to do if steps of it are done, and the code of its timeline has changed since so that it takes them with
             other arguments, or in another order: ``"rest"`` until somebody decides, or ``"go on"``, for a handler that branches
             on what changes by itself.
+        aside: Whether its run may end without it: it is cancelled then (``run_ended``). For reminders and alarms beside what a
+            run is about.
+        spread: Within which it becomes due after its nominal time, each entity at a moment of its own, always the same; 30
+            days at most. For what would be due for everybody at nine. None: at its nominal time.
     """
     options = Options(
         when=when,
@@ -246,5 +264,7 @@ def task(
         priority=priority,
         queue=queue,
         drift=drift,
+        aside=aside,
+        spread=spread,
     )
     return partial(Task, options=options)

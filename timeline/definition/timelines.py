@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
 
 from django.db.models import Model, QuerySet
 
 from timeline.definition.checking import check_names, check_shape
 from timeline.definition.context import RESERVED, Context, StepContext, step_under_way
+from timeline.definition.definitions import Definition
 from timeline.definition.fanning import FanOut, payloads_of, task_of
-from timeline.definition.fingerprints import code_of
 from timeline.definition.handlers import Task
 from timeline.definition.looping import Batches, check_step, each, each_async
 from timeline.definition.progress import Teller, check_progress
+from timeline.definition.recurring import Recurring
 from timeline.definition.starts import Created
 from timeline.definition.steps import BoundStep, Runner, Step
 from timeline.exceptions import TimelineError
@@ -30,57 +30,6 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=Model)
 Taken = TypeVar("Taken", bound=Mapping[str, float] | None)
 Declared = TypeVar("Declared", Task[Any, ..., Any], Step[Any, ..., Any])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Definition:
-    """
-    A timeline as declared.
-
-    Args:
-        cls: The class.
-        name: First half of its task keys.
-        label: The entity's model, ``accounts.user``; empty for a system timeline.
-        starts_on: Names of events, and perhaps ``created()``.
-        exits: Name of event → name of the exit, kept as the reason.
-        tasks: Name of method → task, in the order declared.
-        steps: Name of method → step, in the order declared.
-        shadow: Whether its handlers are not entered.
-    """
-
-    cls: type[Timeline]
-    name: str
-    label: str
-    starts_on: tuple[str | Created, ...]
-    exits: Mapping[str, str]
-    tasks: Mapping[str, Task[Any, ..., Any]]
-    steps: Mapping[str, Step[Any, ..., Any]]
-    shadow: bool
-
-    def task_key(self, task_name: str) -> str:
-        """The key under which rows of the task are stored."""
-        return f"{self.name}.{task_name}"
-
-    @cached_property
-    def code(self) -> str:
-        """Changes when the code changes that takes the steps: 16 hex digits, kept with each record of a step."""
-        return code_of(self.cls)
-
-    @cached_property
-    def fanned_out(self) -> frozenset[str]:
-        """Names of the tasks that others fan out."""
-        return frozenset(name for name, task in self.tasks.items() if task.when is not None and task.when.is_for_each)
-
-    @cached_property
-    def anchor_fields(self) -> frozenset[str]:
-        """The entity's fields that tasks are anchored to."""
-        whens = (task.when for task in self.tasks.values())
-        return frozenset(when.field_name for when in whens if when and when.field_name)
-
-    @cached_property
-    def followed_fields(self) -> frozenset[str]:
-        """The entity's fields that a change of means other times: anchors, and the one with its time zone."""
-        return self.anchor_fields | {name for name in (self.cls.time_zone,) if name}
 
 
 class Timeline:
@@ -101,8 +50,8 @@ class Timeline:
     """Model of the entity, ``"app.Model"``; None for a system timeline, whose handlers take no entity."""
     name: ClassVar[str] = ""
     """First half of its task keys; stored, so keep it when the class is renamed. Nothing: the class name in snake case."""
-    starts_on: ClassVar[str | Created | tuple[str | Created, ...]] = ()
-    """Events that start a run, and perhaps ``created()``. Nothing: runs start by ``start()`` only."""
+    starts_on: ClassVar[str | Created | Recurring | tuple[str | Created | Recurring, ...]] = ()
+    """Events that start a run, perhaps ``created()``, or ``daily(…)`` and its kin. Nothing: runs start by ``start()`` only."""
     exits: ClassVar[Mapping[str, str]] = {}
     """Events that end a run → name of the exit."""
     time_zone: ClassVar[str] = ""
@@ -113,6 +62,11 @@ class Timeline:
     """Foreign keys from the entity to the user who may see its rows, ``"account.user"``. Nothing: none but staff."""
     shadow: ClassVar[bool] = False
     """Live its whole life but enter no handler: a task that would have run is completed, with the reason ``shadow``."""
+
+    once: ClassVar[bool] = False
+    """One run ever for an entity (and key): once it has begun, none begins again, also when it has ended and was pruned."""
+    key: ClassVar[str | tuple[str, ...]] = ()
+    """Fields of the event's payload that tell runs of an entity apart, ``("payment_id", "attempt")``: run key ``42:3``."""
 
     definition: ClassVar[Definition]
 
@@ -131,6 +85,8 @@ class Timeline:
             tasks=_declared(cls, Task),
             steps=_declared(cls, Step),
             shadow=cls.shadow,
+            once=_unless_declared(cls.once, False),
+            key=_names_of(_unless_declared(cls.key, ())),
         )
         check_shape(cls.definition)
 
@@ -286,6 +242,15 @@ class Timeline:
 
 def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+
+
+def _unless_declared(option: Any, left_out: Any) -> Any:
+    """An option that came later than tasks of its name: one that is called so keeps its key, and the option is left out."""
+    return left_out if isinstance(option, Task | Step) else option
+
+
+def _names_of(key: Any) -> Any:
+    return (key,) if key and isinstance(key, str) else key or ()
 
 
 def _declared(cls: type[Timeline], kind: type[Declared]) -> dict[str, Declared]:

@@ -1,4 +1,4 @@
-"""Dispatch: what a poll does. Rescue, send again, stage, claim, send."""
+"""Dispatch: what a poll does. Begin what the clock has come to, rescue, send again, stage, claim, send."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from timeline.dispatch.rescuing import Rescued, rescue
 from timeline.dispatch.staging import stage
 from timeline.exceptions import BrokerUnavailable
 from timeline.operations.identifying import sign_of_poller
+from timeline.operations.recurring import Ahead, recur
 from timeline.store.probing import probe_lost
 
 ROOM_AFTER: Final = 0.02  # Seconds until workers have made room, perhaps; if not, twice as long, and so on.
@@ -54,7 +55,14 @@ class Dispatched(NamedTuple):
 
 
 def dispatch(
-    *, sender: Sender, limit: int = 500, wait: bool = False, whole: bool = True, now: datetime, using: str
+    *,
+    sender: Sender,
+    limit: int = 500,
+    wait: bool = False,
+    whole: bool = True,
+    ahead: Ahead | None = None,
+    now: datetime,
+    using: str,
 ) -> Dispatched:
     """
     Send what is due on its way. Safe in any number of copies at once.
@@ -67,6 +75,7 @@ def dispatch(
         wait: For room, while enough is on its way and more is ready: for a process that does nothing else.
         whole: False between two polls, for what is new only: the database was looked at within a poll interval, and what got
             lost waits for the next whole one.
+        ahead: What this process remembers of runs that the clock begins; None: nothing.
         now: Story time.
         using: Database alias.
 
@@ -77,6 +86,7 @@ def dispatch(
     """
     if whole:
         sign_of_poller(using=using)
+        recur(Ahead() if ahead is None else ahead, now=now, using=using)
     give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
     sender.connect()
     found = probe_lost(using=using)

@@ -17,8 +17,9 @@ from timeline import reasons
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
 from timeline.dispatch.signing import given_signs, let_go_of_the_silent
+from timeline.engine.fingerprinting import fingerprint
 from timeline.engine.settling import settle
-from timeline.lifecycle import State, Trigger
+from timeline.lifecycle import ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask, StepKind, StepRecord
 from timeline.models.sqlstates import sqlstate_of
 from timeline.models.step import origins_of
@@ -124,6 +125,7 @@ def _lost(task: ScheduledTask, now: datetime, *, further: bool) -> Write:
         scheduled_at=now if left else None,
         lost=lost - task.lost,
         failures=-task.failures if further else 0,
+        fingerprint="" if left else fingerprint(task.task_key, code=ReasonCode.WORKER_LOST),
         reason=reasons.WORKER_SILENT(worker=task.worker) if task.worker else reasons.SOME_WORKER_SILENT(),
     )
 

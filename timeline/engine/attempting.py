@@ -27,6 +27,7 @@ from timeline.timing import EARLIEST
 
 if TYPE_CHECKING:
     from timeline.engine.fanning_out import FannedOut
+    from timeline.engine.recording_steps_together import StepWriter
     from timeline.engine.stepping import Steps
 
 logger = logging.getLogger("timeline")
@@ -56,6 +57,7 @@ class Attempt:
         has_records: Whether steps of the task are done, or begun.
         records: Those, by name, once they are read.
         steps: Takes the steps of its handler, once that is entered; None: its timeline has none.
+        step_writer: Records its steps with those of others that run side by side; None: each by itself.
         fanned_out: What its handler fans out, once that is entered; None: nothing in its timeline is fanned out.
         begun: What the row was then.
     """
@@ -72,6 +74,7 @@ class Attempt:
     has_records: bool = False
     records: Mapping[str, StepRecord] = field(default_factory=dict)
     steps: Steps | None = None
+    step_writer: StepWriter | None = None
     fanned_out: FannedOut | None = None
     seen_at: float = field(default_factory=monotonic)
     begun: dict[str, Any] = field(init=False)

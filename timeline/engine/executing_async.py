@@ -19,6 +19,7 @@ from timeline.engine.attempting import Attempt
 from timeline.engine.calling import call_async, enter, refusal
 from timeline.engine.executing import BUDGET, Executed, Outcome, Runtime, is_time_up, record_outcomes
 from timeline.engine.passing import pass_fresh_look
+from timeline.engine.recording_steps_together import StepWriter
 from timeline.engine.timing_out import log_lost
 from timeline.exceptions import LeaseLost
 from timeline.models import EntityRef, ScheduledTask
@@ -65,6 +66,7 @@ class _SideBySide:
         self._running: dict[asyncio.Task[Write | Exception | None], Attempt] = {}
         self._outcomes: list[Outcome] = []
         self._ended: list[ScheduledTask] = []
+        self._writer = StepWriter(runtime.using)
 
     async def run(self) -> Executed:
         """Run all, and what is begun meanwhile; give what a worker that stops has not entered."""
@@ -78,6 +80,7 @@ class _SideBySide:
                     break
             await self._collect()
             if not self._running and (not self._waiting or self._runtime.watch.stopping()):
+                await self._writer.wait()
                 return Executed(self._ended, list(self._waiting))
 
     def _admit(self) -> list[Attempt]:
@@ -136,6 +139,7 @@ class _SideBySide:
             enter(attempt)  # In the context of this asyncio task, which ends with it.
             if attempt.declared.options.timeout is not None:
                 self._runtime.watch.under_way(attempt, partial(_cancel, asyncio.get_running_loop(), _this_task()))
+            attempt.step_writer = self._writer
             return await call_async(attempt)
         return caught[0]
 

@@ -13,6 +13,7 @@ from timeline import reasons
 from timeline.conf import get_settings
 from timeline.definition import Retry
 from timeline.engine.attempting import PASSING, Attempt
+from timeline.engine.fingerprinting import fingerprint, message_of
 from timeline.exceptions import Cancel, Discard, RetryAfter
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask
@@ -60,7 +61,7 @@ def _outcome(attempt: Attempt, error: Exception, now: datetime, *, together: boo
     retry, most, before = _budget(attempt, error)
     failures = before if spared else before + 1
     delay = retry.delay(max(failures, passing, 1))
-    reason = Reason(ReasonCode.ERROR, _message(error))
+    reason = Reason(ReasonCode.ERROR, message_of(error))
     if isinstance(error, RetryAfter):
         delay, usual = error.delay, reasons.RETRY_ASKED_FOR(delay=error.delay)
         reason = usual if str(error) == usual.text else Reason(ReasonCode.RETRY_AFTER, str(error))
@@ -98,6 +99,7 @@ def _discarding(task: ScheduledTask, reason: Reason, error: Exception, *, failur
         reason=reason,
         error=_described(error),
         raised=error,
+        fingerprint=fingerprint(task.task_key, error),
         failures=failures,
     )
 
@@ -108,13 +110,7 @@ def _described(error: Exception) -> dict[str, str]:
     lines = "".join(traceback.format_exception(error))
     described = {
         "class": f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."),
-        "message": _message(error)[:MAX_MESSAGE],
+        "message": message_of(error)[:MAX_MESSAGE],
         "traceback": lines if len(lines) <= MAX_TRACEBACK else f"…{lines[-MAX_TRACEBACK:]}",
     }
     return {name: text.replace("\x00", "").encode(errors="replace").decode() for name, text in described.items()}
-
-
-def _message(error: Exception) -> str:
-    """What ``str(error)`` says, also where that itself fails."""
-    line = "".join(traceback.format_exception_only(error)).strip()
-    return line.partition(": ")[2] or line

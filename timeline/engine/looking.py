@@ -13,6 +13,7 @@ from django.utils import translation
 
 from timeline import reasons
 from timeline.engine.attempting import Attempt
+from timeline.engine.overlapping import overlapping
 from timeline.exceptions import DateOutOfRange, NaiveDatetime
 from timeline.lifecycle import Reason, ReasonCode
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, model_of
@@ -31,8 +32,8 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
     Look once more at what the attempts rest on, and give each its entity.
 
     Run open? No exit since it started? Entity there? Anchor and schedule still the same? Not too late? Guards that are a
-    ``Q``? A fixed number of statements: one for the runs, one for the exits, one for the entities of each model, one for each
-    such guard.
+    ``Q``? Is an earlier run of a timeline that the clock starts still under way? A fixed number of statements: one for the
+    runs, one for the exits, one for the entities of each model, one for each such guard, one for timelines of the clock.
 
     Returns:
         Id of a task → why it must not run, or what was raised when that was asked, which is a failed attempt of that task
@@ -48,6 +49,7 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
         reason = _refusal(attempt, entities, exits, now)
         if reason is not None:
             refused[attempt.task.id] = reason
+    refused |= overlapping([attempt for attempt in attempts if attempt.task.id not in refused], using=using)
     return _guarded([attempt for attempt in attempts if attempt.task.id not in refused], using) | refused
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from asgiref.sync import sync_to_async
 from django.db import DatabaseError, InterfaceError
 
 from timeline.clocks import CountedClock
@@ -120,6 +121,20 @@ class StepRecorder:
             return self._ended(new, began, _as_text(new.name, result))
         except InvalidInput as error:
             raise Discard(error.in_english()) from error
+
+    async def keep_with_others(self, ended: NewStep) -> Any:
+        """
+        Record what has happened in an async handler, with the steps of others. What is not recorded so is recorded by itself.
+
+        Returns:
+            As ``keep``.
+
+        Raises:
+            As ``keep``.
+        """
+        writer = self._attempt.step_writer
+        stored = None if writer is None else await writer.write(ended)
+        return await sync_to_async(self.keep)(ended) if stored is None else self._done(stored)
 
     def keep(self, ended: NewStep, *, once: bool = False) -> Any:
         """

@@ -1,4 +1,4 @@
-"""Settle: write how tasks ended, what they fan out, and what follows from it, in one transaction."""
+"""Settle: write how tasks ended, what they fan out, what follows, and whom to tell of it, in one transaction."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
-from timeline.lifecycle import FINAL
+from timeline.lifecycle import FINAL, State, Trigger
 from timeline.models import ScheduledTask
 from timeline.operations.reconciling import reconcile_locked
+from timeline.store.alerting import alert_discards
 from timeline.store.fanning import still_open, write_fanned_out
 from timeline.store.isolating import atomic
 from timeline.store.locking import Locked, lock_runs
@@ -20,7 +21,7 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
     Write endings, then reconcile the runs they belong to: follow-ups get their rows, a run with nothing left is finished.
 
     Entities and runs are locked before the tasks are written; a run that has ended meanwhile is left as it is. So is one in
-    which a single occurrence of many has ended, until the last of them has.
+    which a single occurrence of many has ended, until the last of them has. Of what is discarded, people are told.
 
     Args:
         writes: Any number; those that end nothing are just written.
@@ -32,7 +33,7 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
         The tasks whose guard held, in the order given; the others were changed by somebody else, or were not waited for.
     """
     ending = [write.task for write in writes if _ends(write)]
-    if not ending:
+    if not ending and not any(_discards(write) for write in writes):
         return apply(writes, now=now, using=using, wait=wait)
     with atomic(using=using, savepoint=False):
         refs = [task.entity_ref for task in ending]
@@ -45,12 +46,18 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
         write_fanned_out([write for write in writes if write.task.id in settled], runs, now=now, using=using)
         decided = [runs[run_id] for run_id in _decided(done, using) if run_id in runs]
         reconcile_locked(decided, locked.entities, now=now, using=using, lenient=True)
+        alert_discards([task for task in done if task.state == State.DISCARDED], now=now, using=using)
     return done
 
 
 def _ends(write: Write) -> bool:
     """Whether it ends a task of a run."""
     return write.task.run_id is not None and write.states[-1] in FINAL
+
+
+def _discards(write: Write) -> bool:
+    """Whether its task is given up, of which people are told."""
+    return write.triggers[-1:] == (Trigger.DISCARD,)
 
 
 def _held(writes: Sequence[Write], locked: Locked) -> list[Write]:

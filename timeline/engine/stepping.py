@@ -280,4 +280,6 @@ class Steps:
                     await sync_to_async(recorder.withdraw)(new)
                 raise
             ended = recorder.happened(new, began, result)
-            return await sync_to_async(recorder.keep)(ended, once=step.options.once)
+            if step.options.once:
+                return await sync_to_async(recorder.keep)(ended, once=True)
+            return await recorder.keep_with_others(ended)

@@ -38,6 +38,10 @@ class AddConstraintForRowsToCome(AddConstraint):
             _for_rows_to_come(self.constraint, model, schema_editor)
 
 
+class AddUniqueIndex(AddConstraint):
+    """Adds a UNIQUE of some rows, which PostgreSQL has as an index: while it is made, rows are read and not written."""
+
+
 class LookAtRows(Operation):
     """Sees that the rows that are there keep a constraint that was added for those to come."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, tzinfo
 from typing import Any
 from uuid import UUID
@@ -116,7 +116,8 @@ def plan_of(
     Raises:
         NaiveDatetime, DateOutOfRange: if a field of the entity gives no proper time.
     """
-    return plan_since(run.started_at, definition, entity, rows, now=now, spare=spare)
+    about = (run.entity_label, run.entity_id, run.key)
+    return plan_since(run.started_at, definition, entity, rows, about=about, now=now, spare=spare)
 
 
 def plan_since(
@@ -125,6 +126,7 @@ def plan_since(
     entity: Model | None,
     rows: Iterable[TaskRow] = (),
     *,
+    about: Sequence[str],
     now: datetime,
     spare: Collection[UUID] = (),
 ) -> Plan:
@@ -144,4 +146,5 @@ def plan_since(
         zone=zone,
         now=now,
         spare=spare,
+        about=about,
     )

@@ -50,6 +50,10 @@ class TimelineRun(EntityColumns):
     # A RunEnd; empty where an earlier version ended the run. Only timeline.runs writes these three.
     end_code = models.CharField(max_length=20, blank=True, default="", db_default="", editable=False)
     end_reason = models.CharField(max_length=200, blank=True, default="")
+    # No second run of its entity, timeline and key begins, ever.
+    once = models.BooleanField(default=False, db_default=False, editable=False)
+    # Its tasks were deleted, and it is kept for its key.
+    pruned = models.BooleanField(default=False, db_default=False, editable=False)
 
     objects = models.Manager.from_queryset(TimelineRunQuerySet)()
 
@@ -59,6 +63,11 @@ class TimelineRun(EntityColumns):
                 fields=["entity_label", "entity_id", "timeline", "key"],
                 condition=Q(ended_at__isnull=True),
                 name="timeline_run_one_open",
+            ),
+            models.UniqueConstraint(
+                fields=["entity_label", "entity_id", "timeline", "key"],
+                condition=Q(once=True),
+                name="timeline_run_one_ever",
             ),
             models.CheckConstraint(
                 condition=Q(ended_at__isnull=True, end_reason="") | Q(ended_at__isnull=False) & ~Q(end_reason=""),
@@ -71,7 +80,11 @@ class TimelineRun(EntityColumns):
         ]
         indexes = [
             models.Index(fields=["entity_label", "entity_id", "started_at"], name="timeline_run_entity"),
-            models.Index(fields=["ended_at", "id"], condition=Q(ended_at__isnull=False), name="timeline_run_ended"),
+            models.Index(
+                fields=["ended_at", "id"],
+                condition=Q(ended_at__isnull=False, pruned=False),
+                name="timeline_run_prunable",
+            ),
         ]
 
     def __str__(self) -> str:

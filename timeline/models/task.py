@@ -48,6 +48,20 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         """Tasks that have ended, one way or another."""
         return self.filter(state__in=_FINAL)
 
+    def dead_letters(self, group: str = "") -> ScheduledTaskQuerySet:
+        """
+        Discarded tasks that no later revision carries on for.
+
+        Args:
+            group: Just those of one: its fingerprint; or, of those that failed before there were any, their task key.
+        """
+        dead = self.filter(state=State.DISCARDED)
+        if group:
+            dead = dead.filter(fingerprint="", task_key=group) if "." in group else dead.filter(fingerprint=group)
+        return dead.exclude(
+            models.Exists(self.model._default_manager.using(self.db).filter(previous=models.OuterRef("pk")))
+        )
+
     def would_have_run(self) -> ScheduledTaskQuerySet:
         """Tasks completed while their timeline was in shadow: no handler was entered."""
         return self.filter(state=State.COMPLETED, reason_code=ReasonCode.SHADOW)
@@ -188,6 +202,8 @@ class ScheduledTask(EntityColumns):
     worker = models.CharField(max_length=100, blank=True, default="")
     result = models.JSONField(null=True, blank=True)
     error = models.TextField(blank=True, default="")
+    # Of the last failed attempt: what it has in common with others that failed alike. Empty: none has failed.
+    fingerprint = models.CharField(max_length=16, blank=True, default="", db_default="", editable=False)
     reason_code = models.CharField(max_length=20, choices=ReasonCode.choices, blank=True, default="")
     reason = models.CharField(max_length=200, blank=True, default="")
     actor = models.CharField(max_length=150, blank=True, default="")
@@ -293,6 +309,12 @@ class ScheduledTask(EntityColumns):
                 fields=["finished_at"],
                 condition=Q(run__isnull=True, revision=1, finished_at__isnull=False),
                 name="timeline_adhoc_ended",
+            ),
+            # Dead letters: those that were not redriven are found by ``previous``.
+            models.Index(
+                fields=["fingerprint", "finished_at", "id"],
+                condition=Q(state=State.DISCARDED),
+                name="timeline_task_dead",
             ),
             models.Index(fields=["previous"], condition=Q(previous__isnull=False), name="timeline_task_previous"),
         ]

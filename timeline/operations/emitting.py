@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -25,7 +25,7 @@ from timeline.models.entities import by_label
 from timeline.operations._knowing import mind_unknown
 from timeline.operations._subjects import Subject, lock_subject_now, lock_subjects, subjects_of
 from timeline.operations.leaving import Ended, exit_runs
-from timeline.operations.sets import Portion, Tally, in_portions, rounds
+from timeline.operations.sets import Portion, Tally, check_spread, in_portions, rounds
 from timeline.payloads import check_json, check_text, same_json
 from timeline.registry import registry
 from timeline.store.beginning import FEW, Beginning, begin_runs, constantly, needs_savepoint, plan_runs
@@ -145,6 +145,7 @@ def emit_many(
     payload: dict[str, Any],
     actor: str,
     occurred_at: datetime | None,
+    spread: timedelta | None = None,
     clock: Callable[[str], datetime],
 ) -> Tally:
     """
@@ -153,6 +154,8 @@ def emit_many(
     Args:
         name, key, payload, actor, occurred_at: As for ``emit``, of each event.
         batches: The entities.
+        spread: Within which the first tasks of the runs it starts become due after their time, each run's at a moment of its
+            own; 30 days at most. None: at their time.
         clock: Tells the story time of a database; read once a batch, when its entities are locked.
 
     Returns:
@@ -162,6 +165,7 @@ def emit_many(
         As ``emit``: nothing of the batch with the entity at fault is written then, and those before it stand.
     """
     _check(name, key, payload, actor)
+    check_spread(spread)
     happened = None if occurred_at is None else check_time("occurred_at", occurred_at)
     tally = Tally()
     for batch in batches:
@@ -176,14 +180,16 @@ def emit_many(
                 now = now or clock(batch.using)
                 said = EventFields(name, key, payload, actor, occurred_at=happened or now, recorded_at=now)
                 again: list[Subject] = []
-                work = partial(_record_some, said, again, batch.using)
+                work = partial(_record_some, said, again, spread, batch.using)
                 whole = _ends_runs(name, (known for subject in some for known in subject.names))
                 tally += in_portions(work, locked, whole=whole, using=batch.using)
                 _known(said, again, batch.using)
     return tally
 
 
-def record(said: EventFields, subjects: Mapping[EntityRef, Subject], *, using: str) -> Recorded:
+def record(
+    said: EventFields, subjects: Mapping[EntityRef, Subject], *, spread: timedelta | None = None, using: str
+) -> Recorded:
     """
     Record an event for each of some entities that the caller has locked, end the runs it exits, start those it starts: of
     every model of their families.
@@ -193,6 +199,7 @@ def record(said: EventFields, subjects: Mapping[EntityRef, Subject], *, using: s
     Raises:
         KeyConflict: if it said something else, under another name of the entity.
         NaiveDatetime, DateOutOfRange: if a run that starts has no proper time; nothing is written then.
+        InvalidInput: if the payload lacks what makes the key of a run; nothing is written then.
     """
     now = said.recorded_at
     new = _without_those_known(said, subjects, using)
@@ -204,11 +211,15 @@ def record(said: EventFields, subjects: Mapping[EntityRef, Subject], *, using: s
     event = Insertion(Event, columns_of(list(events.values())), taken=bool(said.key), using=using)
     entities = {name: held for subject in new.values() for name, held in subject.there.items()}
     starters = _starters(said.name)
+    labels = {ref.label for ref in entities}
+    keys = {known.name: known.run_key(said.payload) for label in labels for known in starters.get(label, ())}
     beginnings = plan_runs(
         {label: starters.get(label, ()) for label in by_label(entities)},
         entities,
         causes={name: events[ref]["id"] for ref, subject in new.items() for name in subject.there},
+        keys=keys,
         begins=constantly(said.occurred_at),
+        spread=spread,
         now=now,
     )
     names = [name for subject in new.values() for name in subject.names]
@@ -236,8 +247,14 @@ def _without_those_known(
     return {ref: subject for ref, subject in subjects.items() if ref not in before}
 
 
-def _record_some(said: EventFields, again: list[Subject], using: str, subjects: Mapping[EntityRef, Subject]) -> Tally:
-    recorded = record(said, subjects, using=using)
+def _record_some(
+    said: EventFields,
+    again: list[Subject],
+    spread: timedelta | None,
+    using: str,
+    subjects: Mapping[EntityRef, Subject],
+) -> Tally:
+    recorded = record(said, subjects, spread=spread, using=using)
     again += recorded.again
     return recorded.tally
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connections
@@ -13,6 +13,7 @@ from timeline.models import EntityRef
 from timeline.models.entities import by_label
 from timeline.operations.sets import Portion, Tally
 from timeline.operations.starting import start_many
+from timeline.registry import registry
 
 
 def enroll(
@@ -23,13 +24,14 @@ def enroll(
     params: dict[str, Any],
     started_at: datetime | str | None,
     once: bool,
+    spread: timedelta | None = None,
     clock: Callable[[str], datetime],
 ) -> Tally:
     """
     Start a run for each of many entities that has none; those who have one are not even locked.
 
     Args:
-        timeline, batches, key, params, started_at, clock: As for ``start_many``.
+        timeline, batches, key, params, started_at, spread, clock: As for ``start_many``.
         once: Pass over those, too, whose run has ended.
 
     Returns:
@@ -38,18 +40,24 @@ def enroll(
     Raises:
         As ``start_many``.
     """
-    passed = 0
+    passed, ended = 0, once or registry.timeline(timeline).once
 
     def remaining() -> Iterator[Portion]:
         nonlocal passed
         for batch in batches:
-            left = _without_run(batch, timeline, key, once)
+            left = _without_run(batch, timeline, key, ended)
             passed += len(batch.refs) - len(left.refs)
             if left.refs:
                 yield left
 
     started = start_many(
-        timeline=timeline, batches=remaining(), key=key, params=params, started_at=started_at, clock=clock
+        timeline=timeline,
+        batches=remaining(),
+        key=key,
+        params=params,
+        started_at=started_at,
+        spread=spread,
+        clock=clock,
     )
     return started + Tally(again=passed)
 

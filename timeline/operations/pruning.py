@@ -10,11 +10,14 @@ from uuid import UUID
 
 from django.core import serializers
 from django.db import connections
+from django.db.models import QuerySet
 
 from timeline.dialects import dialect_of
 from timeline.models import LogEntry, ScheduledTask, StepRecord, TimelineRun
 from timeline.models.among import Among
+from timeline.registry import registry
 from timeline.store.isolating import atomic
+from timeline.store.slots import last_slots
 from timeline.timing import check_time
 
 Archive = Callable[[list[dict[str, Any]]], object]
@@ -32,7 +35,9 @@ def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int 
     """
     Delete runs that ended, and ad hoc tasks all of whose revisions ended, before a date. Events stay: they hold the keys.
 
-    A run goes whole or not at all; of an open run nothing goes, because reconcile would make finished work again.
+    A run goes whole or not at all; of an open run nothing goes, because reconcile would make finished work again. Of a run
+    that begins once only, the row itself stays for its key, and is not counted; of a timeline that starts by the clock, those
+    of its last two runs.
 
     Args:
         ended_before: Story time (aware).
@@ -63,8 +68,29 @@ def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int 
         runs = TimelineRun.objects.using(using).filter(pk__in=run_ids)
         if archive is not None:
             archive([row for rows in (runs, tasks, log, steps) for row in serializers.serialize("python", rows)])
-        counts = [rows.delete()[0] for rows in (steps, log, tasks, runs)]
+        for_good, kept = _parted(runs, using)
+        counts = [rows.delete()[0] for rows in (steps, log, tasks, runs.filter(pk__in=for_good))]
+        if kept:
+            runs.filter(pk__in=kept).update(pruned=True)
     return Pruned(log_entries=counts[1], tasks=counts[2], runs=counts[3])
+
+
+def _parted(runs: QuerySet[TimelineRun], using: str) -> tuple[list[UUID], list[UUID]]:
+    """
+    Part runs into those that go, and those whose rows stay, as no other may take their place.
+
+    Of a timeline that starts by the clock the last two stay: nobody asks for a slot before them.
+    """
+    once = {known.name for known in registry if known.once}
+    by_clock = {known.name for known in registry if known.recurring is not None}
+    parted: dict[bool, list[UUID]] = {False: [], True: []}
+    some = list(runs.only("timeline", "once"))
+    asked = sorted(by_clock & {run.timeline for run in some})
+    last = {run.pk for several in last_slots(asked, using=using).values() for run in several} if asked else set()
+    for run in some:
+        stays = run.pk in last if run.timeline in by_clock else run.once or run.timeline in once
+        parted[stays].append(run.pk)
+    return parted[False], parted[True]
 
 
 def _ended_runs(before: datetime, limit: int, using: str) -> list[UUID]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.utils.text import format_lazy
@@ -16,6 +16,7 @@ from timeline.models import ScheduledTask, TimelineRun
 from timeline.operations._seen import Seen, refuse_changed, refuse_redriven
 from timeline.operations.exits import exits_since
 from timeline.operations.reconciling import reconcile_locked
+from timeline.operations.sets import check_spread
 from timeline.payloads import clip
 from timeline.registry import registry
 from timeline.runs import reopen
@@ -23,13 +24,20 @@ from timeline.store.changes import MAX_ACTOR, MAX_REASON
 from timeline.store.creating import create_tasks, next_revision
 from timeline.store.isolating import atomic
 from timeline.store.locking import lock_runs, lock_tasks
+from timeline.timing import share_of
 
 
 def redrive(
-    *, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: str, seen: Seen | None = None
+    *,
+    task_ids: Sequence[UUID],
+    reason: Reason,
+    now: datetime,
+    using: str,
+    seen: Seen | None = None,
+    spread: timedelta | None = None,
 ) -> list[ScheduledTask]:
     """
-    Make the next revision of tasks that have ended, due at once. A run that was finished is opened again for it.
+    Make the next revision of tasks that have ended, due at once or within a span. A run that was finished is opened again.
 
     Args:
         task_ids: Primary keys, any number; all are redriven or none.
@@ -37,12 +45,15 @@ def redrive(
         now: Story time of the decision.
         using: Database alias the tasks live in.
         seen: Task id → its ``seq`` as it was shown to who decided; None: whatever it is.
+        spread: Within which they become due, each at a moment of its own; 30 days at most. None: all at once.
 
     Returns:
-        The new tasks, in the order given: in state ``available``, unless the run as it is now does not want them at once
-        (its anchor changed meanwhile, or what they follow did not complete), which their reason says.
+        The new tasks, in the order given: in state ``available``, or ``scheduled`` with ``spread``, unless the run as it is
+        now does not want them at once (its anchor changed meanwhile, or what they follow did not complete), which their reason
+        says.
 
     Raises:
+        InvalidInput: naming ``spread``.
         ScheduledTask.DoesNotExist: if one of them is not there.
         ChangedSince: if one of them has changed since it was seen, or was redriven and that has ended too.
         TransitionNotAllowed: if one of them has not ended.
@@ -51,6 +62,7 @@ def redrive(
         RunEnded: if the run of one ended by an exit, or was finished and an exit came afterwards. Nothing is changed in any of
             these cases.
     """
+    check_spread(spread)
     with atomic(using=using):
         tasks = lock_tasks(task_ids, using=using)
         refuse_changed(tasks, seen)
@@ -60,7 +72,7 @@ def redrive(
         for task in tasks:
             refuse_redriven(task, latest[_name(task)], seen)
         _reopen([task.run for task in tasks if task.run is not None], using=using)
-        again = [_again(task, latest[_name(task)].revision + 1, reason, now) for task in tasks]
+        again = [_again(task, latest[_name(task)].revision + 1, reason, spread, now) for task in tasks]
         create_tasks(again, using=using)
         refs = [task.entity_ref for task in tasks]
         locked = lock_runs({task.run_id for task in tasks if task.run_id}, refs, using=using)
@@ -107,8 +119,11 @@ def _refuse_exited(tasks: Sequence[ScheduledTask], using: str) -> None:
             raise RunEnded(task.pk, exits[task.run_id])
 
 
-def _again(task: ScheduledTask, revision: int, reason: Reason, now: datetime) -> ScheduledTask:
-    again = next_revision(task, now, now=now)
+def _again(
+    task: ScheduledTask, revision: int, reason: Reason, spread: timedelta | None, now: datetime
+) -> ScheduledTask:
+    named = (task.entity_label, task.entity_id, task.task_key, task.occurrence)
+    again = next_revision(task, now + share_of(spread, *named) if spread else now, now=now)
     again.revision = revision
     again.reason_code = reason.code
     again.reason, again.actor = clip(reason.text, MAX_REASON), clip(reason.actor, MAX_ACTOR)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from typing import Any, Final, NamedTuple, TypeVar
 
 from django.db.models import Model, QuerySet
@@ -14,6 +15,7 @@ from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef
 from timeline.models.entities import path_to, ref_with
 from timeline.store.pipelining import can_pipeline, pipelining
+from timeline.timing import LONGEST_SPREAD, is_spread
 
 Item = TypeVar("Item")
 
@@ -58,6 +60,18 @@ def check_batch_size(size: int) -> None:
     if type(size) is not int or not 1 <= size <= MAX_BATCH:
         remedy = _("Give a whole number from 1 to %(most)s.")
         raise InvalidInput("batch_size", _("%(value)r does not do."), remedy, value=size, most=MAX_BATCH)
+
+
+def check_spread(spread: timedelta | None) -> None:
+    """
+    Refuse a span that nothing can be spread over.
+
+    Raises:
+        InvalidInput: naming the field.
+    """
+    if spread is not None and not is_spread(spread):
+        remedy = _("Give a positive timedelta, %(most)s days at most.")
+        raise InvalidInput("spread", _("%(value)r does not do."), remedy, value=spread, most=LONGEST_SPREAD.days)
 
 
 class Portion(NamedTuple):

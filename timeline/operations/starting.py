@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from django.db.models import DateField, Model
+from django.db.models import DateField, F, Model
 from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Definition
@@ -15,7 +15,7 @@ from timeline.exceptions import InvalidInput, WrongEntity
 from timeline.models import EntityRef, TimelineRun, model_of, ref_of
 from timeline.models.entities import naming
 from timeline.models.facts import moment_in
-from timeline.operations.sets import Portion, Tally, in_portions, rounds
+from timeline.operations.sets import Portion, Tally, check_spread, in_portions, rounds
 from timeline.payloads import check_json, check_text
 from timeline.registry import registry
 from timeline.store.beginning import Beginning, Begins, begin_runs, constantly, needs_savepoint, plan_runs
@@ -27,7 +27,7 @@ MAX_RUN_KEY = 100
 
 
 class Started(NamedTuple):
-    """A run, and whether it is new: false if one was open already, which is left as it is."""
+    """A run, and whether it is new: false if one was open already, or has its place for ever, which is left as it is."""
 
     run: TimelineRun
     created: bool
@@ -70,8 +70,9 @@ def start(
         begun = start_locked([definition], entities, key=key, params=params, begins=begins, now=now, using=using)
         if begun:
             return Started(begun[0].run(using=using), True)
-        there = TimelineRun.objects.using(using).open().filter(naming(ref))
-        return Started(there.get(timeline=definition.name, key=key), False)
+        there = TimelineRun.objects.using(using).filter(naming(ref), timeline=definition.name, key=key)
+        # With ``once``, it may have ended; what is open goes first.
+        return Started(there.order_by(F("ended_at").desc(nulls_first=True), "-pk")[0], False)
 
 
 def start_many(
@@ -81,6 +82,7 @@ def start_many(
     key: str,
     params: dict[str, Any],
     started_at: datetime | str | None,
+    spread: timedelta | None = None,
     clock: Callable[[str], datetime],
 ) -> Tally:
     """
@@ -91,6 +93,8 @@ def start_many(
         batches: The entities.
         key, params: Of each run.
         started_at: What times count from (aware), or the name of a date or datetime field of the entity; None: now.
+        spread: Within which the first tasks of each run become due after their time, each run's at a moment of its own; 30 days
+            at most. None: at their time.
         clock: Tells the story time of a database; read once a batch, when its entities are locked.
 
     Returns:
@@ -101,12 +105,15 @@ def start_many(
     """
     definition = registry.timeline(timeline)
     _check_run(key, params)
+    check_spread(spread)
     begins = _begins(definition, started_at)
     read = bool(definition.followed_fields) or isinstance(started_at, str)
 
     def start_some(entities: Mapping[EntityRef, Model | None], *, now: datetime, using: str) -> Tally:
         since = begins or constantly(now)
-        begun = start_locked([definition], entities, key=key, params=params, begins=since, now=now, using=using)
+        begun = start_locked(
+            [definition], entities, key=key, params=params, begins=since, spread=spread, now=now, using=using
+        )
         tasks = sum(len(known.planned) for known in begun)
         return Tally(again=len(entities) - len(begun), started=len(begun), tasks=tasks)
 
@@ -130,12 +137,13 @@ def start_locked(
     key: str = "",
     params: dict[str, Any] | None = None,
     begins: Begins,
+    spread: timedelta | None = None,
     now: datetime,
     using: str,
 ) -> list[Beginning]:
     """Start a run of each definition for entities that the caller has locked; those of which one is open get none."""
     each = {ref.label: definitions for ref in entities}
-    beginnings = plan_runs(each, entities, key=key, params=params, begins=begins, now=now)
+    beginnings = plan_runs(each, entities, key=key, params=params, begins=begins, spread=spread, now=now)
     with atomic(using=using, savepoint=needs_savepoint(beginnings)):
         return begin_runs(beginnings, now=now, using=using)
 

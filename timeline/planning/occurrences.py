@@ -8,7 +8,7 @@ from uuid import UUID
 
 from timeline import reasons
 from timeline.lifecycle import OPEN, Reason
-from timeline.planning.answers import Cancel, Create, Keep, Plan, TaskRow, Times
+from timeline.planning.answers import Cancel, Create, Keep, Plan, PlannedChange, TaskRow, Times
 from timeline.planning.outlooks import LEFT_OPEN, Outlook, outlook_of
 
 
@@ -44,6 +44,27 @@ def cancel_open(rows: Sequence[TaskRow], reason: Reason, *, result: Plan, spare:
         elif row.state in OPEN:
             result.changes.append(Cancel(row=row, reason=reason))
     return spared
+
+
+def end_aside(names: Collection[str], *, result: Plan, spare: Collection[UUID]) -> None:
+    """
+    Let a run end that nothing else keeps open: what is aside gets no row, and is cancelled where it has one.
+
+    Args:
+        names: Of the tasks that are aside.
+        result: The plan without that.
+        spare: Rows to leave as they are.
+    """
+    ended: list[PlannedChange] = []
+    for change in result.changes:
+        if isinstance(change, Create):
+            ended += [] if change.task_name in names else [change]
+        elif change.row.task_name in names and change.row.state in OPEN and change.row.id not in spare:
+            ended.append(Cancel(row=change.row, reason=reasons.RUN_HAS_ENDED()))
+        else:
+            ended.append(change)
+    result.changes = ended
+    result.foreseen = [foreseen for foreseen in result.foreseen if foreseen.task_name not in names]
 
 
 def _keep(row: TaskRow, times: Times, result: Plan, now: datetime) -> Outlook:

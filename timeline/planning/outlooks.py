@@ -14,7 +14,9 @@ from timeline.timing import When
 _NEVER: Final = Reason(ReasonCode.PREDECESSOR)
 
 # A task that ended so has said nothing about the future: wanted again, it is made again.
-LEFT_OPEN: Final = frozenset({ReasonCode.SUPERSEDED, ReasonCode.DEFINITION, ReasonCode.PREDECESSOR})
+LEFT_OPEN: Final = frozenset(
+    {ReasonCode.SUPERSEDED, ReasonCode.DEFINITION, ReasonCode.PREDECESSOR, ReasonCode.RUN_ENDED}
+)
 
 
 @dataclass(frozen=True, slots=True)

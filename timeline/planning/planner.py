@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, tzinfo
 from operator import attrgetter
@@ -14,9 +14,9 @@ from timeline import reasons
 from timeline.definition import Definition, Task
 from timeline.lifecycle import OPEN, WAITING, Reason, ReasonCode, State
 from timeline.planning.answers import Cancel, Create, Foreseen, Keep, Move, Plan, TaskRow, Times
-from timeline.planning.occurrences import cancel_open, keep_occurrences
+from timeline.planning.occurrences import cancel_open, end_aside, keep_occurrences
 from timeline.planning.outlooks import LEFT_OPEN, Outlook, outlook_of
-from timeline.timing import When, begins_at, day_of
+from timeline.timing import When, begins_at, day_of, share_of
 
 
 def plan(
@@ -29,6 +29,7 @@ def plan(
     now: datetime,
     spare: Collection[UUID] = (),
     dates: Mapping[str, date] | None = None,
+    about: Sequence[str] = (),
 ) -> Plan:
     """
     Compare what is wanted with what there is.
@@ -42,11 +43,12 @@ def plan(
         now: Story time.
         spare: Rows to leave as they are: the task that is being run right now.
         dates: Field of the entity → the day it holds, where that is a date.
+        about: Label and id of the entity, and key of the run: what tells apart whose tasks are spread.
 
     Raises:
         DateOutOfRange: if a time falls outside 1970–9000.
     """
-    return _Planner(definition, started_at, anchors, dates or {}, _latest(rows), zone, now, spare).plan()
+    return _Planner(definition, started_at, anchors, dates or {}, _latest(rows), zone, now, spare, about).plan()
 
 
 def _latest(rows: Iterable[TaskRow]) -> dict[str, dict[str, TaskRow]]:
@@ -85,6 +87,7 @@ class _Planner:
         zone: tzinfo,
         now: datetime,
         spare: Collection[UUID],
+        about: Sequence[str],
     ) -> None:
         self.definition = definition
         self.started_at = started_at
@@ -94,6 +97,7 @@ class _Planner:
         self.zone = zone
         self.now = now
         self.spare = spare
+        self.about = about
         self.result = Plan()
         self.outlooks: dict[str, Outlook] = {}
 
@@ -104,7 +108,11 @@ class _Planner:
             if name not in self.definition.fanned_out:
                 stray = [row for row in self.rows(name) if row.occurrence or name not in self.outlooks]
                 cancel_open(stray, reasons.NO_LONGER_PLANNED(task=name), result=self.result, spare=())
-        self.result.open = any(outlook.to_come for outlook in self.outlooks.values())
+        self.result.open = any(
+            outlook.to_come for name, outlook in self.outlooks.items() if name not in self.definition.aside
+        )
+        if not self.result.open and self.definition.aside:
+            end_aside(self.definition.aside, result=self.result, spare=self.spare)
         return self.result
 
     def outlook(self, name: str) -> Outlook:
@@ -202,10 +210,10 @@ class _Planner:
 
     def times(self, declared: Task[Any, ..., Any], when: When, value: datetime) -> Times:
         nominal = when.resolve(value, self.zone)
-        expires = declared.options.expires
+        expires, spread = declared.options.expires, declared.options.spread
         return Times(
             nominal_at=nominal,
-            scheduled_at=nominal,
+            scheduled_at=nominal + share_of(spread, *self.about, declared.name) if spread else nominal,
             anchor=when.anchor,
             anchor_value=value,
             expires_at=None if expires is None else nominal + expires,

@@ -8,7 +8,7 @@ with an ``a`` in front; see the end of the module.
 
 from asgiref.sync import sync_to_async
 
-from timeline.shortcuts.asking import explain, foreseen, preview
+from timeline.shortcuts.asking import dead_letters, explain, foreseen, preview
 from timeline.shortcuts.beginning import emit, emit_many, enroll, leave, start, start_many
 from timeline.shortcuts.changing import (
     cancel,
@@ -18,6 +18,7 @@ from timeline.shortcuts.changing import (
     move,
     reconcile,
     redrive,
+    redrive_group,
     relabel,
     run_now,
     schedule,
@@ -27,6 +28,7 @@ from timeline.shortcuts.changing import (
 __all__ = [
     "acancel",
     "acancel_all",
+    "adead_letters",
     "aemit",
     "aemit_many",
     "aenroll",
@@ -39,6 +41,7 @@ __all__ = [
     "apreview",
     "areconcile",
     "aredrive",
+    "aredrive_group",
     "arun_now",
     "aschedule",
     "astart",
@@ -46,6 +49,7 @@ __all__ = [
     "astep_happened",
     "cancel",
     "cancel_all",
+    "dead_letters",
     "emit",
     "emit_many",
     "enroll",
@@ -58,6 +62,7 @@ __all__ = [
     "preview",
     "reconcile",
     "redrive",
+    "redrive_group",
     "relabel",
     "run_now",
     "schedule",
@@ -81,10 +86,12 @@ acancel_all = sync_to_async(cancel_all, thread_sensitive=True)
 amove = sync_to_async(move, thread_sensitive=True)
 arun_now = sync_to_async(run_now, thread_sensitive=True)
 aredrive = sync_to_async(redrive, thread_sensitive=True)
+aredrive_group = sync_to_async(redrive_group, thread_sensitive=True)
 astep_happened = sync_to_async(step_happened, thread_sensitive=True)
 aforget_step = sync_to_async(forget_step, thread_sensitive=True)
 ago_on = sync_to_async(go_on, thread_sensitive=True)
 areconcile = sync_to_async(reconcile, thread_sensitive=True)
 apreview = sync_to_async(preview, thread_sensitive=True)
 aforeseen = sync_to_async(foreseen, thread_sensitive=True)
+adead_letters = sync_to_async(dead_letters, thread_sensitive=True)
 aexplain = sync_to_async(explain, thread_sensitive=True)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from django.db import DEFAULT_DB_ALIAS
+from django.db import DEFAULT_DB_ALIAS, router
 
 from timeline.clocks import story_now
 from timeline.models import ScheduledTask
+from timeline.reading import dead_letters as dead
 from timeline.reading import explaining, foreseeing
+from timeline.reading.dead_letters import DeadLetters
 from timeline.reading.foreseeing import Outlook
 from timeline.registry import registry
 from timeline.shortcuts._named import alias_of
@@ -43,3 +45,9 @@ def explain(task: ScheduledTask) -> str:
     """Tell the story of a task in plain sentences: why it is there, when it is due, what happened, what comes next."""
     using = task._state.db or DEFAULT_DB_ALIAS
     return explaining.explain(task, now=story_now(using), using=using)
+
+
+def dead_letters(*, using: str | None = None) -> list[DeadLetters]:
+    """Say which tasks were discarded and not redriven since, in groups of those that failed alike, the last first."""
+    using = using or router.db_for_write(ScheduledTask)
+    return dead.dead_letters(ScheduledTask.objects.using(using).all())

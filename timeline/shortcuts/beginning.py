@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from timeline.clocks import story_now
@@ -55,6 +55,7 @@ def emit_many(
     payload: dict[str, Any] | None = None,
     actor: str = "",
     occurred_at: datetime | None = None,
+    spread: timedelta | None = None,
     batch_size: int = BATCH,
     using: str | None = None,
 ) -> Tally:
@@ -63,7 +64,8 @@ def emit_many(
 
     Each batch commits on its own, unless you are in a transaction. Called again after an error or a crash, with the same
     ``key``, it carries on where it stopped. ``entities`` may be any iterable, also one that never holds them all; of a
-    queryset, only the keys are read, in their order. See ``timeline.operations.emitting.emit_many`` for errors.
+    queryset, only the keys are read, in their order. With ``spread``, what it
+    starts becomes due one after the other within that time. See ``timeline.operations.emitting.emit_many`` for errors.
     """
     return emitting.emit_many(
         name=name,
@@ -72,6 +74,7 @@ def emit_many(
         payload={} if payload is None else payload,
         actor=actor,
         occurred_at=occurred_at,
+        spread=spread,
         clock=story_now,
     )
 
@@ -132,6 +135,7 @@ def enroll(
     params: dict[str, Any] | None = None,
     started_at: datetime | str | None = None,
     once: bool = False,
+    spread: timedelta | None = None,
     batch_size: int = BATCH,
     using: str | None = None,
 ) -> Tally:
@@ -149,6 +153,7 @@ def enroll(
         params={} if params is None else params,
         started_at=started_at,
         once=once,
+        spread=spread,
         clock=story_now,
     )
 

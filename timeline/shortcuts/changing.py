@@ -7,7 +7,7 @@ If one has changed since, nothing is done, and ``ChangedSince`` says what it is 
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -23,10 +23,12 @@ from timeline.operations import (
     moving,
     reconciling,
     redriving,
+    redriving_groups,
     relabelling,
     scheduling,
 )
 from timeline.operations._seen import Seen
+from timeline.operations.redriving_groups import Redriven
 from timeline.operations.relabelling import Relabelled
 from timeline.operations.scheduling import Scheduled
 from timeline.shortcuts._named import Tasks, alias_of, named
@@ -99,12 +101,40 @@ def run_now(
 
 
 def redrive(
-    tasks: Tasks, *, reason: str, actor: str = "", using: str | None = None, seen: Seen | None = None
+    tasks: Tasks,
+    *,
+    reason: str,
+    actor: str = "",
+    using: str | None = None,
+    seen: Seen | None = None,
+    spread: timedelta | None = None,
 ) -> list[ScheduledTask]:
-    """Run again what has ended, as new rows. See ``timeline.operations.redriving.redrive`` for errors."""
+    """
+    Run again what has ended, as new rows; with ``spread``, one after the other within that time.
+
+    See ``timeline.operations.redriving.redrive`` for arguments and errors.
+    """
     ids, using = named(tasks, using)
     why = Reason.operator(reason, actor)
-    return redriving.redrive(task_ids=ids, reason=why, now=story_now(using), using=using, seen=seen)
+    return redriving.redrive(task_ids=ids, reason=why, now=story_now(using), using=using, seen=seen, spread=spread)
+
+
+def redrive_group(
+    group: str,
+    *,
+    reason: str,
+    actor: str = "",
+    spread: timedelta | None = None,
+    using: str | None = None,
+) -> Redriven:
+    """
+    Run a group of dead letters again.
+
+    See ``timeline.operations.redriving_groups.redrive_group`` for arguments and errors.
+    """
+    using = using or router.db_for_write(ScheduledTask)
+    why = Reason.operator(reason, actor)
+    return redriving_groups.redrive_group(group=group, reason=why, spread=spread, now=story_now(using), using=using)
 
 
 def step_happened(

@@ -24,6 +24,7 @@
     worker = COALESCE(change.worker, task.worker),  -- if worker
     result = COALESCE(change.result{json}, task.result),  -- if result
     error = COALESCE(change.error, task.error),  -- if error
+    fingerprint = COALESCE(change.fingerprint, task.fingerprint),  -- if fingerprint
     reason_code = COALESCE(change.reason_code, task.reason_code),  -- if reason_code
     reason = COALESCE(change.reason, task.reason),  -- if reason_code
     actor = COALESCE(change.actor, task.actor),  -- if reason_code

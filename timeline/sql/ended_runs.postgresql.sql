@@ -3,6 +3,7 @@
 SELECT id
 FROM timeline_timelinerun AS run
 WHERE ended_at < %(before)s
+    AND NOT pruned
     AND NOT EXISTS (
         SELECT FROM timeline_scheduledtask
         WHERE run_id = run.id AND finished_at IS NULL

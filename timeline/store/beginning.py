@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from typing import Any, Final
 from uuid import UUID
 
+from django.db import connections
 from django.db.models import Model
 
 from timeline.definition import Definition
+from timeline.dialects import dialect_of
 from timeline.exceptions import InvalidInput
 from timeline.ids import fresh_ids, uuid7_texts
 from timeline.lifecycle import RunEnd, State
@@ -19,8 +21,9 @@ from timeline.models.facts import plan_since, zone_of
 from timeline.planning import Create
 from timeline.runs import end, ending
 from timeline.store.announcing import announce
-from timeline.store.creating import declared_columns, planned_columns
+from timeline.store.creating import declared_columns, planned_columns, state_at
 from timeline.store.inserting import Insertion, as_stored, columns_of, insert_in_turn
+from timeline.timing import share_of
 
 _Planned = tuple[list[dict[str, Any]], bool]  # Columns of the rows of a run, and whether anything is left of it.
 Begins = Callable[[Definition, Model | None], datetime]  # What the times of a run count from.
@@ -37,6 +40,7 @@ class Beginning:
         columns: Of the run's row.
         planned: What is planned of the rows it has from the start: columns of each, shared with runs planned alike.
         open: Whether anything is left of it then.
+        ever: Whether none begins if there ever was one in its place.
         problem: Why it cannot begin. No error yet: where a run is open already, none begins.
     """
 
@@ -44,6 +48,7 @@ class Beginning:
     columns: dict[str, Any]
     planned: Sequence[dict[str, Any]] = ()
     open: bool = True
+    ever: bool = False
     problem: InvalidInput | None = None
 
     def run(self, *, using: str) -> TimelineRun:
@@ -57,8 +62,10 @@ def plan_runs(
     *,
     causes: Mapping[EntityRef, UUID] | None = None,
     key: str = "",
+    keys: Mapping[str, str] | None = None,
     params: dict[str, Any] | None = None,
     begins: Begins,
+    spread: timedelta | None = None,
     now: datetime,
 ) -> list[Beginning]:
     """
@@ -69,10 +76,12 @@ def plan_runs(
         entities: As locked.
         causes: Entity → id of the event that starts its runs, if one does.
         key, params: Of the runs.
+        keys: Name of a timeline → key of its runs, instead.
         begins: Says what the times of a run count from.
+        spread: Within which the first tasks become due after their time, those of each entity at a moment of its own.
         now: Story time.
     """
-    common = {"key": key, "params": params or {}, "started_at": now, "recorded_at": now}
+    common = {"params": params or {}, "started_at": now, "recorded_at": now}
     plans, ids = _Plans(now), fresh_ids()
     found = []
     for ref, entity in entities.items():
@@ -81,19 +90,36 @@ def plan_runs(
             run: dict[str, Any] = {
                 "id": next(ids),
                 "timeline": definition.name,
+                "key": (keys or {}).get(definition.name, key),
+                "once": definition.once,
                 "started_by_id": event_id,
                 "entity_label": ref.label,
                 "entity_id": ref.id,
                 **common,
             }
-            beginning = Beginning(ref=ref, columns=run)
+            beginning = Beginning(ref=ref, columns=run, ever=definition.once)
             try:
                 run["started_at"] = begins(definition, entity)
-                beginning.planned, beginning.open = plans.of(definition, entity, run["started_at"])
+                named = (ref.label, ref.id, key)
+                beginning.planned, beginning.open = plans.of(definition, entity, run["started_at"], named)
+                if spread is not None:
+                    share = share_of(spread, definition.name, *named)
+                    beginning.planned = [_later(columns, share, now=now) for columns in beginning.planned]
             except InvalidInput as problem:
                 beginning.problem = problem
             found.append(beginning)
     return found
+
+
+def _later(columns: dict[str, Any], share: timedelta, *, now: datetime) -> dict[str, Any]:
+    """Columns of a row that becomes due so much later; what is due already counts from now."""
+    due_at, expires_at = max(columns["scheduled_at"], now) + share, columns["expires_at"]
+    later = due_at - columns["scheduled_at"]
+    return columns | {
+        "scheduled_at": due_at,
+        "state": state_at(due_at, now),
+        "expires_at": None if expires_at is None else expires_at + later,
+    }
 
 
 class _Plans:
@@ -104,19 +130,21 @@ class _Plans:
         self.declared: dict[str, dict[str, dict[str, Any]]] = {}
         self.known: dict[tuple[str, datetime, tzinfo], _Planned] = {}
 
-    def of(self, definition: Definition, entity: Model | None, started_at: datetime) -> _Planned:
-        if definition.anchor_fields:
-            return self.plan(definition, entity, started_at)
+    def of(self, definition: Definition, entity: Model | None, started_at: datetime, about: Sequence[str]) -> _Planned:
+        if definition.anchor_fields or definition.is_spread:
+            return self.plan(definition, entity, started_at, about)
         alike = definition.name, started_at, zone_of(definition, entity)
         if alike not in self.known:
-            self.known[alike] = self.plan(definition, entity, started_at)
+            self.known[alike] = self.plan(definition, entity, started_at, about)
         return self.known[alike]
 
-    def plan(self, definition: Definition, entity: Model | None, started_at: datetime) -> _Planned:
+    def plan(
+        self, definition: Definition, entity: Model | None, started_at: datetime, about: Sequence[str]
+    ) -> _Planned:
         if definition.name not in self.declared:
             self.declared[definition.name] = {name: declared_columns(definition, name) for name in definition.tasks}
         declared = self.declared[definition.name]
-        planned = plan_since(started_at, definition, entity, now=self.now)
+        planned = plan_since(started_at, definition, entity, about=about, now=self.now)
         changes = [change for change in planned.changes if isinstance(change, Create)]
         return [declared[change.task_name] | planned_columns(change, now=self.now) for change in changes], planned.open
 
@@ -135,7 +163,8 @@ def begin_runs(
     beginnings: Sequence[Beginning], *, first: Insertion | None = None, now: datetime, using: str
 ) -> list[Beginning]:
     """
-    Begin those runs of which none is open yet, each with its rows, for entities that the caller has locked.
+    Begin those runs of which none is open yet, each with its rows, for entities that the caller has locked. Of those that
+    begin once only, none begins if there ever was one.
 
     Args:
         beginnings: The runs. None of them begins if what starts it was not inserted.
@@ -149,6 +178,7 @@ def begin_runs(
     Raises:
         NaiveDatetime, DateOutOfRange: if one of these has a problem.
     """
+    beginnings = without_earlier(beginnings, using=using)
     many = first is None and len(beginnings) > FEW
     new = _begin_many(beginnings, using) if many else _begin_few(beginnings, first, using)
     begun = [beginning for beginning in beginnings if beginning.columns["id"] in new]
@@ -159,6 +189,27 @@ def begin_runs(
         announce(using=using)
     _finish([beginning for beginning in begun if not beginning.open], now=now, using=using)
     return begun
+
+
+def without_earlier(beginnings: Sequence[Beginning], *, using: str) -> Sequence[Beginning]:
+    """
+    Leave out runs that begin once only, where there was one: also one that began before its timeline said so, which no
+    index tells. A statement, if there are such runs.
+    """
+    once = [beginning.columns for beginning in beginnings if beginning.ever]
+    if not once:
+        return beginnings
+    dialect = dialect_of(using)
+    names = ("entity_label", "entity_id", "timeline", "key")
+    parameters = {f"{name}s": dialect.list_of(columns[name] for columns in once) for name in names}
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect.sql("earlier_runs"), parameters)
+        places = set(map(tuple, cursor.fetchall()))
+    return [
+        beginning
+        for beginning in beginnings
+        if not beginning.ever or tuple(beginning.columns[name] for name in names) not in places
+    ]
 
 
 def _begin_few(beginnings: Sequence[Beginning], first: Insertion | None, using: str) -> set[UUID]:

@@ -45,6 +45,7 @@ class Write:
         definition_hash: Goes with ``times``.
         result: What the handler returned, as JSON text.
         error: Of the failed attempt: ``class``, ``message``, ``traceback``.
+        fingerprint: Of that attempt: what it has in common with others that failed alike.
         raised: What it was made of, for the log of the process; not stored.
         failures, lost: Added to the counts.
         claim_token, worker: Who takes the row.
@@ -61,6 +62,7 @@ class Write:
     definition_hash: str | None = None
     result: str | None = None
     error: dict[str, str] | None = None
+    fingerprint: str = ""
     raised: Exception | None = None
     failures: int = 0
     lost: int = 0
@@ -155,6 +157,8 @@ def _seldom(write: Write) -> Iterator[tuple[str, object]]:
     yield "claim_token", write.claim_token
     if error := write.error:
         yield "error", f"{error['class']}: {error['message']}"
+    if write.fingerprint:
+        yield "fingerprint", write.fingerprint
 
 
 def _detail(write: Write) -> dict[str, Any]:

@@ -33,6 +33,7 @@ VALUES: Final = {
     "worker": "text",
     "result": "text",
     "error": "text",
+    "fingerprint": "text",
     "detail": "text",
     "reason_code": "text",
     "reason": "text",

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 from uuid import UUID
 
 from django.db import connections
-from django.db.models import DateTimeField, Field, JSONField, Model, UUIDField
+from django.db.models import BooleanField, DateTimeField, Field, JSONField, Model, UUIDField
 
 from timeline.dialects import dialect_of
 from timeline.models.among import target_of
@@ -195,11 +195,15 @@ def _writer(field: Field[Any, Any], using: str) -> Callable[[Any], str]:
     if isinstance(field, DateTimeField):
         # Many rows have the same times. All are in UTC: elsewhere, two an hour apart count as equal when clocks go back.
         return lru_cache(datetime.isoformat if dialect_of(using).has_time_types else partial(_adapted, using))
-    return str
+    return _as_digit if isinstance(field, BooleanField) else str
 
 
 def _adapted(using: str, value: datetime) -> str:
     return str(connections[using].ops.adapt_datetimefield_value(value))
+
+
+def _as_digit(value: bool) -> str:
+    return str(int(value))  # SQLite reads nothing else.
 
 
 def _digits(key: UUID | str) -> str:

@@ -8,6 +8,7 @@ and no time of its own, and is never retried by Celery: the rows are the truth, 
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from ctypes import c_bool
 from multiprocessing.sharedctypes import RawValue
 from typing import Any, Final
@@ -25,6 +26,7 @@ from timeline.exceptions import BrokerUnavailable, NotRunHere
 from timeline.operations.answering import forget_answers
 from timeline.operations.identifying import confirm_site
 from timeline.operations.pruning import prune
+from timeline.operations.recurring import Ahead
 from timeline.operations.sweeping import sweep
 from timeline.tasks.connecting import beside, renew
 from timeline.tasks.keeping import keeper_of
@@ -48,6 +50,7 @@ MAINTAINED_AT_ONCE: Final = 10  # Batches pruned, and as many of answers, in one
 SWEPT_AT_ONCE: Final = 100  # Batches looked at in one call.
 
 _sender = CelerySender()
+_ahead: Final[dict[str, Ahead]] = defaultdict(Ahead)  # Of each database; of this process of the pool.
 _pace = Pace()  # Of this process of the pool.
 _stopping = RawValue(c_bool, False)  # Shared with the processes of the pool, which are forked off later.
 
@@ -67,7 +70,7 @@ def poll(using: str = DEFAULT_DB_ALIAS) -> None:
     """
     renew(using)
     try:
-        dispatch(sender=_sender, wait=True, now=story_now(using), using=using)
+        dispatch(sender=_sender, wait=True, ahead=_ahead[using], now=story_now(using), using=using)
     except BrokerUnavailable as error:
         logger.warning("%s", error)
     except NotRunHere as error:

@@ -14,6 +14,7 @@ from timeline.clocks import story_time
 from timeline.dispatch.staging import stage
 from timeline.engine.running import run
 from timeline.models import ScheduledTask
+from timeline.operations.recurring import Ahead, recur
 from timeline.registry import registry
 from timeline.testing.switching import autostart
 from timeline.timing import check_time, offset_of
@@ -36,6 +37,7 @@ class StoryClock:
     def __init__(self, start: datetime | None = None, *, using: str = DEFAULT_DB_ALIAS) -> None:
         self.now = datetime.now(UTC) if start is None else check_time("start", start)
         self.using = using
+        self._ahead = Ahead()
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -116,6 +118,7 @@ class StoryClock:
 
     def _next(self, end: datetime | None) -> ScheduledTask | None:
         """What runs next: of what is due the first by priority, else the soonest."""
+        recur(self._ahead, now=self.now, using=self.using)
         tasks = ScheduledTask.objects.using(self.using).with_handler(registry.task_keys())
         while stage(now=self.now, using=self.using):
             pass

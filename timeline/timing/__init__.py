@@ -16,11 +16,13 @@ from timeline.timing.instants import (
     in_utc,
 )
 from timeline.timing.offsets import Offset, offset_of
+from timeline.timing.spreading import LONGEST_SPREAD, is_spread, share_of
 from timeline.timing.whens import RUN_START, NamesTask, When, after, at, before, each_of
 
 __all__ = [
     "EARLIEST",
     "LATEST",
+    "LONGEST_SPREAD",
     "RUN_START",
     "NamesTask",
     "Offset",
@@ -35,5 +37,7 @@ __all__ = [
     "day_of",
     "each_of",
     "in_utc",
+    "is_spread",
     "offset_of",
+    "share_of",
 ]

@@ -14,6 +14,7 @@ from timeline.dispatch.rescuing import rescue
 from timeline.dispatch.staging import stage
 from timeline.engine.running import Attempt
 from timeline.operations.identifying import sign_of_poller
+from timeline.operations.recurring import Ahead, recur
 from timeline.store.probing import probe_lost
 from timeline.timing import EARLIEST
 from timeline.worker.available import Available
@@ -55,6 +56,7 @@ class Worker(Loop):
             )
         self._next_rescue = self._next_stage = 0.0
         self._sweeper = Sweeper(using)
+        self._ahead = Ahead()
         self._staged_at = EARLIEST  # Story time up to which all that is due has been seen to.
 
     def work(self) -> None:
@@ -91,6 +93,7 @@ class Worker(Loop):
         """Do what is due from time to time."""
         if self.is_round_due():
             sign_of_poller(using=self.using)
+            recur(self._ahead, now=self._clock(), using=self.using)
         self._heartbeat.give_sign()
         if monotonic() >= self._next_rescue:
             if probe_lost(using=self.using).is_lost:

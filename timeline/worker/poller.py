@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from timeline.dispatch.dispatching import Sender, dispatch
+from timeline.operations.recurring import Ahead
 from timeline.worker.loop import Loop
 from timeline.worker.sweeper import Sweeper
 
@@ -24,12 +25,13 @@ class Poller(Loop):
         self.sent = 0
         self._sender = sender
         self._sweeper = Sweeper(using)
+        self._ahead = Ahead()
 
     def step(self) -> timedelta:
         """Dispatch; sleep until the next row is due, unless there is still something to do."""
         now = self._clock()
         whole = self.is_round_due()
-        done = dispatch(sender=self._sender, wait=True, whole=whole, now=now, using=self.using)
+        done = dispatch(sender=self._sender, wait=True, whole=whole, ahead=self._ahead, now=now, using=self.using)
         self.sent += done.sent + done.resent
         self._sweeper.step(self._clock)
         return timedelta(0) if done.left else self.pause(now)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from argparse import ArgumentTypeError
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -12,6 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext
 
 from timeline.clocks import story_now
+from timeline.dispatch.noticing_silence import tell_if_unpolled
 from timeline.management.piping import PipedCommand
 from timeline.reading.diagnosing import MAX_COUNTED, Health, databases, diagnose
 from timeline.timing import in_utc
@@ -29,15 +32,30 @@ class Command(PipedCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Take the database and the form."""
         parser.add_argument("--database", help="Database alias (default: all that have tasks).")
+        parser.add_argument(
+            "--watch",
+            type=_seconds,
+            metavar="SECONDS",
+            help="Look each so many seconds, and write to TIMELINE['ALERTS'] if nobody polls for two minutes.",
+        )
         parser.add_argument("--json", action="store_true", help="Print plain data, as the health view does.")
 
     # The parameters are named after the options.
-    def handle(self, *args: Any, database: str | None, json: bool, **options: Any) -> None:
-        """Look, print, and end with the status."""
+    def handle(self, *args: Any, database: str | None, json: bool, watch: float | None, **options: Any) -> None:
+        """Look, print, and end with the status; with ``--watch``, go on until it is stopped."""
+        while watch is not None:
+            self._look(database, json)
+            for alias in [database] if database else databases():
+                tell_if_unpolled(using=alias)
+            self.stdout.flush()
+            time.sleep(watch)
+        if not self._look(database, json):
+            raise SystemExit(1)
+
+    def _look(self, database: str | None, json: bool) -> bool:
         found = [diagnose(now=story_now(alias), using=alias) for alias in ([database] if database else databases())]
         self.stdout.write(_as_text(found) if json else "\n".join(line for each in found for line in self._lines(each)))
-        if not all(each.well for each in found):
-            raise SystemExit(1)
+        return all(each.well for each in found)
 
     def _lines(self, found: Health) -> list[str]:
         good, bad = self.style.SUCCESS(pgettext("timeline", "well")), self.style.ERROR(pgettext("timeline", "sick"))
@@ -50,6 +68,16 @@ class Command(PipedCommand):
             *lines,
             *(self.style.WARNING(f"  {said}") for said in wrong),
         ]
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if not 1 <= seconds <= 3600:
+        raise ArgumentTypeError(_("%(text)r does not do. Give 1 to 3600 seconds.") % {"text": text})
+    return seconds
 
 
 def _told(found: Health) -> list[tuple[str, str]]:

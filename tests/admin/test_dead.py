@@ -1,0 +1,61 @@
+"""The page of dead letters."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from tests.admin.conftest import ACT, LIST, text_of
+from timeline.lifecycle import State
+from timeline.models import ScheduledTask
+
+DEAD = reverse("admin:timeline_scheduledtask_dead")
+ONE = "1" * 16
+
+
+@pytest.fixture
+def dead(about, order):
+    rows = [about(order, state=State.DISCARDED, error="ValueError: <secret>", fingerprint=ONE) for _ in range(3)]
+    about(order, state=State.DISCARDED, fingerprint="2" * 16)
+    return rows
+
+
+class TestDeadLetters:
+    def test_shows_groups_that_lead_to_their_tasks(self, operator, dead):
+        page = text_of(operator.get(DEAD))
+
+        assert f"?group={ONE}" in page
+        assert "3 tasks" in page
+        assert "ValueError: &lt;secret&gt;" in page
+        assert DEAD in text_of(operator.get(LIST))
+
+    def test_redrives_those_of_a_group_by_the_page_that_asks(self, operator, dead):
+        page = operator.get(DEAD, {"group": ONE}).content.decode()
+        assert all(f'name="task" value="{row.pk}"' in page for row in dead)
+
+        asked = {"action": "redrive", "task": [row.pk for row in dead], "confirmed": "1", "reason": "mended"}
+        operator.post(ACT, asked)
+
+        assert ScheduledTask.objects.filter(previous__in=dead, state=State.AVAILABLE).count() == 3
+        assert operator.get(DEAD, {"group": ONE}).status_code == 404
+
+    def test_says_that_there_are_none(self, operator):
+        assert "There are no dead letters." in text_of(operator.get(DEAD))
+
+    def test_shows_no_error_and_no_button_to_who_may_not(self, person, browse, dead):
+        page = text_of(browse(person("vera", "view_scheduledtask")).get(DEAD, {"group": ONE}))
+
+        assert "secret" not in page
+        assert 'value="redrive"' not in page
+
+    def test_is_not_there_for_who_sees_no_task(self, person, browse, dead):
+        assert browse(person("nora")).get(DEAD).status_code in (302, 403)
+
+    def test_takes_the_same_number_of_statements_for_many(
+        self, operator, dead, about, order, django_assert_max_num_queries
+    ):
+        for _ in range(20):
+            about(order, state=State.DISCARDED, fingerprint=ONE)
+
+        with django_assert_max_num_queries(14):
+            operator.get(DEAD, {"group": ONE})

@@ -1,0 +1,58 @@
+"""The page of dead letters: groups that failed alike, and one group with its tasks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+
+from timeline.admin.confirming import Confirming
+from timeline.admin.listing import row_of
+from timeline.admin.naming import breakable, names_of
+from timeline.admin.readers import Reader
+from timeline.clocks import story_now
+from timeline.policy import Action, get_policy
+from timeline.reading.dead_letters import DeadLetters, dead_letters
+from timeline.reading.recalling import recall
+
+AT_A_TIME: Final = 100  # Tasks of a group that are shown, and redriven, at a time.
+
+
+class DeadLetterPages(Confirming):
+    """The groups; and one of them, whose tasks can be redriven by the page that asks for a reason."""
+
+    def dead_view(self, request: HttpRequest) -> HttpResponse:
+        """Show all groups, or the one that ``group`` names."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        visible, reader = self.visible(request), Reader(get_policy(), request.user)
+        group = request.GET.get("group", "")
+        found = [_shown(each, reader) for each in dead_letters(visible, group)]
+        if group and not found:
+            raise Http404(_("There is no such group."))
+        context = self._group(request, group, reader) if group else {}
+        title = pgettext("timeline", "Dead letters")
+        return self.page(request, "dead", title, story_now(self.alias), {"groups": found, "group": group, **context})
+
+    def _group(self, request: HttpRequest, group: str, reader: Reader) -> dict[str, Any]:
+        """The tasks of a group, those that were discarded last first."""
+        now = story_now(self.alias)
+        dead = self.visible(request).dead_letters(group).select_related("run").order_by("-finished_at", "-pk")
+        tasks = list(dead[:AT_A_TIME])
+        recall(tasks, using=self.alias)
+        names = names_of((task.entity_ref for task in tasks), using=self.alias, site=self.admin_site.name)
+        return {
+            "rows": [row_of(task, names[task.entity_ref], now, reader) for task in tasks],
+            "may_redrive": get_policy().allows(request.user, Action.REDRIVE),
+            "most": AT_A_TIME,
+        }
+
+
+def _shown(each: DeadLetters, reader: Reader) -> dict[str, Any]:
+    """A group as it is shown: its error only to who may read errors."""
+    shown = replace(each, sample=reader.shown(each.sample))
+    return {"letters": each, "name": breakable(each.task_key), "message": shown.message}

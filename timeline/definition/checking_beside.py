@@ -1,0 +1,54 @@
+"""Finds what is wrong with tasks that are aside, or spread over a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from timeline.timing import LONGEST_SPREAD, is_spread
+
+if TYPE_CHECKING:
+    from timeline.definition.definitions import Definition
+    from timeline.definition.handlers import Task
+
+
+def beside_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[tuple[str, str]]:
+    """List what is wrong with these options of a task, as (problem, remedy)."""
+    yield from _aside_problems(definition, declared)
+    if declared.options.spread is not None:
+        yield from _spread_problems(declared)
+
+
+def _aside_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[tuple[str, str]]:
+    aside, when = declared.options.aside, declared.when
+    if type(aside) is not bool:
+        yield f"has aside = {aside!r}.", "Use True or False."
+        return
+    if not aside:
+        predecessor = definition.tasks.get(getattr(when, "predecessor_name", ""))
+        if predecessor is not None and predecessor.options.aside is True:
+            yield f"follows {predecessor.name!r}, which is aside, and keeps the run open.", "Give it aside=True, too."
+        return
+    if when is None:
+        yield "is aside, and has no schedule.", "Leave aside out: what schedule() makes keeps no run open."
+    elif all(task.options.aside for task in definition.tasks.values() if task.when is not None):
+        yield (
+            "is aside, and so is all else: nothing would keep the run open.",
+            "Let one task with a schedule be not aside.",
+        )
+
+
+def _spread_problems(declared: Task[Any, ..., Any]) -> Iterator[tuple[str, str]]:
+    spread, expires, when = declared.options.spread, declared.options.expires, declared.when
+    if not is_spread(spread):
+        yield f"has spread = {spread!r}.", f"Use a positive timedelta, {LONGEST_SPREAD.days} days at most."
+    elif when is None:
+        yield "has spread, but no schedule to spread.", "Leave it out: schedule() names the time."
+    elif getattr(when, "is_for_each", False):
+        yield "has spread, and is fanned out.", "Leave it out, or spread the task that fans out."
+    elif isinstance(expires, timedelta) and isinstance(spread, timedelta) and expires <= spread:
+        yield (
+            "may expire before it is due: expires is no longer than spread.",
+            "Give a longer expires, or a shorter spread.",
+        )

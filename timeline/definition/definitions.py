@@ -1,0 +1,97 @@
+"""``Definition``: what is known of a timeline once it is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from timeline.definition.fingerprints import code_of
+from timeline.definition.handlers import Task
+from timeline.definition.keys import key_from
+from timeline.definition.recurring import Recurring
+from timeline.definition.starts import Created
+from timeline.definition.steps import Step
+
+if TYPE_CHECKING:
+    from timeline.definition.timelines import Timeline
+
+
+@dataclass(frozen=True, kw_only=True)
+class Definition:
+    """
+    A timeline as declared.
+
+    Args:
+        cls: The class.
+        name: First half of its task keys.
+        label: The entity's model, ``accounts.user``; empty for a system timeline.
+        starts_on: Names of events, and perhaps ``created()`` or ``daily(…)`` and its kin.
+        exits: Name of event → name of the exit, kept as the reason.
+        tasks: Name of method → task, in the order declared.
+        steps: Name of method → step, in the order declared.
+        shadow: Whether its handlers are not entered.
+        once: Whether an entity has one run ever for each key.
+        key: Fields of the payload of the event that starts a run, which make its key; none: runs have no key.
+    """
+
+    cls: type[Timeline]
+    name: str
+    label: str
+    starts_on: tuple[str | Created | Recurring, ...]
+    exits: Mapping[str, str]
+    tasks: Mapping[str, Task[Any, ..., Any]]
+    steps: Mapping[str, Step[Any, ..., Any]]
+    shadow: bool
+    once: bool = False
+    key: tuple[str, ...] = ()
+
+    def run_key(self, payload: Mapping[str, Any]) -> str:
+        """
+        Make the key of a run from the payload of the event that starts it: ``42:3``.
+
+        Raises:
+            InvalidInput: if a field is missing, or holds neither text nor a whole number, or the key is too long.
+        """
+        return key_from(payload, self.key, timeline=self.name) if self.key else ""
+
+    def task_key(self, task_name: str) -> str:
+        """The key under which rows of the task are stored."""
+        return f"{self.name}.{task_name}"
+
+    @cached_property
+    def code(self) -> str:
+        """Changes when the code changes that takes the steps: 16 hex digits, kept with each record of a step."""
+        return code_of(self.cls)
+
+    @cached_property
+    def recurring(self) -> Recurring | None:
+        """When it starts by the clock; None: it does not."""
+        return next((start for start in self.starts_on if isinstance(start, Recurring)), None)
+
+    @cached_property
+    def fanned_out(self) -> frozenset[str]:
+        """Names of the tasks that others fan out."""
+        return frozenset(name for name, task in self.tasks.items() if task.when is not None and task.when.is_for_each)
+
+    @cached_property
+    def aside(self) -> frozenset[str]:
+        """Names of the tasks that keep no run open."""
+        return frozenset(name for name, task in self.tasks.items() if task.options.aside)
+
+    @cached_property
+    def is_spread(self) -> bool:
+        """Whether tasks of it are due at a moment of each entity's own."""
+        return any(task.options.spread is not None for task in self.tasks.values())
+
+    @cached_property
+    def anchor_fields(self) -> frozenset[str]:
+        """The entity's fields that tasks are anchored to."""
+        whens = (task.when for task in self.tasks.values())
+        return frozenset(when.field_name for when in whens if when and when.field_name)
+
+    @cached_property
+    def followed_fields(self) -> frozenset[str]:
+        """The entity's fields that a change of means other times: anchors, and the one with its time zone."""
+        return self.anchor_fields | {name for name in (self.cls.time_zone,) if name}

@@ -1,0 +1,42 @@
+"""Notice that nobody polls: who looks from outside has people told, since no worker would."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from django.db import connections
+from django.utils.translation import gettext as _
+
+from timeline.clocks import story_now
+from timeline.conf import get_settings
+from timeline.engine.running import run
+from timeline.models import Identity, ScheduledTask
+from timeline.store.alerting import alert_unpolled, is_anybody_told
+
+SILENT: Final = timedelta(minutes=2)
+
+
+def tell_if_unpolled(*, using: str) -> list[ScheduledTask]:
+    """
+    Have people told if nobody has polled a database of this site for two minutes: once an hour, however many notice it.
+
+    The alert is written as any other, and run here. If that fails, whoever notices it next tries again when it is due.
+
+    Args:
+        using: Database alias.
+
+    Returns:
+        The alert, if it was run here. None in a transaction: it might be undone when the mail is sent.
+    """
+    if connections[using].in_atomic_block or not is_anybody_told():
+        return []
+    silent = Identity.objects.using(using).unpolled(SILENT).there(SILENT)
+    if not silent.filter(site=get_settings().SITE).exists():
+        return []
+    text = _("Nobody polls it. Start timeline_worker; with Celery, beat and a worker for polls, or timeline_poll.")
+    alert = alert_unpolled(text, now=story_now(using), using=using)
+    if alert is None or not alert.is_open:
+        return []
+    return run(task_ids=[alert.pk], clock=partial(story_now, using), using=using, worker="doctor")

@@ -1,0 +1,166 @@
+"""Recur: begin the runs of timelines that start by the clock. One of each is always there, ahead of now."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from timeline import reasons
+from timeline.conf import get_settings
+from timeline.definition import Definition, Recurring
+from timeline.dialects import dialect_of
+from timeline.lifecycle import RunEnd
+from timeline.models import TimelineRun
+from timeline.models.entities import NO_ENTITY
+from timeline.operations._calling_off import call_off
+from timeline.operations.reconciling import reconcile_locked
+from timeline.planning.recurrences import Due, Known, Passed, Recurrence, recurrence
+from timeline.registry import registry
+from timeline.runs import end
+from timeline.store.beginning import Beginning, begin_runs, constantly, plan_runs
+from timeline.store.locking import lock_runs
+from timeline.store.polling import polling
+from timeline.store.slots import hold_waiting, last_slots, try_system, waiting_among
+
+logger = logging.getLogger("timeline")
+
+
+@dataclass(slots=True)
+class Ahead:
+    """What a process remembers of a database, so that a poll that has nothing to begin asks it nothing: when there is something
+    to do of each timeline, as it was declared then."""
+
+    at: dict[str, tuple[Recurring, datetime]] = field(default_factory=dict)
+
+    def due(self, now: datetime) -> list[Definition]:
+        """Timelines of which there may be something to do."""
+        return [
+            known for known in registry if known.recurring is not None and self._is_due(known, known.recurring, now)
+        ]
+
+    def _is_due(self, definition: Definition, recurring: Recurring, now: datetime) -> bool:
+        told, at = self.at.get(definition.name, (None, now))
+        return told != recurring or at <= now
+
+
+def recur(ahead: Ahead, *, now: datetime, using: str) -> int:
+    """
+    Begin what the clock has come to, and see that the run ahead of each timeline is there. Safe in any number of copies at
+    once.
+
+    Args:
+        ahead: What this process remembers of the database; it is brought up to date.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        How many runs were begun; 0, too, if somebody else has the lock of system timelines: a later poll tries again.
+    """
+    due = ahead.due(now) if get_settings().AUTOSTART else []
+    if not due:
+        return 0
+    with polling(using):
+        if not try_system(using=using):
+            return 0
+        runs = last_slots([definition.name for definition in due], using=using)
+        waiting = waiting_among([several[0] for several in runs.values()], using=using)
+        answers = [(known, _decide(known, runs.get(known.name, []), waiting, now)) for known in due]
+        decided = [(known, answer) for known, answer in answers if answer is not None]
+        begun = _carry_out(decided, runs, now=now, using=using)
+    # What was begun counts once it is committed.
+    ahead.at |= {known.name: (known.recurring, answer.ahead) for known, answer in decided if known.recurring}
+    return begun
+
+
+def _decide(
+    definition: Definition, runs: Sequence[TimelineRun], waiting: Set[UUID], now: datetime
+) -> Recurrence | None:
+    """Say what is to be done of a timeline; None: no slot is left. What one declares stops no other."""
+    known = [Known(run.started_at, run.key, run.pk in waiting) for run in runs] + [None, None]
+    grace = get_settings().overdue_after
+    if definition.recurring is None:
+        return None
+    try:
+        return recurrence(definition.recurring, known[0], known[1], grace=grace, now=now)
+    except OverflowError:
+        logger.error("The timeline %s has no slot any more.", definition.name)
+        return None
+
+
+def _carry_out(
+    decided: Sequence[tuple[Definition, Recurrence]],
+    runs: Mapping[str, Sequence[TimelineRun]],
+    *,
+    now: datetime,
+    using: str,
+) -> int:
+    moves, passed = [], []
+    for definition, answer in decided:
+        last = runs[definition.name][0] if definition.name in runs else None
+        if answer.move is not None and last is not None:
+            moves.append((last, answer.move))
+        if answer.passed is not None and last is not None:
+            passed.append((definition, answer.passed, None if answer.passed.key else last))
+    _move(moves, now=now, using=using)
+    if passed:
+        _pass_over(passed, now=now, using=using)
+    wanted = [(definition, due) for definition, answer in decided for due in answer.begin]
+    return len(_begin(wanted, now=now, using=using))
+
+
+def _begin(wanted: Sequence[tuple[Definition, Due]], *, now: datetime, using: str) -> list[Beginning]:
+    """Begin runs of slots: a statement a table, however many."""
+    beginnings = []
+    for definition, due in wanted:
+        system = {"": [definition]}
+        [planned] = plan_runs(system, {NO_ENTITY: None}, key=due.key, begins=constantly(due.at), now=now)
+        if planned.problem is not None:
+            logger.error("The timeline %s has no proper time: %s", definition.name, planned.problem.in_english())
+            continue
+        planned.columns["once"] = True
+        beginnings.append(planned)
+    return begin_runs(beginnings, now=now, using=using)
+
+
+def _move(moves: Sequence[tuple[TimelineRun, Due]], *, now: datetime, using: str) -> None:
+    """Let runs that wait be of another slot: their schedule has changed. Where that one had its run, they stay as they are."""
+    if not moves:
+        return
+    there = TimelineRun.objects.using(using).filter(entity_label="", entity_id="", once=True)
+    asked = there.filter(timeline__in={run.timeline for run, _due in moves}, key__in={due.key for _run, due in moves})
+    taken = {(timeline, key): run_id for timeline, key, run_id in asked.values_list("timeline", "key", "pk")}
+    targets = {run.pk: due for run, due in moves if taken.get((run.timeline, due.key), run.pk) == run.pk}
+    locked = lock_runs(targets, [NO_ENTITY], using=using)
+    waiting = hold_waiting(locked.runs, using=using)
+    for run in waiting:
+        run.started_at, run.key = targets[run.pk]
+    TimelineRun.objects.using(using).bulk_update(waiting, ["started_at", "key"])
+    reconcile_locked(waiting, locked.entities, now=now, using=using, lenient=True)
+
+
+def _pass_over(passed: Sequence[tuple[Definition, Passed, TimelineRun | None]], *, now: datetime, using: str) -> None:
+    """
+    Let one run, with its rows cancelled, stand for all slots that are passed over: the one that waits, or a new one. Those of
+    the same range go together.
+    """
+    new = [(known, Due(slots.last, slots.key)) for known, slots, run in passed if run is None]
+    begun = {beginning.columns["timeline"]: beginning.columns["id"] for beginning in _begin(new, now=now, using=using)}
+    ranges: dict[tuple[datetime, datetime], list[UUID]] = defaultdict(list)
+    for definition, slots, waits in passed:
+        run_id = waits.pk if waits is not None else begun.get(definition.name)
+        if run_id is not None:
+            ranges[slots.first, slots.last].append(run_id)
+    locked = lock_runs([pk for several in ranges.values() for pk in several], [NO_ENTITY], using=using)
+    runs = {run.pk: run for run in hold_waiting(locked.runs, using=using)}  # A worker may have begun one just now.
+    for (first, last), run_ids in ranges.items():
+        still = [runs[pk] for pk in run_ids if pk in runs]
+        if not still:
+            continue
+        reason = reasons.SLOTS_PASSED(first=first, last=last)
+        ids = dialect_of(using).list_of(run.pk.hex for run in still)
+        call_off("runs", {"runs": ids}, reason=reason, now=now, using=using)
+        end(still, RunEnd.FINISHED, now=now, using=using)

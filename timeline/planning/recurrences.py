@@ -1,0 +1,149 @@
+"""Which runs of a timeline that starts by the clock are to begin, and which slots are passed over. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import takewhile
+from typing import Final, NamedTuple
+
+from timeline.definition.recurring import Recurring
+from timeline.timing.slots import Slot
+
+MOST: Final = 1000  # Slots made up for at a time.
+
+
+class Known(NamedTuple):
+    """
+    A run that a slot began.
+
+    Args:
+        at: When its slot is.
+        key: Of the run.
+        waits: Whether it is open and nothing of it has begun.
+    """
+
+    at: datetime
+    key: str
+    waits: bool
+
+
+class Due(NamedTuple):
+    """A run that is to begin: when its slot is, and its key."""
+
+    at: datetime
+    key: str
+
+
+class Passed(NamedTuple):
+    """
+    Slots that are passed over.
+
+    Args:
+        first, last: When the first and the last of them are.
+        key: Of the last; empty where the run that waits stands for all of them.
+    """
+
+    first: datetime
+    last: datetime
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recurrence:
+    """
+    What is to be done.
+
+    Args:
+        begin: Runs, in order; the last of them is ahead of now.
+        passed: What is passed over, if anything is.
+        move: Where the run that waits is to be moved, as its schedule has changed.
+        ahead: When there is something to do again.
+    """
+
+    begin: tuple[Due, ...] = ()
+    passed: Passed | None = None
+    move: Due | None = None
+    ahead: datetime
+
+
+def recurrence(
+    recurring: Recurring, last: Known | None, before: Known | None, *, grace: timedelta, now: datetime
+) -> Recurrence:
+    """
+    Say what is to be done at this moment.
+
+    Args:
+        recurring: When it comes.
+        last: The last run that a slot began; None: there is none.
+        before: The one before it.
+        grace: How much later than its slot a run may wait without being missed.
+        now: Story time.
+
+    Raises:
+        OverflowError: if no slot is left.
+    """
+    if last is None:
+        ahead = next(_after(recurring, now))
+        return Recurrence(begin=(ahead,), ahead=ahead.at)
+    if last.at > now:
+        return _standing(recurring, last, before, now)
+    ahead = next(due for due in _after(recurring, now) if due.key != last.key)
+    missed = _missed(recurring, last, now)
+    first = missed[0] if missed else ahead
+    newest = missed[-MOST - 1 :]
+    if last.waits and (missed or now - last.at > grace):
+        first = Due(last.at, last.key)
+        newest.insert(0, first)
+    wanted = _wanted(recurring, newest, now)
+    passed = [due for due in newest if due not in wanted]
+    begin = tuple(due for due in wanted if due.key != last.key)
+    begin = (*begin, *_new(ahead, begin))
+    if not passed:
+        return Recurrence(begin=begin, ahead=ahead.at)
+    stands = last.waits and first.key == last.key
+    return Recurrence(
+        begin=begin, passed=Passed(first.at, passed[-1].at, "" if stands else passed[-1].key), ahead=ahead.at
+    )
+
+
+def _new(ahead: Due, begin: tuple[Due, ...]) -> tuple[Due, ...]:
+    """The run ahead, unless its period has one of those that begin."""
+    return () if any(due.key == ahead.key for due in begin) else (ahead,)
+
+
+def _standing(recurring: Recurring, last: Known, before: Known | None, now: datetime) -> Recurrence:
+    """The run ahead is there, or somebody has ended it. If it waits and its schedule has changed, it is moved."""
+    if not last.waits or recurring.is_slot(last.at, last.key):
+        return Recurrence(ahead=last.at)
+    taken = before.key if before is not None else ""
+    move = next(due for due in _after(recurring, now) if due.key != taken)
+    return Recurrence(move=move, ahead=move.at)
+
+
+def _after(recurring: Recurring, instant: datetime, taken: str = "") -> Iterator[Due]:
+    """What comes after a moment: one of each key."""
+    slots = iter(()) if recurring.slots is None else recurring.slots.since(instant, recurring.timezone)
+    for slot in slots:
+        due = _due(recurring, slot)
+        if due.key != taken:
+            yield due
+            taken = due.key
+
+
+def _due(recurring: Recurring, slot: Slot) -> Due:
+    return Due(slot.at, recurring.key_of(slot))
+
+
+def _missed(recurring: Recurring, last: Known, now: datetime) -> list[Due]:
+    """The slots that there were since."""
+    return list(takewhile(lambda due: due.at <= now, _after(recurring, last.at, last.key)))
+
+
+def _wanted(recurring: Recurring, missed: list[Due], now: datetime) -> list[Due]:
+    """Which of them are made up for."""
+    within = [due for due in missed if now - due.at <= recurring.within]
+    if recurring.catch_up == "none":
+        return []
+    return within[-1:] if recurring.catch_up == "latest" else within[-MOST:]

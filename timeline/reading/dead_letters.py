@@ -1,0 +1,96 @@
+"""Dead letters: tasks that were discarded and that nobody has redriven since, in groups of those that failed alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db.models import Count, Max, Min, TextField
+from django.db.models.functions import Cast
+
+from timeline.models import ScheduledTask
+from timeline.reading.masking import masked
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+MAX_GROUPS: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetters:
+    """
+    A group of tasks that failed alike.
+
+    Args:
+        group: Names it: its fingerprint; of tasks that failed before there were any, their task key.
+        task_key: Of all of them.
+        count: How many there are.
+        first_at, last_at: When the first and the last of them were discarded.
+        sample: The one that was made last.
+    """
+
+    group: str
+    task_key: str
+    count: int
+    first_at: datetime
+    last_at: datetime
+    sample: ScheduledTask
+
+    @property
+    def message(self) -> str:
+        """The last error of the sample, or the reason where there was none; empty where it may not be read."""
+        return self.sample.error or self.sample.reason
+
+    def as_data(self, *, payload: bool = True) -> dict[str, Any]:
+        """
+        Write it as plain data.
+
+        Args:
+            payload: Whether it may quote an error.
+        """
+        shown = self if payload else self.masked()
+        data = {name: getattr(self, name) for name in ("group", "task_key", "count", "first_at", "last_at")}
+        return data | {"sample": str(self.sample.pk), "message": shown.message}
+
+    def masked(self) -> DeadLetters:
+        """The same for who may not read errors."""
+        return replace(self, sample=masked(self.sample))
+
+
+def dead_letters(tasks: ScheduledTaskQuerySet, group: str = "") -> list[DeadLetters]:
+    """
+    Read the groups, the last discarded first, in two statements; ``MAX_GROUPS`` at most.
+
+    Args:
+        tasks: Those to look among.
+        group: Just this one.
+    """
+    alike = tasks.dead_letters(group).values("fingerprint", "task_key")
+    found = list(
+        alike.annotate(
+            count=Count("pk"),
+            first_at=Min("finished_at"),
+            last_at=Max("finished_at"),
+            sample=Max(Cast("pk", TextField())),
+        ).order_by("-last_at", "task_key", "fingerprint")[:MAX_GROUPS]
+    )
+    samples = {str(task.pk): task for task in tasks.filter(pk__in=[each["sample"] for each in found])}
+    return [
+        DeadLetters(
+            group=each["fingerprint"] or each["task_key"],
+            task_key=each["task_key"],
+            count=each["count"],
+            first_at=each["first_at"],
+            last_at=each["last_at"],
+            sample=sample,
+        )
+        for each in found
+        if (sample := samples.get(_dashed(each["sample"]))) is not None  # Else it was pruned in between.
+    ]
+
+
+def _dashed(key: str) -> str:
+    """A key as PostgreSQL writes it; SQLite keeps digits only."""
+    return key if "-" in key else f"{key[:8]}-{key[8:12]}-{key[12:16]}-{key[16:20]}-{key[20:]}"

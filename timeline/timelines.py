@@ -1,0 +1,96 @@
+"""``alerts``: the package's own timeline, which tells people of what failed for good."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from timeline.conf import get_settings
+from timeline.definition import Retry, Timeline, task
+from timeline.engine.fingerprinting import constant
+from timeline.models import ScheduledTask
+from timeline.payloads import clip
+from timeline.reading.dead_letters import dead_letters
+from timeline.signals import Alert, alerted
+from timeline.timing import in_utc
+
+MAX_MESSAGE = 300
+
+
+class Alerts(Timeline):
+    """Each alert is a task of its own, written in the transaction that it tells of, so that no crash loses it."""
+
+    name = "alerts"
+
+    @task(atomic=False, retry=Retry(max_attempts=40, base=timedelta(seconds=15), cap=timedelta(hours=1)))
+    def tell(self) -> dict[str, Any]:
+        """Write to the addresses, and tell who listens. A mail server that is down is tried again for a day and a half."""
+        using = self.task._state.db or "default"
+        alert = _alert(self.task, using)
+        if self.task.attempt == 1 or self.lost:
+            alerted.send_robust(sender=None, using=using, alert=alert)
+        addresses = get_settings().alert_addresses
+        if addresses:
+            subject = settings.EMAIL_SUBJECT_PREFIX + _subject(alert)
+            EmailMessage(subject, _body(alert), settings.SERVER_EMAIL, addresses).send()
+        return {"addresses": len(addresses)}
+
+
+def _alert(row: ScheduledTask, using: str) -> Alert:
+    """Read what there is to tell by now."""
+    told = row.payload
+    alert = Alert(
+        kind=told["kind"],
+        about=told["about"],
+        group="",
+        count=1,
+        first_at=row.created_at,
+        last_at=row.created_at,
+        message=told.get("text", ""),
+    )
+    return _of_group(alert, told, using) if alert.kind == "discarded" else alert
+
+
+def _of_group(alert: Alert, told: dict[str, Any], using: str) -> Alert:
+    """Add what the group is by now; where it was redriven or pruned meanwhile, one task was discarded all the same."""
+    tasks, group = ScheduledTask.objects.using(using), told["group"] or told["about"]
+    sample = tasks.filter(pk=told["task"]).first()
+    message = clip(constant(sample.error or sample.reason), MAX_MESSAGE) if sample else ""
+    alert = replace(alert, group=group, message=message, task_id=UUID(told["task"]))
+    for each in dead_letters(tasks.all(), group):
+        if each.task_key == alert.about:
+            return replace(alert, count=each.count, first_at=each.first_at, last_at=each.last_at)
+    return alert
+
+
+def _subject(alert: Alert) -> str:
+    if alert.kind == "discarded":
+        said = ngettext(
+            "%(about)s: %(count)d task is discarded", "%(about)s: %(count)d tasks are discarded", alert.count
+        )
+        return said % {"about": alert.about, "count": alert.count}
+    if alert.kind == "missed":
+        return _("%(about)s: a time was passed over") % {"about": alert.about}
+    return _("Nobody polls the database %(about)s") % {"about": alert.about}
+
+
+def _body(alert: Alert) -> str:
+    """What the mail says: no payload, and of an error what it has in common with others."""
+    lines = [alert.message, ""]
+    if alert.kind == "discarded":
+        said = {"first": in_utc(alert.first_at), "last": in_utc(alert.last_at), "task": alert.task_id}
+        lines += [
+            _("The first was discarded at %(first)s, the last at %(last)s. One of them: %(task)s.") % said,
+            _("They run again, once the cause is mended, with:"),
+            f"    manage.py timeline_dead_letters {alert.group} --redrive REASON",
+            "",
+            _("Of what fails alike there is one such mail an hour."),
+        ]
+    return "\n".join(lines)

@@ -1,0 +1,29 @@
+"""Spread: tasks that would all be due at once come one after the other, each at a moment of its own within a span."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+from typing import Final
+
+LONGEST_SPREAD: Final = timedelta(days=30)
+
+
+def is_spread(spread: object) -> bool:
+    """Whether it is a span that things can be spread over: positive, 30 days at most."""
+    return isinstance(spread, timedelta) and timedelta(0) < spread <= LONGEST_SPREAD
+
+
+def share_of(spread: timedelta, *names: str) -> timedelta:
+    """
+    How much later something is due: always the same for the same names, and spread evenly over many.
+
+    Args:
+        spread: No share is as long as that.
+        names: What tells it apart from others.
+
+    Returns:
+        Zero or more, in whole milliseconds.
+    """
+    digest = hashlib.sha256("\x1f".join(names).encode(errors="replace")).digest()
+    return timedelta(milliseconds=int.from_bytes(digest[:8]) * (spread // timedelta(milliseconds=1)) >> 64)
