@@ -5,6 +5,7 @@ from operator import attrgetter
 
 import pytest
 from django.db import connection
+from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from tests.timing.moments import berlin
@@ -15,7 +16,9 @@ from timeline.operations.cancelling import cancel
 from timeline.operations.moving import move
 from timeline.operations.pruning import prune
 from timeline.operations.recurring import Ahead, recur
+from timeline.store.alerting import TELL
 from timeline.testing import autostart, only_timelines
+from timeline.timelines import Alerts
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -280,6 +283,30 @@ class TestCatchUp:
             ("2026-03-05", "available"),
             ("2026-03-06", "scheduled"),
         ]
+
+    @override_settings(TIMELINE={"ALERTS": ["ops@example.com"]})
+    def test_tells_people_what_is_passed_over(self):
+        with only_timelines(settlement(), Alerts):
+            poll(START)
+            assert not ScheduledTask.objects.filter(task_key=TELL).exists()
+            poll(START + 3 * DAY)
+            poll(START + 3 * DAY)
+
+        [told] = ScheduledTask.objects.filter(task_key=TELL)
+        assert (told.payload["kind"], told.payload["about"]) == ("missed", "settlement")
+        assert "from 2026-03-02 02:00 UTC to 2026-03-03 02:00 UTC" in told.payload["text"]
+
+    @override_settings(TIMELINE={"ALERTS": ["ops@example.com"]})
+    def test_tells_of_any_number_in_one_statement(self):
+        def taken(count):
+            with only_timelines(*(_job(f"job_{count}_{number}") for number in range(count)), Alerts):
+                poll(START)
+                with CaptureQueriesContext(connection) as asked:
+                    poll(START + 3 * DAY)
+            return len(asked)
+
+        assert taken(2) == taken(20)
+        assert ScheduledTask.objects.filter(task_key=TELL).count() == 22
 
     def test_makes_up_for_nothing_that_is_too_long_ago(self):
         with only_timelines(settlement(within=HOUR)):

@@ -52,9 +52,9 @@ class TestAlertDiscards:
 
 class TestAlertMissed:
     def test_writes_one_an_hour_for_each_timeline(self, now, db):
-        assert len(alert_missed("nightly", "02:00 was passed over.", now=now, using="default")) == 1
-        assert alert_missed("nightly", "03:00 was passed over.", now=now, using="default") == []
-        assert len(alert_missed("weekly", "x" * 9_000, now=now, using="default")) == 1
+        assert len(alert_missed({"nightly": "02:00 was passed over."}, now=now, using="default")) == 1
+        assert alert_missed({"nightly": "03:00 was passed over."}, now=now, using="default") == []
+        assert len(alert_missed({"nightly": "", "weekly": "x" * 9_000}, now=now, using="default")) == 1
         assert all(len(row.payload["text"]) <= 500 for row in ScheduledTask.objects.all())
 
 

@@ -184,7 +184,7 @@ class Down:
 
 class TestAlertMissed:
     def test_is_told(self, clock):
-        alert_missed("nightly", "02:00 was passed over.", now=clock.now, using="default")
+        alert_missed({"nightly": "02:00 was passed over."}, now=clock.now, using="default")
 
         work(clock)
 

@@ -21,6 +21,7 @@ from timeline.operations.reconciling import reconcile_locked
 from timeline.planning.recurrences import Due, Known, Passed, Recurrence, recurrence
 from timeline.registry import registry
 from timeline.runs import end
+from timeline.store.alerting import alert_missed
 from timeline.store.beginning import Beginning, begin_runs, constantly, plan_runs
 from timeline.store.locking import lock_runs
 from timeline.store.polling import polling
@@ -145,7 +146,7 @@ def _move(moves: Sequence[tuple[TimelineRun, Due]], *, now: datetime, using: str
 def _pass_over(passed: Sequence[tuple[Definition, Passed, TimelineRun | None]], *, now: datetime, using: str) -> None:
     """
     Let one run, with its rows cancelled, stand for all slots that are passed over: the one that waits, or a new one. Those of
-    the same range go together.
+    the same range go together. People are told.
     """
     new = [(known, Due(slots.last, slots.key)) for known, slots, run in passed if run is None]
     begun = {beginning.columns["timeline"]: beginning.columns["id"] for beginning in _begin(new, now=now, using=using)}
@@ -156,6 +157,7 @@ def _pass_over(passed: Sequence[tuple[Definition, Passed, TimelineRun | None]], 
             ranges[slots.first, slots.last].append(run_id)
     locked = lock_runs([pk for several in ranges.values() for pk in several], [NO_ENTITY], using=using)
     runs = {run.pk: run for run in hold_waiting(locked.runs, using=using)}  # A worker may have begun one just now.
+    texts: dict[str, str] = {}
     for (first, last), run_ids in ranges.items():
         still = [runs[pk] for pk in run_ids if pk in runs]
         if not still:
@@ -164,3 +166,5 @@ def _pass_over(passed: Sequence[tuple[Definition, Passed, TimelineRun | None]], 
         ids = dialect_of(using).list_of(run.pk.hex for run in still)
         call_off("runs", {"runs": ids}, reason=reason, now=now, using=using)
         end(still, RunEnd.FINISHED, now=now, using=using)
+        texts |= dict.fromkeys((run.timeline for run in still), reason.text)
+    alert_missed(texts, now=now, using=using)

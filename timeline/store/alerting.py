@@ -45,21 +45,28 @@ def alert_discards(tasks: Sequence[ScheduledTask], *, now: datetime, using: str)
     return _write(told, now=now, using=using) if told else []
 
 
-def alert_missed(timeline: str, text: str, *, now: datetime, using: str) -> list[ScheduledTask]:
+def alert_missed(texts: Mapping[str, str], *, now: datetime, using: str) -> list[ScheduledTask]:
     """
-    Have people told that a time of a schedule was passed over.
+    Have people told that times of schedules were passed over, in the transaction that passes over them.
 
     Args:
-        timeline: Its name.
-        text: Which time, and why; 500 characters are kept.
+        texts: Name of a timeline → which times, and why; 500 characters are kept.
         now: Story time.
         using: Database alias.
 
     Returns:
-        The alert; none, if this timeline had one this hour.
+        The alerts; none of a timeline that had one this hour.
     """
-    payload = {"kind": "missed", "about": timeline, "group": "", "text": clip(text, MAX_TEXT)}
-    return _write({_occurrence(timeline, "missed", now): payload}, now=now, using=using)
+    told = {
+        _occurrence(timeline, "missed", now): {
+            "kind": "missed",
+            "about": timeline,
+            "group": "",
+            "text": clip(text, MAX_TEXT),
+        }
+        for timeline, text in texts.items()
+    }
+    return _write(told, now=now, using=using) if told else []
 
 
 def alert_unpolled(text: str, *, now: datetime, using: str) -> ScheduledTask | None:
