@@ -9,7 +9,8 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from tests.timing.moments import berlin
-from timeline import Timeline, after, cron, daily, hourly, task
+from timeline import Timeline, after, cron, daily, hourly, step, task
+from timeline.dispatch.rescuing import rescue
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.operations.cancelling import cancel
@@ -379,6 +380,68 @@ class TestOverlap:
 
         assert rows()[1] == ("2026-03-03", "completed", "done")
 
+    def test_is_asked_again_where_nobody_came_to_ask(self, run_at, let_lease_run_out, monkeypatch):
+        class Settlement(Timeline):
+            name = "settlement"
+            starts_on = daily("02:00", zone="UTC")
+
+            @task(after(), atomic=False)
+            def settle(self):
+                return None
+
+            @task(after(hours=3))
+            def look(self):
+                return None
+
+        def die(attempts, **given):
+            raise Killed
+
+        with only_timelines(Settlement):
+            poll(START)
+            poll(START + DAY)
+            run_at(_settle("2026-03-02"), START + DAY)
+            monkeypatch.setattr("timeline.engine.looking.overlapping", die)
+            with pytest.raises(Killed):
+                run_at(_settle("2026-03-03"), START + DAY + 17 * HOUR)
+            monkeypatch.undo()
+            let_lease_run_out(_settle("2026-03-03"))
+            rescue(now=START + DAY + 18 * HOUR, using="default")
+            assert _settle("2026-03-03").state == State.RETRYABLE
+
+            run_at(_settle("2026-03-03"), START + DAY + 19 * HOUR)
+
+        assert rows()[1] == ("2026-03-03", "cancelled", "overlap")
+
+    def test_is_not_asked_again_where_a_step_is_done(self, run_at, let_lease_run_out):
+        class Settlement(Timeline):
+            name = "settlement"
+            starts_on = daily("02:00", zone="UTC")
+
+            @task(after(), atomic=False)
+            def settle(self):
+                self.pay()
+                if self.task.attempt == 1:
+                    raise Killed
+
+            @step(atomic=False)
+            def pay(self):
+                return None
+
+        with only_timelines(Settlement):
+            poll(START)
+            poll(START + DAY)
+            with pytest.raises(Killed):
+                run_at(_settle("2026-03-03"), START + DAY + 17 * HOUR)
+            let_lease_run_out(_settle("2026-03-03"))
+            rescue(now=START + DAY + 18 * HOUR, using="default")
+            assert _settle("2026-03-03").state == State.RETRYABLE
+            with pytest.raises(Killed):
+                run_at(_settle("2026-03-02"), START + DAY + 18 * HOUR)
+
+            run_at(_settle("2026-03-03"), START + DAY + 19 * HOUR)
+
+        assert rows()[1] == ("2026-03-03", "completed", "done")
+
     def test_is_not_asked_again_once_a_run_has_begun(self, run_at):
         poll(START)
         poll(START + DAY)
@@ -389,6 +452,10 @@ class TestOverlap:
         run_at(_settle("2026-03-03", "look"), START + 2 * DAY)
 
         assert _settle("2026-03-03", "look").state == State.COMPLETED
+
+
+class Killed(BaseException):
+    """The process dies here."""
 
 
 def _job(name):

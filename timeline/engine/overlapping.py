@@ -17,8 +17,9 @@ def overlapping(attempts: Sequence[Attempt], *, using: str) -> dict[UUID, Reason
     """
     Find those whose run is to be skipped. A statement, if there are tasks of such timelines.
 
-    Asked before anything of a run has begun, and what is decided then holds for all of it. Only earlier runs count, and only
-    what is under way of them or due: so two never skip each other, and one that was moved far ahead holds up none.
+    Asked before anything of a run has begun, and what is decided then holds for all of it. A first attempt that was lost may
+    have been lost before anybody asked, so the next asks again, unless a step is done. Only earlier runs count, and only what
+    is under way of them or due: so two never skip each other, and one that was moved far ahead holds up none.
 
     Returns:
         Id of a task → why it must not run.
@@ -42,7 +43,8 @@ def overlapping(attempts: Sequence[Attempt], *, using: str) -> dict[UUID, Reason
 def _is_asked(attempt: Attempt) -> bool:
     recurring = attempt.definition.recurring
     run = attempt.task.run if attempt.task.run_id is not None else None
-    return recurring is not None and recurring.overlap == "skip" and run is not None and run.once
+    is_skipped = recurring is not None and recurring.overlap == "skip" and run is not None and run.once
+    return is_skipped and not attempt.has_records
 
 
 def _as_uuid(key: UUID | str) -> UUID:

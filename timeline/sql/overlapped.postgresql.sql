@@ -11,7 +11,7 @@ JOIN timeline_timelinerun AS earlier
     AND earlier.once
     AND earlier.started_at < run.started_at
 WHERE task.id = ANY(%(tasks)s::uuid[])
-    AND task.attempt = 1
+    AND task.failures = 0
     AND NOT EXISTS (
         SELECT 1 FROM timeline_scheduledtask AS other
         WHERE other.run_id = run.id AND other.id <> task.id AND other.attempt > 0 AND other.reason_code <> 'overlap'

@@ -11,7 +11,7 @@ JOIN timeline_timelinerun AS earlier
     AND earlier.once
     AND earlier.started_at < run.started_at
 WHERE task.id IN (SELECT value FROM json_each(%(tasks)s))
-    AND task.attempt = 1
+    AND task.failures = 0
     AND NOT EXISTS (
         SELECT 1 FROM timeline_scheduledtask AS other
         WHERE other.run_id = run.id AND other.id <> task.id AND other.attempt > 0 AND other.reason_code <> 'overlap'
