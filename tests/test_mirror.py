@@ -14,11 +14,14 @@ ROOMS = ["dispatch", "engine", "models", "operations", "planning", "store", "tim
 WITHOUT = {
     "engine/overlapping": "one question, asked at the last look: operations/test_recurring",
     "engine/watching": "a protocol, and the watch that does nothing: it is that of each run in engine/test_running",
+    "engine/resting": "what a rest looks at: engine/test_waiting",
     "models/pace": "columns only: dispatch/test_pacing writes them",
     "models/sign": "columns only: dispatch/test_signing writes them",
     "planning/answers": "shapes only: planning/test_planner",
     "planning/recurrences": "what it decides shows in the rows: operations/test_recurring",
     "store/slots": "questions of one caller: operations/test_recurring, and beside others postgresql/test_recurring",
+    "store/waiting": "what is found and recorded of waits: engine/test_waiting",
+    "timing/awaiting": "a declaration, and what is wrong with one: engine/test_waiting_declared",
     "timing/crons": "told by the same tests as all slots: timing/test_slots",
 }
 

@@ -18,6 +18,8 @@ VALUES = {
     "code": "error",
     "delay": timedelta(minutes=5),
     "done": "upload",
+    "event": "order.paid",
+    "events": "order.paid order.closed",
     "first": datetime(2026, 1, 5, 2, 0, tzinfo=UTC),
     "last": datetime(2026, 1, 7, 2, 0, tzinfo=UTC),
     "occurrence": "batch 7",

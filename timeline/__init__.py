@@ -4,6 +4,7 @@ from timeline.definition import (
     Retry,
     StepContext,
     Timeline,
+    after_run,
     created,
     cron,
     daily,
@@ -14,7 +15,7 @@ from timeline.definition import (
     weekly,
 )
 from timeline.exceptions import Cancel, Discard, RetryAfter, TimelineError
-from timeline.timing import after, at, before, each_of
+from timeline.timing import after, at, before, each_of, wait_for
 
 __version__ = "0.2.0.dev0"
 
@@ -27,6 +28,7 @@ __all__ = [
     "Timeline",
     "TimelineError",
     "after",
+    "after_run",
     "at",
     "before",
     "created",
@@ -37,5 +39,6 @@ __all__ = [
     "monthly",
     "step",
     "task",
+    "wait_for",
     "weekly",
 ]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connections
 
-from timeline.lifecycle import ALLOWED_PAIRS, FINAL, LEASED, OPEN, WAITING
+from timeline.lifecycle import ALLOWED_PAIRS, AT_REST, FINAL, LEASED, OPEN, WAITING
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -68,7 +68,7 @@ class Dialect:
         Give a statement: one a file, ``timeline/sql/<verb>.<vendor>.sql``, or ``<verb>.sql`` where both are told alike.
 
         Its lines of comment are left out. Values reach it as parameters only; the lifecycle's sets stand in it as ``{final}``,
-        ``{leased}``, ``{open}``, ``{waiting}`` and ``{pairs}``, and the words of the database by their names.
+        ``{leased}``, ``{open}``, ``{waiting}``, ``{at_rest}`` and ``{pairs}``, and the words of the database by their names.
 
         Raises:
             FileNotFoundError: if it has none.
@@ -180,7 +180,7 @@ def _read(dialect: Dialect, verb: str) -> str:
     file = its_own if its_own.is_file() else folder / f"{verb}.sql"
     text = _WHOLE_LINE_COMMENT.sub("", file.read_text(encoding="utf-8"))
     pairs = _quoted(f"{source} {target}" for source, target in ALLOWED_PAIRS)
-    known = {"final": FINAL, "leased": LEASED, "open": OPEN, "waiting": WAITING}
+    known = {"final": FINAL, "leased": LEASED, "open": OPEN, "waiting": WAITING, "at_rest": AT_REST}
     sets = {name: _quoted(states) for name, states in known.items()} | {"pairs": pairs}
     for name, words in (sets | dict(dialect.words)).items():
         text = text.replace(f"{{{name}}}", words)

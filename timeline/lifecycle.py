@@ -116,6 +116,12 @@ class ReasonCode(TextChoices):
     IN_DOUBT = "in_doubt", pgettext_lazy("timeline", "in doubt")
     RUN_ENDED = "run_ended", pgettext_lazy("timeline", "run ended")
     OVERLAP = "overlap", pgettext_lazy("timeline", "overlap")
+    WAITING = "waiting", pgettext_lazy("timeline", "waiting")
+    EVENT = "event", pgettext_lazy("timeline", "event")
+
+
+# Of a task that waits or was waked, the reason it has. So its last attempt has ended at rest, which is as good as none.
+AT_REST: Final = frozenset({ReasonCode.WAITING, ReasonCode.EVENT})
 
 
 class RunEnd(StrEnum):

@@ -133,6 +133,10 @@ SLOTS_PASSED: Final = Sentence(
 )
 OVERLAPS: Final = Sentence("overlaps", ReasonCode.OVERLAP, _("the run %(run)s of this timeline is still open"))
 
+# Of what waits for an event, and of the event that ends that.
+WAITS_FOR: Final = Sentence("waits_for", ReasonCode.WAITING, _("waits for %(events)s until %(at)s"))
+CAME: Final = Sentence("came", ReasonCode.EVENT, _("%(event)s came"))
+
 WORKER_SILENT: Final = Sentence(
     "worker_silent", ReasonCode.WORKER_LOST, _("worker %(worker)s was not heard of until its lease ran out")
 )

@@ -10,7 +10,7 @@ from typing import Any
 from django.apps import apps
 from django.utils.module_loading import autodiscover_modules
 
-from timeline.definition import Created, Definition, Task, Timeline
+from timeline.definition import AfterRun, Created, Definition, Task, Timeline
 from timeline.definition.fitting import check_model
 from timeline.exceptions import DefinitionError, UnknownTask, UnknownTimeline
 from timeline.signals import registered
@@ -139,6 +139,16 @@ class Registry:
     def started_by_creation(self, label: str) -> list[Definition]:
         """Timelines of this kind of entity that an inserted row starts."""
         return [known for known in self if known.label == label and Created() in known.starts_on]
+
+    def started_after(self, timeline: str, label: str) -> list[tuple[Definition, AfterRun]]:
+        """Timelines of this kind of entity that the end of a run of another starts, each with what it says of that."""
+        return [
+            (known, start)
+            for known in self
+            if known.label == label
+            for start in known.starts_on
+            if isinstance(start, AfterRun) and start.definition and start.definition.name == timeline
+        ]
 
     def ended_by(self, event: str, label: str) -> list[Definition]:
         """Timelines of this kind of entity whose runs the event ends."""

@@ -9,13 +9,25 @@ import pytest
 from django.test import Client
 
 from tests.api.conftest import ROOT, ids
+from timeline import Timeline, after, daily, task
 from timeline.api.problems import NOT_THERE
 from timeline.lifecycle import State
 from timeline.models import LogEntry, ScheduledTask
+from timeline.operations.recurring import Ahead, recur
 from timeline.shortcuts import emit, move
+from timeline.testing import only_timelines
 
 HOUR = timedelta(hours=1)
 NOWHERE = UUID(int=1)
+
+
+class Nightly(Timeline):
+    """Starts by the clock."""
+
+    starts_on = daily("02:00", zone="Europe/Berlin")
+
+    @task(after())
+    def settle(self): ...
 
 
 def problem(answer, status):
@@ -415,3 +427,17 @@ class TestRedrive:
 
         assert told["type"] == "urn:timeline:run-ended"
         assert told["remedy"] == "Start a new run instead."
+
+
+class TestSchedule:
+    def test_is_told_in_words(self, by_staff, clock):
+        with only_timelines(Nightly):
+            recur(Ahead(), now=clock.now, using="default")
+            row = ScheduledTask.objects.get()
+            shown = by_staff.get(f"tasks/{row.pk}/").json()
+
+        assert shown["schedule"].startswith("every day at 02:00 in Europe/Berlin, next ")
+        assert shown["schedule"] in shown["explanation"]
+
+    def test_is_empty_for_what_does_not_start_by_the_clock(self, by_staff, about, ada):
+        assert by_staff.get(f"tasks/{about('account.call', ada).pk}/").json()["schedule"] == ""

@@ -106,14 +106,14 @@ class TestCheckNames:
 
     def test_knows_all_options_of_the_class(self):
         """But for those that came later than tasks of their names."""
-        assert set(Timeline.__annotations__) == OPTIONS | {"once", "key"}
+        assert set(Timeline.__annotations__) == OPTIONS | {"once", "key", "again"}
 
-    @pytest.mark.parametrize("name", ["once", "key"])
+    @pytest.mark.parametrize("name", ["once", "key", "again"])
     def test_takes_a_task_that_was_called_so_before_there_was_the_option(self, name):
         declared = type("Any", (Timeline,), {"entity": "testapp.Order", name: method(name, after(days=1))}).definition
 
         assert list(declared.tasks) == [name]
-        assert (declared.once, declared.key) == (False, ())
+        assert (declared.once, declared.key, declared.again) == (False, (), False)
 
     def test_refuses_a_definition_of_ones_own(self):
         assert mistake(definition="mine").method == "definition"

@@ -41,7 +41,7 @@ def plan_of(tasks):
 def tasks(request, make_task, user, now):
     """Tasks of each state, of plans, on different days; with or without the statistics that ``ANALYZE`` makes."""
     plans = [Plan.objects.create(user=user) for _ in range(3)]
-    for number, state in enumerate(ALL * 3):
+    for number, state in enumerate(ALL * 9):
         at = now + number % 7 * DAY
         name = {"entity_label": "testapp.plan", "entity_id": str(plans[number % 3].pk)}
         make_task(task_key=f"plans.{number % 2}", state=state, scheduled_at=at, nominal_at=at, **name)
@@ -114,7 +114,7 @@ class TestWalked:
 class TestSorted:
     def test_is_a_timeline_of_few(self, tasks, monkeypatch):
         """Their keys are read before, in one statement."""
-        monkeypatch.setattr(walking, "FEW", 24)
+        monkeypatch.setattr(walking, "FEW", 72)
 
         plan = plan_of(tasks.of_timeline("plans").first_of(ALL, 51))
 

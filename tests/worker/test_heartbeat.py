@@ -47,7 +47,7 @@ class Twice(Timeline):
 
     entity = "testapp.Order"
     failed, neighbour_go_on = threading.Event(), threading.Event()
-    again, again_go_on = threading.Event(), threading.Event()
+    second, second_go_on = threading.Event(), threading.Event()
 
     @task()
     def work(self, order):
@@ -57,8 +57,8 @@ class Twice(Timeline):
         elif self.task.attempt == 1:
             raise RetryAfter(timedelta(0))
         else:
-            Twice.again.set()
-            assert Twice.again_go_on.wait(60)
+            Twice.second.set()
+            assert Twice.second_go_on.wait(60)
 
 
 def is_given_up():
@@ -156,7 +156,7 @@ class TestATaskThatIsTriedAgainBesideItsFirstGroup:
             assert Twice.failed.wait(20)
             second = threading.Thread(target=run_both, args=[[rows[0].pk]])
             second.start()
-            assert Twice.again.wait(20)
+            assert Twice.second.wait(20)
 
             Twice.neighbour_go_on.set()
             group.join()
@@ -166,7 +166,7 @@ class TestATaskThatIsTriedAgainBesideItsFirstGroup:
                 later = ScheduledTask.objects.filter(pk=rows[0].pk, lease_expires_at__gt=ends_at + timedelta(seconds=1))
                 wait_for(later.exists, "the beats of the second attempt", within=20)
             finally:
-                Twice.again_go_on.set()
+                Twice.second_go_on.set()
                 second.join()
         assert ScheduledTask.objects.get(pk=rows[0].pk).state == "completed"
 

@@ -21,6 +21,7 @@ from timeline.models.kin import named_as, names_of
 from timeline.reading.explaining import why
 from timeline.reading.foreseeing import foreseen
 from timeline.reading.recalling import recall
+from timeline.reading.schedules import schedule_in_words
 from timeline.registry import registry
 
 if TYPE_CHECKING:
@@ -128,6 +129,7 @@ def timeline_of(
         "ahead": in_order(later, now),
         "past": in_order((item for item in items if item.state in FINAL), now)[::-1],
         "drawing": drawing([item for item in items if item.at is not None], now=now, zone=zone),
+        "schedules": _schedules(ref, seen, now),
         "runs": [(run, reader.end_of(run)) for run in runs.order_by("-started_at", "pk")[:20]],
         "is_cut": is_cut,
         "most": MAX_SHOWN,
@@ -162,6 +164,13 @@ def _foreseen(ref: EntityRef, seen: Collection[str], *, now: datetime, using: st
         for outlook in foreseen(entity=ref, now=now, using=using)
         if outlook.task_key.partition(".")[0] in seen
     ]
+
+
+def _schedules(ref: EntityRef, seen: Collection[str], now: datetime) -> list[tuple[str, str]]:
+    """Timelines that start by the clock, with when; they are about the system."""
+    known = [] if ref.label else [known for known in registry if known.name in seen]
+    told = [(known.name, schedule_in_words(known.recurring, now=now)) for known in known if known.recurring]
+    return sorted(told)
 
 
 def as_foreseen(outlook: Outlook) -> Item:

@@ -56,7 +56,7 @@ class Pages(Base):
             "zone_name": timezone.get_default_timezone_name(),
             "site_name": self.admin_site.name,
             "who": str(request.user.pk),
-            "urls": {name: self.address(name) for name in ("changelist", "act", "entity", "dead")},
+            "urls": {name: self.address(name) for name in ("changelist", "act", "entity", "dead", "inventory")},
         }
         response = TemplateResponse(request, f"admin/timeline/{name}.html", {**shared, **context})
         response["Cache-Control"] = "no-store, private"

@@ -29,6 +29,7 @@ from timeline.clocks import story_now
 from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
 from timeline.policy import POSSIBLE, Action, get_policy
+from timeline.reading.inventory import inventory
 from timeline.reading.steps import steps_of_task
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class TaskAdmin(DeadLetterPages):
         return [
             path("", require_safe(wrap(self.changelist_view)), name=f"{name}_changelist"),
             path("dead/", require_safe(wrap(self.dead_view)), name=f"{name}_dead"),
+            path("inventory/", require_safe(wrap(self.inventory_view)), name=f"{name}_inventory"),
             path("entity/", require_safe(wrap(self.entity_view)), name=f"{name}_entity"),
             path("act/", forms(self.keeping_what_was_typed(wrap(self.act_view))), name=f"{name}_act"),
             path("<uuid:object_id>/change/", require_safe(wrap(self.change_view)), name=f"{name}_change"),
@@ -93,6 +95,7 @@ class TaskAdmin(DeadLetterPages):
             "question": question,
             "where": question.where(),
             "chips": chips(question),
+            "may_list": request.user.has_perm("timeline.view_scheduledtask"),
             "filters": filters(question),
             "actions": _verbs(_possible(shown["states"], policy, request.user)),
             "login": self.login_for(self.address("changelist") + question.where()),
@@ -122,6 +125,14 @@ class TaskAdmin(DeadLetterPages):
             "actions": _verbs(action for action in _BUTTONS if not obstacle(action, task, reader, carried_on)),
         }
         return self.page(request, "task", task.full_key, now, context)
+
+    def inventory_view(self, request: HttpRequest) -> HttpResponse:
+        """Show each timeline as it is declared, and how its tasks went; to who may see all tasks, as it counts them all."""
+        if not request.user.has_perm("timeline.view_scheduledtask"):
+            raise PermissionDenied
+        now = story_now(self.alias)
+        context = {"timelines": inventory(now=now, using=self.alias)}
+        return self.page(request, "inventory", pgettext("timeline", "Inventory"), now, context)
 
     def entity_view(self, request: HttpRequest) -> HttpResponse:
         """Show an entity's timeline."""

@@ -16,6 +16,7 @@ from timeline.models import LogEntry
 from timeline.reading.explaining import explain, outlook
 from timeline.reading.masking import masked_entry
 from timeline.reading.retelling import retold
+from timeline.reading.schedules import schedule_of
 from timeline.reading.steps import StepLine, how_long
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def telling(
         "waits": waits,
         "attempts": attempts_of(log, payload=payload),
         "log": [_told(entry if payload else masked_entry(entry)) for entry in log[-SHOWN:]],
+        "schedule": schedule_of(task.timeline, now=now) if task.run_id else "",
         "run_ended": reader.end_of(task.run) if task.run else "",
         "sees_people": people,
         "log_is_cut": len(log) > SHOWN,

@@ -16,6 +16,7 @@ from timeline.policy import Action
 from timeline.reading.explaining import explain
 from timeline.reading.masking import masked, masked_entry, without_people, without_people_entry
 from timeline.reading.retelling import retold
+from timeline.reading.schedules import schedule_of
 from timeline.reading.steps import StepLine, steps_of_task
 
 _CODE: Final = "One of a closed set; empty where nothing needs one."
@@ -166,12 +167,18 @@ class TaskDetailSerializer(TaskSerializer):
         help_text="Those that are done or begun, loops, and how far the handler is, in the order they were first recorded."
     )
     log = serializers.SerializerMethodField()
+    schedule = serializers.SerializerMethodField(
+        help_text="When its timeline starts by the clock, in words; empty: it does not."
+    )
     explanation = serializers.SerializerMethodField(help_text="Its story in sentences, one a line.")
 
     _steps: tuple[ScheduledTask, list[StepLine]] | None = None
 
     class Meta(TaskSerializer.Meta):
-        fields = [*TaskSerializer.Meta.fields, "masked", "payload", "result", "error", "steps", "log", "explanation"]
+        fields = [
+            *TaskSerializer.Meta.fields,
+            *("masked", "payload", "result", "error", "steps", "log", "schedule", "explanation"),
+        ]
         read_only_fields = fields
 
     def get_masked(self, task: ScheduledTask) -> bool:
@@ -202,6 +209,10 @@ class TaskDetailSerializer(TaskSerializer):
         """From the first entry to the last."""
         log = task.log.using(self.context["view"].get_using()).order_by("seq")
         return LogSerializer(log, many=True, context={**self.context, "task": task}).data
+
+    def get_schedule(self, task: ScheduledTask) -> str:
+        """Of its timeline, where it is a run's."""
+        return schedule_of(task.timeline, now=self.context["view"].now) if task.run_id else ""
 
     def get_explanation(self, task: ScheduledTask) -> str:
         """As ``explain`` tells it."""

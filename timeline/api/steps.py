@@ -19,7 +19,8 @@ class StepSerializer(serializers.Serializer[Any]):
     kind = ChoiceOf(
         StepKind,
         read_only=True,
-        help_text="`begun`: how it ended is not known. `loop`: not at its end. `note`: no step, but how far the handler is.",
+        help_text="`begun`: how it ended is not known. `loop`: not at its end. `wait`: it waits for events; `over`: it did. "
+        "`note`: no step, but how far the handler is.",
     )
     task = serializers.UUIDField(source="task_id", read_only=True, help_text="The revision that took it.")
     attempt = serializers.IntegerField(read_only=True, help_text="Of that revision; 0: of a loop, no batch is done.")
@@ -28,7 +29,11 @@ class StepSerializer(serializers.Serializer[Any]):
     result = serializers.SerializerMethodField(
         help_text="What it gave, of a loop the sums so far, of a note its text; null as well where it is masked."
     )
-    done = serializers.IntegerField(read_only=True, allow_null=True, help_text="Of a loop or a note: so many are.")
+    done = serializers.IntegerField(
+        read_only=True,
+        allow_null=True,
+        help_text="Of a loop or a note: so many are. Of a wait that is over: 1, it came.",
+    )
     total = serializers.IntegerField(read_only=True, allow_null=True, help_text="Of so many; null: nobody knows.")
 
     @extend_schema_field({})

@@ -5,11 +5,12 @@ from timeline.definition.definitions import Definition
 from timeline.definition.handlers import Task, task
 from timeline.definition.recurring import Recurring, cron, daily, hourly, monthly, weekly
 from timeline.definition.retrying import Retry
-from timeline.definition.starts import Created, created
+from timeline.definition.starts import AfterRun, Created, after_run, created
 from timeline.definition.steps import Step, step
 from timeline.definition.timelines import Timeline
 
 __all__ = [
+    "AfterRun",
     "Context",
     "Created",
     "Definition",
@@ -19,6 +20,7 @@ __all__ = [
     "StepContext",
     "Task",
     "Timeline",
+    "after_run",
     "created",
     "cron",
     "daily",

@@ -19,7 +19,7 @@ from timeline.definition.handlers import Task
 from timeline.definition.naming import MAX_NAME, is_name
 from timeline.definition.recurring import Recurring
 from timeline.definition.retrying import Retry
-from timeline.definition.starts import Created
+from timeline.definition.starts import AfterRun, Created
 from timeline.definition.steps import Step
 from timeline.exceptions import DefinitionError
 
@@ -120,10 +120,12 @@ def _start_problems(definition: Definition) -> Iterator[Problem]:
                 yield "starts on created(), but has no entity.", "Name the entity, or start on an event."
         elif isinstance(start, Recurring):
             yield from recurring_problems(definition, start)
+        elif isinstance(start, AfterRun):
+            yield from start.problems(definition)
         elif not _is_event_name(start):
             yield (
                 f"has starts_on = {start!r}.",
-                "Use names of events, as text or a tuple of them, created(), or daily(…) and its kin.",
+                "Use names of events, as text or a tuple of them, created(), after_run(…), or daily(…) and its kin.",
             )
 
 
@@ -176,9 +178,11 @@ def _when_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Ite
     if when is None:
         return
     if not hasattr(when, "problems"):
-        yield f"has the schedule {when!r}.", "Use after(…), before(…), at(…) or each_of(…)."
+        yield f"has the schedule {when!r}.", "Use after(…), before(…), at(…), each_of(…) or wait_for(…)."
         return
     yield from when.problems
+    if when.awaits and declared.options.bulk is not None:
+        yield "waits for an event, and has bulk.", "Each waits for itself: remove bulk."
     if when.field_name and not definition.label:
         yield f"is anchored to the field {when.field_name!r}, but there is no entity.", "Count from the run's start."
     if when.predecessor_name:

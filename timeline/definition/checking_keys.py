@@ -15,6 +15,7 @@ def key_problems(definition: Definition) -> Iterator[tuple[str, str]]:
     """Give what is wrong, each with its remedy."""
     if type(definition.once) is not bool:
         yield f"has once = {definition.once!r}.", "Use True or False."
+    yield from _again_problems(definition)
     key: object = definition.key
     if not key:
         return
@@ -32,6 +33,17 @@ def key_problems(definition: Definition) -> Iterator[tuple[str, str]]:
             "has a key, and starts on what is no event and has no payload.",
             "Start on events only, or leave the key out.",
         )
+
+
+def _again_problems(definition: Definition) -> Iterator[tuple[str, str]]:
+    if type(definition.again) is not bool:
+        yield f"has again = {definition.again!r}.", "Use True or False."
+    elif definition.again and definition.once:
+        yield "has again, and once: it would never begin again.", "Leave one of them out."
+    elif definition.again and definition.key:
+        yield "has again, and a key.", "Leave again out: an event with another key begins a run of its own."
+    elif definition.again and not any(isinstance(start, str) for start in definition.starts_on):
+        yield "has again, but no event starts it.", "Name the event, or leave again out."
 
 
 def recurring_problems(definition: Definition, start: Recurring) -> Iterator[tuple[str, str]]:

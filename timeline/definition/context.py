@@ -53,7 +53,7 @@ class StepContext:
 # The step under way in this thread, or in this asyncio task.
 step_under_way: ContextVar[StepContext | None] = ContextVar("step_under_way", default=None)
 
-RESERVED: Final = frozenset({"tasks", "step", *(field.name for field in fields(Context))})
+RESERVED: Final = frozenset({"tasks", "step", "awaited", *(field.name for field in fields(Context))})
 
 # What a handler calls on ``self``.
-VERBS: Final = frozenset({"each", "progress", "aprogress", "fan_out"})
+VERBS: Final = frozenset({"each", "progress", "aprogress", "fan_out", "wait_for"})

@@ -11,7 +11,7 @@ from timeline.definition.fingerprints import code_of
 from timeline.definition.handlers import Task
 from timeline.definition.keys import key_from
 from timeline.definition.recurring import Recurring
-from timeline.definition.starts import Created
+from timeline.definition.starts import AfterRun, Created
 from timeline.definition.steps import Step
 
 if TYPE_CHECKING:
@@ -27,25 +27,27 @@ class Definition:
         cls: The class.
         name: First half of its task keys.
         label: The entity's model, ``accounts.user``; empty for a system timeline.
-        starts_on: Names of events, and perhaps ``created()`` or ``daily(…)`` and its kin.
+        starts_on: Names of events, and perhaps ``created()``, ``after_run(…)`` or ``daily(…)`` and its kin.
         exits: Name of event → name of the exit, kept as the reason.
         tasks: Name of method → task, in the order declared.
         steps: Name of method → step, in the order declared.
         shadow: Whether its handlers are not entered.
         once: Whether an entity has one run ever for each key.
         key: Fields of the payload of the event that starts a run, which make its key; none: runs have no key.
+        again: Whether what comes while a run is open begins one more when that has finished.
     """
 
     cls: type[Timeline]
     name: str
     label: str
-    starts_on: tuple[str | Created | Recurring, ...]
+    starts_on: tuple[str | Created | AfterRun | Recurring, ...]
     exits: Mapping[str, str]
     tasks: Mapping[str, Task[Any, ..., Any]]
     steps: Mapping[str, Step[Any, ..., Any]]
     shadow: bool
     once: bool = False
     key: tuple[str, ...] = ()
+    again: bool = False
 
     def run_key(self, payload: Mapping[str, Any]) -> str:
         """

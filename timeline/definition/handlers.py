@@ -98,6 +98,14 @@ class Task(Generic[Self_, Params, Result]):
         return SIDE_BY_SIDE if self.is_async else self.options.bulk
 
     @cached_property
+    def awaits(self) -> dict[str, str]:
+        """Columns of its rows that tell which events make them due; none, where it waits for no event."""
+        when = self.options.when
+        if when is None or not getattr(when, "awaits", ()):
+            return {}
+        return {"awaits": " ".join(when.awaits), "awaits_key": when.awaits_key}
+
+    @cached_property
     def fingerprint(self) -> str:
         """Changes when its schedule changes: 16 hex digits, kept on each row."""
         when = self.options.when

@@ -17,12 +17,13 @@ from timeline.definition.handlers import Task
 from timeline.definition.looping import Batches, check_step, each, each_async
 from timeline.definition.progress import Teller, check_progress
 from timeline.definition.recurring import Recurring
-from timeline.definition.starts import Created
+from timeline.definition.starts import AfterRun, Created
 from timeline.definition.steps import BoundStep, Runner, Step
+from timeline.definition.waiting import Waiter, event_wait, nothing_to_wait
 from timeline.exceptions import TimelineError
 
 if TYPE_CHECKING:
-    from datetime import datetime
+    from datetime import datetime, timedelta
     from uuid import UUID
 
     from timeline.models import Event, ScheduledTask, TimelineRun
@@ -50,8 +51,8 @@ class Timeline:
     """Model of the entity, ``"app.Model"``; None for a system timeline, whose handlers take no entity."""
     name: ClassVar[str] = ""
     """First half of its task keys; stored, so keep it when the class is renamed. Nothing: the class name in snake case."""
-    starts_on: ClassVar[str | Created | Recurring | tuple[str | Created | Recurring, ...]] = ()
-    """Events that start a run, perhaps ``created()``, or ``daily(…)`` and its kin. Nothing: runs start by ``start()`` only."""
+    starts_on: ClassVar[str | Created | AfterRun | Recurring | tuple[str | Created | AfterRun | Recurring, ...]] = ()
+    """Events that start a run, ``created()``, ``after_run(…)``, ``daily(…)`` and its kin. Nothing: only ``start()`` does."""
     exits: ClassVar[Mapping[str, str]] = {}
     """Events that end a run → name of the exit."""
     time_zone: ClassVar[str] = ""
@@ -67,6 +68,9 @@ class Timeline:
     """One run ever for an entity (and key): once it has begun, none begins again, also when it has ended and was pruned."""
     key: ClassVar[str | tuple[str, ...]] = ()
     """Fields of the event's payload that tell runs of an entity apart, ``("payment_id", "attempt")``: run key ``42:3``."""
+
+    again: ClassVar[bool] = False
+    """One more run when a run has finished, if an event that starts one came while it was open: one, however many came."""
 
     definition: ClassVar[Definition]
 
@@ -86,6 +90,7 @@ class Timeline:
             steps=_declared(cls, Step),
             shadow=cls.shadow,
             once=_unless_declared(cls.once, False),
+            again=_unless_declared(cls.again, False),
             key=_names_of(_unless_declared(cls.key, ())),
         )
         check_shape(cls.definition)
@@ -97,6 +102,7 @@ class Timeline:
         self._step_runner: Runner | None = None  # Where nothing runs, steps are plain methods.
         self._teller: Teller | None = None  # And nobody is told how far they are.
         self._fan_out: FanOut | None = None  # And what is fanned out is only checked.
+        self._waiter: Waiter | None = None  # And nothing can rest.
 
     @overload
     def each(
@@ -184,6 +190,34 @@ class Timeline:
         if self._fan_out is not None:
             self._fan_out.want(declared, payloads)
 
+    def wait_for(self, *events: str, within: timedelta, key: str = "", name: str = "") -> Any:
+        """
+        Wait for the first event of these that comes to the entity; the task rests until then, and needs no worker.
+
+        The attempt ends here. When the event comes, or the time has run out, the handler is entered anew, passes over the
+        steps that are done, and gets its answer here. What came since the run began counts, or with steps: what came since the
+        last but one was done. An event serves one wait of a task. In a unit test, what is given as ``awaited`` is the answer.
+
+        Args:
+            events: Names, as they are emitted.
+            within: How long it waits at most, from when it goes to rest.
+            key: Of the event; left out: whichever it has.
+            name: Tells several waits of one handler for the same apart; 90 characters at most.
+
+        Returns:
+            The event; None: the time ran out. In a handler declared with ``async def``: a coroutine that gives it.
+
+        Raises:
+            InvalidInput: naming what is wrong with what it is given, or where it is called: in an atomic handler, in a step, in
+                a transaction, in another thread, twice for the same.
+        """
+        asked = event_wait(events, within, key, name)
+        if self._waiter is not None:
+            return self._waiter.wait(asked)
+        if "awaited" not in self._context:
+            raise nothing_to_wait(type(self))
+        return self._context["awaited"]
+
     def _given(self, name: str) -> Any:
         if name not in self._context:
             raise TimelineError(
@@ -214,6 +248,12 @@ class Timeline:
         """Of a handler declared with ``bulk``: entity → its own context."""
         tasks: Mapping[Any, Context] = self._given("tasks")
         return tasks
+
+    @property
+    def awaited(self) -> Event | None:
+        """The event that this task waited for; None: the time ran out."""
+        awaited: Event | None = self._given("awaited")
+        return awaited
 
     @property
     def step(self) -> StepContext:

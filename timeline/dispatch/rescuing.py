@@ -19,7 +19,7 @@ from timeline.conf import get_settings
 from timeline.dispatch.signing import given_signs, let_go_of_the_silent
 from timeline.engine.fingerprinting import fingerprint
 from timeline.engine.settling import settle
-from timeline.lifecycle import ReasonCode, State, Trigger
+from timeline.lifecycle import AT_REST, ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask, StepKind, StepRecord
 from timeline.models.sqlstates import sqlstate_of
 from timeline.models.step import origins_of
@@ -55,10 +55,10 @@ def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
     Give up attempts and messages whose lease ran out, by the database's real clock; so do those of a worker that is silent. A
     worker that gives signs is given a little longer, once: it could not reach the row, perhaps, since somebody had locked it.
 
-    The first attempt of a task that is lost does not count against ``TIMELINE["MAX_LOST"]``: it may have been a neighbour's
-    fault. Nor does one that has done a step, nor those before it. Each resend of a message doubles the time to the next, up to
-    an hour. Waits for nobody: what somebody else has locked is tried again by later calls, and so is a task that cannot be
-    ended, after the others.
+    The first attempt of a task that is lost, or its first after a rest, does not count against ``TIMELINE["MAX_LOST"]``: it may
+    have been a neighbour's fault. Nor does one that has done a step, nor those before it. Each resend of a message doubles the
+    time to the next, up to an hour. Waits for nobody: what somebody else has locked is tried again by later calls, and so is a
+    task that cannot be ended, after the others.
 
     Args:
         limit: At most so many tasks in this call.
@@ -117,7 +117,8 @@ def _further(tasks: Sequence[ScheduledTask], using: str) -> set[UUID]:
 
 def _lost(task: ScheduledTask, now: datetime, *, further: bool) -> Write:
     before = 0 if further else task.lost
-    lost = before + int(task.attempt > 1 and not further)
+    is_its_own = task.attempt > 1 and task.reason_code not in AT_REST  # Else it may have been a neighbour's fault.
+    lost = before + int(is_its_own and not further)
     left = lost < get_settings().MAX_LOST
     return Write(
         task=task,

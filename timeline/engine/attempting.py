@@ -59,6 +59,7 @@ class Attempt:
         steps: Takes the steps of its handler, once that is entered; None: its timeline has none.
         step_writer: Records its steps with those of others that run side by side; None: each by itself.
         fanned_out: What its handler fans out, once that is entered; None: nothing in its timeline is fanned out.
+        awaited: The event that it waited for, as its schedule says; None: the time ran out, or it waited for none.
         begun: What the row was then.
     """
 
@@ -76,6 +77,7 @@ class Attempt:
     steps: Steps | None = None
     step_writer: StepWriter | None = None
     fanned_out: FannedOut | None = None
+    awaited: Event | None = None
     seen_at: float = field(default_factory=monotonic)
     begun: dict[str, Any] = field(init=False)
 
@@ -144,8 +146,8 @@ def begin_attempts(
             )
             started = [as_task(row, using) for row in rows]
         else:
-            rows_there = ScheduledTask.objects.using(using).filter(pk__in=asked, attempt__lte=attempts)
-            tasks = {task.id: task for task in rows_there}
+            rows_there = ScheduledTask.objects.using(using).filter(pk__in=asked)
+            tasks = {task.id: task for task in rows_there if task.attempt <= attempts or task.is_as_new}
             started = _start([tasks[key] for key in asked if key in tasks], token, worker, now=now, using=using)
     place = {key: number for number, key in enumerate(asked)}
     return _attempts(sorted(started, key=lambda task: place[task.id]), now=now, using=using)
@@ -193,9 +195,7 @@ def begin_group(
             started = [as_task(row, using) for row in rows]
         else:
             ready = ScheduledTask.objects.using(using).ready().filter(task_key=task_key, priority=priority)[:1]
-            started = _start(
-                [task for task in ready if retried or not task.attempt], None, worker, now=now, using=using
-            )
+            started = _start([task for task in ready if retried or task.is_as_new], None, worker, now=now, using=using)
     return _attempts(started, now=now, using=using)
 
 

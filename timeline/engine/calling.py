@@ -20,6 +20,7 @@ from timeline.engine.fanning_out import FannedOut
 from timeline.engine.fitting_steps import misfit
 from timeline.engine.stepping import Steps
 from timeline.engine.telling_progress import ProgressTeller
+from timeline.engine.waiting import EventWaiter, Waits, at_rest, awaited_first
 from timeline.exceptions import Rest
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models.facts import language_of, zone_of
@@ -51,6 +52,8 @@ def _call(attempt: Attempt) -> Write:
         return refused
     try:
         return returned(attempt, handler_of(attempt)())
+    except Waits as waits:
+        return at_rest(attempt, waits)
     except Rest as rest:
         return rested(attempt, rest.reason)
 
@@ -71,6 +74,8 @@ async def call_async(attempt: Attempt) -> Write:
             if (alone := _alone(several)) is not several:
                 raise alone from several
             raise
+    except Waits as waits:
+        return at_rest(attempt, waits)
     except Rest as rest:
         return rested(attempt, rest.reason)
 
@@ -116,12 +121,23 @@ def refusal(attempt: Attempt) -> Write | None:
     if attempt.has_records:  # Half of it is done: it goes on, whatever a guard says by now.
         attempt.records = steps_of(attempt.idempotency_key, using=_alias_of(attempt))
         reason = misfit(attempt)
-        return None if reason is None else rested(attempt, reason)
+        return _rest_first(attempt) if reason is None else rested(attempt, reason)
+    if (waits := _rest_first(attempt)) is not None:
+        return waits
     for option, guard in attempt.declared.function_guards:
         if bool(guard(attempt.entity)) is (option == "unless"):
             return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=_guard_reason(option, guard))
     if attempt.definition.shadow:
         return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_IN_SHADOW)
+    return None
+
+
+def _rest_first(attempt: Attempt) -> Write | None:
+    """See what its schedule waits for; the task rests if that has not come."""
+    try:
+        attempt.awaited = awaited_first(attempt, _alias_of(attempt))
+    except Waits as waits:
+        return at_rest(attempt, waits)
     return None
 
 
@@ -131,8 +147,9 @@ def _alias_of(attempt: Attempt) -> str:
 
 def handler_of(attempt: Attempt) -> Callable[[], Any]:
     """The handler, bound to what it is told and to its entity; called with nothing more."""
-    context = attempt.definition.cls(**attempt.told())
+    context = attempt.definition.cls(**attempt.told(), awaited=attempt.awaited)
     context._teller = ProgressTeller(attempt, _alias_of(attempt))
+    context._waiter = EventWaiter(attempt, _alias_of(attempt), context._context)
     if attempt.definition.steps:
         context._step_runner = attempt.steps = Steps(attempt, _alias_of(attempt))
     if attempt.definition.fanned_out:

@@ -51,7 +51,7 @@ class StepRecorder:
         self.in_doubt = ""  # The step that this attempt began, and of which nobody knows whether it happened.
         self._attempt = attempt
         self._using = using
-        self._now = CountedClock(attempt.now, using)
+        self.now = CountedClock(attempt.now, using)
 
     def new(self, name: str, given: dict[str, Any]) -> NewStep:
         """A step that is to be done now."""
@@ -95,7 +95,7 @@ class StepRecorder:
 
     def begin(self, new: NewStep) -> None:
         """Record that a step begins that may be called once. Where the answer is lost, ask whether that is recorded."""
-        stored = self._written(record_step, replace(new, kind=StepKind.BEGUN, at=self._now()))
+        stored = self._written(record_step, replace(new, kind=StepKind.BEGUN, at=self.now()))
         if stored is None and not (self._is_ours(self._recorded(new), new) and is_its_workers(new, using=self._using)):
             raise LeaseLost(new.task, new.attempt)
         self.in_doubt = new.name
@@ -170,7 +170,7 @@ class StepRecorder:
         Raises:
             LeaseLost: if the attempt is not its worker's any more.
         """
-        return self._come_to(place, self._written(record_place, replace(place, at=self._now())), by_us=by_us)
+        return self._come_to(place, self._written(record_place, replace(place, at=self.now())), by_us=by_us)
 
     def loop_in_transaction(self, turn: Callable[[], NewStep]) -> Any:
         """
@@ -191,7 +191,7 @@ class StepRecorder:
         try:
             with atomic(using=self._using, durable=True):
                 with hooks_apart([task.id], using=self._using):
-                    place = replace(turn(), at=self._now())
+                    place = replace(turn(), at=self.now())
                 stored = record_place(place, using=self._using)
                 if stored is None:
                     raise LeaseLost(task.id, task.attempt)
@@ -241,7 +241,7 @@ class StepRecorder:
         return StepRecord.objects.using(self._using).filter(origin=new.origin, name=new.name).first()
 
     def _ended(self, new: NewStep, began: float, result: str | None) -> NewStep:
-        return new.ended(at=self._now(), seconds=monotonic() - began, result=result)
+        return new.ended(at=self.now(), seconds=monotonic() - began, result=result)
 
 
 def _as_text(name: str, result: object) -> str | None:

@@ -1,4 +1,4 @@
-"""Settle: write how tasks ended, what they fan out, what follows, and whom to tell of it, in one transaction."""
+"""Settle: write how tasks ended or went to rest, what they fan out, what follows, and whom to tell, in one transaction."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
+from timeline.engine.resting import begin_to_wait, still_to_wait
 from timeline.lifecycle import FINAL, State, Trigger
 from timeline.models import ScheduledTask
 from timeline.operations.reconciling import reconcile_locked
@@ -20,8 +21,9 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
     """
     Write endings, then reconcile the runs they belong to: follow-ups get their rows, a run with nothing left is finished.
 
-    Entities and runs are locked before the tasks are written; a run that has ended meanwhile is left as it is. So is one in
-    which a single occurrence of many has ended, until the last of them has. Of what is discarded, people are told.
+    What waits for an event goes to rest; if that came meanwhile, it is due at once. Entities and runs are locked before the
+    tasks are written; a run that has ended meanwhile is left as it is. So is one in which a single occurrence of many has
+    ended, until the last of them has. Of what is discarded, people are told.
 
     Args:
         writes: Any number; those that end nothing are just written.
@@ -32,7 +34,7 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
     Returns:
         The tasks whose guard held, in the order given; the others were changed by somebody else, or were not waited for.
     """
-    ending = [write.task for write in writes if _ends(write)]
+    ending = [write.task for write in writes if _locks(write)]
     if not ending and not any(_discards(write) for write in writes):
         return apply(writes, now=now, using=using, wait=wait)
     with atomic(using=using, savepoint=False):
@@ -40,14 +42,21 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
         locked = lock_runs((task.run_id for task in ending if task.run_id), refs, using=using, wait=wait)
         if not wait:
             writes = _held(writes, locked)
+        writes = still_to_wait(writes, locked, now=now, using=using)
         done = apply(writes, now=now, using=using, wait=wait)
         settled = {task.id for task in done}
+        begin_to_wait([write for write in writes if write.task.id in settled], now=now, using=using)
         runs = {run.pk: run for run in locked.runs}
         write_fanned_out([write for write in writes if write.task.id in settled], runs, now=now, using=using)
         decided = [runs[run_id] for run_id in _decided(done, using) if run_id in runs]
         reconcile_locked(decided, locked.entities, now=now, using=using, lenient=True)
         alert_discards([task for task in done if task.state == State.DISCARDED], now=now, using=using)
     return done
+
+
+def _locks(write: Write) -> bool:
+    """Whether its entity and its run are locked before it."""
+    return write.rests is not None or _ends(write)
 
 
 def _ends(write: Write) -> bool:
@@ -66,7 +75,7 @@ def _held(writes: Sequence[Write], locked: Locked) -> list[Write]:
     return [
         write
         for write in writes
-        if not _ends(write) or (write.task.run_id in runs and write.task.entity_ref in locked.entities)
+        if not _locks(write) or (write.task.run_id in runs | {None} and write.task.entity_ref in locked.entities)
     ]
 
 

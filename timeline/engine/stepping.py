@@ -10,6 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import sync_to_async
+from django.utils.translation import gettext_lazy as _
 
 from timeline import reasons
 from timeline.definition.context import StepContext, step_under_way
@@ -19,7 +20,7 @@ from timeline.engine.fitting_steps import Recorded, named
 from timeline.engine.looping import Loop
 from timeline.engine.recording_steps import StepRecorder
 from timeline.engine.refusing_steps import refuse_rows, refuse_step
-from timeline.exceptions import HandlerSignal, LeaseLost, Rest
+from timeline.exceptions import HandlerSignal, InvalidInput, LeaseLost, Rest
 from timeline.models import StepKind
 from timeline.payloads import check_text
 
@@ -44,7 +45,7 @@ class Steps:
         self._attempt = attempt
         self._using = using
         self._thread = get_ident()
-        self._recorder = StepRecorder(attempt, using)
+        self.recorder = StepRecorder(attempt, using)
         self._before = Recorded(attempt)
         self._called: set[str] = set()
         self._stopped: BaseException | None = None
@@ -56,12 +57,12 @@ class Steps:
     @property
     def has_recorded(self) -> bool:
         """Whether this attempt has done one, so that failures are counted anew."""
-        return self._recorder.has_recorded
+        return self.recorder.has_recorded
 
     @property
     def in_doubt(self) -> str:
         """The step that this attempt began, and of which nobody knows whether it happened; empty: there is none."""
-        return self._recorder.in_doubt
+        return self.recorder.in_doubt
 
     def take(self, step: Step[Any, ..., Any], key: str, given: dict[str, Any], body: Callable[[], Any]) -> Any:
         """
@@ -72,11 +73,11 @@ class Steps:
             Rest: if it cannot be told what is right.
             LeaseLost: if the attempt is not its worker's any more.
         """
-        self._refuse_to_go_on()
+        self.refuse_to_go_on()
         self._announce(step, key)
         if step.is_async:
             return self._take_async(step, key, given, body)
-        with self._stopping():
+        with self.stopping():
             record = self._before.find(step, key, given)
             return record.result if record is not None else self._do(step, key, given, body)
 
@@ -89,19 +90,19 @@ class Steps:
         Raises:
             As ``take``.
         """
-        self._refuse_to_go_on()
+        self.refuse_to_go_on()
         batches = Batches(rows, size, using=self._using)
         refuse_rows(step, batches, using=self._using)
         self._announce(step, key)
         if step.is_async:
             return self._each_async(step, key, batches, body)
-        with self._stopping():
+        with self.stopping():
             record = self._before.find(step, key, batches.given)
             if record is not None and record.kind != StepKind.LOOP:
                 return record.result
             # A loop that was renamed keeps its record: older code may come back to it.
-            new = self._recorder.new(record.name if record else named(step.name, key), batches.given)
-            loop = Loop(new, record, batches, self._recorder)
+            new = self.recorder.new(record.name if record else named(step.name, key), batches.given)
+            loop = Loop(new, record, batches, self.recorder)
 
             def call(batch: Sequence[Model]) -> Any:
                 with self._under_way(step, new, key, first=loop.first):
@@ -159,11 +160,28 @@ class Steps:
                 task.cancel()
             await asyncio.wait(set(self._beside))
 
-    def _refuse_to_go_on(self) -> None:
+    def refuse_to_go_on(self) -> None:
+        """Let nothing begin once the attempt has ended, whatever its handler makes of that."""
         if self._stopped is not None:  # The handler has caught what ended it.
             raise self._stopped
         if self._is_over:
             raise asyncio.CancelledError("the handler has ended")
+
+    def announce_wait(self, name: str) -> None:
+        """
+        Refuse a wait where none can begin; else it begins now.
+
+        Args:
+            name: What it is recorded under.
+
+        Raises:
+            InvalidInput: if this attempt has waited so before.
+        """
+        self.refuse_to_go_on()
+        if name in self._called:
+            problem = _("is called twice in one attempt for the same.")
+            raise InvalidInput("wait_for", problem, _("Tell the calls apart: name=…, or the key= of the event."))
+        self._called.add(name)
 
     def _announce(self, step: Step[Any, ..., Any], key: str) -> None:
         """Refuse a step that cannot be taken here; else it is called now."""
@@ -177,7 +195,7 @@ class Steps:
         refuse_step(step, name, handler=self._attempt.declared, elsewhere=elsewhere, again=again, using=self._using)
 
     @contextmanager
-    def _stopping(self) -> Iterator[None]:
+    def stopping(self) -> Iterator[None]:
         """Let no further step be taken after what ends the attempt, even if its handler catches that."""
         try:
             yield
@@ -186,7 +204,7 @@ class Steps:
             raise
 
     @contextmanager
-    def _beside_others(self) -> Iterator[None]:
+    def beside_others(self) -> Iterator[None]:
         """Let this asyncio task be waited for when the handler has ended."""
         this = asyncio.current_task()
         if this is None:
@@ -222,7 +240,7 @@ class Steps:
             raise
 
     def _do(self, step: Step[Any, ..., Any], key: str, given: dict[str, Any], body: Callable[[], Any]) -> Any:
-        recorder = self._recorder
+        recorder = self.recorder
         new, began = recorder.new(named(step.name, key), given), monotonic()
         with self._under_way(step, new, key):
             if step.options.atomic:
@@ -240,8 +258,8 @@ class Steps:
     async def _take_async(
         self, step: Step[Any, ..., Any], key: str, given: dict[str, Any], body: Callable[[], Any]
     ) -> Any:
-        with self._beside_others(), self._stopping():
-            self._refuse_to_go_on()  # Its coroutine may have been made some time ago.
+        with self.beside_others(), self.stopping():
+            self.refuse_to_go_on()  # Its coroutine may have been made some time ago.
             if (record := self._before.find(step, key, given)) is not None:
                 return record.result
             return await self._do_async(step, key, given, body)
@@ -249,13 +267,13 @@ class Steps:
     async def _each_async(
         self, step: Step[Any, ..., Any], key: str, batches: Batches[Any], body: Callable[[Any], Any]
     ) -> Any:
-        with self._beside_others(), self._stopping():
-            self._refuse_to_go_on()
+        with self.beside_others(), self.stopping():
+            self.refuse_to_go_on()
             record = self._before.find(step, key, batches.given)
             if record is not None and record.kind != StepKind.LOOP:
                 return record.result
-            new = self._recorder.new(record.name if record else named(step.name, key), batches.given)
-            loop = await sync_to_async(Loop)(new, record, batches, self._recorder)
+            new = self.recorder.new(record.name if record else named(step.name, key), batches.given)
+            loop = await sync_to_async(Loop)(new, record, batches, self.recorder)
             with self._remembering(step):
                 while batch := await sync_to_async(loop.begin_batch)():
                     with self._under_way(step, new, key, first=loop.first):
@@ -268,7 +286,7 @@ class Steps:
     async def _do_async(
         self, step: Step[Any, ..., Any], key: str, given: dict[str, Any], body: Callable[[], Any]
     ) -> Any:
-        recorder = self._recorder
+        recorder = self.recorder
         new, began = recorder.new(named(step.name, key), given), monotonic()
         with self._under_way(step, new, key):
             if step.options.once:

@@ -25,6 +25,8 @@ class StepKind(models.TextChoices):
         "loop",
         pgettext_lazy("timeline", "under way"),
     )  # A step that is taken batch by batch, and not at its end yet.
+    WAIT = "wait", pgettext_lazy("timeline", "waiting")  # No step: the handler waits for an event.
+    OVER = "over", pgettext_lazy("timeline", "over")  # No step: a wait, and which event ended it, if one did.
     NOTE = "note", pgettext_lazy("timeline", "progress")  # No step: how far the handler says it is.
 
 
@@ -40,6 +42,9 @@ class StepRecord(models.Model):
 
     A loop has one record: ``done`` of ``total`` rows, in ``result`` the sums so far, in ``place`` the primary key that it has
     come to, and the keys of the batch that is under way. Its ``attempt`` is that which did the last batch; 0: none is done.
+
+    A wait has one, too: in ``place`` what for, and until when; once it is over, in ``result`` the id of
+    the event, and 1 ``done``, or 0: none came.
     """
 
     origin = models.UUIDField()

@@ -13,9 +13,9 @@ from django.utils.translation import gettext_lazy as _
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
 from timeline.ids import uuid7
-from timeline.lifecycle import FINAL, LEASED, OPEN, WAITING, ReasonCode, State
+from timeline.lifecycle import AT_REST, FINAL, LEASED, OPEN, WAITING, ReasonCode, State
 from timeline.models.columns import ENTITY_IS_WHOLE, EntityColumns, in_range
-from timeline.models.entities import EntityRef
+from timeline.models.entities import MAX_ID, MAX_LABEL, EntityRef
 from timeline.models.event import Event
 from timeline.models.kin import about_entity
 from timeline.models.run import TimelineRun
@@ -204,6 +204,12 @@ class ScheduledTask(EntityColumns):
     error = models.TextField(blank=True, default="")
     # Of the last failed attempt: what it has in common with others that failed alike. Empty: none has failed.
     fingerprint = models.CharField(max_length=16, blank=True, default="", db_default="", editable=False)
+    # What it waits for: names of events, a blank between each two; whose, as its events are recorded, and their key. It means
+    # something while it is scheduled or retryable; an attempt that ends otherwise than by waiting empties it.
+    awaits = models.CharField(max_length=500, blank=True, default="", db_default="", editable=False)
+    awaits_key = models.CharField(max_length=200, blank=True, default="", db_default="", editable=False)
+    awaits_label = models.CharField(max_length=MAX_LABEL, blank=True, default="", db_default="", editable=False)
+    awaits_id = models.CharField(max_length=MAX_ID, blank=True, default="", db_default="", editable=False)
     reason_code = models.CharField(max_length=20, choices=ReasonCode.choices, blank=True, default="")
     reason = models.CharField(max_length=200, blank=True, default="")
     actor = models.CharField(max_length=150, blank=True, default="")
@@ -316,6 +322,12 @@ class ScheduledTask(EntityColumns):
                 condition=Q(state=State.DISCARDED),
                 name="timeline_task_dead",
             ),
+            # Who waits for the events of an entity: asked whenever one is recorded, and mostly empty.
+            models.Index(
+                fields=["awaits_label", "awaits_id"],
+                condition=Q(awaits__gt="", state__in=_WAITING),
+                name="timeline_task_awaits",
+            ),
             models.Index(fields=["previous"], condition=Q(previous__isnull=False), name="timeline_task_previous"),
         ]
 
@@ -341,6 +353,11 @@ class ScheduledTask(EntityColumns):
     def is_fanned_out(self) -> bool:
         """Whether it is one of many that another task of its run has fanned out."""
         return self.run_id is not None and bool(self.occurrence)
+
+    @property
+    def is_as_new(self) -> bool:
+        """Whether no attempt at it has failed or was lost since it was made, or since it was at rest."""
+        return not self.attempt or self.reason_code in AT_REST
 
     @property
     def is_open(self) -> bool:

@@ -26,6 +26,7 @@ from timeline.operations._knowing import mind_unknown
 from timeline.operations._subjects import Subject, lock_subject_now, lock_subjects, subjects_of
 from timeline.operations.leaving import Ended, exit_runs
 from timeline.operations.sets import Portion, Tally, check_spread, in_portions, rounds
+from timeline.operations.waking import AWAITED, wake
 from timeline.payloads import check_json, check_text, same_json
 from timeline.registry import registry
 from timeline.store.beginning import FEW, Beginning, begin_runs, constantly, needs_savepoint, plan_runs
@@ -66,12 +67,16 @@ class EventFields(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What became of the events of some entities: columns of those that are new, or recorded before; runs begun and ended."""
+    """
+    What became of the events of some entities: columns of those that are new, or recorded before; runs begun and ended; those
+    of which tasks wait for something.
+    """
 
     new: dict[EntityRef, dict[str, Any]]
     again: list[Subject]
     begun: list[Beginning]
     ended: Ended
+    awaited: frozenset[EntityRef] = frozenset()
 
     @property
     def tally(self) -> Tally:
@@ -130,6 +135,7 @@ def emit(
         done = record(said, {subject.ref: subject}, using=using)
         if done.again:
             return Emission(event=_known(said, done.again, using)[subject.ref], recorded=False)
+        wake(said.name, said.key, done.awaited, now=at, using=using)
     event = as_stored(Event(**done.new[subject.ref]), using=using)
     started = [beginning.run(using=using) for beginning in done.begun]
     for run in started:
@@ -180,9 +186,11 @@ def emit_many(
                 now = now or clock(batch.using)
                 said = EventFields(name, key, payload, actor, occurred_at=happened or now, recorded_at=now)
                 again: list[Subject] = []
-                work = partial(_record_some, said, again, spread, batch.using)
+                awaited: list[EntityRef] = []
+                work = partial(_record_some, said, again, awaited, spread, batch.using)
                 whole = _ends_runs(name, (known for subject in some for known in subject.names))
                 tally += in_portions(work, locked, whole=whole, using=batch.using)
+                wake(name, key, awaited, now=now, using=batch.using)
                 _known(said, again, batch.using)
     return tally
 
@@ -208,7 +216,7 @@ def record(
         ref: {"id": event_id, "entity_label": ref.label, "entity_id": ref.id, **words}
         for ref, event_id in zip(new, uuid7s(len(new)), strict=True)
     }
-    event = Insertion(Event, columns_of(list(events.values())), taken=bool(said.key), using=using)
+    event = Insertion(Event, columns_of(list(events.values())), taken=bool(said.key), asks=AWAITED, using=using)
     entities = {name: held for subject in new.values() for name, held in subject.there.items()}
     starters = _starters(said.name)
     labels = {ref.label for ref in entities}
@@ -233,7 +241,9 @@ def record(
         begun = begin_runs(beginnings, first=None if apart else event, now=now, using=using)
     recorded = event.inserted()
     written = {ref: columns for ref, columns in events.items() if columns["id"] in recorded}
-    return Recorded(written, [subject for ref, subject in subjects.items() if ref not in written], begun, ended)
+    again = [subject for ref, subject in subjects.items() if ref not in written]
+    awaited = frozenset(ref for ref, columns in written.items() if columns["id"] in event.met)
+    return Recorded(written, again, begun, ended, awaited)
 
 
 def _without_those_known(
@@ -250,12 +260,14 @@ def _without_those_known(
 def _record_some(
     said: EventFields,
     again: list[Subject],
+    awaited: list[EntityRef],
     spread: timedelta | None,
     using: str,
     subjects: Mapping[EntityRef, Subject],
 ) -> Tally:
     recorded = record(said, subjects, spread=spread, using=using)
     again += recorded.again
+    awaited += recorded.awaited
     return recorded.tally
 
 

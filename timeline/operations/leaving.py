@@ -16,6 +16,7 @@ from timeline.lifecycle import Reason, ReasonCode, RunEnd, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import by_label
 from timeline.operations._calling_off import call_off
+from timeline.operations._succeeding import succeed
 from timeline.payloads import check_text
 from timeline.registry import registry
 from timeline.store.isolating import atomic
@@ -122,7 +123,9 @@ def end_open_runs(
     """
     with atomic(using=using, savepoint=False):
         ended = runs.end_open(timelines, refs, how, reason.text, key=key, now=now, using=using)
-        return Ended(ended, _cancel_those_of(ended, reason=reason, now=now, using=using))
+        cancelled = _cancel_those_of(ended, reason=reason, now=now, using=using)
+        succeed(ended, now=now, using=using)
+    return Ended(ended, cancelled)
 
 
 def end_runs(
@@ -144,7 +147,9 @@ def end_runs(
         The tasks cancelled.
     """
     runs.end(those, how, reason.text, now=now, using=using)
-    return _cancel_those_of(those, reason=reason, now=now, using=using)
+    cancelled = _cancel_those_of(those, reason=reason, now=now, using=using)
+    succeed(those, now=now, using=using)
+    return cancelled
 
 
 def cancel_each(tasks: Iterable[ScheduledTask], *, reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:

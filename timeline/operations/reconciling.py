@@ -16,6 +16,7 @@ from timeline.lifecycle import RunEnd, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import Entities
 from timeline.models.facts import plan_of
+from timeline.operations._succeeding import succeed
 from timeline.operations.current import running
 from timeline.operations.leaving import end_runs
 from timeline.planning import Cancel, Create, Keep, Move, Plan
@@ -129,4 +130,5 @@ def _carry_out(plans: list[tuple[TimelineRun, Definition, Plan]], *, now: dateti
     created = create_missing(tasks, using=using)
     nothing_left = [run for run, _definition, planned in plans if not planned.open]
     end(nothing_left, RunEnd.FINISHED, now=now, using=using)
+    succeed(nothing_left, now=now, using=using)
     return created

@@ -16,6 +16,7 @@ from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import Event, LogEntry, ScheduledTask
 from timeline.reading.masking import masked, masked_entry, without_people, without_people_entry
 from timeline.reading.retelling import retold
+from timeline.reading.schedules import schedule_of
 from timeline.reading.steps import StepLine, steps_of_task, told_steps
 from timeline.registry import registry
 from timeline.timing import in_utc
@@ -43,10 +44,17 @@ _REST = {
 
 # Until when a task waits is not what it waits for.
 _RESTS: Mapping[tuple[str, str], StrPromise] = {
+    (State.RETRYABLE, ReasonCode.WAITING): gettext_lazy("It rests until that comes, or until %(at)s."),
     (State.RETRYABLE, ReasonCode.IN_DOUBT): gettext_lazy("It rests until somebody decides, and looks again on %(at)s."),
     (State.RETRYABLE, ReasonCode.DEFINITION): gettext_lazy(
         "It rests until its code fits or somebody decides, and looks again on %(at)s."
     ),
+}
+
+# What the log has of a task that waits for an event.
+_AT_REST: Mapping[str, StrPromise] = {
+    ReasonCode.WAITING: gettext_lazy("Attempt %(number)s rests since %(at)s: %(why)s."),
+    ReasonCode.EVENT: gettext_lazy("On %(at)s it was waked: %(why)s."),
 }
 
 # How a follower's anchor is told, and whether the task is one of many.
@@ -93,7 +101,8 @@ def explain(
         task, log = without_people(task), [without_people_entry(entry, task) for entry in log]
     if steps is None:
         steps = steps_of_task(task, using=using, results=False)
-    told = [_origin(task), _schedule(task, log), *_life(task, log), *told_steps(steps, of=task.pk)]
+    told = [_origin(task), _schedule(task, log), *_clock(task, now)]
+    told += [*_life(task, log), *told_steps(steps, of=task.pk)]
     return "\n".join([*told, *outlook(task, now=now, using=using)])
 
 
@@ -146,6 +155,11 @@ def _schedule(task: ScheduledTask, log: list[LogEntry]) -> str:
     return f"{said}."
 
 
+def _clock(task: ScheduledTask, now: datetime) -> Iterator[str]:
+    if task.run_id and (said := schedule_of(task.timeline, now=now)):
+        yield _("Its timeline starts by the clock: %(schedule)s.") % {"schedule": said}
+
+
 def _rule(task: ScheduledTask) -> str:
     try:
         declared = registry.task(task.task_key)[1]
@@ -163,6 +177,8 @@ def _life(task: ScheduledTask, log: list[LogEntry]) -> Iterator[str]:
             yield _("Attempt %(number)s started on %(at)s by %(worker)s.") % told
         elif entry.to_state == State.ACTIVE:
             yield _("Attempt %(number)s started on %(at)s.") % told
+        elif entry.reason_code in _AT_REST:
+            yield str(_AT_REST[entry.reason_code]) % told
         elif entry.to_state == State.RETRYABLE:
             yield _("Attempt %(number)s ended on %(at)s without success: %(why)s.") % told
         elif entry.to_state in FINAL:

@@ -20,7 +20,7 @@ MOST_TOLD: Final = 20  # So many steps are told in sentences, the latest.
 
 class StepLine(NamedTuple):
     """
-    One step that is done, begun, or a loop under way; or a note of how far the handler says it is.
+    One step that is done, begun, or a loop under way; or a wait; or a note of how far the handler says it is.
 
     Args:
         name: With its key.
@@ -30,7 +30,7 @@ class StepLine(NamedTuple):
         recorded_at: Story time.
         seconds: How long it took; None: not known, since it is not known how it ended or somebody has said that it happened.
         result: JSON, of a loop the sums so far, of a note its text; None as well if it was not asked for.
-        done: Of a loop and a note: so many are; else None.
+        done: Of a loop and a note: so many are; of a wait that is over whether something came, 1 or 0; else None.
         total: Of so many; None: nobody knows.
     """
 
@@ -108,6 +108,8 @@ def told_steps(steps: Sequence[StepLine], *, of: UUID) -> Iterator[str]:
 def _told(step: StepLine, of: UUID) -> str:
     if step.kind == StepKind.NOTE:
         return _("It said on %(at)s that %(share)s is done.") % {"at": in_utc(step.recorded_at), "share": share(step)}
+    if step.kind in (StepKind.WAIT, StepKind.OVER):
+        return _told_wait(step)
     if step.kind == StepKind.LOOP:
         known = {"step": step.name, "share": share(step), "at": in_utc(step.recorded_at)}
         return _("Step %(step)s: %(share)s done by %(at)s.") % known
@@ -120,9 +122,18 @@ def _told(step: StepLine, of: UUID) -> str:
     return _("Step %(step)s: done %(where)s on %(at)s, %(took)s.") % {**known, "took": how_long(step.seconds)}
 
 
+def _told_wait(step: StepLine) -> str:
+    known = {"events": step.name.removeprefix("(wait) "), "at": in_utc(step.recorded_at)}
+    if step.kind == StepKind.WAIT:
+        return _("It waits for %(events)s since %(at)s.") % known
+    if step.done:
+        return _("Its wait for %(events)s ended on %(at)s: it came.") % known
+    return _("Its wait for %(events)s ended on %(at)s: nothing came.") % known
+
+
 def share(step: StepLine) -> str:
     """How far a loop has come, or a handler says it is: "800 of 1,000"; empty for other steps."""
-    if step.done is None:
+    if step.done is None or step.kind == StepKind.OVER:
         return ""
     done = number_format(step.done, force_grouping=True)
     if step.total is None:

@@ -25,6 +25,10 @@
     result = COALESCE(change.result{json}, task.result),  -- if result
     error = COALESCE(change.error, task.error),  -- if error
     fingerprint = COALESCE(change.fingerprint, task.fingerprint),  -- if fingerprint
+    awaits = CASE WHEN change.to_state = 'retryable' AND change.from_state = 'active' THEN COALESCE(change.awaits, '') ELSE task.awaits END,  -- if retryable
+    awaits_key = COALESCE(change.awaits_key, task.awaits_key),  -- if awaits
+    awaits_label = COALESCE(change.awaits_label, task.awaits_label),  -- if awaits
+    awaits_id = COALESCE(change.awaits_id, task.awaits_id),  -- if awaits
     reason_code = COALESCE(change.reason_code, task.reason_code),  -- if reason_code
     reason = COALESCE(change.reason, task.reason),  -- if reason_code
     actor = COALESCE(change.actor, task.actor),  -- if reason_code

@@ -8,6 +8,6 @@
             OR (state = 'pending' AND claim_token = %(claim_token)s::uuid)
             OR (state IN ({waiting}) AND scheduled_at <= %(at)s)
         )
-        AND attempt <= %(attempts)s
+        AND (attempt <= %(attempts)s OR reason_code IN ({at_rest}))
     ORDER BY id
     FOR NO KEY UPDATE {skip}

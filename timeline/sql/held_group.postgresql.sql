@@ -1,4 +1,5 @@
--- Available tasks of one kind and priority that may run in one group: those at their first attempt together, any other alone,
+-- Available tasks of one kind and priority that may run in one group: those at their first attempt, or
+-- whose last one ended at rest, together, any other alone,
 -- if it may be retried now.
 -- From the first one on, as in held_due.
     SELECT id, state
@@ -7,7 +8,7 @@
             row_number() OVER longest_due AS place,
             first_value(attempt) OVER longest_due AS first_attempt
         FROM (
-            SELECT id, state, attempt, scheduled_at
+            SELECT id, state, CASE WHEN reason_code IN ({at_rest}) THEN 0 ELSE attempt END AS attempt, scheduled_at
             FROM timeline_scheduledtask
             WHERE state = 'available' AND task_key = %(task_key)s AND priority = %(priority)s
                 AND scheduled_at >= %(since)s

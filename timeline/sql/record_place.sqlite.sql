@@ -11,5 +11,5 @@ ON CONFLICT (origin, name) DO UPDATE
 SET task_id = excluded.task_id, attempt = excluded.attempt, kind = excluded.kind, recorded_at = excluded.recorded_at,
     seconds = excluded.seconds, code = excluded.code, result = excluded.result, place = excluded.place,
     done = excluded.done, total = excluded.total
-WHERE step.kind IN ('loop', 'note')
+WHERE step.kind IN ('loop', 'note', 'wait', 'over')
 RETURNING result

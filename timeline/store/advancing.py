@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import product
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import connections
@@ -45,6 +46,8 @@ def advance(
     claim_token: UUID | None = None,
     worker: str | None = None,
     reason: Reason | None = None,
+    scheduled_at: datetime | None = None,
+    detail: Mapping[str, Any] | None = None,
     wait: bool = False,
     **asked: object,
 ) -> list[RawRow]:
@@ -61,7 +64,9 @@ def advance(
         lease: How long they are held, where they are; None: ``TIMELINE["LEASE"]``.
         claim_token: Of the claim, where they become pending.
         worker: Who takes them, where they become active.
-        reason: Why they are cancelled.
+        reason: Why they are cancelled, or waked.
+        scheduled_at: New due time of all.
+        detail: What the log has beside the reason.
         wait: For rows that somebody else has locked, where ``selection`` does not always pass them over.
         asked: What else ``selection`` asks for.
 
@@ -75,6 +80,10 @@ def advance(
         change["lease"] = seconds(get_settings().LEASE if lease is None else lease)
     if reason is not None:
         change |= columns_of(reason)
+    if scheduled_at is not None:
+        change["scheduled_at"] = scheduled_at
+    if detail:
+        change["detail"] = json.dumps(detail, ensure_ascii=False)
     touches = touched([{name: value for name, value in change.items() if value is not None}])
     read = tuple(columns.split(", "))
     made = composed(dialect_of(using), "found", touches, read, selection=selection, steps=steps, wait=wait)

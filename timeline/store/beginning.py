@@ -17,7 +17,9 @@ from timeline.exceptions import InvalidInput
 from timeline.ids import fresh_ids, uuid7_texts
 from timeline.lifecycle import RunEnd, State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
+from timeline.models.entities import NO_ENTITY
 from timeline.models.facts import plan_since, zone_of
+from timeline.models.kin import kin_of
 from timeline.planning import Create
 from timeline.runs import end, ending
 from timeline.store.announcing import announce
@@ -27,6 +29,7 @@ from timeline.timing import share_of
 
 _Planned = tuple[list[dict[str, Any]], bool]  # Columns of the rows of a run, and whether anything is left of it.
 Begins = Callable[[Definition, Model | None], datetime]  # What the times of a run count from.
+_OF_WAITS: Final = ("awaits", "awaits_key")  # Columns that only rows have which wait for events.
 FEW: Final = 100  # Runs whose tables go together: one trip saves more than to prepare one while another is written.
 
 
@@ -237,10 +240,10 @@ def _inserting_runs(beginnings: Sequence[Beginning], *, under: str = "", using: 
 
 def _inserting_tasks(beginnings: Sequence[Beginning], *, under: str = "", using: str) -> Insertion:
     """What they have from the start; rows of a run that is new have their places."""
-    return Insertion(ScheduledTask, _tasks_of(beginnings), under=under, taken=False, using=using)
+    return Insertion(ScheduledTask, _tasks_of(beginnings, using), under=under, taken=False, using=using)
 
 
-def _tasks_of(beginnings: Sequence[Beginning]) -> dict[str, list[Any]]:
+def _tasks_of(beginnings: Sequence[Beginning], using: str) -> dict[str, list[Any]]:
     """Columns of the rows that runs have from the start."""
     rows = [(beginning.columns, planned) for beginning in beginnings for planned in beginning.planned]
     if not rows:
@@ -251,7 +254,20 @@ def _tasks_of(beginnings: Sequence[Beginning]) -> dict[str, list[Any]]:
         "cause_id": [run["started_by_id"] for run, _planned in rows],
         "entity_label": [run["entity_label"] for run, _planned in rows],
         "entity_id": [run["entity_id"] for run, _planned in rows],
-        **{name: [planned[name] for _run, planned in rows] for name in rows[0][1]},
+        **{name: [planned[name] for _run, planned in rows] for name in rows[0][1] if name not in _OF_WAITS},
+        **(_awaited(rows, using) if any("awaits" in planned for _run, planned in rows) else {}),
+    }
+
+
+def _awaited(rows: Sequence[tuple[dict[str, Any], dict[str, Any]]], using: str) -> dict[str, list[str]]:
+    """Columns of those that wait for events, and whose."""
+    refs = [EntityRef(run["entity_label"], run["entity_id"]) for run, _planned in rows]
+    kin = kin_of({ref for ref, (_run, planned) in zip(refs, rows, strict=True) if "awaits" in planned}, using=using)
+    roots = [kin[ref][0] if "awaits" in planned else NO_ENTITY for ref, (_run, planned) in zip(refs, rows, strict=True)]
+    return {
+        **{name: [planned.get(name, "") for _run, planned in rows] for name in _OF_WAITS},
+        "awaits_label": [root.label for root in roots],
+        "awaits_id": [root.id for root in roots],
     }
 
 

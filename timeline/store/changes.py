@@ -21,6 +21,7 @@ from timeline.payloads import clip
 if TYPE_CHECKING:
     from timeline.definition.fanning import Payloads
     from timeline.planning import Times
+    from timeline.store.waiting import Rests
 
 MAX_REASON = 200
 MAX_ACTOR = 150
@@ -52,6 +53,7 @@ class Write:
         lease: How long the row is theirs, where the new state is pending or active; None: ``TIMELINE["LEASE"]``.
         evidence: Kept in the log.
         fans_out: What follows from its completion: name of a task → its occurrences. Written by ``fanning``.
+        rests: What it waits for from now on.
     """
 
     task: ScheduledTask
@@ -71,6 +73,7 @@ class Write:
     lease: timedelta | None = None
     evidence: dict[str, Any] = field(default_factory=dict)
     fans_out: Mapping[str, Payloads] = field(default_factory=dict)
+    rests: Rests | None = None
 
     @property
     def due_at(self) -> datetime | None:
@@ -157,6 +160,8 @@ def _seldom(write: Write) -> Iterator[tuple[str, object]]:
     yield "claim_token", write.claim_token
     if error := write.error:
         yield "error", f"{error['class']}: {error['message']}"
+    if write.rests:
+        yield from write.rests.columns.items()
     if write.fingerprint:
         yield "fingerprint", write.fingerprint
 

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from django.db import DEFAULT_DB_ALIAS
+
 from timeline.conf import get_settings
 from timeline.definition import Definition, Task
 from timeline.exceptions import AlreadyOpen, UnknownTask
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
+from timeline.models.kin import names_of
 from timeline.planning import Create
 from timeline.registry import registry
 from timeline.store.announcing import announce_times
@@ -29,7 +32,16 @@ def new_task(run: TimelineRun, definition: Definition, change: Create, *, now: d
         **declared_columns(definition, change.task_name),
         **planned_columns(change, now=now),
         **carried,
+        **awaited_by(definition, change.task_name, run),
     )
+
+
+def awaited_by(definition: Definition, task_name: str, run: TimelineRun) -> dict[str, str]:
+    """Columns of a new row that tell whose events make it due; none, where it waits for no event."""
+    if not definition.tasks[task_name].awaits:
+        return {}
+    root = names_of(run.entity_ref, using=run._state.db or DEFAULT_DB_ALIAS)[0]
+    return {"awaits_label": root.label, "awaits_id": root.id}
 
 
 def declared_columns(definition: Definition, task_name: str) -> dict[str, Any]:
@@ -39,6 +51,7 @@ def declared_columns(definition: Definition, task_name: str) -> dict[str, Any]:
         "task_key": definition.task_key(task_name),
         "definition_hash": declared.fingerprint,
         **options_of(declared),
+        **declared.awaits,
     }
 
 

@@ -63,6 +63,7 @@ class Insertion:
             out has its default.
         under: A column that refers to a row of another table: where that one is not there, the row is left out.
         taken: Whether a place may be taken. To look for that is a fifth of the work; where it cannot be, it is an error.
+        asks: A condition in SQL, asked of each row as it is inserted; empty: none. See ``met``.
         using: Database alias.
     """
 
@@ -73,8 +74,10 @@ class Insertion:
         *,
         under: str = "",
         taken: bool = True,
+        asks: str = "",
         using: str,
     ) -> None:
+        self.asks, self.met = asks, set[UUID]()
         self.table, self.key = model._meta.db_table, model._meta.pk
         self.taken, self._using = taken, using
         self.found: set[UUID] | None = None
@@ -88,7 +91,7 @@ class Insertion:
         }
         apart = tuple(name for name in columns if name not in common)
         common |= _defaults(model, tuple(columns))
-        self.sql = _statement(model, tuple(common), apart, under, taken, using)
+        self.sql = _statement(model, tuple(common), apart, under, taken, asks, using)
         write = writers_of(model, using)
         parameters = [None if value is None else write[name](value) for name, value in common.items()]
         arrays = [[None if value is None else write[name](value) for value in columns[name]] for name in apart]
@@ -108,16 +111,22 @@ class Insertion:
     def inserted(self) -> set[UUID]:
         """Keys of those inserted."""
         if self.found is None:
-            self.found = self._fetched() if self.keys and self.taken else set(self.keys)
+            self.found = self._fetched() if self.keys and (self.taken or self.asks) else set(self.keys)
         return self.found
 
     def _fetched(self) -> set[UUID]:
         with self._cursor as cursor:
             first = cursor.fetchone()
-            if cursor.rowcount == len(self.keys):  # SQLite counts only what has been fetched.
+            if cursor.rowcount == len(self.keys) and not self.asks:  # SQLite counts only what has been fetched.
                 return set(self.keys)
-            found = [first, *cursor.fetchall()] if first else []
-        return {self.key.to_python(key) for [key] in found}
+            return self.take([first, *cursor.fetchall()] if first else [])
+
+    def take(self, rows: Iterable[Sequence[Any]]) -> set[UUID]:
+        """Read the rows that the statement gave: the key of each, and whether the condition is true of it."""
+        found = [(self.key.to_python(row[0]), row[-1]) for row in rows]
+        if self.asks:
+            self.met = {key for key, is_so in found if is_so}
+        return {key for key, _is_so in found}
 
 
 def insert_in_turn(insertions: Iterable[Insertion], *, using: str) -> None:
@@ -129,13 +138,16 @@ def insert_in_turn(insertions: Iterable[Insertion], *, using: str) -> None:
         return
     # In this statement a table's name stands for its new rows: the table itself does not show them before the end.
     written = ", ".join(f'"{insertion.table}" AS ({insertion.sql})' for insertion in several)
-    told = [insertion for insertion in several if insertion.taken]
-    keys = " UNION ALL ".join(f'TABLE "{insertion.table}"' for insertion in told)
+    told = [insertion for insertion in several if insertion.taken or insertion.asks]
+    keys = " UNION ALL ".join(
+        f'SELECT "{one.key.column}", {"asked" if one.asks else "false"} FROM "{one.table}"'  # noqa: S608 (the model's names)
+        for one in told
+    )
     with connections[using].cursor() as cursor:
         cursor.execute(f"WITH {written} {keys or 'SELECT WHERE false'}", [*chain(*(one.parameters for one in several))])
-        found = {key for [key] in cursor.fetchall()}
+        found = dict(cursor.fetchall())
     for insertion in told:
-        insertion.found = found.intersection(insertion.keys)
+        insertion.found = insertion.take((key, found[key]) for key in found.keys() & set(insertion.keys))
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
@@ -158,7 +170,13 @@ def fields_of(model: type[Model]) -> dict[str, Field[Any, Any]]:
 
 @lru_cache(maxsize=256)
 def _statement(
-    model: type[Model], common: tuple[str, ...], apart: tuple[str, ...], under: str, taken: bool, using: str
+    model: type[Model],
+    common: tuple[str, ...],
+    apart: tuple[str, ...],
+    under: str,
+    taken: bool,
+    asks: str,
+    using: str,
 ) -> str:
     """Write the statement: values reach it as parameters only, names come from the model."""
     meta = model._meta
@@ -178,7 +196,10 @@ def _statement(
         target = target_of(fields_of(model)[under])
         keys = f'"{target.column}" FROM "{target.model._meta.db_table}"'
         insert += f" AND {values[len(common) + apart.index(under)]} IN (SELECT {keys})"
-    return f'{insert} ON CONFLICT DO NOTHING RETURNING "{meta.pk.column}"' if taken else insert
+    insert += " ON CONFLICT DO NOTHING" if taken else ""
+    if not taken and not asks:
+        return insert
+    return f'{insert} RETURNING "{meta.pk.column}"' + (f", {asks} AS asked" if asks else "")
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ from django.db import connections
 
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
+from timeline.models import ScheduledTask
 from timeline.store.guiding import IN_ORDER, execute_guided
 
 
@@ -90,3 +91,21 @@ def look_at_kinds(
     with connections[using].cursor() as cursor:
         cursor.execute(dialect.sql("kinds"), parameters)
         return {task_key: Kind(*found) for task_key, *found in cursor.fetchall()}
+
+
+def recent_ends(task_keys: Sequence[str], states: Iterable[str], most: int, *, using: str) -> list[ScheduledTask]:
+    """
+    Read how tasks of each kind ended that were due last: some of each state, in one statement.
+
+    Args:
+        task_keys: The kinds.
+        states: Final ones.
+        most: So many of each kind and state.
+        using: Database alias.
+
+    Returns:
+        Tasks of which only key, state, reason code, start and end are read, in no order.
+    """
+    dialect = dialect_of(using)
+    asked = {"task_keys": dialect.list_of(task_keys), "states": dialect.list_of(sorted(states)), "most": most}
+    return list(ScheduledTask.objects.using(using).raw(dialect.sql("recent_ends"), asked)) if task_keys else []

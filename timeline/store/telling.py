@@ -14,6 +14,7 @@ from timeline.signals import Ending, attempts_failed, tasks_ended
 from timeline.store.changes import Write
 from timeline.store.reporting import Failure, log_failures
 
+_NO_FAILURE = frozenset({ReasonCode.RELEASED, ReasonCode.WAITING})
 _OF_ATTEMPTS = frozenset({Trigger.RETRY, Trigger.DISCARD})
 
 
@@ -46,10 +47,10 @@ def tell_ended(tasks: Iterable[ScheduledTask], *, using: str) -> None:
 
 
 def _has_failed(write: Write) -> bool:
-    """Whether an attempt ended badly; one that was given back without an entry did not."""
+    """Whether an attempt ended badly; one that was given back without an entry did not, nor one that waits."""
     if not write.triggers or write.triggers[-1] not in _OF_ATTEMPTS:
         return False
-    return write.reason is not None and write.reason.code != ReasonCode.RELEASED
+    return write.reason is not None and write.reason.code not in _NO_FAILURE
 
 
 def _send(signal: Signal, endings: Sequence[Ending], using: str) -> None:

@@ -1,10 +1,11 @@
 """
-When: ``after``, ``before``, ``at`` and ``each_of``, relative to an anchor. Pure rules.
+When: ``after``, ``before``, ``at``, ``each_of`` and ``wait_for``, relative to an anchor. Pure rules.
 
 Years, months, weeks and days are calendar units, counted on the wall clock of a time zone: 25 days later is the same
 time of day, also across a clock change. Hours, minutes, seconds and any ``timedelta`` are exact durations.
 """
 
+from timeline.timing.awaiting import wait_for
 from timeline.timing.instants import (
     EARLIEST,
     LATEST,
@@ -40,4 +41,5 @@ __all__ = [
     "is_spread",
     "offset_of",
     "share_of",
+    "wait_for",
 ]

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Final, Protocol
 
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from timeline.exceptions import DateOutOfRange
 from timeline.timing.offsets import Offset, Problem, read_offset
@@ -45,7 +46,7 @@ class NamesTask(Protocol):
 @dataclass(frozen=True)
 class When:
     """
-    A time relative to an anchor. Made by ``after``, ``before``, ``at`` and ``each_of``.
+    A time relative to an anchor. Made by ``after``, ``before``, ``at``, ``each_of`` and ``wait_for``.
 
     Args:
         verb: ``after``, ``before`` or ``at``.
@@ -54,6 +55,8 @@ class When:
         offset: Signed distance from the anchor.
         predecessor: What stands for the other task, where the anchor is its end.
         problems: What is wrong with it, as (problem, remedy); the timeline's class reports them with its name.
+        awaits: Events, each of which makes it due at once.
+        awaits_key: Of these events; empty: whichever they have.
     """
 
     verb: str
@@ -61,6 +64,8 @@ class When:
     offset: Offset
     predecessor: NamesTask | None = field(default=None, compare=False, repr=False)
     problems: tuple[Problem, ...] = ()
+    awaits: tuple[str, ...] = ()
+    awaits_key: str = ""
 
     @cached_property
     def field_name(self) -> str:
@@ -100,11 +105,15 @@ class When:
         kind = self.anchor.partition(":")[0]
         if kind in ("end", "ended") and _is_for_each(self.predecessor):
             kind = f"{kind} of all"
-        return str(_SAID[kind, self.verb if self.offset else "at"]) % {
+        said = str(_SAID[kind, self.verb if self.offset else "at"]) % {
             "offset": self.offset.describe(),
             "field": self.field_name,
             "task": self.predecessor_name,
         }
+        if not self.awaits:
+            return said
+        events = str(pgettext_lazy("timeline", " or ")).join(self.awaits)
+        return str(_("when %(events)s comes, or %(deadline)s")) % {"events": events, "deadline": said}
 
 
 def after(

@@ -1,0 +1,244 @@
+"""Wait for events in a handler: give what has come, or end the attempt, so that the task rests until it comes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from asgiref.sync import sync_to_async
+from django.utils.translation import gettext_lazy as _
+
+from timeline import reasons
+from timeline.definition.context import step_under_way
+from timeline.engine.refusing_steps import is_in_transaction
+from timeline.engine.stepping import Steps
+from timeline.exceptions import InvalidInput, LeaseLost, Rest
+from timeline.lifecycle import Trigger
+from timeline.models import EntityRef, Event, ScheduledTask, StepKind, StepRecord
+from timeline.models.kin import names_of
+from timeline.operations.current import running
+from timeline.store.entity_locks import lock_entities
+from timeline.store.isolating import atomic
+from timeline.store.slots import try_system
+from timeline.store.stepping import record_place, steps_of
+from timeline.store.waiting import Rests, Wait, first_met
+from timeline.store.writing import Write
+
+if TYPE_CHECKING:
+    from timeline.definition.waiting import EventWait
+    from timeline.engine.attempting import Attempt
+    from timeline.store.stepping import NewStep
+
+TRIES_AGAIN: Final = timedelta(seconds=1)  # To say that nothing came, where somebody has locked the entity.
+
+
+class Waits(Rest):
+    """
+    Raised where what a handler waits for has not come yet.
+
+    Args:
+        rests: What the task rests for.
+        due_at: When it looks again.
+    """
+
+    def __init__(self, rests: Rests, due_at: datetime) -> None:
+        self.rests = rests
+        self.due_at = due_at
+        super().__init__(reasons.WAITS_FOR(events=" ".join(rests.wait.events), at=rests.wait.until))
+
+
+def at_rest(attempt: Attempt, waits: Waits) -> Write:
+    """The outcome of an attempt that waits: no failure, and it costs none of the budget."""
+    further = attempt.steps is not None and attempt.steps.has_recorded
+    return Write(
+        task=attempt.task,
+        triggers=(Trigger.RETRY,),
+        reason=waits.reason,
+        scheduled_at=waits.due_at,
+        failures=-attempt.task.failures if further else 0,
+        rests=waits.rests,
+    )
+
+
+class EventWaiter:
+    """
+    The waits of one attempt.
+
+    Args:
+        attempt: Whose handler is entered.
+        using: Database alias.
+        told: What the handler is told: the last answer, too.
+    """
+
+    def __init__(self, attempt: Attempt, using: str, told: dict[str, Any]) -> None:
+        self._attempt = attempt
+        self._using = using
+        self._told = told
+
+    def wait(self, asked: EventWait) -> Any:
+        """
+        Give what came, or let the task rest; see ``timeline.definition.waiting.Waiter``.
+
+        Raises:
+            InvalidInput: naming what is wrong with where it is called.
+            Waits: if it has not come yet.
+            LeaseLost: if the attempt is not its worker's any more.
+        """
+        attempt = self._attempt
+        for problem, remedy in self._wrong_place():
+            raise InvalidInput("wait_for", problem, remedy)
+        if attempt.steps is None:  # Its timeline has none: here they only see to it that a wait which is caught stands.
+            attempt.steps = Steps(attempt, self._using)
+        attempt.steps.announce_wait(asked.recorded_as)
+        if attempt.declared.is_async:
+            return self._wait_async(attempt.steps, asked)
+        with attempt.steps.stopping():
+            return self._answered(attempt.steps, asked)
+
+    def _wrong_place(self) -> Iterator[tuple[Any, Any]]:
+        attempt = self._attempt
+        if attempt.declared.options.atomic:
+            problem = _("is called in an atomic handler: what that has written would be kept, or done again, half-way.")
+            yield problem, _("Declare the task with atomic=False.")
+        elif step_under_way.get() is not None:
+            yield _("is called in a step."), _("Call it in the handler, between the steps.")
+        elif attempt.task.id not in running():
+            yield _("is called in another thread."), _("Call it where the handler runs.")
+        elif not attempt.declared.is_async and is_in_transaction(self._using):
+            yield _("is called in a transaction, which would be held open."), _("Call it outside of atomic().")
+
+    async def _wait_async(self, steps: Steps, asked: EventWait) -> Event | None:
+        with steps.beside_others(), steps.stopping():
+            steps.refuse_to_go_on()
+            return await sync_to_async(self._answered)(steps, asked)
+
+    def _answered(self, steps: Steps, asked: EventWait) -> Event | None:
+        self._told["awaited"] = answer = self._resolved(steps, asked)
+        return answer
+
+    def _resolved(self, steps: Steps, asked: EventWait) -> Event | None:
+        attempt, name = self._attempt, asked.recorded_as
+        record = attempt.records.get(name)
+        if record is not None and record.kind == StepKind.OVER:
+            return self._recalled(record)
+        now = steps.recorder.now()
+        wait = Wait.of_json(record.place) if record is not None and record.place else self._begun(asked, now)
+        rests = Rests(wait=wait, origin=attempt.idempotency_key, name=name)
+        event = first_met(wait, using=self._using)
+        if event is None and now < wait.until:
+            raise Waits(rests, wait.until)
+        ended = replace(steps.recorder.new(name, {}), kind=StepKind.OVER, digest="", code="", at=now)
+        ended = replace(ended, place=json.dumps(wait.as_json()))
+        if event is None:
+            return self._run_out(steps, rests, ended, now)
+        steps.recorder.keep_place(_with(ended, event))
+        return event
+
+    def _run_out(self, steps: Steps, rests: Rests, ended: NewStep, now: datetime) -> Event | None:
+        """
+        Say that nothing came: under the entity's lock, lest an event be committed later that was recorded before.
+
+        Raises:
+            Waits: a little longer, if somebody else has that lock.
+        """
+        task = self._attempt.task
+        with atomic(using=self._using, durable=True):
+            if not _is_locked(task, self._using):
+                raise Waits(rests, now + TRIES_AGAIN)
+            event = first_met(rests.wait, using=self._using)
+            if record_place(_with(ended, event), using=self._using) is None:
+                raise LeaseLost(task.id, task.attempt)
+        steps.recorder.has_recorded = True
+        return event
+
+    def _begun(self, asked: EventWait, now: datetime) -> Wait:
+        """What is waited for from now on: also what came since the question may have been asked."""
+        attempt, task = self._attempt, self._attempt.task
+        known = list(steps_of(attempt.idempotency_key, using=self._using).values())
+        served = {UUID(record.result) for record in known if record.kind == StepKind.OVER and record.result}
+        return Wait(
+            events=asked.events,
+            key=asked.key,
+            of=_whose(task, self._using),
+            since=self._asked_at(known),
+            until=now + asked.within,
+            but=_causes(task) | served,
+        )
+
+    def _asked_at(self, known: list[StepRecord]) -> datetime:
+        """
+        Since when the question may have been asked: since the end of what was recorded before the last, which may have asked
+        it, perhaps in an attempt that was lost; else since the run began, or the first revision of an ad hoc task was made.
+        """
+        task = self._attempt.task
+        if len(known) > 1:
+            return known[-2].recorded_at
+        if task.run is not None:
+            return task.run.known_since
+        first = ScheduledTask.objects.using(self._using).filter(pk=self._attempt.idempotency_key)
+        return first.values_list("created_at", flat=True).first() or task.created_at
+
+    def _recalled(self, record: StepRecord) -> Event | None:
+        if record.result is None:
+            return None
+        return Event.objects.using(self._using).get(pk=record.result)
+
+
+def awaited_first(attempt: Attempt, using: str) -> Event | None:
+    """
+    Give what the schedule of a task waits for. A statement or two, if it waits for anything.
+
+    Nothing of it is recorded: the row has the deadline, and what counts was recorded before that, and stays.
+
+    Raises:
+        Waits: if it has not come yet.
+    """
+    task, when = attempt.task, attempt.declared.when
+    if when is None or not when.awaits or task.run is None:
+        return None
+    wait = Wait(
+        events=when.awaits,
+        key=when.awaits_key,
+        of=_whose(task, using),
+        since=task.run.known_since,
+        until=task.nominal_at,
+        but=_causes(task),
+    )
+    rests = Rests(wait=wait, origin=attempt.idempotency_key, name="")
+    event = first_met(wait, using=using)
+    if event is not None:
+        return event
+    if attempt.now < wait.until:
+        raise Waits(rests, wait.until)
+    with atomic(using=using, savepoint=False):
+        is_locked = _is_locked(task, using)
+        event = first_met(wait, using=using) if is_locked else None
+    if not is_locked:
+        raise Waits(rests, attempt.now + TRIES_AGAIN)
+    return event
+
+
+def _is_locked(task: ScheduledTask, using: str) -> bool:
+    """Whether we have the lock of its entity now, which nobody is waited for."""
+    if not task.entity_label:
+        return try_system(using=using)
+    return task.entity_ref in lock_entities([task.entity_ref], using=using, wait=False, fresh=True)
+
+
+def _whose(task: ScheduledTask, using: str) -> EntityRef:
+    """What the events of its entity are recorded under."""
+    return names_of(task.entity_ref, using=using)[0] if task.entity_label else task.entity_ref
+
+
+def _causes(task: ScheduledTask) -> frozenset[UUID]:
+    """Events that are why it is there: they do not end its waits."""
+    causes = (task.cause_id, task.run.started_by_id if task.run is not None else None)
+    return frozenset(cause for cause in causes if cause is not None)
+
+
+def _with(ended: NewStep, event: Event | None) -> NewStep:
+    return replace(ended, done=0) if event is None else replace(ended, done=1, result=json.dumps(str(event.pk)))

@@ -1,0 +1,131 @@
+"""Succeed: begin the runs that start when a run has ended, of another timeline or its own, in the transaction that ends it."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
+
+from timeline.conf import get_settings
+from timeline.definition import Definition
+from timeline.lifecycle import RunEnd, State
+from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun, model_of
+from timeline.models.entities import load_entities
+from timeline.registry import registry
+from timeline.store.beginning import Beginning, begin_runs, constantly, plan_runs
+
+logger = logging.getLogger("timeline")
+
+
+def succeed(ended: Iterable[TimelineRun], *, now: datetime, using: str) -> list[TimelineRun]:
+    """
+    Begin what starts after runs that have just ended: any number in a fixed number of statements for each kind of entity; none
+    where nothing starts after them.
+
+    A run that has no proper time stays away, and the log says so: what it follows has ended all the same.
+
+    Args:
+        ended: In this transaction; the caller has locked their entities, and written their tasks.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        The runs begun.
+    """
+    ended = list(ended)
+    wanted = [
+        (run, definition, start)
+        for run in ended
+        if get_settings().AUTOSTART and run.end_code != RunEnd.ENTITY_GONE
+        for definition, start in registry.started_after(run.timeline, run.entity_label)
+        if run.end_code in start.ends
+    ]
+    causes = _came_meanwhile(ended, using=using)
+    if not wanted and not causes:
+        return []
+    done = _completed([run for run, _definition, start in wanted if start.only_completed], using)
+    wanted = [each for each in wanted if not each[2].only_completed or each[0].pk in done]
+    beginnings = _planned([(run, definition) for run, definition, _start in wanted], now=now, using=using)
+    again = [(run, registry.timeline(run.timeline)) for run in ended if run.pk in causes]
+    beginnings += _planned(again, causes=causes, now=now, using=using)
+    return [beginning.run(using=using) for beginning in begin_runs(beginnings, now=now, using=using)]
+
+
+def _completed(runs: Sequence[TimelineRun], using: str) -> set[UUID]:
+    """Ids of those of which something was completed, and nothing given up that nobody has redriven."""
+    if not runs:
+        return set()
+    tasks = ScheduledTask.objects.using(using).filter(run__in=[run.pk for run in runs])
+    completed = tasks.filter(state=State.COMPLETED).values_list("run_id", flat=True).distinct()
+    return set(completed) - set(tasks.dead_letters().values_list("run_id", flat=True))
+
+
+def _came_meanwhile(ended: Sequence[TimelineRun], *, using: str) -> dict[UUID, UUID]:
+    """
+    Find the last event that came while each run was open, and would have started one: id of the run → of the event. A
+    statement a timeline that begins again.
+
+    What came first started the run; what is not later than that has been seen to. Of a run begun by hand, what came since.
+    """
+    alike: dict[str, list[UUID]] = defaultdict(list)
+    for run in ended:
+        known = registry.about(run.timeline, run.entity_label)
+        if known is not None and known.again and not run.key and run.is_finished and get_settings().AUTOSTART:
+            alike[known.name].append(run.pk)
+    found: dict[UUID, UUID] = {}
+    for name, runs in alike.items():
+        definition = registry.timeline(name)
+        names = [start for start in definition.starts_on if isinstance(start, str)]
+        model = model_of(definition.label)
+        parents = [parent._meta.label_lower for parent in model._meta.get_parent_list()] if model else []
+        events = Event.objects.using(using).filter(
+            entity_label__in=[definition.label, *parents], entity_id=OuterRef("entity_id"), name__in=names
+        )
+        seen = Coalesce(OuterRef("started_by__recorded_at"), OuterRef("recorded_at"))
+        later = events.filter(
+            Q(recorded_at__gt=seen) | Q(recorded_at=seen, pk__gt=Coalesce(OuterRef("started_by"), OuterRef("pk")))
+        )
+        last = later.order_by("-recorded_at", "-pk").values("pk")[:1]
+        again = TimelineRun.objects.using(using).filter(pk__in=runs).annotate(again=Subquery(last))
+        found |= dict(again.filter(again__isnull=False).values_list("pk", "again"))
+    return found
+
+
+def _planned(
+    wanted: Sequence[tuple[TimelineRun, Definition]],
+    *,
+    causes: Mapping[UUID, UUID] | None = None,
+    now: datetime,
+    using: str,
+) -> list[Beginning]:
+    """Plan a run of the same entity and key for each; those with a cause are begun by that event."""
+    alike: dict[tuple[str, str], dict[EntityRef, TimelineRun]] = defaultdict(dict)
+    definitions = {definition.name: definition for _run, definition in wanted}
+    for run, definition in wanted:
+        alike[definition.name, run.key][run.entity_ref] = run
+    read = {run.entity_ref for run, definition in wanted if definition.followed_fields}
+    there = load_entities(read, using=using) if read else {}
+    found = []
+    for (name, key), runs in alike.items():
+        entities = {ref: there.get(ref) for ref in runs if ref not in read or ref in there}
+        each = {ref.label: [definitions[name]] for ref in entities}
+        by = {ref: causes[runs[ref].pk] for ref in entities} if causes else None
+        for beginning in plan_runs(each, entities, causes=by, key=key, begins=constantly(now), now=now):
+            if beginning.problem is not None:
+                logger.error("No run of %s for %s: %s", name, beginning.ref, beginning.problem.in_english())
+                continue
+            if not causes:
+                beginning.columns["params"] = _params(runs[beginning.ref])
+            found.append(beginning)
+    return found
+
+
+def _params(run: TimelineRun) -> dict[str, Any]:
+    """What handlers are told of the run that has ended."""
+    return {"after_run": str(run.pk), "timeline": run.timeline, "ended": run.end_code}

@@ -1,0 +1,70 @@
+"""Wake: make tasks due that wait for an event which was recorded just now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from django.db import connections
+
+from timeline import reasons
+from timeline.dialects import Dialect, dialect_of
+from timeline.lifecycle import Trigger
+from timeline.models import EntityRef, ScheduledTask
+from timeline.store.advancing import advance
+from timeline.store.announcing import announce
+from timeline.store.returning import COLUMNS
+from timeline.store.writing import Write, apply
+
+# Whether anybody waits for an event of the entity: asked of each event as it is inserted, in its own statement, which begins
+# when its entity is locked. Without a statement of its own, it is nothing to whom nobody waits for.
+AWAITED: Final = """EXISTS (
+    SELECT 1 FROM timeline_scheduledtask AS task
+    WHERE task.awaits_label = timeline_event.entity_label AND task.awaits_id = timeline_event.entity_id
+        AND task.awaits > '' AND task.state IN ('retryable', 'scheduled')
+)"""
+
+
+def wake(name: str, key: str, refs: Collection[EntityRef], *, now: datetime, using: str) -> int:
+    """
+    Make the tasks due that wait for this event of these entities, which the caller has locked. One statement; none, if nobody
+    waits for anything of them. On SQLite three.
+
+    What they get is what they find then: here nothing is decided but that they look.
+
+    Args:
+        name, key: Of the event.
+        refs: Those of whose events it is known that some task waits for one.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        How many became available.
+    """
+    if not refs:
+        return 0
+    dialect, reason = dialect_of(using), reasons.CAME(event=name)
+    asked: dict[str, Any] = {**dialect.entities_of(sorted(refs)), "name": name, "key": key}
+    if dialect.has_set_statements:
+        detail = {"said": dict(reason.said or {}), "scheduled_at": now.astimezone(UTC).isoformat()}
+        woken = len(
+            advance(
+                "awaiting", Trigger.DUE, reason=reason, scheduled_at=now, detail=detail, now=now, using=using, **asked
+            )
+        )
+    else:
+        tasks = ScheduledTask.objects.using(using).raw(_all_columns(dialect), {**asked, "at": _as_stored(now, using)})
+        writes = [Write(task=task, triggers=(Trigger.DUE,), scheduled_at=now, reason=reason) for task in tasks]
+        woken = len(apply(writes, now=now, using=using))
+    if woken:
+        announce(using=using)
+    return woken
+
+
+def _all_columns(dialect: Dialect) -> str:
+    return dialect.sql("awaiting").replace("{columns}", COLUMNS)
+
+
+def _as_stored(now: datetime, using: str) -> Any:
+    return connections[using].ops.adapt_datetimefield_value(now)

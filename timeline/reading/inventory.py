@@ -1,0 +1,189 @@
+"""The inventory: each timeline as its code declares it, beside what is known of how its tasks went."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from inspect import cleandoc
+from statistics import median
+from typing import Any, Final
+
+from django.db.models import Count
+from django.utils.translation import gettext as _
+
+from timeline.definition import AfterRun, Definition, Recurring
+from timeline.lifecycle import FINAL, State
+from timeline.models import ScheduledTask
+from timeline.reading.schedules import next_slot, schedule_in_words
+from timeline.reading.steps import how_long
+from timeline.registry import registry
+from timeline.store.kinds import recent_ends
+from timeline.timing import EARLIEST
+
+SAMPLE: Final = (
+    100  # Ends of each task and final state that are read: the median is of so many, and the last is among them.
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartEntry:
+    """
+    What starts a run.
+
+    Args:
+        kind: ``event``, ``created``, ``clock`` or ``after_run``.
+        said: The name of the event; of other kinds, words.
+        next_at: When the clock starts it next, by its schedule.
+    """
+
+    kind: str
+    said: str
+    next_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEntry:
+    """
+    A task.
+
+    Args:
+        name: Of the method.
+        doc: First paragraph of its docstring; may be empty.
+        when: Its schedule in words; empty: it has none.
+        last_end_at: When one of those that were due last ended; None: none did.
+        last_end: The state it ended in.
+        last_reason: Why, as a code.
+        seconds: Median of how long the attempts took that completed it lately.
+        dead_letters: Discarded, and not redriven since.
+    """
+
+    name: str
+    doc: str
+    when: str
+    last_end_at: datetime | None
+    last_end: str
+    last_reason: str
+    seconds: float | None
+    dead_letters: int
+
+    @property
+    def last_end_label(self) -> str:
+        """How it ended last, in words."""
+        return str(State(self.last_end).label) if self.last_end else ""
+
+    @property
+    def took(self) -> str:
+        """How long it takes, for people."""
+        return "" if self.seconds is None else how_long(self.seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepEntry:
+    """A step: the name of its method, and the first paragraph of its docstring."""
+
+    name: str
+    doc: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineEntry:
+    """A timeline. ``entity`` is empty for a system timeline, ``exits`` is event → name of the exit."""
+
+    name: str
+    doc: str
+    entity: str
+    shadow: bool
+    starts: list[StartEntry]
+    exits: dict[str, str]
+    tasks: list[TaskEntry]
+    steps: list[StepEntry]
+
+    def as_data(self) -> dict[str, Any]:
+        """Write it as plain data."""
+        return asdict(self)
+
+
+def inventory(*, now: datetime, using: str) -> list[TimelineEntry]:
+    """
+    List the timelines that this process knows, by name, in two statements.
+
+    Args:
+        now: Story time.
+        using: Database alias whose tasks are counted.
+    """
+    known = sorted(registry, key=lambda definition: definition.name)
+    keys = [definition.task_key(name) for definition in known for name in definition.tasks]
+    ends: dict[str, list[ScheduledTask]] = defaultdict(list)
+    for end in recent_ends(keys, FINAL, SAMPLE, using=using):
+        ends[end.task_key].append(end)
+    dead = ScheduledTask.objects.using(using).dead_letters().filter(task_key__in=keys)
+    counts = dict(dead.values_list("task_key").annotate(count=Count("pk")).order_by())
+    return [_entry(definition, ends, counts, now) for definition in known]
+
+
+def undocumented(definitions: Iterable[Definition]) -> list[str]:
+    """Name the timelines, tasks and steps without a docstring."""
+    found = []
+    for definition in definitions:
+        found += [] if _doc(definition.cls) else [definition.name]
+        methods = {name: declared.method for name, declared in definition.tasks.items()}
+        methods |= {name: declared.method for name, declared in definition.steps.items()}
+        found += [f"{definition.name}.{name}" for name, method in methods.items() if not _doc(method)]
+    return found
+
+
+def _entry(
+    definition: Definition, ends: dict[str, list[ScheduledTask]], dead: dict[str, int], now: datetime
+) -> TimelineEntry:
+    return TimelineEntry(
+        name=definition.name,
+        doc=_doc(definition.cls),
+        entity=definition.label,
+        shadow=definition.shadow,
+        starts=list(_starts(definition, now)),
+        exits=dict(definition.exits),
+        tasks=[_task(definition, name, ends, dead) for name in definition.tasks],
+        steps=[StepEntry(name=name, doc=_doc(step.method)) for name, step in definition.steps.items()],
+    )
+
+
+def _starts(definition: Definition, now: datetime) -> Iterator[StartEntry]:
+    for start in definition.starts_on:
+        if isinstance(start, str):
+            yield StartEntry(kind="event", said=start)
+        elif isinstance(start, Recurring):
+            said = schedule_in_words(start, now=now)
+            yield StartEntry(kind="clock", said=said, next_at=next_slot(start, now=now))
+        elif isinstance(start, AfterRun):
+            name = start.definition.name if start.definition else ""
+            said = _("after a run of %(timeline)s (%(ended)s)") % {"timeline": name, "ended": start.ended}
+            yield StartEntry(kind="after_run", said=said)
+        else:
+            yield StartEntry(kind="created", said=_("a new row of %(entity)s") % {"entity": definition.label})
+
+
+def _task(definition: Definition, name: str, ends: dict[str, list[ScheduledTask]], dead: dict[str, int]) -> TaskEntry:
+    declared, key = definition.tasks[name], definition.task_key(name)
+    last = max(ends[key], key=lambda end: end.finished_at or EARLIEST, default=None)
+    took = [
+        (end.finished_at - end.started_at).total_seconds()
+        for end in ends[key]
+        if end.state == State.COMPLETED and end.started_at and end.finished_at
+    ]
+    return TaskEntry(
+        name=name,
+        doc=_doc(declared.method),
+        when=declared.when.describe() if declared.when else "",
+        last_end_at=last.finished_at if last else None,
+        last_end=last.state if last else "",
+        last_reason=last.reason_code if last else "",
+        seconds=median(took) if took else None,
+        dead_letters=dead.get(key, 0),
+    )
+
+
+def _doc(of: Any) -> str:
+    """The first paragraph of a docstring of its own, in one line."""
+    return " ".join(cleandoc(of.__doc__ or "").partition("\n\n")[0].split())

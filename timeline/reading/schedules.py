@@ -1,0 +1,43 @@
+"""When a timeline starts by the clock, in plain words."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+
+from timeline.definition import Recurring
+from timeline.registry import registry
+from timeline.timing.telling import in_words, on_the_wall
+
+
+def next_slot(recurring: Recurring, *, now: datetime) -> datetime | None:
+    """When the next slot is by the schedule alone, whatever became of its row; None: none is left."""
+    try:
+        return recurring.slots.after(now, recurring.timezone).at if recurring.slots is not None else None
+    except OverflowError:
+        return None
+
+
+def schedule_in_words(recurring: Recurring, *, now: datetime | None) -> str:
+    """
+    Say when it comes: ``every day at 02:00 in Europe/Berlin, next 25 November 2026 02:00``.
+
+    Args:
+        recurring: When it comes.
+        now: Story time; None: leave out when it comes next.
+    """
+    if recurring.slots is None:
+        return recurring.word
+    zone = recurring.timezone
+    said = _("%(slots)s in %(zone)s") % {"slots": in_words(recurring.slots), "zone": zone}
+    following = None if now is None else next_slot(recurring, now=now)
+    return (
+        said if following is None else _("%(said)s, next %(at)s") % {"said": said, "at": on_the_wall(following, zone)}
+    )
+
+
+def schedule_of(timeline: str, *, now: datetime) -> str:
+    """Say when a timeline starts by the clock; empty: it does not, or is not known here."""
+    known = next((known for known in registry if known.name == timeline), None)
+    return "" if known is None or known.recurring is None else schedule_in_words(known.recurring, now=now)

@@ -1,0 +1,15 @@
+-- The tasks that wait for an event of some entities; the one writer need not lock them. What is due already needs no waking.
+SELECT {columns}
+FROM timeline_scheduledtask
+WHERE id IN (
+    SELECT task.id
+    FROM json_each(%(entities)s) AS entity
+    CROSS JOIN timeline_scheduledtask AS task
+        ON task.awaits_label = json_extract(entity.value, '$[0]') AND task.awaits_id = json_extract(entity.value, '$[1]')
+    WHERE task.awaits > ''
+        AND task.state IN ({waiting})
+        AND task.scheduled_at > %(at)s
+        AND instr(' ' || task.awaits || ' ', ' ' || %(name)s || ' ') > 0
+        AND task.awaits_key IN ('', %(key)s)
+)
+ORDER BY id
