@@ -7,9 +7,9 @@ BIN := $(VENV)/bin
 # The tests start hundreds of processes: what one of them has compiled, the others need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: slots demo test install lint types floors checks read tests tests-sqlite tests-postgresql tests-processes on-sqlite \
+.PHONY: slots settlement demo test install lint types floors checks read tests tests-sqlite tests-postgresql tests-processes on-sqlite \
 	on-postgresql on-both faults coverage pictures foreign matrix release paths baseline sizing throughput scale \
-	herd admin-pages api-pages owned-on-sqlite fuzz bench bench-quick bench-steps chaos clean
+	herd admin-pages api-pages owned-on-sqlite fuzz bench bench-quick bench-steps bench-limits bench-loops bench-machines bench-waits chaos clean
 
 # What is installed follows the files that say so.
 $(VENV)/.installed: pyproject.toml requirements.txt
@@ -155,6 +155,10 @@ fuzz: install
 slots: install
 	ALL_CLOCK_CHANGES=1 $(BIN)/python -m pytest tests/timing/test_slots.py $(ARGS)
 
+# A thousand nights of the demo's settlement with faults, on SQLite: nothing paid twice. About two minutes.
+settlement: install
+	NIGHTS=1000 TEST_DB=sqlite $(BIN)/python -m pytest tests/stories/test_from_cron_settlement.py -k ManyNights $(ARGS)
+
 # Ours beside others, each installed into an environment of its own below .bench, and the page of the docs: about 40 minutes.
 # For example: make bench ARGS="--runs 3 --sizes 10000,100000 --only oban,timeline_embedded"
 # All figures are kept in .bench/results.json, and what the page shows of them in benchmarks/results.json.
@@ -169,6 +173,26 @@ bench-quick: install
 # For example: make bench-steps ARGS="--only timeline,raw --rounds 3 --json steps.json"
 bench-steps: install
 	@$(BIN)/python -m benchmarks.steps $(ARGS)
+
+# A limit of one over 10,000 keys, and how long a place is idle: about two minutes.
+# For example: make bench-limits ARGS="--keys 1000"
+bench-limits: install
+	@$(BIN)/python -m benchmarks.limits $(ARGS)
+
+# self.each over a million rows beside the same loop by hand: ms a batch, memory; about three minutes.
+# For example: make bench-loops ARGS="--rows 100000"
+bench-loops: install
+	@$(BIN)/python -m benchmarks.loops $(ARGS)
+
+# 100,000 tasks that wait for an event: what others pay, how fast many are waked, how soon one is; about two minutes.
+# For example: make bench-waits ARGS="--waits 10000"
+bench-waits: install
+	@$(BIN)/python -m benchmarks.waits $(ARGS)
+
+# Moves that cancel one timer and make another: what one costs, and how many a second; less than a minute.
+# For example: make bench-machines ARGS="--members 11000"
+bench-machines: install
+	@$(BIN)/python -m benchmarks.machines $(ARGS)
 
 # 10,000 tasks and one fault a second, twenty seeds, by turns over Celery and embedded: figures, and what should not be. Needs
 # redis-server and faketime. Seeds that passed, which .chaos remembers, are left out: make chaos ARGS="--seeds 1-4"

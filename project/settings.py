@@ -30,10 +30,14 @@ INSTALLED_APPS = [
     "project.accounts",
     "project.demo",
 ]
+STORY = os.environ.get("DEMO_STORY", "trial")
+if STORY == "settlement":
+    INSTALLED_APPS += ["project.billing"]
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "project.headers.ContentSecurityPolicy",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
@@ -72,7 +76,7 @@ DATABASES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "accounts.User"
-MAIL_BACKEND, MAIL_FOLDER = "django.core.mail.backends.filebased.EmailBackend", DATA_DIR / "mail"
+MAIL_BACKEND, MAIL_FOLDER = "project.demo.mailing.MailServer", DATA_DIR / "mail"
 if django.VERSION >= (6, 1):  # Which has MAILERS in place of EMAIL_….
     MAILERS = {"default": {"BACKEND": MAIL_BACKEND, "OPTIONS": {"file_path": MAIL_FOLDER}}}
 else:
@@ -80,6 +84,7 @@ else:
 DEFAULT_FROM_EMAIL = "Parley <hello@parley.example>"
 
 LANGUAGE_CODE = "en"
+LANGUAGES = [("en", "English"), ("de", "Deutsch")]
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"
@@ -90,11 +95,25 @@ SILENCED_SYSTEM_CHECKS = ["timeline.W002"]
 
 TRIAL_DAYS = 30
 
+# Those whom billing calls: project/demo/outside.py. What it writes for people to read is below the demo's folder.
+BILLING_OUTSIDE = os.environ.get("OUTSIDE_URL", "http://127.0.0.1:8010")
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    "documents": {
+        "BACKEND": "django.core.files.storage.FileSystemStorage",
+        "OPTIONS": {"location": DATA_DIR / "documents", "allow_overwrite": True},
+    },
+}
+
 QUEUE_PREFIX = os.environ.get("QUEUE_PREFIX", "parley")
 TIMELINE: dict[str, object] = {"QUEUE_PREFIX": QUEUE_PREFIX}
 if "DEMO_CLOCK" in os.environ:
     # A day passes in seconds, so the worker looks more often.
     TIMELINE |= {"CLOCK": "project.demo.clock.now", "POLL_INTERVAL": timedelta(milliseconds=100)}
+if STORY == "settlement":
+    # Workers are killed, so they are missed soon, and whoever operates it hears of what fails.
+    TIMELINE |= {"SILENCE": timedelta(seconds=2), "ALERTS": ["operator@parley.example"]}
 
 # With a broker, Celery's workers run what is due, and beat polls; without one, timeline_worker does both.
 CELERY_BROKER_URL = os.environ.get("BROKER_URL", "")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import include, path
+from django.views.i18n import set_language
 
 from project.accounts import views
 from timeline.views import health
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("language/", set_language, name="set-language"),
     path("", views.sign_up, name="sign-up"),
     path("my/<str:token>/", views.my_timeline, name="my-timeline"),
     path("my/<str:token>/pay/", views.configure_payment, name="configure-payment"),

@@ -22,8 +22,10 @@ from tests.processes import Process, kill, start_worker
 from tests.testapp.models import Order
 from timeline.lifecycle import FINAL, LEASED, State
 from timeline.models import ScheduledTask
+from timeline.registry import registry
+from timeline.testing import only_timelines
 
-pytest_plugins = ["tests.acting"]
+pytest_plugins = ["tests.acting", "tests.billing"]
 
 # What does not depend on the database runs once.
 ONCE = [
@@ -76,18 +78,37 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
-    """Let the databases be dropped at the end, though a thread of the last test may still be letting its connection go."""
+    """
+    Let commits not wait for the disk: it is processes that die here, never the machine. And let the databases be dropped at the
+    end, though a thread of the last test may still be letting its connection go.
+    """
+    if VENDOR != "postgresql":
+        yield
+        return
+    with django_db_blocker.unblock():
+        # Without a test that asks for it, a database is not made.
+        made = [name for name in connections if connections[name].settings_dict["NAME"].startswith("test_")]
+        for alias in made:
+            with connections[alias].cursor() as cursor:
+                name = connections[alias].ops.quote_name(connections[alias].settings_dict["NAME"])
+                cursor.execute(f"ALTER DATABASE {name} SET synchronous_commit = off")
+                cursor.execute("SET synchronous_commit = off")
     yield
-    if VENDOR == "postgresql":
-        with django_db_blocker.unblock():
-            for alias in connections:
-                if not connections[alias].settings_dict["NAME"].startswith("test_"):
-                    continue  # No test asked for it, so that it is not made.
-                with connections[alias].cursor() as cursor:
-                    cursor.execute(
-                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-                    )
+    with django_db_blocker.unblock():
+        for alias in made:
+            with connections[alias].cursor() as cursor:
+                cursor.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+                )
+
+
+@pytest.fixture(autouse=True)
+def _without_billing() -> Iterator[None]:
+    """Let only tests that ask for the demo's billing know it: it starts by the clock."""
+    others = [known.cls for known in registry if not known.cls.__module__.startswith("project.billing.")]
+    with only_timelines(*others):
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

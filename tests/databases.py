@@ -37,9 +37,15 @@ def databases(sqlite: dict[str, Any]) -> dict[str, dict[str, Any]]:
     folder = Path(tempfile.mkdtemp(prefix="timeline-tests-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     if VENDOR == "sqlite":
-        # In files, so that tests can start workers as processes of their own.
+        # In files, so that tests can start workers as processes of their own. It is those that die here, not the machine.
+        options = {**sqlite["OPTIONS"], "init_command": sqlite["OPTIONS"]["init_command"].replace("NORMAL", "OFF")}
         return {
-            alias: {**sqlite, "NAME": folder / f"{alias}.sqlite3", "TEST": {"NAME": folder / f"test_{alias}.sqlite3"}}
+            alias: {
+                **sqlite,
+                "OPTIONS": options,
+                "NAME": folder / f"{alias}.sqlite3",
+                "TEST": {"NAME": folder / f"test_{alias}.sqlite3"},
+            }
             for alias in ("default", "other")
         }
     server = _named(os.environ.get("DATABASE_URL") or start_server(folder), sqlite)

@@ -6,6 +6,6 @@ from tests.databases import databases
 
 DEBUG = False
 SECRET_KEY = "of the tests only"  # noqa: S105
-INSTALLED_APPS = [*INSTALLED_APPS, "tests.testapp", "tests.hosts.warehouse"]
+INSTALLED_APPS = [*INSTALLED_APPS, "project.billing", "tests.testapp", "tests.hosts.warehouse"]
 DATABASES = databases(DATABASES["default"])
 TIMELINE = {}

@@ -13,11 +13,14 @@ from django.utils import translation
 
 from timeline import exceptions
 from timeline.exceptions import (
+    AlreadyDecided,
     AlreadyOpen,
+    AlreadyReleased,
     BrokerUnavailable,
     Cancel,
     ChangedSince,
     DateOutOfRange,
+    DecidedTooLate,
     DefinitionError,
     Discard,
     HandlerSignal,
@@ -26,6 +29,8 @@ from timeline.exceptions import (
     KeyReused,
     LabelsCollide,
     LeaseLost,
+    MoveNotAllowed,
+    MovesTooOften,
     NaiveDatetime,
     NoAutocommit,
     NoOpenRun,
@@ -35,10 +40,12 @@ from timeline.exceptions import (
     Refusal,
     RetryAfter,
     RunEnded,
+    StateMoved,
     TimedOut,
     TimelineError,
     TransitionNotAllowed,
     UnknownEvent,
+    UnknownMachineEvent,
     UnknownTask,
     UnknownTimeline,
     UnreadableEntity,
@@ -68,9 +75,20 @@ SHOWN = [
     LabelsCollide("shop.client", "accounts.user", "open runs", ["1", "2"]),
     TransitionNotAllowed("completed", "cancel", "Redrive it.", task="T1"),
     TransitionNotAllowed("completed", "cancel", "Redrive it."),
+    MoveNotAllowed("booking", "shop.order 1", "BOOKED", "input.ok", [], ended=True),
+    MoveNotAllowed("booking", "", "QUEUED", "otp.given", ["portal.open"]),
+    MoveNotAllowed("booking", "shop.order 1", "QUEUED", "otp.given", [], expected="SEARCHING"),
+    MoveNotAllowed("booking", "shop.order 1", "PARKED", "otp.given", []),
+    MovesTooOften("booking", "shop.order 1", 1000, "auth.ok"),
+    StateMoved("shop.order 1", "BOOKED", "QUEUED"),
+    StateMoved("shop.order", "BOOKED", "CREATED", is_new=True),
+    UnknownMachineEvent("booking", "otp.givn", ["otp.given"], ["otp.given"]),
     NoOpenRun("trial", "accounts.user 1", "k"),
     RunEnded("T1", "paid"),
     AlreadyOpen("T1"),
+    AlreadyDecided("T1", "refund.approved", "ada", datetime(2026, 3, 1, tzinfo=UTC)),
+    DecidedTooLate("T1", datetime(2026, 3, 1, tzinfo=UTC)),
+    AlreadyReleased("H1", datetime(2026, 3, 1, tzinfo=UTC)),
     ChangedSince("T1", "scheduled", datetime(2026, 3, 1, tzinfo=UTC), seq=3, actor="ben", reason="private"),
     NoAutocommit("default"),
     UnreadableEntity("accounts.user 1", "ValueError: the key is lost"),
@@ -250,6 +268,7 @@ class TestOfRowsAndRuns:
         assert (RunEnded("T1", "paid").task, RunEnded("T1", "paid").end_reason) == ("T1", "paid")
         assert (LeaseLost("T1", 3).task, LeaseLost("T1", 3).attempt) == ("T1", 3)
         assert AlreadyOpen("T1").task == "T1"
+        assert AlreadyReleased("H1", datetime(2026, 3, 1, tzinfo=UTC)).hold == "H1"
 
 
 class TestHandlerSignal:

@@ -12,16 +12,27 @@ ROOMS = ["dispatch", "engine", "models", "operations", "planning", "store", "tim
 
 # Modules without logic of their own, and where what is in them is used.
 WITHOUT = {
-    "engine/overlapping": "one question, asked at the last look: operations/test_recurring",
+    "engine/guarding": "the last look asks them: engine/test_looking",
     "engine/watching": "a protocol, and the watch that does nothing: it is that of each run in engine/test_running",
     "engine/resting": "what a rest looks at: engine/test_waiting",
+    "models/edge": "columns only: store/test_edges writes them",
+    "models/opening": "columns only: operations/test_opening writes them",
     "models/pace": "columns only: dispatch/test_pacing writes them",
+    "models/visits": "which rows a move reads, and tries: operations/test_machines_on, operations/test_machines_timers",
+    "models/run_entry": "columns only: store/test_machines writes them",
+    "models/wake": "columns only: operations/test_waking_others writes them",
     "models/sign": "columns only: dispatch/test_signing writes them",
+    "operations/_event_fields": "a shape only: operations/test_emitting",
+    "operations/_rebinding": "a saved entity does it: engine/test_waiting_for_others_declared",
+    "operations/_recording": "what emit and Then have in common: operations/test_emitting, operations/test_machines",
     "planning/answers": "shapes only: planning/test_planner",
     "planning/recurrences": "what it decides shows in the rows: operations/test_recurring",
+    "store/awaiting": "what is found and locked for a wait: engine/test_waiting_for_others",
+    "store/inserting_runs": "rows of what begins: store/test_beginning, operations/test_machines",
     "store/slots": "questions of one caller: operations/test_recurring, and beside others postgresql/test_recurring",
     "store/waiting": "what is found and recorded of waits: engine/test_waiting",
     "timing/awaiting": "a declaration, and what is wrong with one: engine/test_waiting_declared",
+    "timing/entering": "a declaration, and what is wrong with one: timing/test_states",
     "timing/crons": "told by the same tests as all slots: timing/test_slots",
 }
 

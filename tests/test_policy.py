@@ -10,7 +10,7 @@ from project.accounts.models import User
 from tests.testapp.models import Order, Plan, Seat
 from timeline import Timeline, policy, task
 from timeline.lifecycle import FINAL, OPEN, WAITING, ReasonCode, State
-from timeline.models import EntityRef, ScheduledTask, ref_of
+from timeline.models import EntityRef, Hold, ScheduledTask, ref_of
 from timeline.policy import Action, Belonging, TimelinePolicy, get_policy
 from timeline.testing import only_timelines
 
@@ -346,3 +346,24 @@ class TestManyOwned:
                 return [Belonging("seating", "testapp.seat", shown), Belonging("", "accounts.user", [str(user.pk)])]
 
         assert set(Sharing().visible(ScheduledTask.objects.all(), ada)) == {shared}
+
+
+class TestHolds:
+    @pytest.mark.parametrize(
+        ("permissions", "sees", "holds"),
+        [
+            ([], False, False),
+            (["view_scheduledtask", "cancel_scheduledtask"], False, False),
+            (["view_hold"], True, False),
+            (["hold_tasks"], True, True),
+        ],
+    )
+    def test_are_for_staff_with_permissions_of_their_own(self, person, now, permissions, sees, holds):
+        Hold.objects.create(scope="everything", reason="x", created_at=now)
+        staff = person("operator", *permissions, is_staff=True)
+        other = person("ada", *permissions)
+
+        assert TimelinePolicy().visible_holds(Hold.objects.all(), staff).exists() is sees
+        assert TimelinePolicy().may_hold(staff) is holds
+        assert not TimelinePolicy().visible_holds(Hold.objects.all(), other).exists()
+        assert not TimelinePolicy().may_hold(other)

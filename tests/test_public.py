@@ -109,11 +109,12 @@ class TestCommands:
 
 
 class TestPermissions:
-    def test_are_those_of_the_tasks_and_of_events(self):
-        model = apps.get_model("timeline.scheduledtask")
-        own = {f"timeline.{codename}" for codename, _name in model._meta.permissions}
+    def test_are_those_of_the_tasks_of_holds_and_of_events(self):
+        models = [apps.get_model("timeline", name) for name in ("scheduledtask", "hold")]
+        own = {f"timeline.{codename}" for model in models for codename, _name in model._meta.permissions}
+        usual = {"timeline.view_scheduledtask", "timeline.view_hold", "timeline.add_event"}
 
-        assert named("In the admin") - {"admin"} == own | {"timeline.view_scheduledtask", "timeline.add_event"}
+        assert named("In the admin") - {"admin"} == own | usual
 
 
 class TestDeprecations:

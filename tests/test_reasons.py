@@ -18,22 +18,27 @@ VALUES = {
     "code": "error",
     "delay": timedelta(minutes=5),
     "done": "upload",
+    "error": "shop.PortalTimeout",
     "event": "order.paid",
+    "entity": "testapp.order 7",
     "events": "order.paid order.closed",
     "first": datetime(2026, 1, 5, 2, 0, tzinfo=UTC),
     "last": datetime(2026, 1, 7, 2, 0, tzinfo=UTC),
     "occurrence": "batch 7",
     "run": "2026-01-05T02:00Z",
     "state": State.DISCARDED,
+    "states": "AUTHENTICATING",
     "step": "send",
     "task": "remind",
     "timeout": timedelta(seconds=1.5),
     "value": "9001-01-01",
+    "what": "testapp.order 7",
+    "whose": "payment",
     "worker": "host-1",
 }
 
 # Beside these stand only texts of people, of handlers and of errors.
-FREE = {ReasonCode.OPERATOR, ReasonCode.HANDLER, ReasonCode.GUARD, ReasonCode.ERROR, ReasonCode.DONE}
+FREE = {ReasonCode.OPERATOR, ReasonCode.HANDLER, ReasonCode.GUARD, ReasonCode.UNTIL, ReasonCode.ERROR, ReasonCode.DONE}
 
 
 def said(sentence):

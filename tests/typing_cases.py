@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from typing import assert_type
 
 from django.db.models import Q
 
 from project.accounts.models import User
 from tests.testapp.models import Order
-from timeline import Retry, Timeline, after, at, before, created, each_of, shortcuts, task
+from timeline import IGNORE, Machine, Retry, Then, Timeline, after, at, before, created, each_of, shortcuts, task
+from timeline.definition import Answer
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.operations.emitting import Emission
 from timeline.operations.scheduling import Scheduled
@@ -72,6 +75,39 @@ class Settlement(Timeline):
 
     @task(after(settle, hours=1, ended=True))
     def clean_up(self) -> None: ...
+
+
+class Door(StrEnum):
+    SHUT = "shut"
+    OPEN = "open"
+    GONE = "gone"
+
+
+@dataclass
+class Opened:
+    by: str
+
+
+class Doors(Machine):
+    entity = "testapp.Order"
+    initial = Door.SHUT
+    table = {
+        Door.SHUT: {"door.opened": Door.OPEN, "door.seen": IGNORE},
+        Door.OPEN: {"door.shut": Door.SHUT, "door.gone": "gone"},
+        Door.GONE: {},
+    }
+    payloads = {"door.opened": Opened}
+
+    @task(after(days=1))
+    def open(self, order: Order) -> Then:
+        return Then("door.opened", by="nobody")
+
+
+def moves(order: Order) -> None:
+    assert_type(Doors.next(Door.SHUT, "door.opened"), str | Answer)
+    assert_type(shortcuts.emit("door.shut", order, machine=Doors, expect=Door.OPEN).moved, tuple[TimelineRun, ...])
+    shortcuts.emit("door.shut", order, expect=3)  # type: ignore[arg-type]  # A state is text.
+    assert_type(Doors().open(order), Then)
 
 
 def unit_test(user: User, order: Order) -> None:

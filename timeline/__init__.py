@@ -1,8 +1,16 @@
 """The future of any entity, kept as rows. Here is what a declaration needs; the verbs are in ``timeline.shortcuts``."""
 
 from timeline.definition import (
+    BACK,
+    IGNORE,
+    OPEN,
+    STAY,
+    WORKING,
+    Limit,
+    Machine,
     Retry,
     StepContext,
+    Then,
     Timeline,
     after_run,
     created,
@@ -10,33 +18,47 @@ from timeline.definition import (
     daily,
     hourly,
     monthly,
+    never,
     step,
     task,
     weekly,
 )
-from timeline.exceptions import Cancel, Discard, RetryAfter, TimelineError
-from timeline.timing import after, at, before, each_of, wait_for
+from timeline.exceptions import Cancel, Discard, RetryAfter, TimelineError, TransitionNotAllowed
+from timeline.timing import after, approval, at, before, each_of, every, on, wait_for
 
 __version__ = "0.2.0.dev0"
 
 __all__ = [
+    "BACK",
+    "IGNORE",
+    "OPEN",
+    "STAY",
+    "WORKING",
     "Cancel",
     "Discard",
+    "Limit",
+    "Machine",
     "Retry",
     "RetryAfter",
     "StepContext",
+    "Then",
     "Timeline",
     "TimelineError",
+    "TransitionNotAllowed",
     "after",
     "after_run",
+    "approval",
     "at",
     "before",
     "created",
     "cron",
     "daily",
     "each_of",
+    "every",
     "hourly",
     "monthly",
+    "never",
+    "on",
     "step",
     "task",
     "wait_for",

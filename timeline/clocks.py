@@ -88,12 +88,13 @@ class CountedClock:
     Story time from now on: no statement asks for it. A clock that a test, a demo or the settings tell is asked each time.
 
     Args:
-        now: Story time at this moment.
+        now: Story time at a moment.
         using: Database alias whose clock it is.
+        begun: That moment by ``monotonic()``; left out: this one.
     """
 
-    def __init__(self, now: datetime, using: str) -> None:
-        self._begun = now, monotonic()
+    def __init__(self, now: datetime, using: str, *, begun: float | None = None) -> None:
+        self._begun = now, monotonic() if begun is None else begun
         self._using = using
 
     def __call__(self) -> datetime:

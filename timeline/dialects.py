@@ -112,6 +112,13 @@ POSTGRESQL: Final = Dialect(
         "json": "::jsonb",
         "machine_now": "clock_timestamp()",
         "machine_now_and_lease": "clock_timestamp() + change.lease",
+        "entities_on_hold": (
+            "SELECT name ->> 0, name ->> 1 FROM timeline_hold, jsonb_array_elements(names) AS name WHERE released_at IS NULL"
+        ),
+        "kinds_on_hold": (
+            "(SELECT json_agg(json_build_array(scope, target))::text"
+            " FROM (SELECT DISTINCT scope, target FROM timeline_hold WHERE released_at IS NULL) AS open)"
+        ),
     },
     has_one_writer=False,
     has_set_statements=True,
@@ -130,6 +137,14 @@ SQLITE: Final = Dialect(
         "json": "",
         "machine_now": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now')",
         "machine_now_and_lease": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', change.lease)",
+        "entities_on_hold": (
+            "SELECT json_extract(name.value, '$[0]'), json_extract(name.value, '$[1]')"
+            " FROM timeline_hold, json_each(names) AS name WHERE released_at IS NULL"
+        ),
+        "kinds_on_hold": (
+            "(SELECT json_group_array(json_array(scope, target))"
+            " FROM (SELECT DISTINCT scope, target FROM timeline_hold WHERE released_at IS NULL) AS open)"
+        ),
     },
     has_one_writer=True,
     has_set_statements=False,

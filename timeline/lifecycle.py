@@ -118,10 +118,15 @@ class ReasonCode(TextChoices):
     OVERLAP = "overlap", pgettext_lazy("timeline", "overlap")
     WAITING = "waiting", pgettext_lazy("timeline", "waiting")
     EVENT = "event", pgettext_lazy("timeline", "event")
+    UNTIL = "until", pgettext_lazy("timeline", "until")
+    HOLD = "hold", pgettext_lazy("timeline", "hold")
+    STATE = "state", pgettext_lazy("timeline", "state left")
+    THEN = "then", pgettext_lazy("timeline", "moved its machine")
 
 
-# Of a task that waits or was waked, the reason it has. So its last attempt has ended at rest, which is as good as none.
-AT_REST: Final = frozenset({ReasonCode.WAITING, ReasonCode.EVENT})
+# Of a task that waits, was waked, or was given back because it is on hold, the reason it has. So its last attempt has ended at
+# rest, which is as good as none.
+AT_REST: Final = frozenset({ReasonCode.WAITING, ReasonCode.EVENT, ReasonCode.HOLD})
 
 
 class RunEnd(StrEnum):

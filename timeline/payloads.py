@@ -39,6 +39,11 @@ def check_text(field: str, value: object, longest: int, *, least: int = 0) -> No
         raise InvalidInput(field, _("%(value)s does not do."), fitting, **said)
 
 
+def as_text(text: str) -> str:
+    """Give a text as it is: of a member of an enumeration that is text, ``str()`` may give the name of the member."""
+    return text if type(text) is str else str.__str__(text)
+
+
 def clip(text: str, length: int) -> str:
     """Cut to what a text column of so many characters holds, without what no database stores."""
     if text.isascii() and text.isprintable() and len(text) <= length:
@@ -47,13 +52,16 @@ def clip(text: str, length: int) -> str:
     return clean if len(clean) <= length else f"{clean[: length - 1]}…"
 
 
-def check_json(field: str, value: object) -> None:
+def check_json(field: str, value: object) -> int:
     """
     Refuse what JSON cannot hold exactly.
 
     Args:
         field: Name of the argument, for the error.
         value: Anything; tuples, sets, dates, Decimals and models are refused rather than converted.
+
+    Returns:
+        How many bytes its JSON has.
 
     Raises:
         NotPlainJSON: names the place inside the value.
@@ -66,6 +74,7 @@ def check_json(field: str, value: object) -> None:
         raise NotPlainJSON(field, _("has a whole number of more digits than Python writes.")) from None
     if size > MAX_BYTES:
         raise PayloadTooLarge(field, size, MAX_BYTES)
+    return size
 
 
 def same_json(one: object, other: object) -> bool:

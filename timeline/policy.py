@@ -11,6 +11,7 @@ from django.db.models import Model, Q, QuerySet
 from django.utils.module_loading import import_string
 
 from timeline.conf import get_settings
+from timeline.exceptions import UnknownTask
 from timeline.lifecycle import OPEN, WAITING, ReasonCode, State
 from timeline.models import EntityRef, ScheduledTask, model_of, ref_as
 from timeline.models.entities import keys_of
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
 
     from timeline.models import TimelineRun
+    from timeline.models.hold import HoldQuerySet
     from timeline.models.run import TimelineRunQuerySet
     from timeline.models.task import ScheduledTaskQuerySet
 
@@ -36,6 +38,8 @@ class Action(StrEnum):
     RUN_NOW = "run_now"
     REDRIVE = "redrive"
     DECIDE = "decide"  # About its steps, where it rests because of one.
+    APPROVE = "approve"  # These two by the permission that the task itself names.
+    REJECT = "reject"
 
 
 # From which states each action leads anywhere. The operations refuse the rest whatever a face shows.
@@ -45,7 +49,12 @@ POSSIBLE: Final = {
     Action.RUN_NOW: WAITING,
     Action.REDRIVE: frozenset(State) - OPEN,
     Action.DECIDE: frozenset({State.RETRYABLE}),
+    Action.APPROVE: WAITING,
+    Action.REJECT: WAITING,
 }
+
+# By which somebody says yes or no to what a task asks for.
+APPROVALS: Final = frozenset({Action.APPROVE, Action.REJECT})
 
 # Why a task rests until somebody decides about one of its steps.
 RESTING: Final = frozenset({ReasonCode.IN_DOUBT, ReasonCode.DEFINITION})
@@ -53,7 +62,18 @@ RESTING: Final = frozenset({ReasonCode.IN_DOUBT, ReasonCode.DEFINITION})
 
 def is_possible(action: Action, task: ScheduledTask) -> bool:
     """Whether an action leads anywhere with a task as it is. To decide, there has to be something to decide about."""
+    if action in APPROVALS and not (task.awaits and approver_of(task)):
+        return False
     return task.state in POSSIBLE[action] and (action != Action.DECIDE or task.reason_code in RESTING)
+
+
+def approver_of(task: ScheduledTask) -> str:
+    """The permission of those who may say yes or no to what it asks for; empty: it asks for nothing."""
+    try:
+        asked = registry.task(task.task_key)[1].approval if task.run_id else None
+    except UnknownTask:
+        return ""
+    return asked.by if asked else ""
 
 
 FEW: Final = 1000  # So many entities are named by their keys; more are looked up as rows are read.
@@ -175,12 +195,20 @@ class TimelinePolicy:
         return any(user.has_perm(f"{model._meta.app_label}.{name}") for name in names)  # type: ignore[union-attr]
 
     def allows(self, user: User, action: Action) -> bool:
-        """Whether the user may do this at all, with tasks that they see."""
+        """Whether the user may do this at all, with tasks that they see. Of some it depends on the task: see ``may_decide``."""
+        if action in APPROVALS:
+            return bool(getattr(user, "is_active", False)) and bool(getattr(user, "is_staff", False))
         return self._has(user, f"{action}_scheduledtask")
 
     def actions(self, user: User, task: ScheduledTask) -> list[Action]:
         """What the user may do with a task that they see, and that its state lets happen."""
-        return [action for action in Action if is_possible(action, task) and self.allows(user, action)]
+        possible = [action for action in Action if is_possible(action, task) and self.allows(user, action)]
+        return [action for action in possible if action not in APPROVALS or self.may_decide(user, task)]
+
+    def may_decide(self, user: User, task: ScheduledTask) -> bool:
+        """Whether the user may say yes or no to what a task asks for that they see: staff with the permission that it names."""
+        permission = approver_of(task)
+        return bool(permission) and self.allows(user, Action.APPROVE) and bool(user.has_perm(permission))  # type: ignore[union-attr]
 
     def sees_payload(self, user: User) -> bool:
         """Whether the user may read payloads, results and errors."""
@@ -199,6 +227,14 @@ class TimelinePolicy:
     def may_emit(self, user: User) -> bool:
         """Whether the user may emit events."""
         return self._has(user, "add_event")
+
+    def visible_holds(self, holds: HoldQuerySet, user: User) -> HoldQuerySet:
+        """Narrow holds down to those the user may see, with who made them and why: staff who may view them, or hold tasks."""
+        return holds if self._has(user, "view_hold") or self.may_hold(user) else holds.none()
+
+    def may_hold(self, user: User) -> bool:
+        """Whether the user may put tasks on hold, whichever they are, and release them."""
+        return self._has(user, "hold_tasks")
 
     def sees_health(self, user: User | None) -> bool:
         """Whether the user may read the figures of a health check, beyond well and sick."""

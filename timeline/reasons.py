@@ -101,6 +101,12 @@ WITHOUT_ZONE: Final = Sentence(
     _("%(anchor)s: has no time zone. Give an aware datetime, e.g. timezone.make_aware(value)."),
 )
 
+# Of what is bound to a state of a machine.
+STATE_LEFT: Final = Sentence("state_left", ReasonCode.STATE, _("its run is not in %(states)s any more"))
+
+# Of a task whose error is an answer.
+ANSWERED: Final = Sentence("answered", ReasonCode.THEN, _("%(error)s was raised, which means %(event)s"))
+
 MOVED: Final = Sentence("moved", ReasonCode.MOVED, _("its anchor (%(anchor)s) or its schedule changed"))
 
 NO_LONGER_PLANNED: Final = Sentence(
@@ -131,11 +137,30 @@ SLOTS_PASSED: Final = Sentence(
     ReasonCode.EXPIRED,
     _("passed over, as nobody was there to see its time: all from %(first)s to %(last)s"),
 )
+NO_CLOCK: Final = Sentence("no_clock", ReasonCode.SUPERSEDED, _("no clock starts this timeline any more"))
 OVERLAPS: Final = Sentence("overlaps", ReasonCode.OVERLAP, _("the run %(run)s of this timeline is still open"))
+
+BEHIND: Final = Sentence("behind", ReasonCode.WAITING, _("waits for the run %(run)s of this timeline to end"))
+ENDED_BEFORE: Final = Sentence("ended_before", ReasonCode.EVENT, _("the run %(run)s of this timeline has ended"))
 
 # Of what waits for an event, and of the event that ends that.
 WAITS_FOR: Final = Sentence("waits_for", ReasonCode.WAITING, _("waits for %(events)s until %(at)s"))
 CAME: Final = Sentence("came", ReasonCode.EVENT, _("%(event)s came"))
+
+# The same of another entity than the task's own.
+WAITS_FOR_OTHER: Final = Sentence(
+    "waits_for_other", ReasonCode.WAITING, _("waits for %(events)s of %(entity)s until %(at)s")
+)
+WAITS_FOR_NOBODY: Final = Sentence(
+    "waits_for_nobody",
+    ReasonCode.WAITING,
+    _("waits until %(at)s: there is no %(whose)s yet that %(events)s could come to"),
+)
+CAME_OF: Final = Sentence("came_of", ReasonCode.EVENT, _("%(event)s of %(entity)s came"))
+AWAITED_DELETED: Final = Sentence(
+    "awaited_deleted", ReasonCode.EVENT, _("%(entity)s was deleted, for whose event it waited")
+)
+AWAITS_ANOTHER: Final = Sentence("awaits_another", ReasonCode.EVENT, _("its %(whose)s is another one now"))
 
 WORKER_SILENT: Final = Sentence(
     "worker_silent", ReasonCode.WORKER_LOST, _("worker %(worker)s was not heard of until its lease ran out")
@@ -148,6 +173,13 @@ WORKER_STOPPED: Final = Sentence("worker_stopped", ReasonCode.RELEASED, _("the w
 HELD_UP: Final = Sentence("held_up", ReasonCode.RELEASED, _("another task held up the worker before it got to it"))
 TURN_ENDED: Final = Sentence(
     "turn_ended", ReasonCode.RELEASED, _("an error ended the worker's turn before it got to it")
+)
+
+# Of what is, or was, on hold. Whoever made the hold may have written what not everybody is to read: that is not repeated here.
+ON_HOLD: Final = Sentence("on_hold", ReasonCode.HOLD, _("%(what)s has been on hold since %(at)s"))
+SHIFTED: Final = Sentence("shifted", ReasonCode.MOVED, _("%(what)s was on hold from %(first)s to %(last)s"))
+DUE_ON_HOLD: Final = Sentence(
+    "due_on_hold", ReasonCode.EXPIRED, _("it was due while %(what)s was on hold, from %(first)s to %(last)s")
 )
 
 TOO_LONG: Final = Sentence("too_long", ReasonCode.TIMEOUT, _("it took longer than %(timeout)s"))

@@ -16,12 +16,14 @@ from django.db.models.signals import post_delete, post_save, pre_delete, pre_sav
 
 from timeline.clocks import story_now
 from timeline.conf import get_settings
-from timeline.models import Identity, family_of, model_of, ref_as
+from timeline.models import Edge, Identity, family_of, model_of, ref_as
 from timeline.models.entities import children_following, key_given, refs_as
+from timeline.models.state_field import note_saved, refuse_moves
 from timeline.operations.following import entity_created, entity_deleted, entity_saved
 from timeline.operations.identifying import stamp
 from timeline.operations.refusing import refuse_misfits
 from timeline.registry import registry
+from timeline.store.edges import forget_edges, see_edges
 from timeline.store.entity_locks import lock_rows
 from timeline.store.triggers import install_triggers
 
@@ -79,11 +81,13 @@ def before_save(
     """
     An entity is about to be saved: refuse a date that its runs could not follow, while the row is as it was.
 
-    And note which parents a new child is given that are there already: saving it inserts no row of theirs.
+    Refuse as well to write another state than its machine is in. And note which parents a new child is given that are there
+    already: saving it inserts no row of theirs.
     """
     if raw:
         return
     refuse_misfits(instance, fields=update_fields, using=using)
+    refuse_moves(instance, fields=update_fields)
     if parents := _known(family_of(sender)[1:]):
         vars(instance)[_THERE] = _parents_there(instance, parents, using)
 
@@ -127,6 +131,7 @@ def on_save(
     there = vars(instance).pop(_THERE, ())
     if raw:
         return
+    note_saved(instance, fields=update_fields)
     family = _known(family_of(sender))
     made = [model for model in family if created and model not in there]
     saved = refs_as(instance, [model for model in family if model not in made])
@@ -154,9 +159,13 @@ def on_delete(*, sender: type[Model], instance: Model, using: str, **_extra: Any
 
 
 def on_migrate(*, using: str, **_extra: Any) -> None:
-    """A database was migrated: its triggers may be gone, and a new one is of no site yet."""
+    """A database was migrated: its triggers may be gone, edges may be missing, and a new one is of no site yet."""
     install_triggers(using)
-    if Identity._meta.db_table in connections[using].introspection.table_names():
+    tables = connections[using].introspection.table_names()
+    forget_edges(using)
+    if Edge._meta.db_table in tables:
+        see_edges(using=using)
+    if Identity._meta.db_table in tables:
         stamp(now=story_now(using), using=using)
 
 

@@ -11,9 +11,11 @@ from django.apps import apps
 from django.utils.module_loading import autodiscover_modules
 
 from timeline.definition import AfterRun, Created, Definition, Task, Timeline
-from timeline.definition.fitting import check_model
+from timeline.definition.fitting import check_model, led_to
+from timeline.definition.mirrors import shared_problems
 from timeline.exceptions import DefinitionError, UnknownTask, UnknownTimeline
 from timeline.signals import registered
+from timeline.timing import When
 
 
 class Registry:
@@ -53,6 +55,9 @@ class Registry:
                 concrete = model._meta.concrete_model._meta.label
                 raise DefinitionError(cls.__name__, f"has a proxy as entity, {cls.entity!r}.", f"Name {concrete!r}.")
             check_model(definition, model)
+            others = ((known, apps.get_model(known.label)) for known in self if known.label and known.mirror)
+            for problem, remedy in shared_problems(definition, model, others):
+                raise DefinitionError(cls.__name__, problem, remedy)
         self._definitions[definition.name] = definition
         registered.send(self, label=definition.label)
         return cls
@@ -119,6 +124,12 @@ class Registry:
         definition = self._definitions.get(task_key.partition(".")[0])
         return definition is not None and definition.shadow
 
+    def is_in_state(self, task_key: str) -> bool:
+        """Whether it is a task that is bound to states of a machine, as far as this process knows."""
+        timeline, _dot, name = task_key.partition(".")
+        definition = self._definitions.get(timeline)
+        return definition is not None and name in definition.in_states
+
     def task_keys(self, queue: str | None = None) -> list[str]:
         """All known task keys, sorted; with a queue, those declared to go there."""
         return sorted(
@@ -127,6 +138,10 @@ class Registry:
             for name, task in definition.tasks.items()
             if queue is None or task.options.queue == queue
         )
+
+    def limited(self, queue: str | None = None) -> list[str]:
+        """Task keys of which only so many may be under way at once, sorted; with a queue, those declared to go there."""
+        return [task_key for task_key in self.task_keys(queue) if self.task(task_key)[1].limit is not None]
 
     def knows(self, label: str) -> bool:
         """Whether any timeline is about this kind of entity."""
@@ -150,26 +165,45 @@ class Registry:
             if isinstance(start, AfterRun) and start.definition and start.definition.name == timeline
         ]
 
+    def machines(self, event: str = "") -> list[Definition]:
+        """Machines; of an event, those whose tables have it."""
+        machines = [known for known in self._definitions.values() if known.machine is not None]
+        return [known for known in machines if known.machine and event in known.machine.events] if event else machines
+
     def ended_by(self, event: str, label: str) -> list[Definition]:
         """Timelines of this kind of entity whose runs the event ends."""
         return [known for known in self if known.label == label and event in known.exits]
 
     def events(self) -> dict[str, set[str]]:
-        """Label → events that start or end runs of such entities, also of timelines that ``replaced`` has put away."""
+        """Label → events that start, move or end runs, or that tasks wait for; of what ``replaced`` has put away, too."""
         found: dict[str, set[str]] = {}
         for definitions in (self._definitions, *self._aside):
             for known in definitions.values():
                 starts = {start for start in known.starts_on if isinstance(start, str)}
-                found.setdefault(known.label, set()).update(starts, known.exits)
+                moves = known.machine.events if known.machine is not None else ()
+                found.setdefault(known.label, set()).update(starts, known.exits, moves)
+                for when in (task.when for task in known.tasks.values() if task.when):
+                    if (label := _whose_label(known, when)) is not None:
+                        found.setdefault(label, set()).update(when.awaits)
         return found
 
     def labels_following(self, fields: Set[str]) -> set[str]:
-        """Kinds of entities that have a timeline whose times follow one of these fields."""
-        return {known.label for known in self if known.followed_fields & fields}
+        """Kinds of entities that have a timeline whose times, or waits, follow one of these fields."""
+        return {known.label for known in self if (known.followed_fields | known.awaited_fields) & fields}
 
     def following(self, label: str) -> list[Definition]:
-        """Timelines of this kind of entity whose times follow its fields."""
-        return [known for known in self if known.label == label and known.followed_fields]
+        """Timelines of this kind of entity whose times, or waits, follow its fields."""
+        return [known for known in self if known.label == label and (known.followed_fields or known.awaited_fields)]
+
+
+def _whose_label(definition: Definition, when: When) -> str | None:
+    """Of what kind the entities are for whose events a task waits; None: only its function knows."""
+    if when.awaits_of is None:
+        return definition.label
+    if not isinstance(when.awaits_of, str):
+        return None
+    model = led_to(apps.get_model(definition.label), when.awaits_of)
+    return model._meta.concrete_model._meta.label_lower if model is not None and model._meta.concrete_model else None
 
 
 def _subclasses(cls: type[Timeline]) -> Iterator[type[Timeline]]:

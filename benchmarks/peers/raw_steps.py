@@ -23,14 +23,18 @@ from benchmarks.peers.adapter import Setting
 from benchmarks.peers.jobs import COUNT_MEMBER, STEPS, done
 from benchmarks.peers.timeline_site import TimelineAdapter
 
-# As it is written for a step in a transaction; a plain one has no part of it that says "if within".
-WITHIN = (Path(timeline.__file__).parent / "sql" / "record_step.postgresql.sql").read_text(encoding="utf-8")
-ALONE = "\n".join(line for line in WITHIN.splitlines() if not line.endswith("-- if within"))
+# Lines that say so are of a step in a transaction, others of a plain one.
+RECORD = (
+    (Path(timeline.__file__).parent / "sql" / "record_step.postgresql.sql").read_text(encoding="utf-8").splitlines()
+)
+WITHIN = "\n".join(line for line in RECORD if not line.endswith("-- if not within"))
+ALONE = "\n".join(line for line in RECORD if not line.endswith("-- if within"))
 BEGIN_ALL = """
 UPDATE timeline_scheduledtask SET state = 'active', seq = seq + 1, attempt = 1, worker = 'raw', started_at = now(),
     lease_expires_at = now() + interval '1 day'
 WHERE state = 'available'
 """
+GATE = "UPDATE timeline_scheduledtask SET seq = seq WHERE false"  # Waits until it is open; a step has no patience for that.
 BEGUN = "SELECT id, task_key, entity_id::int FROM timeline_scheduledtask WHERE state = 'active' ORDER BY id"
 
 
@@ -59,6 +63,7 @@ class Peer(TimelineAdapter):
         with psycopg.connect(self.url, autocommit=True) as connection:
             begun = connection.execute(BEGUN).fetchall()
             print(f"raw worker {os.getpid()}", flush=True)
+            connection.execute(GATE)
             for task, key, entity in begun:
                 for number in range(0 if stopped else STEPS):
                     if key == "stepping.step_updates":

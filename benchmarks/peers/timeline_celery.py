@@ -39,9 +39,11 @@ class Peer(TimelineAdapter):
     def __init__(self) -> None:
         super().__init__()
         from project.celery import app
+        from timeline.operations.recurring import Ahead
 
         app.set_default()
         self._app: Celery = app
+        self._ahead = Ahead()  # A poller keeps one: most of its polls need not ask what the clock begins.
 
     def work(self) -> None:
         options = ["-Q", QUEUES[0], "-c", "1", "--without-gossip", "--without-mingle", "-n", f"{os.getpid()}@%h"]
@@ -84,4 +86,4 @@ class Peer(TimelineAdapter):
     def _dispatch(self) -> int:
         from timeline.dispatch.dispatching import dispatch
 
-        return dispatch(sender=Nowhere(), now=timezone.now(), using="default").sent
+        return dispatch(sender=Nowhere(), ahead=self._ahead, now=timezone.now(), using="default").sent

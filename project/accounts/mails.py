@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from django.core.mail import send_mail
@@ -11,10 +12,17 @@ from django.utils.formats import date_format
 if TYPE_CHECKING:
     from project.accounts.models import User
 
+logger = logging.getLogger(__name__)
 
-def send_welcome(user: User, link: str) -> None:
-    """The link to “my timeline”, the only way in."""
-    _send(user, "Welcome to Parley", f"Your trial has begun. Your timeline, and all you can do with it:\n{link}")
+
+def send_welcome(user: User, link: str) -> bool:
+    """The link to “my timeline”, the only way in. Whether the mail server took it: the page that asks for it stands without."""
+    try:
+        _send(user, "Welcome to Parley", f"Your trial has begun. Your timeline, and all you can do with it:\n{link}")
+    except OSError:  # What smtplib raises is one, too.
+        logger.warning("The link of account %s could not be mailed.", user.pk, exc_info=True)
+        return False
+    return True
 
 
 def send_reminder(user: User) -> None:

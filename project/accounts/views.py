@@ -31,8 +31,9 @@ def sign_up(request: HttpRequest) -> HttpResponse:
             user = services.sign_up(email, website, now=_now())
             mails.send_welcome(user, _link(request, user))
             return redirect("my-timeline", token=timeline_token(user))
-        mails.send_welcome(known, _link(request, known))
-        form.add_error("email", "This address has an account. We have mailed it the link again.")
+        is_sent = mails.send_welcome(known, _link(request, known))
+        said = "We have mailed it the link again." if is_sent else "Its link could not be mailed; try again later."
+        form.add_error("email", f"This address has an account. {said}")
     return render(request, "accounts/sign_up.html", {"form": form}, status=400 if form.errors else 200)
 
 

@@ -1,14 +1,12 @@
-"""The story lived: a site and a worker as processes, people who use it, and a clock that runs fast."""
+"""The story lived: a site and a worker as processes, people who keep coming, what goes wrong, and a clock that runs fast."""
 
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
-import sys
 from contextlib import ExitStack
 from datetime import datetime, timedelta
-from pathlib import Path
+from itertools import chain
 from time import monotonic, sleep, time
 from urllib.error import URLError
 
@@ -18,14 +16,17 @@ from rich.console import Console
 
 from project.demo.browsers import HttpBrowser, Visit
 from project.demo.clock import now
+from project.demo.mailing import let_be_down
 from project.demo.operators import Login
-from project.demo.people import Action, Person
+from project.demo.people import Action, Person, newcomers
+from project.demo.processes import Interrupted, interruptible, start_process
 
 SHOWN = 8  # So many requests and links are printed; the rest happen quietly.
-
-
-class Interrupted(Exception):
-    """Ctrl-C, or SIGTERM."""
+SOON, LATER = (
+    timedelta(hours=6),
+    timedelta(days=1),
+)  # After how long the next one signs up: of the first crowd, and after it.
+OUTAGES = (27, 14, 1)  # The mail server is down on this day, every so many days, for so many days.
 
 
 def live(
@@ -43,15 +44,20 @@ def live(
         console: Where it is shown.
     """
     os.environ["DEMO_CLOCK"] = f"{time():.3f} {seconds_per_day:g}"
-    os.environ["DEBUG"] = "1"
     os.environ["SECRET_KEY"] = settings.SECRET_KEY
-    before = {number: signal.signal(number, _interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with ExitStack() as stack:
-            site = _process(stack, "site", "manage", "runserver", f"127.0.0.1:{port}", "--noreload")
-            others = _celery(stack) if celery else [_process(stack, "worker", "manage", "timeline_worker")]
+        with interruptible(), ExitStack() as stack:
+            serve = (
+                "manage",
+                "runserver",
+                f"127.0.0.1:{port}",
+                "--noreload",
+                "--insecure",
+            )  # Which gives static files.
+            site = start_process(stack, "site", *serve)
+            others = _celery(stack) if celery else [start_process(stack, "worker", "manage", "timeline_worker")]
             base = f"http://127.0.0.1:{port}"
-            _wait_for(base, site)
+            wait_for_site(base, site)
             console.print(
                 f"Site {base}  worker pid {others[0].pid}  1 day = {seconds_per_day:g} s  (Ctrl-C stops all of it)\n",
                 soft_wrap=True,
@@ -59,34 +65,46 @@ def live(
             _Crowd(people, login, base, console).act_until_interrupted([site, *others])
     except Interrupted:
         console.print("\nStopped: the site and all that worked for it have ended.")
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+
+
+def is_down(day: float) -> bool:
+    """Whether the mail server is down, so many days after the story began."""
+    first, every, long = OUTAGES
+    return day >= first and (day - first) % every < long
 
 
 class _Crowd:
-    """People at the site, each at their own time."""
+    """People at the site, each at their own time; and the mail server, which breaks down now and then."""
 
     def __init__(self, people: list[Person], login: Login, base: str, console: Console) -> None:
         self.login = login
         self.base = base
         self.console = console
-        self.to_come = list(people)
+        self.first = len(people)
+        self.to_come = chain(people, newcomers(self.first))
+        self.begin = now()
         self.agenda: list[tuple[datetime, Visit, Action]] = []
         self.joined: list[Visit] = []
 
     def act_until_interrupted(self, processes: list[subprocess.Popen[bytes]]) -> None:
-        """Let one person sign up each quarter of a day, and everybody do what they do."""
+        """Let one after the other sign up, everybody do what they do, and the mail server break down and come back."""
         next_sign_up = now()
         while all(process.poll() is None for process in processes):
-            if self.to_come and now() >= next_sign_up:
-                self._sign_up(self.to_come.pop(0))
-                next_sign_up = now() + timedelta(hours=6)
+            self._let_it_break_down()
+            if now() >= next_sign_up:
+                self._sign_up(next(self.to_come))
+                next_sign_up = now() + (SOON if len(self.joined) < self.first else LATER)
             for entry in [entry for entry in self.agenda if entry[0] <= now()]:
                 self.agenda.remove(entry)
                 entry[1].do(entry[2])
             sleep(0.05)
         raise SystemExit("The site or a worker has ended by itself; see the files *.log in the demo's folder.")
+
+    def _let_it_break_down(self) -> None:
+        day = (now() - self.begin) / timedelta(days=1)
+        if let_be_down(is_down(day)):
+            said = "is down: what fails is tried again, then a dead letter" if is_down(day) else "is back"
+            self.console.print(f"Day {day:.0f}: the mail server {said}.", style="yellow", soft_wrap=True)
 
     def _sign_up(self, person: Person) -> None:
         visit = Visit(person, HttpBrowser(self.base))
@@ -98,7 +116,7 @@ class _Crowd:
         self.joined.append(visit)
         if len(self.joined) <= SHOWN:
             self.console.print(said, style="dim", highlight=False, soft_wrap=True)
-        if len(self.joined) == min(SHOWN, len(self.joined) + len(self.to_come)):
+        if len(self.joined) == min(SHOWN, self.first):
             self._print_links()
 
     def _print_ways_in(self, visit: Visit) -> None:
@@ -123,42 +141,23 @@ class _Crowd:
 
 def _celery(stack: ExitStack) -> list[subprocess.Popen[bytes]]:
     """Start a worker for tasks, one for polls alone, and beat, which polls by the schedule in its tables."""
-    _process(stack, "install", "manage", "timeline_install_beat").wait()
+    start_process(stack, "install", "manage", "timeline_install_beat").wait()
     prefix = os.environ["QUEUE_PREFIX"] = str(settings.QUEUE_PREFIX)
     app = ("celery", "-A", "project")
     return [
-        _process(stack, "worker", *app, "worker", "-Q", f"{prefix}.default", "-n", "worker@%h", "-c", "2"),
-        _process(stack, "poll-worker", *app, "worker", "-Q", f"{prefix}-poll", "-n", "poll@%h", "-c", "1"),
-        _process(stack, "beat", *app, "beat", "--pidfile", ""),
+        start_process(stack, "worker", *app, "worker", "-Q", f"{prefix}.default", "-n", "worker@%h", "-c", "2"),
+        start_process(stack, "poll-worker", *app, "worker", "-Q", f"{prefix}-poll", "-n", "poll@%h", "-c", "1"),
+        start_process(stack, "beat", *app, "beat", "--pidfile", ""),
     ]
 
 
-def _process(stack: ExitStack, name: str, *command: str) -> subprocess.Popen[bytes]:
-    """Start a module (``manage`` or ``celery``); it ends with the stack, and its output is in ``<name>.log``."""
-    log = stack.enter_context((Path(settings.DATA_DIR) / f"{name}.log").open("wb"))
-    # In a session of its own, so that Ctrl-C reaches this process alone, which then ends the others in order.
-    process = subprocess.Popen(  # noqa: S603 (our own command)
-        [sys.executable, "-m", *command],
-        cwd=settings.BASE_DIR,
-        stdout=log,
-        stderr=log,
-        stdin=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    stack.callback(_end, process)
-    return process
+def wait_for_site(base: str, site: subprocess.Popen[bytes]) -> None:
+    """
+    Wait until the site answers, half a minute at most.
 
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    try:
-        process.wait(10)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-
-
-def _wait_for(base: str, site: subprocess.Popen[bytes]) -> None:
+    Raises:
+        SystemExit: if it does not, with what to do.
+    """
     give_up = monotonic() + 30
     while monotonic() < give_up and site.poll() is None:
         try:
@@ -169,7 +168,3 @@ def _wait_for(base: str, site: subprocess.Popen[bytes]) -> None:
     raise SystemExit(
         f"The site did not come up at {base}; is the port taken? Try another with --port, and see site.log."
     )
-
-
-def _interrupt(*_signal: object) -> None:
-    raise Interrupted

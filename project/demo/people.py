@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count as numbers
 from typing import Final, Literal
 
 Action = Literal["pay", "extend", "close", "call"]
@@ -21,6 +22,9 @@ _HABITS: Final[tuple[tuple[str, tuple[tuple[float, Action], ...]], ...]] = (
 )
 
 _NAMES: Final = ("ada", "ben", "cleo", "dan", "eva", "finn", "gia", "hugo", "ines", "jon", "kira", "leo", "mia", "noah")
+
+FULL: Final = "full.example.com"  # Where each mailbox is full.
+FULL_ONES: Final = 7  # Each seventh of those who come later is there.
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,18 @@ class Person:
 
 def people(count: int) -> Iterator[Person]:
     """Make so many people; the first few show every habit."""
-    for number in range(count):
-        name = _NAMES[number % len(_NAMES)] + ("" if number < len(_NAMES) else str(number // len(_NAMES) + 1))
-        habit, actions = _HABITS[number % len(_HABITS)]
-        yield Person(f"{name}@example.com", f"{name}.example.com", habit, actions)
+    return (_person(number) for number in range(count))
+
+
+def newcomers(after: int) -> Iterator[Person]:
+    """Make people without end, who come after so many others. The mailbox of some is full, and takes nothing."""
+    for number in numbers(after):
+        person = _person(number)
+        is_full = (number - after) % FULL_ONES == 0
+        yield replace(person, email=f"{person.email.partition('@')[0]}@{FULL}") if is_full else person
+
+
+def _person(number: int) -> Person:
+    name = _NAMES[number % len(_NAMES)] + ("" if number < len(_NAMES) else str(number // len(_NAMES) + 1))
+    habit, actions = _HABITS[number % len(_HABITS)]
+    return Person(f"{name}@example.com", f"{name}.example.com", habit, actions)

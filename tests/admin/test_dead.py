@@ -59,3 +59,22 @@ class TestDeadLetters:
 
         with django_assert_max_num_queries(14):
             operator.get(DEAD, {"group": ONE})
+
+    def test_shows_what_failed_lately_alone(self, operator, dead, clock):
+        clock.advance(days=2)
+
+        assert "at any time" in text_of(operator.get(DEAD))
+        assert "There are no dead letters." in text_of(operator.get(DEAD, {"since": "day"}))
+        assert "3 tasks" in text_of(operator.get(DEAD, {"since": "week"}))
+        assert "3 tasks" in text_of(operator.get(DEAD, {"since": "nonsense"}))
+
+    def test_counts_what_is_to_be_tried_again(self, operator, about, order):
+        for hours in (3, 2):
+            about(order, hours, state=State.RETRYABLE, attempt=1, reason_code="error")
+        about(order, 4, state=State.RETRYABLE, attempt=1, reason_code="waiting", task_key="care.greet")
+
+        page = text_of(operator.get(DEAD))
+
+        assert "To be tried again" in page
+        assert '?state=retryable&amp;task=care.call">care.call</a></td><td data-name="Tasks">2</td>' in page
+        assert "task=care.greet" not in page

@@ -15,7 +15,7 @@ from tests.admin.flaky import Flaky
 from tests.testapp.models import Order
 from timeline.lifecycle import FINAL, OPEN, WAITING, State
 from timeline.models import LogEntry, ScheduledTask
-from timeline.shortcuts import cancel, emit, redrive, schedule
+from timeline.shortcuts import cancel, emit, hold, redrive, schedule
 from timeline.testing import only_timelines
 
 
@@ -50,6 +50,16 @@ class TestWhatItTells:
         assert "It waits for its time" in text_of(operator.get(detail(waits)))
         assert "It is overdue: is a worker running?" in text_of(operator.get(detail(late)))
         assert "Why it has not run yet" not in text_of(operator.get(detail(about(order, state=State.COMPLETED))))
+
+    def test_that_it_is_on_hold_by_whom_and_why(self, operator, about, order):
+        late = about(order, -3)
+        hold(order, reason="they dispute the bill", actor="ada")
+
+        text = text_of(operator.get(detail(late)))
+
+        assert "On hold since" in text
+        assert "by ada: they dispute the bill. Then what is due runs." in text
+        assert "is a worker running" not in text
 
     def test_its_attempts_its_error_its_log_and_its_data(self, operator, failed):
         text = text_of(operator.get(detail(failed)))

@@ -129,6 +129,8 @@ EVERYTHING = [
     "redrive_scheduledtask",
     "decide_scheduledtask",
     "add_event",
+    "view_hold",
+    "hold_tasks",
 ]
 
 

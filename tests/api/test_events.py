@@ -34,6 +34,7 @@ class TestEmit:
             },
             "started": ["account"],
             "ended": [],
+            "moved": [],
         }
         assert (event.payload, event.actor) == ({"a": 1}, staff.email)
         assert ScheduledTask.objects.for_entity(ada).count() == 1
@@ -56,7 +57,13 @@ class TestEmit:
         again = by_staff.post("events/", body)
 
         assert again.status_code == 200
-        assert again.json() == {"created": False, "event": first.json()["event"], "started": [], "ended": []}
+        assert again.json() == {
+            "created": False,
+            "event": first.json()["event"],
+            "started": [],
+            "ended": [],
+            "moved": [],
+        }
         assert Event.objects.count() == 1
 
     def test_of_the_same_key_with_another_payload_is_a_conflict(self, by_staff, named, clock):

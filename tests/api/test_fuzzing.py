@@ -24,8 +24,8 @@ from tests.api.test_roles import RULES
 from tests.conftest import NOW
 from timeline.api.pagination import Place
 from timeline.lifecycle import State
-from timeline.models import Event, ScheduledTask
-from timeline.shortcuts import emit, start
+from timeline.models import Event, Hold, ScheduledTask
+from timeline.shortcuts import emit, hold, start
 
 CONFIG = {
     "generation": {"allow-x00": False, "with-security-parameters": False},
@@ -35,13 +35,16 @@ CONFIG = {
     },
 }  # What holds a NUL is refused, which a schema cannot say.
 TOKEN = "t" * 32
+LATER = "8999-01-01T00:00:00Z"
 CASES = int(os.environ.get("FUZZ_CASES", "800"))  # Of staff; make fuzz has more.
 EACH = -(-CASES // (len(RULES) * len(GenerationMode)))  # Of an operation, right ones or wrong ones.
 
 
 @pytest.fixture
 def _rows(ada, person, seat, about, clock):
-    """Rows in all states, of two people."""
+    """Rows in all states, of two people, and holds."""
+    for number in range(20):
+        hold(task="account.call", reason=f"hold {number}")
     for user in (ada, person("ben")):
         emit("user.created", user)
         start("seating", seat(user))
@@ -123,8 +126,11 @@ def make_real(case, pick, keys, ada):
     """Put what is there in the place of what was made up, where any other would be refused for not being there."""
     moment = f"{1970 + pick % 7030}-02-28T23:59:59.5+14:00"
     entity = {"label": "accounts.user", "id": str(ada.pk)}
-    task = "/tasks/{id}/" in case.operation.path
-    real = {**entity, "id": str(keys[pick % len(keys)])} if task else entity
+    real = {**entity, "group": "account.call"}
+    if "/tasks/{id}/" in case.operation.path:
+        real["id"] = str(keys[pick % len(keys)])
+    elif "/holds/{id}/" in case.operation.path:
+        real["id"] = str(Hold.objects.order_by("pk")[pick % 20].pk)
     if pick % 5 and not case.meta.is_negative_at(ParameterLocation.PATH):
         case.path_parameters = {name: real[name] for name in case.path_parameters or {}}
     if "cursor" in (case.query or {}) and not case.meta.is_negative_at(ParameterLocation.QUERY):
@@ -135,6 +141,15 @@ def make_real(case, pick, keys, ada):
     if isinstance(case.body, dict) and not case.meta.is_negative_at(ParameterLocation.BODY):
         real = {"entity": entity, "at": moment, "occurred_at": moment}
         case.body |= {name: real[name] for name in real if case.body.get(name) is not None}
+        case.body |= {name: "" for name in ("machine", "expect") if name in case.body}  # None is about users.
+        if case.operation.path.endswith("/holds/"):
+            case.body |= held(case.body.get("scope"), entity) | ({"until": LATER} if case.body.get("until") else {})
+
+
+def held(scope, entity):
+    """What goes with a scope, which a schema does not say: its target among those there are, or an entity."""
+    targets = {"task": "account.call", "timeline": "account", "queue": "default"}
+    return {"target": targets.get(scope, ""), "entity": entity if scope == "entity" else None}
 
 
 class TestMadeUpRequests:
@@ -144,7 +159,7 @@ class TestMadeUpRequests:
         assert seen["all"] >= CASES * 0.8  # An operation has so many different right requests only.
         assert not [status for status in seen if isinstance(status, int) and status >= 500]
         assert {200, 201, 400, 404, 409} <= seen.keys()
-        assert len([label for label in seen if str(label).startswith(("GET ", "POST "))]) == 10  # Each did something.
+        assert len([label for label in seen if str(label).startswith(("GET ", "POST "))]) == 15  # Each did something.
 
     def test_of_an_owner_change_nothing(self, fuzz, ada):
         before = list(ScheduledTask.objects.order_by("pk").values()), Event.objects.count()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,11 +10,13 @@ import pytest
 import yaml
 from django.conf import settings
 
-from tests.api.conftest import EVERYTHING, ROOT, Asker
+from tests.api.conftest import EVERYTHING, ROOT, Account, Accounting, Asker, Seating
 from tests.resting import recorded, resting
+from timeline import Timeline, approval, task
 from timeline.lifecycle import State
-from timeline.models import Event, LogEntry, ScheduledTask, StepRecord, TimelineRun
-from timeline.shortcuts import emit
+from timeline.models import Event, Hold, LogEntry, ScheduledTask, StepRecord, TimelineRun
+from timeline.shortcuts import emit, hold
+from timeline.testing import only_timelines
 
 PATHS = yaml.safe_load((Path(settings.BASE_DIR) / "docs" / "openapi.yaml").read_text())["paths"]
 OPERATIONS = sorted((method.upper(), path.removeprefix(ROOT)) for path, found in PATHS.items() for method in found)
@@ -30,11 +33,12 @@ ROLES = {
 
 
 class Rule(NamedTuple):
-    """What an operation asks for: that the person sees the row or whom it is about, a permission; and how it answers then."""
+    """What an operation asks for: to see the row or whom it is about, or one of some permissions; a permission."""
 
     sees: bool
     permission: str = ""
     status: int = 200
+    shown_with: tuple[str, ...] = ()
 
 
 RULES = {
@@ -50,8 +54,31 @@ RULES = {
     ("POST", "/tasks/{id}/step-happened/"): Rule(sees=True, permission="decide_scheduledtask"),
     ("POST", "/tasks/{id}/forget-step/"): Rule(sees=True, permission="decide_scheduledtask"),
     ("POST", "/tasks/{id}/go-on/"): Rule(sees=True, permission="decide_scheduledtask"),
+    ("GET", "/dead-letters/"): Rule(sees=False),
+    ("POST", "/dead-letters/{group}/redrive/"): Rule(sees=True, permission="redrive_scheduledtask"),
+    ("POST", "/tasks/{id}/approve/"): Rule(sees=True, permission="decide_scheduledtask"),
+    ("POST", "/tasks/{id}/reject/"): Rule(sees=True, permission="decide_scheduledtask"),
+    ("GET", "/holds/"): Rule(sees=False),
+    ("POST", "/holds/"): Rule(sees=False, permission="hold_tasks", status=201),
+    ("POST", "/holds/{id}/release/"): Rule(sees=False, permission="hold_tasks", shown_with=("view_hold", "hold_tasks")),
     ("POST", "/events/"): Rule(sees=False, permission="add_event", status=201),
 }
+
+
+class Refunding(Timeline):
+    """Decided about by who has one of our permissions; as a rule it is one of the host's."""
+
+    entity = "accounts.User"
+    starts_on = "refund.asked"
+
+    @task(approval("refund", by="timeline.decide_scheduledtask", within=timedelta(days=2)))
+    def refund(self, user): ...
+
+
+@pytest.fixture(autouse=True)
+def _these(_only_these):
+    with only_timelines(Account, Seating, Accounting, Refunding):
+        yield
 
 
 def expected(rule, role):
@@ -60,6 +87,8 @@ def expected(rule, role):
         return 403
     if rule.sees and role != "owner" and VIEW not in ROLES[role]:
         return 404
+    if rule.shown_with and not set(rule.shown_with) & set(ROLES[role]):
+        return 404
     return rule.status if not rule.permission or rule.permission in ROLES[role] else 403
 
 
@@ -67,7 +96,7 @@ def fingerprint():
     """All rows of ours as they are."""
     return [
         list(model.objects.order_by("pk").values())
-        for model in (ScheduledTask, LogEntry, TimelineRun, Event, StepRecord)
+        for model in (ScheduledTask, LogEntry, TimelineRun, Event, StepRecord, Hold)
     ]
 
 
@@ -94,15 +123,20 @@ def ask(person, ada, about, clock):
         state = State.DISCARDED if "redrive" in path else State.SCHEDULED
         if path.endswith(STEPS):
             row = resting(about, "account.call", ada, in_doubt="go-on" not in path, payload={"word": "secret"})
+        elif path.endswith(("/approve/", "/reject/")):
+            emit("refund.asked", ada)
+            row = ScheduledTask.objects.get(task_key="refunding.refund")
         else:
             row = about("account.call", ada, state=state, attempt=1, payload={"word": "secret"})
         recorded(row, "upload", result="secret")
-        filled = path.replace("{label}", "accounts.user").replace(
-            "{id}", str(row.pk if "tasks/{id}" in path else ada.pk)
-        )
+        keys = {"tasks/{id}": row.pk, "holds/{id}": hold(task="account.call", reason="a reason that is kept").pk}
+        key = next((key for known, key in keys.items() if known in path), ada.pk)
+        filled = path.replace("{group}", row.task_key).replace("{label}", "accounts.user").replace("{id}", str(key))
         body = {"reason": "x"} | ({"step": "transfer"} if "-step" in path or "step-" in path else {})
         if "move" in path:
             body["at"] = "2027-01-01T00:00:00Z"
+        if path == "/holds/":
+            body |= {"scope": "timeline", "target": "account"}
         if "events" in path:
             body = {"name": "user.greeted", "entity": {"label": "accounts.user", "id": str(ada.pk)}}
         before = fingerprint()
@@ -142,5 +176,7 @@ class TestMatrix:
             assert fingerprint() == before
         else:
             assert fingerprint() != before
+        shown = answer.content.replace(b"a reason that is kept", b"")
+        assert shown == answer.content or {VIEW, "view_hold", "hold_tasks"} & set(ROLES[role])
         if "view_payload" not in (ROLES[role] or []):
-            assert b"secret" not in answer.content
+            assert b"secret" not in shown

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 from django.urls import reverse
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from tests.testapp.models import Order
+from timeline.admin import redriving
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, ref_of
 
@@ -27,7 +30,9 @@ def dead(clock, make_task):
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False), (390, True)])
-@pytest.mark.parametrize("where", [DEAD, f"{DEAD}?group={ONE}"], ids=["groups", "a group"])
+@pytest.mark.parametrize(
+    "where", [DEAD, f"{DEAD}?group={ONE}", f"{DEAD}redrive/?group={ONE}"], ids=["groups", "a group", "all of it"]
+)
 def test_can_be_read(start_browser, staff, dead, width, dark, where):
     browser = start_browser(width=width, dark=dark)
     browser.log_in(staff)
@@ -45,7 +50,7 @@ def test_redrives_a_group(start_browser, staff, dead):
     browser.open(DEAD)
     browser.wait_for(".tl-card")
 
-    browser.driver.find_element(By.CSS_SELECTOR, f"a[href$='group={ONE}']").click()
+    browser.driver.find_element(By.CSS_SELECTOR, f"h2 a[href$='group={ONE}']").click()
     browser.wait_for("[name=action]")
     browser.driver.find_element(By.CSS_SELECTOR, "[name=action]").click()
     browser.wait_for("[name=reason]")
@@ -54,3 +59,22 @@ def test_redrives_a_group(start_browser, staff, dead):
     browser.wait_for(".messagelist")
 
     assert ScheduledTask.objects.filter(previous__fingerprint=ONE, reason="the line is mended").count() == 3
+
+
+def test_redrives_all_of_a_group_by_the_keyboard_portion_by_portion(start_browser, staff, dead, monkeypatch):
+    monkeypatch.setattr(redriving, "PORTION", 1)
+    monkeypatch.setattr(redriving, "A_TURN", 0)
+    browser = start_browser()
+    browser.log_in(staff)
+    browser.open(DEAD)
+    browser.wait_for(".tl-card")
+
+    link = browser.driver.find_element(By.CSS_SELECTOR, f".tl-button[href$='group={ONE}']")
+    link.send_keys(Keys.ENTER)
+    browser.wait_for("#id_reason")
+    ActionChains(browser.driver).send_keys_to_element(
+        browser.driver.find_element(By.ID, "id_reason"), "the server is back", Keys.ENTER
+    ).perform()
+    browser.wait_for_text("3 tasks run again.")
+
+    assert ScheduledTask.objects.filter(previous__in=dead).count() == 3

@@ -1,10 +1,11 @@
-"""Checks of the triggers that guard the rows."""
+"""Checks of the triggers that guard the rows, and of the functions that statements call."""
 
 import pytest
+from django.db import connection
 
 from tests.triggers import drop_trigger
 from timeline.checks import check_triggers
-from timeline.store.triggers import TRIGGERS
+from timeline.store.triggers import CALLED, TRIGGERS
 
 
 class TestCheckTriggers:
@@ -24,6 +25,16 @@ class TestCheckTriggers:
         assert error.id == "timeline.E004"
         assert name in error.msg
         assert "migrate --database default --skip-checks" in error.hint
+
+    @pytest.mark.only_postgresql
+    @pytest.mark.parametrize("name", CALLED)
+    def test_sees_a_missing_function(self, db, name):
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP FUNCTION timeline_{name}")
+
+        [error] = check_triggers(None, databases=["default"])
+
+        assert (error.id, name in error.msg) == ("timeline.E004", True)
 
     def test_does_not_fail_before_the_tables_are_there(self, bare_database):
         bare_database("wal")

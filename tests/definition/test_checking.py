@@ -13,7 +13,7 @@ from timeline.definition.context import RESERVED, VERBS
 from timeline.definition.fitting import check_model
 from timeline.definition.naming import MAX_NAME
 from timeline.exceptions import DefinitionError
-from timeline.timing import after, at, before, each_of
+from timeline.timing import after, at, before, each_of, every
 
 
 def is_paid(order):
@@ -106,7 +106,7 @@ class TestCheckNames:
 
     def test_knows_all_options_of_the_class(self):
         """But for those that came later than tasks of their names."""
-        assert set(Timeline.__annotations__) == OPTIONS | {"once", "key", "again"}
+        assert set(Timeline.__annotations__) == OPTIONS | {"once", "key", "again", "search"}
 
     @pytest.mark.parametrize("name", ["once", "key", "again"])
     def test_takes_a_task_that_was_called_so_before_there_was_the_option(self, name):
@@ -673,3 +673,45 @@ class TestOwner:
 
     def test_needs_an_entity(self):
         assert "no entity to read it from" in mistake(go=task()(for_system), owner="plan.user").problem
+
+
+class TestRepeated:
+    def test_needs_an_end(self):
+        error = task_mistake(method("nudge", every(days=7)))
+
+        assert "Wrong.nudge: is repeated without an end." in str(error)
+
+    @pytest.mark.parametrize("given", [{"most": 3}, {"until": is_paid}, {"until": Q(paid=True)}])
+    def test_takes_one(self, given):
+        declare_task(method("nudge", every(days=7, **given)))
+
+    def test_takes_an_exit_for_one(self):
+        declare_task(method("nudge", every(days=7)), exits={"order.paid": "paid"})
+
+    def test_says_what_is_wrong_with_its_times(self):
+        assert "Wrong.nudge: has most = 0." in str(task_mistake(method("nudge", every(days=7, most=0))))
+
+    @pytest.mark.parametrize("until", ["replied", 3, asynchronous])
+    def test_refuses_what_does_not_tell_its_end(self, until):
+        assert "until" in str(task_mistake(method("nudge", every(days=7, until=until))))
+
+    def test_refuses_an_end_that_is_asked_of_no_entity(self):
+        error = mistake(for_system=task(every(days=7, until=is_paid))(for_system))
+
+        assert "has until, but no entity to ask it of." in str(error)
+
+    def test_is_taken_of_the_system(self):
+        declare(for_system=task(every(days=7, most=2))(for_system))
+
+    def test_refuses_a_condition_that_does_not_fit_the_model(self):
+        declared = declare_task(method("nudge", every(days=7, until=Q(nothing=1))))
+
+        with pytest.raises(DefinitionError, match="has a Q as until that does not fit"):
+            check_model(declared.definition, Order)
+
+    def test_does_not_fan_out(self):
+        nudge = method("nudge", every(days=7, most=2))
+
+        error = mistake(entity="testapp.Order", nudge=nudge, tell=method("tell", each_of(nudge)))
+
+        assert "is fanned out by 'nudge', which is repeated." in str(error)

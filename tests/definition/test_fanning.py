@@ -3,7 +3,7 @@
 import pytest
 
 from timeline import Timeline, TimelineError, after, each_of, task
-from timeline.definition.fanning import MAX_OCCURRENCES, check_count, payloads_of, task_of
+from timeline.definition.fanning import MAX_MEGABYTES, MAX_OCCURRENCES, check_count, check_size, payloads_of, task_of
 from timeline.exceptions import InvalidInput, NotPlainJSON, PayloadTooLarge
 
 
@@ -103,6 +103,14 @@ class TestPayloadsOf:
 class TestCheckCount:
     def test_takes_as_many_as_it_says(self):
         check_count(MAX_OCCURRENCES)
+
+
+class TestCheckSize:
+    def test_takes_as_much_as_it_says(self):
+        check_size(MAX_MEGABYTES * 1024 * 1024)
+
+        with pytest.raises(InvalidInput, match="more than 16 MiB together"):
+            check_size(MAX_MEGABYTES * 1024 * 1024 + 1)
 
 
 class TestInAUnitTest:

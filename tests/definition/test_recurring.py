@@ -55,7 +55,7 @@ class TestWords:
             (lambda: daily("02:00", zone="Berlin/Europe"), "zone 'Berlin/Europe', which is not known"),
             (lambda: daily("02:00", zone=""" ../x"""), "which is not known"),
             (lambda: daily("02:00", once_per="year"), "once_per='year'"),
-            (lambda: daily("02:00", overlap="queue"), "overlap='queue'"),
+            (lambda: daily("02:00", overlap="wait"), "overlap='wait'"),
             (lambda: daily("02:00", catch_up="some"), "catch_up='some'"),
             (lambda: daily("02:00", within=timedelta(0)), "within=datetime.timedelta\\(0\\)"),
             (lambda: daily("02:00", within=7), "within=7"),

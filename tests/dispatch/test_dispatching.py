@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 from django.db import connection
 from django.db.models import F
+from django.test.utils import CaptureQueriesContext
 
 from timeline import Timeline, after, hourly, task
 from timeline.clocks import MachineTime
@@ -17,7 +18,7 @@ from timeline.dispatch.dispatching import AT_FIRST, LEAST, Dispatched, dispatch
 from timeline.dispatch.pacing import keep_paces
 from timeline.exceptions import BrokerUnavailable
 from timeline.lifecycle import State
-from timeline.models import Identity, LogEntry, ScheduledTask
+from timeline.models import Hold, Identity, LogEntry, ScheduledTask
 from timeline.testing import only_timelines
 
 
@@ -398,3 +399,65 @@ class TestTheClock:
 
         assert post.task_ids == [first.pk]
         assert ScheduledTask.objects.count() == 2
+
+
+class TestHolds:
+    @pytest.fixture
+    def poll(self, make_task, now):
+        """Poll with ten tasks due; gives the statements and the broker."""
+
+        def run(**columns):
+            post = Post()
+            with only_timelines(Job):
+                for _ in range(10):
+                    make_task(task_key="job.one", state=State.AVAILABLE, **columns)
+                with CaptureQueriesContext(connection) as caught:
+                    dispatch(sender=post, now=now, using="default")
+            return [query["sql"] for query in caught], post
+
+        return run
+
+    def test_cost_a_poll_no_statement_where_there_are_none(self, poll):
+        """They are asked for in statements that ask for something else."""
+        statements, post = poll()
+
+        about_holds = [sql for sql in statements if "timeline_hold" in sql]
+        assert all("timeline_identity" in sql or "timeline_scheduledtask" in sql for sql in about_holds)
+        assert len(post.task_ids) == 10
+
+    def test_of_kinds_leave_them_out_and_let_others_go(self, poll, make_task, now):
+        Hold.objects.create(scope="task", target="job.one", reason="x", created_at=now)
+        other = make_task(task_key="job.two", state=State.AVAILABLE)
+
+        _statements, post = poll()
+
+        assert post.task_ids == [other.pk]
+
+    def test_of_entities_pass_over_their_tasks_in_as_many_statements_for_many(self, poll, make_task, now):
+        def held(key):
+            names = [["testapp.order", key]]
+            columns = {"entity_label": "testapp.order", "entity_id": key, "names": names}
+            Hold.objects.create(scope="entity", reason="x", created_at=now, **columns)
+
+        held("7")
+        poll(entity_label="testapp.order", entity_id="7")  # The first leaves a sign.
+        few, post = poll(entity_label="testapp.order", entity_id="7")
+        for key in range(100, 150):
+            held(str(key))
+        many, _post = poll(entity_label="testapp.order", entity_id="7")
+        free = make_task(task_key="job.one", state=State.AVAILABLE, entity_label="testapp.order", entity_id="8")
+        _statements, last = poll(entity_label="testapp.order", entity_id="7")
+
+        assert post.task_ids == []
+        assert len(few) == len(many)
+        assert last.task_ids == [free.pk]
+
+    def test_are_released_when_their_time_has_come(self, poll, now):
+        """In the same poll: what is due goes on its way."""
+        held = Hold.objects.create(scope="everything", reason="x", created_at=now - timedelta(1), until=now)
+
+        _statements, post = poll()
+
+        held.refresh_from_db()
+        assert held.released_at == now
+        assert len(post.task_ids) == 10

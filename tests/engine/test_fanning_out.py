@@ -293,6 +293,18 @@ class TestFanOut:
                 "more than 10,000.",
                 id="too many in two calls",
             ),
+            pytest.param(
+                lambda job: job.fan_out(job.settle, {str(n): {"text": "x" * 60_000} for n in range(300)}),
+                "more than 16 MiB together",
+                id="too large together",
+            ),
+            pytest.param(
+                lambda job: [
+                    job.fan_out(job.settle, {f"{n} {i}": {"text": "x" * 60_000} for i in range(150)}) for n in range(2)
+                ],
+                "more than 16 MiB together",
+                id="too large in two calls",
+            ),
             pytest.param(lambda job: job.fan_out(job.settle, {"1": [2]}), "payload: of 1 is a list.", id="no dict"),
             pytest.param(lambda job: job.fan_out(job.settle, {"1": {"a": {2}}}), "payload: has a set", id="no JSON"),
             pytest.param(

@@ -48,7 +48,11 @@ def run_all(rows, now):
 
 
 def inserts(queries):
-    return [query["sql"] for query in queries if "INSERT INTO timeline_step" in query["sql"]]
+    return [
+        query["sql"]
+        for query in queries
+        if "INSERT INTO timeline_step" in query["sql"] or "timeline_record_step" in query["sql"]
+    ]
 
 
 class TestTogether:

@@ -3,8 +3,7 @@
 from contextlib import suppress
 
 import pytest
-from django.db import InterfaceError, OperationalError, connection, transaction
-from django.test.utils import CaptureQueriesContext
+from django.db import InterfaceError, OperationalError, transaction
 from django.utils.translation import gettext_lazy as _
 
 from tests.testapp.models import Effect
@@ -175,15 +174,6 @@ class TestWhatCannotBeWritten:
         monkeypatch.setattr(telling_progress, "record_place", fail)
 
         assert run_at(declared(telling(lambda job: job.progress(1))), later).state == State.COMPLETED
-
-    @pytest.mark.only_postgresql
-    def test_waits_for_nobody(self, declared, run_at, later):
-        """A note counts for nothing, so it locks nothing."""
-        with CaptureQueriesContext(connection) as queries:
-            run_at(declared(telling(lambda job: job.progress(1))), later)
-
-        [written] = [query["sql"] for query in queries if "timeline_step AS step" in query["sql"]]
-        assert "FOR NO KEY UPDATE" not in written
 
     def test_a_caught_loss_lets_no_step_be_taken(self, declared, run_at, later):
         def act(job):

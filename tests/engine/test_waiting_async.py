@@ -5,7 +5,9 @@ from datetime import timedelta
 
 import pytest
 
+from tests.testapp.models import Badge
 from timeline import Timeline, after, step, task
+from timeline.dispatch.staging import stage
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 
@@ -41,6 +43,21 @@ class TestAnAsyncHandler:
         done = run_at(row, later + timedelta(minutes=1))
 
         assert (done.state, done.result) == (State.COMPLETED, [{"n": 1}, True])
+
+    def test_waits_for_another_entity(self, declared, run_at, later, emit_at):
+        """Of a family whose names are found by a query, so that this is asked beside the loop."""
+        badge = Badge.objects.create()
+
+        async def handler(job):
+            event = await job.wait_for("badge.shown", within=TEN_MINUTES, of=badge)
+            return event.payload
+
+        row = declared(asking(handler))
+        assert run_at(row, later).reason_code == "waiting"
+        emit_at("badge.shown", badge, later, payload={"n": 1})
+        stage(now=later, using="default")
+
+        assert run_at(row, later).result == {"n": 1}
 
     def test_goes_on_with_nothing_when_the_time_has_run_out(self, declared, run_at, later):
         async def handler(job):

@@ -10,6 +10,7 @@ from timeline.exceptions import DefinitionError
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask
 from timeline.operations.hastening import run_now
+from timeline.operations.reconciling import reconcile
 from timeline.reading.explaining import explain
 from timeline.testing import only_timelines
 
@@ -95,6 +96,27 @@ class TestATaskThatWaits:
         assert "when order.paid or order.extended comes, or 72 hours after the start of the run" in told
 
 
+class TestAHandlerThatWaitsForOneMore:
+    def test_does_not_get_the_event_again_that_its_schedule_waited_for(self, declared, order, later, emit_at, run_at):
+        """An event serves one wait of a task."""
+
+        class Job(Timeline):
+            entity = "testapp.Order"
+
+            @task(wait_for("order.paid", within=THREE_DAYS), atomic=False)
+            def work(self, order):
+                first = self.awaited
+                second = self.wait_for("order.paid", within=THREE_DAYS)
+                return [first.key, second.key]
+
+        row = declared(Job)
+        emit_at("order.paid", order, later, key="1")
+        assert run_at(row, later).state == State.RETRYABLE
+        emit_at("order.paid", order, later + timedelta(hours=1), key="2")
+
+        assert run_at(row, later + timedelta(hours=1)).result == ["1", "2"]
+
+
 class TestTheEventThatStartedTheRun:
     def test_does_not_end_its_wait(self, declared, order, now, later, emit_at, run_at):
         declared(settling([]), start=False)
@@ -105,6 +127,67 @@ class TestTheEventThatStartedTheRun:
         emit_at("order.paid", order, later)
 
         assert run_at(row, later).result == "order.paid"
+
+
+def settling_within(days):
+    """The same task by a deploy that has changed how long it waits."""
+
+    class Job(Timeline):
+        entity = "testapp.Order"
+
+        @task(after(days=1))
+        def other(self, order): ...
+
+        @task(wait_for("order.paid", within=timedelta(days=days)))
+        def work(self, order):
+            return self.awaited.name if self.awaited else "nothing"
+
+    return Job
+
+
+class TestADeploy:
+    def test_that_lengthens_the_wait_loses_no_event(self, declared, order, now, later, emit_at, run_at):
+        """The row that was waked is of the old schedule: the one that takes its place looks at once."""
+        row = declared(settling_within(3))
+        emit_at("order.paid", order, later)
+        declared(settling_within(5), start=False)
+
+        run_at(row, later)
+
+        again = ScheduledTask.objects.get(task_key="job.work", state=State.AVAILABLE)
+        assert (again.previous_id, again.scheduled_at) == (row.pk, later)
+        assert run_at(again, later).result == "order.paid"
+
+    def test_whose_row_is_made_again_waits_until_the_new_deadline(self, declared, order, now, later, run_at, emit_at):
+        row = declared(settling_within(3))
+        run_now(task_ids=[row.pk], reason=Reason.operator("why"), now=later, using="default")
+        declared(settling_within(5), start=False)
+        run_at(row, later)
+        again = ScheduledTask.objects.get(task_key="job.work", state=State.AVAILABLE)
+
+        rests = run_at(again, later)
+
+        assert (rests.reason_code, rests.scheduled_at) == ("waiting", now + timedelta(days=5))
+        emit_at("order.paid", order, later + timedelta(hours=1))
+        assert run_at(rests, later + timedelta(hours=1)).result == "order.paid"
+
+    def test_that_adds_the_task_finds_what_came_before(self, declared, order, now, later, start_at, emit_at, run_at):
+        """What came since the run began counts, though there was no row yet."""
+
+        class Job(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(days=1))
+            def other(self, order): ...
+
+        declared(Job, start=False)
+        start_at("job", order, now)
+        emit_at("order.paid", order, now + timedelta(hours=1))
+        declared(settling_within(5), start=False)
+        reconcile(entity=order, now=later, using="default")
+
+        added = ScheduledTask.objects.get(task_key="job.work")
+        assert run_at(added, later).result == "order.paid"
 
 
 class TestSeveralTimelines:

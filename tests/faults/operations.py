@@ -17,16 +17,19 @@ from timeline import Timeline, after, daily, task
 from timeline.dispatch.claiming import claim, hand_back
 from timeline.dispatch.dispatching import dispatch
 from timeline.dispatch.extending import extend_leases
+from timeline.dispatch.limiting import claim_limited
 from timeline.dispatch.pacing import keep_paces
 from timeline.dispatch.rescuing import rescue
 from timeline.dispatch.staging import stage
+from timeline.engine.limiting import begin_limited
 from timeline.engine.running import begin_given, run
 from timeline.lifecycle import Reason
-from timeline.models import Event, ScheduledTask, StepRecord, TimelineRun
+from timeline.models import Event, ScheduledTask, StepRecord, TimelineRun, Wake
 from timeline.operations.adopting import adopt, clear
 from timeline.operations.pruning import prune
 from timeline.operations.recurring import Ahead, recur
 from timeline.shortcuts import (
+    approve,
     cancel,
     cancel_all,
     emit,
@@ -35,6 +38,7 @@ from timeline.shortcuts import (
     go_on,
     leave,
     move,
+    open_limit,
     reconcile,
     redrive,
     relabel,
@@ -44,6 +48,7 @@ from timeline.shortcuts import (
     start_many,
     step_happened,
 )
+from timeline.store.limited_kinds import limited_kinds
 from timeline.testing import only_timelines
 
 DAY = timedelta(days=1)
@@ -234,11 +239,100 @@ def fanned_out(scene: Scene) -> None:
     scene.told["batches"] = claim(now=scene.clock.now, using="default")
 
 
+def signing_in(scene: Scene) -> None:
+    """A task is due that asks for a code and waits for it."""
+    start("waiting", scene.order)
+    scene.told["batches"] = claim(now=scene.clock.now, using="default")
+
+
+def waiting(scene: Scene) -> None:
+    """It waits."""
+    signing_in(scene)
+    scene.run()
+    assert ScheduledTask.objects.get(task_key="waiting.sign_in").reason_code == "waiting"
+
+
+def code_given(scene: Scene) -> None:
+    scene.clock.now += timedelta(minutes=1)
+    emit("code.given", scene.order, key="k")
+
+
+def waked(scene: Scene) -> None:
+    waiting(scene)
+    code_given(scene)
+    scene.told["batches"] = claim(now=scene.clock.now, using="default")
+
+
+def run_out(scene: Scene) -> None:
+    """It waited in vain."""
+    waiting(scene)
+    scene.clock.now += timedelta(hours=2)
+    stage(now=scene.clock.now, using="default")
+    scene.told["batches"] = claim(now=scene.clock.now, using="default")
+
+
+def refund() -> ScheduledTask:
+    return ScheduledTask.objects.get(task_key="waiting.refund")
+
+
+def asking(scene: Scene) -> None:
+    """A task is due that waits for a code of another order."""
+    start("elsewhere", scene.orders[1])
+    scene.told["batches"] = claim(now=scene.clock.now, using="default")
+
+
+def waiting_elsewhere(scene: Scene) -> None:
+    """It waits."""
+    asking(scene)
+    scene.run()
+    assert ScheduledTask.objects.get(task_key="elsewhere.ask").awaits_other
+
+
+def noted(scene: Scene) -> None:
+    """The code came, and a note is there for polls."""
+    waiting_elsewhere(scene)
+    code_given(scene)
+    assert Wake.objects.exists()
+
+
+def nudging(scene: Scene) -> None:
+    """The first of a series is due."""
+    start("repeated", scene.order)
+    scene.clock.now += timedelta(days=21)
+    stage(now=scene.clock.now, using="default")
+    scene.told["batches"] = claim(now=scene.clock.now, using="default")
+
+
 def doomed(scene: Scene) -> None:
     start_many("doomed", scene.orders)
     scene.clock.now += timedelta(days=9)
     stage(now=scene.clock.now, using="default")
     scene.told["batches"] = claim(now=scene.clock.now, using="default")
+
+
+def crossing(scene: Scene) -> None:
+    """Lights that are red."""
+    emit_many("light.made", scene.orders, key="made")
+
+
+def green(scene: Scene) -> None:
+    crossing(scene)
+    emit_many("light.go", scene.orders, key="go")
+
+
+def switching(key: str, *, after_days: int) -> Act:
+    """A task is due that moves its light, where others have been run that come before it."""
+
+    def arrange(scene: Scene) -> None:
+        crossing(scene)
+        for _ in range(after_days):
+            scene.clock.now += DAY
+            stage(now=scene.clock.now, using="default")
+            scene.told["batches"] = claim(now=scene.clock.now, using="default")
+            if scene.told["batches"][0].task_key != f"crossing.{key}":
+                scene.run()
+
+    return arrange
 
 
 def in_doubt(scene: Scene) -> None:
@@ -260,6 +354,44 @@ def of_other_code(scene: Scene) -> None:
     scene.told["batches"] = claim(now=scene.clock.now, using="default")
     scene.run()
     assert paying().reason_code == "definition"
+
+
+def narrow(scene: Scene) -> None:
+    """Two calls of which one may be under way, and one settlement, are due."""
+    for key in ("narrow.call", "narrow.settle"):
+        for order in scene.orders[: 2 if key == "narrow.call" else 1]:
+            schedule(key, order, at=START)
+
+
+def claimed(scene: Scene) -> None:
+    narrow(scene)
+    scene.told["batches"] = claim_limited(now=scene.clock.now, using="default")
+
+
+def half_settled(scene: Scene) -> None:
+    """The settlement is half done, and due again."""
+    claimed(scene)
+    scene.run()
+    scene.clock.now += timedelta(days=2)
+    stage(now=scene.clock.now, using="default")
+
+
+def closed(scene: Scene) -> None:
+    """A report is discarded, and keeps its limit closed."""
+    schedule("narrow.report", scene.order, at=START)
+    claimed(scene)
+    scene.run()
+    assert ScheduledTask.objects.closing().get().task_key == "narrow.report"
+
+
+def begin_calls(scene: Scene) -> None:
+    for kind in limited_kinds(["narrow.call"], using="default"):
+        begin_limited(kind, most=9, worker="gone", now=scene.clock.now, using="default")
+
+
+def of_narrow(scene: Scene, name: str) -> ScheduledTask:
+    rows = ScheduledTask.objects.filter(task_key=f"narrow.{name}", entity_id=str(scene.orders[0].pk))
+    return rows.latest("revision")
 
 
 class Nightly(Timeline):
@@ -344,9 +476,37 @@ OPERATIONS = {
     "run, loops": Operation(Scene.run, settling, whole=False, again=False),
     "run, fans out": Operation(Scene.run, fanning, whole=False, again=False),
     "run, fanned out": Operation(Scene.run, fanned_out, whole=False, again=False),
+    "run, rests": Operation(Scene.run, signing_in, whole=False, again=False),
+    "run, waked": Operation(Scene.run, waked, whole=False, again=False),
+    "run, in vain": Operation(Scene.run, run_out, whole=False, again=False),
+    "run, repeats": Operation(Scene.run, nudging, whole=False, again=False),
+    "emit, wakes": Operation(lambda scene: emit("code.given", scene.order, key="k"), waiting),
+    "run, rests for another": Operation(Scene.run, asking, whole=False, again=False),
+    "emit, notes": Operation(lambda scene: emit("code.given", scene.order, key="k"), waiting_elsewhere),
+    "stage, noted": Operation(lambda scene: stage(now=scene.clock.now, using="default"), noted),
+    "emit, moves": Operation(lambda scene: emit("light.go", scene.order, key="k"), crossing),
+    "emit, moves to an end": Operation(lambda scene: emit("light.broken", scene.order, key="k"), green),
+    "emit_many, moves": Operation(
+        lambda scene: emit_many("light.go", scene.orders, key="go"), crossing, to_the_end=False
+    ),
+    "run, then": Operation(Scene.run, switching("switch", after_days=1), whole=False, again=False, orders=1),
+    "run, then, plain": Operation(Scene.run, switching("look", after_days=2), whole=False, again=False, orders=1),
+    "run, then ends": Operation(Scene.run, switching("end", after_days=3), whole=False, again=False, orders=1),
+    "approve": Operation(lambda _scene: approve(refund(), actor="ada"), waiting),
     "discard, alert": Operation(Scene.run, doomed, whole=False, again=False, orders=1),
     "step_happened": Operation(lambda _scene: step_happened(paying(), "transfer", 7, reason=WHY), in_doubt),
     "go_on": Operation(lambda _scene: go_on(paying(), reason=WHY), of_other_code),
+    "claim, limited": Operation(
+        lambda scene: claim_limited(now=scene.clock.now, using="default"), narrow, whole=False, again=False
+    ),
+    "begin, limited": Operation(begin_calls, narrow),
+    "run, limited": Operation(Scene.run, claimed, whole=False, again=False),
+    "move, with a place": Operation(
+        lambda scene: move(of_narrow(scene, "settle"), at=START + 20 * DAY, reason=WHY), half_settled
+    ),
+    "cancel, with a place": Operation(lambda scene: cancel(of_narrow(scene, "call"), reason=WHY), claimed),
+    "redrive, closed": Operation(lambda scene: redrive(of_narrow(scene, "report"), reason=WHY), closed),
+    "open_limit": Operation(lambda _scene: open_limit("report", reason=WHY), closed),
     "rescue": Operation(lambda scene: rescue(now=scene.clock.now, using="default"), lost, whole=False, again=False),
     "rescue, for good": Operation(rescue_for_good, lost_for_good, whole=False),
     "extend": Operation(

@@ -14,7 +14,7 @@ from tests.faults.planted.patches import FAULTS
 
 pytestmark = [pytest.mark.only_postgresql, pytest.mark.processes]
 
-STEPS = "simple run retried cancelled frozen killed living ahead redriven resent"
+STEPS = "simple run retried cancelled frozen killed living ahead redriven resent narrow to_the_end killed_holder"
 BUSY = 1.0  # Seconds that a busy machine may keep a process waiting.
 
 
@@ -45,9 +45,9 @@ class TestCourse:
 
         assert judge(history, slack=BUSY) == []
         seen = counted(history)
-        assert seen["tasks"] == 32
-        assert seen["handlers entered"] == seen["seen from outside at entry"] == 35
-        assert (seen["runs"], seen["attempts lost"], seen["messages"]) == (1, 2, 2)
+        assert seen["tasks"] == 42
+        assert seen["handlers entered"] == seen["seen from outside at entry"] == 48
+        assert (seen["runs"], seen["attempts lost"], seen["messages"]) == (1, 3, 2)
 
 
 class TestPlantedFault:

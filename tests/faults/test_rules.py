@@ -76,6 +76,9 @@ THEN = task("then", run_id="r", task_key="course.then")
 BOTH = [*log(*[(e.from_state, e.to_state, e.reason_code) for e in DONE], name="first")]
 BOTH += log(*[(e.from_state, e.to_state, e.reason_code) for e in DONE], name="then")
 
+DONE_TOO = [entry._replace(task_id="b") for entry in DONE]
+ALONE = {"limits": {"loose.plain": (1, "attempt")}}
+
 GOOD = {
     "completed": {"entered": [entered()]},
     "atomic": {"entered": [entered(kind="atomic")], "effects": [Effect("a", 1)]},
@@ -121,6 +124,23 @@ GOOD = {
             Entry("a", 2, 11.5, "active", "active", 1, "", {"grace": 1}),
             DONE[1]._replace(seq=3),
         ],
+    },
+    "one after the other, where one may be under way": {
+        "tasks": [COMPLETED, task("b")],
+        "entries": [*DONE, *DONE_TOO],
+        "entered": [entered(), entered(task_id="b", key="b", at=11.6, left_at=11.8)],
+        **ALONE,
+    },
+    "after the holder was killed": {
+        "tasks": [TWICE, task("b")],
+        "entries": [*LOST, *DONE_TOO],
+        "entered": [
+            entered(left_at=None),
+            entered(task_id="b", key="b", group=8, at=11.6, left_at=11.8),
+            entered(2, 14.1, 14.5),
+        ],
+        "troubles": [KILLED],
+        **ALONE,
     },
     "sent twice with one token": {"messages": [Message(("a",), "x"), Message(("a",), "x")]},
 }
@@ -255,6 +275,29 @@ BAD = {
         {
             "tasks": [CANCELLED._replace(id="before"), task(previous_id="before")],
             "entered": [entered()],
+        },
+    ),
+    "two at once where one may be": (
+        "places",
+        {
+            "tasks": [COMPLETED, task("b")],
+            "entries": [*DONE, *DONE_TOO],
+            "entered": [entered(), entered(task_id="b", key="b", at=11.4, left_at=11.8)],
+            **ALONE,
+        },
+    ),
+    "another one before the end of what is half done": (
+        "places",
+        {
+            "tasks": [TWICE, task("b")],
+            "entries": [*LOST, *DONE_TOO],
+            "entered": [
+                entered(left_at=None),
+                entered(task_id="b", key="b", group=8, at=11.6, left_at=11.8),
+                entered(2, 14.1, 14.5),
+            ],
+            "troubles": [KILLED],
+            "limits": {"loose.plain": (1, "end")},
         },
     ),
     "two tokens for a claim": ("tokens", {"messages": [Message(("a",), "x"), Message(("a",), "y")]}),

@@ -18,7 +18,22 @@ from django.test import override_settings
 
 from tests.faults.dying import Points
 from tests.faults.operations import OPERATIONS, arranged
-from tests.faults.world import Born, Doomed, Fanning, Stepped, World, check, picture, restart, wipe
+from tests.faults.world import (
+    Born,
+    Crossing,
+    Doomed,
+    Elsewhere,
+    Fanning,
+    Narrow,
+    Repeated,
+    Stepped,
+    Waiting,
+    World,
+    check,
+    picture,
+    restart,
+    wipe,
+)
 from timeline.testing import only_timelines
 from timeline.timelines import Alerts
 
@@ -30,7 +45,10 @@ FILE = Path(__file__).parent / "points.json"
 @pytest.fixture(autouse=True)
 def _world():
     told = {**settings.TIMELINE, "ALERTS": ["ops@example.com"]}
-    with only_timelines(World, Born, Stepped, Fanning, Doomed, Alerts), override_settings(TIMELINE=told):
+    with (
+        only_timelines(World, Born, Stepped, Fanning, Doomed, Waiting, Elsewhere, Repeated, Narrow, Crossing, Alerts),
+        override_settings(TIMELINE=told),
+    ):
         yield
     wipe()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
@@ -12,14 +13,32 @@ from django.db import connection, transaction
 
 from tests.faults.invariants import violations
 from tests.testapp.models import Effect, Order
-from timeline import Retry, Timeline, after, at, created, each_of, step, task
+from timeline import OPEN as ANY
+from timeline import (
+    STAY,
+    Discard,
+    Limit,
+    Machine,
+    Retry,
+    RetryAfter,
+    Then,
+    Timeline,
+    after,
+    approval,
+    at,
+    created,
+    each_of,
+    every,
+    step,
+    task,
+)
 from timeline.clocks import story_time
 from timeline.dispatch.claiming import ClaimedBatch
 from timeline.dispatch.dispatching import dispatch
 from timeline.engine.running import run
 from timeline.exceptions import BrokerUnavailable
-from timeline.lifecycle import OPEN
-from timeline.models import Event, LogEntry, ScheduledTask, StepRecord, TimelineRun
+from timeline.lifecycle import FINAL, OPEN
+from timeline.models import Event, LogEntry, Opening, RunEntry, ScheduledTask, StepRecord, TimelineRun, Wake
 from timeline.timing import EARLIEST, LATEST
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -207,9 +226,111 @@ class Doomed(Timeline):
         raise ValueError(f"no order {order.pk}")
 
 
-FOLLOW_UPS = {"world.ship": {"world.mail"}, "fanning.split": {"fanning.part"}}
+class Waiting(Timeline):
+    """Asks for a code and waits for it; and has a refund approved."""
+
+    entity = "testapp.Order"
+
+    @task(after(), atomic=False)
+    def sign_in(self, order: Order) -> str:
+        entered(self)
+        self.send_code()
+        given = self.wait_for("code.given", within=timedelta(hours=1))
+        return given.key if given else "nothing"
+
+    @step(atomic=False)
+    def send_code(self) -> None:
+        CALLED.append(self.step.idempotency_key)
+
+    @task(approval("refund", by="testapp.change_order", within=timedelta(days=2)))
+    def refund(self, order: Order) -> str:
+        done(self, "refund")
+        return self.awaited.name if self.awaited else "nothing"
+
+
+class Elsewhere(Timeline):
+    """Waits for a code that comes to another order, the first one there is."""
+
+    entity = "testapp.Order"
+
+    @task(after(), atomic=False)
+    def ask(self, order: Order) -> str:
+        entered(self)
+        given = self.wait_for("code.given", within=timedelta(hours=1), of=Order.objects.order_by("pk")[0])
+        return given.key if given else "nothing"
+
+
+class Repeated(Timeline):
+    """Comes three times, and then something follows."""
+
+    entity = "testapp.Order"
+
+    @task(every(days=20, most=3))
+    def nudge(self, order: Order) -> None:
+        done(self, "nudge")
+
+    @task(after(nudge))
+    def give_up(self, order: Order) -> None:
+        done(self, "give_up")
+
+
+class Narrow(Timeline):
+    """One call at a time; and one settlement, until its end, which comes with the first attempt or the second."""
+
+    entity = "testapp.Order"
+
+    @task(limit=1, atomic=False)
+    def call(self, order: Order) -> None:
+        entered(self)
+
+    @task(limit=Limit(1, "settlement", until="end"), atomic=False)
+    def settle(self, order: Order) -> None:
+        entered(self)
+        if self.task.attempt == 1 and self.task.revision == 1:
+            raise RetryAfter(timedelta(days=1))
+
+    @task(limit=Limit(1, "report", until="end"), atomic=False)
+    def report(self, order: Order) -> None:
+        entered(self)
+        if self.task.revision == 1:
+            raise Discard("no data")
+
+
+class Crossing(Machine):
+    """A light that is red, then green, then off; its handlers move it themselves, one after the other."""
+
+    entity = "testapp.Order"
+    starts_on = "light.made"
+    initial = "red"
+    table: ClassVar = {
+        "red": {"light.go": "green"},
+        "green": {"light.stop": "red"},
+        "off": {},
+        ANY: {"light.switched": STAY, "light.looked": STAY, "light.broken": "off"},
+    }
+
+    @task(after(days=1))
+    def switch(self, order: Order) -> Then:
+        done(self, "switch")
+        return Then("light.switched", by="switch")
+
+    @task(after(switch, days=1), atomic=False)
+    def look(self, order: Order) -> Then:
+        entered(self)
+        ENTERED.append(self.task.pk.hex)
+        return Then("light.looked")
+
+    @task(after(look, days=1))
+    def end(self, order: Order) -> Then:
+        done(self, "end")
+        return Then("light.broken")
+
+
+FOLLOW_UPS = {"world.ship": {"world.mail"}, "fanning.split": {"fanning.part"}, "crossing.switch": {"crossing.look"}}
 EFFECTS = {f"world.{kind}": kind for kind in ("ship", "share", "bulk", "extra")} | {"born.greet": "greet"}
 EFFECTS |= {f"fanning.{kind}": kind for kind in ("split", "part", "close")}
+EFFECTS |= {"crossing.switch": "switch", "crossing.end": "end"}
+EFFECTS |= {"waiting.refund": "refund", "repeated.nudge": "nudge", "repeated.give_up": "give_up"}
 
 
 class Box:
@@ -252,7 +373,8 @@ def new_orders(count: int = 2) -> list[Order]:
 def wipe() -> None:
     """Let nothing be left of what was before."""
     with transaction.atomic(), connection.cursor() as cursor:
-        for model in (StepRecord, LogEntry, ScheduledTask, TimelineRun, Event, Effect, Order):
+        models = Wake, Opening, RunEntry, StepRecord, LogEntry, ScheduledTask, TimelineRun, Event, Effect, Order
+        for model in models:
             cursor.execute(f"DELETE FROM {model._meta.db_table}")  # noqa: S608 (our own words)
     if connection.vendor == "sqlite":  # No machine dies here, only processes.
         with connection.cursor() as cursor:
@@ -299,11 +421,13 @@ def picture() -> list[tuple[Any, ...]]:
     place = {pk: number for number, pk in enumerate(Order.objects.order_by("pk").values_list("pk", flat=True))}
     orders = {str(pk): number for pk, number in place.items()}
     whose = ("entity_id", "entity_label")
-    rows = ScheduledTask.objects.values_list(*whose, "task_key", "revision", "state", "reason_code", "scheduled_at")
-    tasks = [(*row[:6], row[6] if row[4] == "scheduled" else None) for row in rows]
-    runs = TimelineRun.objects.values_list(*whose, "timeline", "key", "end_reason")
+    columns = ("task_key", "revision", "state", "reason_code", "scheduled_at", "slot")
+    rows = ScheduledTask.objects.values_list(*whose, *columns)
+    tasks = [(*row[:6], row[6] if row[4] == "scheduled" else None, row[7]) for row in rows]
+    runs = TimelineRun.objects.values_list(*whose, "timeline", "key", "end_reason", "state", "moves")
     events = Event.objects.values_list(*whose, "name", "key")
     seen = [("task", *row) for row in tasks] + [("run", *row) for row in runs] + [("event", *row) for row in events]
+    seen += [("opening", "", key) for key in Opening.objects.values_list("limit_key", flat=True)]
     seen += [("order", str(pk), ships_at) for pk, ships_at in Order.objects.values_list("pk", "ships_at")]
     return sorted(((row[0], orders.get(row[1], "gone"), *row[2:]) for row in seen), key=repr)
 
@@ -312,7 +436,7 @@ def check() -> None:
     """All that must hold."""
     with connection.cursor() as cursor:
         assert violations(cursor, follow_ups=FOLLOW_UPS, effects=EFFECTS) == []
-    plain = ScheduledTask.objects.filter(task_key__in=["world.mail", "world.call"])
+    plain = ScheduledTask.objects.filter(task_key__in=["world.mail", "world.call", "crossing.look"])
     times = Counter(ENTERED)
     for row in plain:
         least = int(row.state == "completed")
@@ -321,6 +445,66 @@ def check() -> None:
         )
     _check_steps()
     _check_fans()
+    _check_waits()
+    _check_series()
+    _check_places()
+    _check_machines()
+
+
+def _check_machines() -> None:
+    """What a run is, its entries lead to; each is of an event that is there; and what a task said is said once."""
+    for light in TimelineRun.objects.exclude(state=""):
+        entries = list(RunEntry.objects.filter(run=light.pk).order_by("seq"))
+        assert [entry.seq for entry in entries] == list(range(light.moves + 1))
+        assert (entries[-1].to_state, entries[-1].at, entries[-1].back) == (light.state, light.state_at, light.back)
+        assert all(later.from_state == earlier.to_state for earlier, later in pairwise(entries))
+        assert (light.ended_at is not None) == (light.state == "off")
+        moves = Event.objects.filter(entity_id=light.entity_id, name__startswith="light.").exclude(name="light.made")
+        assert sorted(entry.cause_id for entry in entries[1:]) == sorted(moves.values_list("pk", flat=True))
+    for kind, event in (("switch", "light.switched"), ("look", "light.looked"), ("end", "light.broken")):
+        completed = ScheduledTask.objects.filter(task_key=f"crossing.{kind}", state="completed").count()
+        assert Event.objects.filter(name=event, actor=f"crossing.{kind}").count() == completed
+
+
+def _check_waits() -> None:
+    """What a task was told is what is recorded of its wait; and an event that came in time is not lost."""
+    for row in ScheduledTask.objects.filter(task_key="waiting.sign_in", state="completed"):
+        record = StepRecord.objects.get(task_id=row.pk, name__startswith="(wait)")
+        event = Event.objects.filter(pk=record.result).first() if record.result else None
+        assert row.result == (event.key if event else "nothing")
+        came = Event.objects.filter(entity_id=row.entity_id, name="code.given", recorded_at__lt=record.place["until"])
+        assert came.exists() == (event is not None), "an event is lost"
+    for row in ScheduledTask.objects.filter(task_key="waiting.refund", state="completed"):
+        decided = (
+            Event.objects.filter(entity_id=row.entity_id, name__startswith="refund.").order_by("recorded_at").first()
+        )
+        assert row.result == (decided.name if decided else "nothing")
+    failed = ScheduledTask.objects.filter(state="retryable", reason_code__in=["error", "worker_lost"])
+    assert not failed.exclude(awaits="").exists(), "a later event would cut its backoff short"
+
+
+def _check_series() -> None:
+    """Of a series one is open at most, none is left out, and what follows comes after the last."""
+    for run_id in ScheduledTask.objects.filter(task_key="repeated.nudge").values_list("run", flat=True).distinct():
+        rows = ScheduledTask.objects.filter(run=run_id, task_key="repeated.nudge").order_by("occurrence")
+        assert [row.occurrence for row in rows] == [str(number + 1) for number in range(len(rows))]
+        ended = [row.state in FINAL for row in rows]
+        assert ended in ([True] * len(rows), [*[True] * (len(rows) - 1), False])
+        followed = ScheduledTask.objects.filter(run=run_id, task_key="repeated.give_up").count()
+        assert followed == int(len(rows) == 3 and all(ended))
+        assert all(ended) <= (len(rows) == 3), "the next one is not there"
+
+
+def _check_places() -> None:
+    """Who is under way has a place, no two the same; who has ended keeps one only if it was started, and is to be opened."""
+    held = ScheduledTask.objects.filter(slot__gt=0)
+    places = list(held.values_list("limit_key", "slot"))
+    assert len(places) == len(set(places)), "two have one place"
+    assert all(slot == 1 for _key, slot in places), "a place more than there are"
+    assert not ScheduledTask.objects.exclude(limit_key="").filter(state__in=["pending", "active"], slot=0).exists()
+    for row in held.filter(state__in=FINAL):
+        assert row.state != "completed", "it has completed, and keeps its place"
+        assert row.held_until == "opened+" or (row.held_until == "opened" and row.attempt), "it was never started"
 
 
 def _check_fans() -> None:

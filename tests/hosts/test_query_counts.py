@@ -209,15 +209,17 @@ class TestAnInsertedRow:
 
 
 class TestADeletedRow:
-    def test_without_a_run_costs_two_queries(self, order, costs):
-        with only_timelines(Delivery, Welcome), costs(2):  # Runs; tasks without a run.
+    def test_without_a_run_costs_three_queries(self, order, costs):
+        with only_timelines(Delivery, Welcome), costs(3):  # Whether others wait for it; runs; tasks without a run.
             order.delete()
 
-    def test_with_a_run_costs_five_however_many_rows_it_has(self, order, costs):
+    def test_with_a_run_costs_six_however_many_rows_it_has(self, order, costs):
         with only_timelines(Delivery):
             start(Delivery, order)
 
-            with costs(5 if ON_POSTGRESQL else 6):  # Runs, tasks, the clock, both written; on SQLite the log.
+            with costs(
+                6 if ON_POSTGRESQL else 7
+            ):  # Who waits for it, runs, tasks, the clock, both written; on SQLite the log.
                 order.delete()
 
         assert ScheduledTask.objects.get().state == State.CANCELLED
@@ -267,7 +269,7 @@ class TestAFamily:
     def test_costs_as_much_for_each_of_them_to_delete_and_a_lock(self, costs):
         customer = Customer.objects.create(ends_at=DATE)
 
-        with costs(2 * 5 + 1 if ON_POSTGRESQL else 2 * 6, hosts=3):  # A grandchild's row, if there is one, goes first.
+        with costs(2 * 7 + 1 if ON_POSTGRESQL else 2 * 8, hosts=3):  # A grandchild's row, if there is one, goes first.
             customer.delete()
 
     def test_costs_one_more_to_make_a_child_of_a_parent_that_is_there(self, costs):

@@ -15,9 +15,10 @@ from tests.testapp.models import Parcel
 from tests.triggers import drop_trigger
 from timeline import Timeline, task, tasks
 from timeline.clocks import MachineTime
+from timeline.lifecycle import State
 from timeline.models import Answer, Event, Identity, LogEntry, ScheduledTask, TimelineRun
 from timeline.operations.identifying import sign_of_poller
-from timeline.shortcuts import emit, leave, schedule
+from timeline.shortcuts import emit, hold, leave, schedule
 from timeline.testing import only_timelines
 from timeline.worker import Worker
 
@@ -89,7 +90,7 @@ class TestTimelinePrune:
 
         call_command("timeline_prune", "--days", "30", "--archive", str(archive))
 
-        assert "Deleted 1 runs, 2 tasks, 2 log entries and 0 answers of the API." in capsys.readouterr().out
+        assert "Deleted 1 runs, 2 tasks, 2 log entries, 0 holds and 0 answers of the API." in capsys.readouterr().out
         kept = [json.loads(line)["model"] for line in archive.read_text().splitlines()]
         assert sorted(kept) == sorted(
             ["timeline.timelinerun", *["timeline.scheduledtask"] * 2, *["timeline.logentry"] * 2]
@@ -247,6 +248,16 @@ class TestTimelineDoctor:
         assert shown.startswith("default: well\n  polled     2")
         assert "overdue    0" in shown
 
+    def test_counts_what_is_on_hold(self, polled, make_task, capsys):
+        make_task(state="available", scheduled_at=timezone.now())
+        hold(task="trial.remind", reason="maintenance")
+
+        call_command("timeline_doctor", "--database", "default", no_color=True)
+
+        shown = capsys.readouterr().out
+        assert shown.startswith("default: well\n")
+        assert "on hold    1 due, by 1 hold\n" in shown
+
     def test_names_what_was_discarded_and_is_not_well(self, polled, make_task, capsys):
         at = timezone.now()
         make_task(state="discarded", scheduled_at=at, finished_at=at, reason_code="error", error="ValueError: hunter2")
@@ -283,3 +294,44 @@ class TestTimelineDoctor:
         found = json.loads(capsys.readouterr().out)
         assert [(each["database"], each["well"]) for each in found] == [("default", True), ("other", False)]
         assert found[1]["problems"][0].startswith("Nobody polls it.")
+
+
+class TestLimits:
+    @pytest.fixture
+    def closed(self, make_task):
+        make_task(state=State.AVAILABLE, limit_key="settlement", held_until="opened")
+        return make_task(state=State.DISCARDED, attempt=1, limit_key="settlement", slot=1, held_until="opened")
+
+    def test_shows_what_is_held_and_what_waits(self, closed, capsys):
+        call_command("timeline_limits")
+
+        said = capsys.readouterr().out
+        assert "settlement: 1 task waits" in said
+        assert f"1  {closed.task_key}  {closed.pk}  discarded" in said
+        assert "CLOSED" in said
+
+    def test_gives_plain_data(self, closed, capsys):
+        call_command("timeline_limits", "--json")
+
+        [limit] = json.loads(capsys.readouterr().out)
+        assert (limit["key"], limit["waiting"], limit["closed"]) == ("settlement", 1, True)
+        assert limit["places"][0]["task_id"] == str(closed.pk)
+
+    def test_opens_one(self, closed, capsys):
+        call_command("timeline_limits", "--open", "settlement", "--reason", "paid by hand", "--actor", "ada")
+
+        closed.refresh_from_db()
+        assert "1 place is free." in capsys.readouterr().out
+        assert closed.slot == 0
+
+    def test_refuses_without_a_reason_and_what_is_not_closed(self, closed):
+        with pytest.raises(CommandError, match="reason"):
+            call_command("timeline_limits", "--open", "settlement")
+        with pytest.raises(CommandError, match="not closed"):
+            call_command("timeline_limits", "--open", "other", "--reason", "why")
+
+    @pytest.mark.django_db
+    def test_says_that_there_is_nothing(self, capsys):
+        call_command("timeline_limits")
+
+        assert "Nothing holds a place" in capsys.readouterr().out

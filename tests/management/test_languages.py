@@ -35,7 +35,7 @@ class TestOutput:
 
         assert (
             capsys.readouterr().out
-            == "Gelöschte Läufe: 0, Aufgaben: 0, Einträge im Protokoll: 0, Antworten der API: 0.\n"
+            == "Gelöschte Läufe: 0, Aufgaben: 0, Einträge im Protokoll: 0, Halte: 0, Antworten der API: 0.\n"
         )
 
     def test_of_explain_is_german_throughout(self, account, capsys):
@@ -95,4 +95,4 @@ class TestWithin:
 
         german, english = capsys.readouterr().out.splitlines()
         assert german.startswith("Gelöschte Läufe: 0")
-        assert english == "Deleted 0 runs, 0 tasks, 0 log entries and 0 answers of the API."
+        assert english == "Deleted 0 runs, 0 tasks, 0 log entries, 0 holds and 0 answers of the API."

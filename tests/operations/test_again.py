@@ -15,7 +15,7 @@ from timeline.lifecycle import Reason
 from timeline.models import Event, ScheduledTask, TimelineRun
 from timeline.operations._succeeding import succeed
 from timeline.operations.cancelling import cancel
-from timeline.shortcuts import emit, leave, start
+from timeline.shortcuts import emit, leave, redrive, start
 from timeline.testing import StoryClock, only_timelines
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -105,6 +105,26 @@ class TestAgain:
         clock.advance(hours=1)
 
         assert told == [1]
+
+    def test_begins_none_for_what_has_begun_one_already(self, clock, order):
+        """A run that is redriven ends once more; what came while it was open the first time has been seen to."""
+        emit("order.updated", order, payload={"n": 0})
+        emit("order.updated", order, payload={"n": 1})
+        clock.advance(hours=1)
+        redrive(ScheduledTask.objects.earliest("created_at", "pk"), reason="once more")
+        clock.advance(hours=1)
+
+        assert told == [0, 1, 0]
+
+    def test_begins_one_more_for_what_comes_while_it_is_redriven(self, clock, order):
+        emit("order.updated", order, payload={"n": 0})
+        emit("order.updated", order, payload={"n": 1})
+        clock.advance(hours=1)
+        redrive(ScheduledTask.objects.earliest("created_at", "pk"), reason="once more")
+        emit("order.updated", order, payload={"n": 2})
+        clock.advance(hours=1)
+
+        assert told == [0, 1, 0, 2]
 
     def test_leaves_runs_with_a_key_alone(self, clock, order):
         start("syncing", order, key="by hand")

@@ -250,7 +250,7 @@ MATRIX = [
 
 
 class TestCatchUp:
-    @pytest.mark.parametrize("overlap", ["skip", "allow"])
+    @pytest.mark.parametrize("overlap", ["skip", "queue", "allow"])
     @pytest.mark.parametrize(("catch_up", "missed", "wanted"), MATRIX)
     def test_makes_up_for_what_was_missed(self, overlap, catch_up, missed, wanted):
         if (overlap, catch_up) == ("skip", "all"):
@@ -430,13 +430,15 @@ class TestOverlap:
         with only_timelines(Settlement):
             poll(START)
             poll(START + DAY)
+            moved, later = _settle("2026-03-02"), START + 9 * DAY
+            move(task_ids=[moved.pk], at=later, reason=Reason.operator("later"), now=START, using="default")
             with pytest.raises(Killed):
                 run_at(_settle("2026-03-03"), START + DAY + 17 * HOUR)
             let_lease_run_out(_settle("2026-03-03"))
             rescue(now=START + DAY + 18 * HOUR, using="default")
             assert _settle("2026-03-03").state == State.RETRYABLE
             with pytest.raises(Killed):
-                run_at(_settle("2026-03-02"), START + DAY + 18 * HOUR)
+                run_at(_settle("2026-03-02"), later)
 
             run_at(_settle("2026-03-03"), START + DAY + 19 * HOUR)
 

@@ -7,10 +7,10 @@ from django.db import connection, migrations
 from django.db.migrations.state import ProjectState
 
 from tests.testapp.models import Account, Order
-from timeline import Timeline, after, task
+from timeline import Timeline, after, task, wait_for
 from timeline.exceptions import InvalidInput, LabelsCollide
 from timeline.lifecycle import Reason
-from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun
+from timeline.models import EntityRef, Event, Hold, ScheduledTask, StepRecord, TimelineRun
 from timeline.operations import relabelling
 from timeline.operations.cancelling import cancel
 from timeline.operations.relabelling import Relabelled, relabel
@@ -50,6 +50,58 @@ def old_order(order, now, emit_at, schedule_at):
     for model in (Event, TimelineRun, ScheduledTask):
         model.objects.update(entity_label=OLD)
     return order
+
+
+class TestHolds:
+    def test_follow(self, old_order, now):
+        """What is on hold stays so, by its new name."""
+        names = [["shop.customer", "7"], [OLD, str(old_order.pk)]]
+        columns = {"scope": "entity", "entity_id": str(old_order.pk), "names": names, "reason": "x", "created_at": now}
+        held = Hold.objects.create(entity_label=OLD, **columns)
+
+        relabel(old=OLD, new=NEW, using="default")
+
+        held.refresh_from_db()
+        assert held.entity_label == NEW
+        assert held.names == [["shop.customer", "7"], [NEW, str(old_order.pk)]]
+        assert not ScheduledTask.objects.all().not_of_held_entities().exists()
+
+
+class Waiting(Timeline):
+    """One task waits by its schedule, the other in its handler."""
+
+    entity = "testapp.Order"
+
+    @task(wait_for("order.paid", within=timedelta(days=3)))
+    def thank(self, order):
+        return self.awaited.name if self.awaited else "nothing"
+
+    @task(after(), atomic=False)
+    def ask(self, order):
+        given = self.wait_for("order.paid", within=timedelta(days=3))
+        return given.name if given else "nothing"
+
+
+class TestWhatWaits:
+    @pytest.mark.parametrize("name", ["thank", "ask"])
+    def test_is_waked_by_the_new_name_and_finds_the_event(self, order, now, start_at, run_at, emit_at, name):
+        """An event that is recorded after the model was renamed ends a wait that began before."""
+        with only_timelines(Waiting):
+            start_at("waiting", order, now)
+            row = ScheduledTask.objects.get(task_key=f"waiting.{name}")
+            run_at(row, now)
+            for model in (TimelineRun, ScheduledTask):
+                model.objects.update(entity_label=OLD)
+            ScheduledTask.objects.exclude(awaits="").update(awaits_label=OLD)
+            for record in StepRecord.objects.filter(kind="wait"):
+                StepRecord.objects.filter(pk=record.pk).update(place=record.place | {"of": [OLD, str(order.pk)]})
+
+            relabel(old=OLD, new=NEW, using="default")
+            emit_at("order.paid", order, now + timedelta(hours=1))
+
+            row.refresh_from_db()
+            assert row.state == "available"
+            assert run_at(row, now + timedelta(hours=1)).result == "order.paid"
 
 
 def labels():

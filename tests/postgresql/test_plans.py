@@ -20,6 +20,7 @@ from timeline.engine.running import run
 from timeline.ids import uuid7
 from timeline.lifecycle import WAITING, Reason, State, Trigger
 from timeline.models import EntityRef, LogEntry, ScheduledTask
+from timeline.models.statements import narrowed
 from timeline.operations.pruning import prune
 from timeline.operations.redriving import redrive
 from timeline.operations.starting import start
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 ROWS = 100_000
 LISTED = [State.SCHEDULED, State.COMPLETED]
+KNOWN = "ANALYZE timeline_scheduledtask, timeline_hold, timeline_pace"
 
 FILL = """
 INSERT INTO timeline_scheduledtask (
@@ -63,6 +65,21 @@ LIMIT 10000
 """
 
 
+# Tables of which other tests may have told the planner that nothing is in them.
+PACES = """
+INSERT INTO timeline_pace (task_key, seconds, measured_at)
+SELECT 'trial.' || number::text, 0.01, %(now)s FROM generate_series(1, 100) AS number
+"""
+HOLDS = """
+INSERT INTO timeline_hold (
+    id, scope, target, names, "then", reason, actor, created_at, lifted_at, released_by, settled, released_at, entity_label,
+    entity_id
+)
+SELECT gen_random_uuid(), 'task', 'trial.remind', '[]', 'run', 'so', '', %(now)s, %(now)s, '', 0, %(now)s, '', ''
+FROM generate_series(1, 1000)
+"""
+
+
 @pytest.fixture(scope="module", params=["fresh", "stale"])
 def _filled(request, django_db_setup, django_db_blocker):
     """
@@ -73,13 +90,14 @@ def _filled(request, django_db_setup, django_db_blocker):
     """
     with django_db_blocker.unblock(), transaction.atomic():
         with connection.cursor() as cursor:
-            cursor.execute("TRUNCATE timeline_scheduledtask CASCADE")
+            cursor.execute("TRUNCATE timeline_scheduledtask, timeline_hold, timeline_pace CASCADE")
             if request.param == "stale":
-                cursor.execute("ANALYZE timeline_scheduledtask")
+                cursor.execute(KNOWN)
             cursor.execute(FILL, {"now": NOW, "rows": ROWS})
-            cursor.execute(LOG, {"now": NOW})
+            for filling in (LOG, PACES, HOLDS):
+                cursor.execute(filling, {"now": NOW})
             if request.param == "fresh":
-                cursor.execute("ANALYZE timeline_scheduledtask")
+                cursor.execute(KNOWN)
         yield
         transaction.set_rollback(True)
 
@@ -151,12 +169,17 @@ STEPS = {
     "shares": (
         Trigger.CLAIM,
         {"task_keys": ["trial.expire", "trial.remind"], "priorities": [0, 0], "sizes": [250, 250], "since": [NOW, NOW]},
-        "timeline_task_ready",
+        "timeline_task_free",
     ),
     "group": (
         Trigger.START,
         {"task_key": "trial.remind", "priority": 0, "most": 100, "since": NOW, "retried": True},
-        "timeline_task_ready",
+        "timeline_task_free",
+    ),
+    "limited": (
+        Trigger.START,
+        {"limit_keys": ["a", "b"], "task_key": "trial.remind", "places": 2, "each": 1, "attempts": 0},
+        "timeline_task_limited",
     ),
     "given": (
         Trigger.START,
@@ -188,10 +211,26 @@ class TestPlans:
             assert index in plan, f"{name}: {plan}"
             assert "timeline_scheduledtask_pkey" in plan, f"{name}: {plan}"
             assert "Seq Scan on timeline_scheduledtask" not in plan, f"{name}: {plan}"
+            assert "timeline_hold" not in plan, f"{name}: {plan}"
 
-        plan = plan_of(POSTGRESQL.sql("ready_kinds"), {"task_keys": ["trial.expire", "trial.remind"]})
+        for name in ("shares", "group"):
+            trigger, asked, index = STEPS[name]
+            move = partial(advance, name, trigger, worker="w", **asked, on_hold=True, now=NOW, using="default")
+            [plan] = plans_made_by(move, guided=False)
 
-        assert "Index Only Scan using timeline_task_ready" in plan, plan
+            assert index in plan, f"{name}: {plan}"
+            assert "hashed SubPlan" in plan, f"{name}: {plan}"
+
+        kinds, asked = POSTGRESQL.sql("ready_kinds"), {"task_keys": ["trial.expire", "trial.remind"]}
+        plan = plan_of(narrowed(kinds, ()), asked)
+
+        assert "Index Only Scan using timeline_task_free" in plan, plan
+        assert "timeline_hold_open" in plan, plan
+
+        plan = plan_of(narrowed(kinds, ("on_hold",)), asked)
+
+        assert "Index Scan using timeline_task_free" in plan, plan
+        assert "hashed SubPlan" in plan, plan  # Who is on hold is read once, not for each row.
 
         tasks = list(ScheduledTask.objects.filter(state=State.AVAILABLE)[:100])
         writes = [Write(task=task, triggers=(Trigger.START,)) for task in tasks]
@@ -221,7 +260,7 @@ class TestPolls:
         plans = plans_made_by(lambda: dispatch(sender=Post(), now=NOW, using="default"))
 
         assert ScheduledTask.objects.filter(state=State.PENDING).exists()
-        for index in ("timeline_task_due", "timeline_task_ready", "timeline_task_given_up"):
+        for index in ("timeline_task_due", "timeline_task_free", "timeline_task_given_up"):
             assert any(index in plan for plan in plans), index
         for plan in plans:
             assert "Seq Scan on timeline_scheduledtask" not in plan, plan
@@ -252,6 +291,11 @@ class TestDiscardsOfTheDoctor:
         assert len(asked) == 2, plans
         for plan in asked:
             assert "Seq Scan" not in plan, plan
+
+    def test_are_told_from_limits_that_are_closed_by_the_index_of_places(self):
+        [plan] = plans_made_by(lambda: list(ScheduledTask.objects.closing().values_list("limit_key")))
+
+        assert "timeline_task_slot" in plan, plan
 
 
 RUNS = """

@@ -48,7 +48,7 @@ class TestHerd:
             )
         )
 
-        assert any("timeline_task_ready" in plan and "LockRows" in plan for plan in plans)
+        assert any("timeline_task_free" in plan and "LockRows" in plan for plan in plans)
         for plan in (plan for plan in plans if "Limit" in plan):
             _above, locked, below = plan.partition("LockRows")
             first = below.partition("CTE moved")[0] if locked else plan

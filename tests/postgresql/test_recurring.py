@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 
 import pytest
 from django.db import transaction
 
-from timeline import Timeline, after, hourly, task
+from timeline import Timeline, after, daily, hourly, task
+from timeline.engine.running import run
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.entities import NO_ENTITY
 from timeline.operations.recurring import Ahead, recur
@@ -27,6 +29,23 @@ class Tidying(Timeline):
 
     @task(after())
     def tidy(self) -> None: ...
+
+
+class Settling(Timeline):
+    """A later run waits for an earlier one."""
+
+    starts_on = daily("02:00", zone="UTC", overlap="queue")
+
+    @task(after(), atomic=False)
+    def settle(self) -> None: ...
+
+    @task(after(settle))
+    def end(self) -> None: ...
+
+
+def run_at(now: datetime, day: datetime, name: str) -> list[ScheduledTask]:
+    asked = ScheduledTask.objects.filter(run__key__startswith=f"{day:%Y-%m-%d}", task_key=f"settling.{name}")
+    return run(task_ids=[row.pk for row in asked], clock=lambda: now, using="default")
 
 
 def poll(now: datetime, ahead: Ahead | None = None) -> int:
@@ -55,3 +74,23 @@ class TestPollers:
             assert begun == 0
 
             assert poll(START, ahead) == 1
+
+
+class TestARunInLine:
+    def test_rests_behind_none_that_has_ended(self, at_once):
+        """It goes to rest while the earlier one ends: whichever is first, it is due then, and waits for no hour to pass."""
+        days = [START + timedelta(days=number) for number in range(1, 31)]
+        with only_timelines(Settling):
+            ahead = Ahead()
+            poll(START, ahead)
+            run_at(days[0], days[0], "settle")
+            for earlier, later in pairwise(days):
+                poll(earlier, ahead)
+                now = earlier + 17 * HOUR
+                at_once(lambda: run_at(now, earlier, "end"), lambda: run_at(now, later, "settle"))  # noqa: B023 (called at once)
+
+                [row] = ScheduledTask.objects.filter(
+                    task_key="settling.settle", run__key__startswith=f"{later:%Y-%m-%d}"
+                )
+                assert row.scheduled_at <= now
+                run_at(now, later, "settle")

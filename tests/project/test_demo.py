@@ -8,14 +8,21 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from smtplib import SMTPRecipientsRefused
 from urllib.request import urlopen
 
 import pytest
 from django.conf import settings
+from django.core.mail import EmailMessage
 
 from project.demo import clock
 from project.demo.browsers import HttpBrowser
-from project.demo.people import people
+from project.demo.live import is_down
+from project.demo.mailing import MailServer, let_be_down
+from project.demo.people import FULL, newcomers, people
 from tests.brokers import free_port
 
 pytestmark = pytest.mark.processes
@@ -29,7 +36,7 @@ def demo(tmp_path, *arguments, **given):
         "DEMO_DIR": str(tmp_path / "demo"),
         **given,
     }
-    for name in ("DEMO_CLOCK", "DEBUG", "SECRET_KEY"):
+    for name in ("DEMO_CLOCK", "DEMO_STORY", "OUTSIDE_URL", "DEBUG", "SECRET_KEY"):
         environment.pop(name, None)
     command = [sys.executable, "manage.py", "demo", *arguments]
     with (tmp_path / "out.txt").open("wb") as log:
@@ -127,7 +134,68 @@ class TestLived:
         pytest.fail(f"{text!r} never came.")
 
 
+class TestSettled:
+    """The story of the settlement, told and lived."""
+
+    def test_is_paid_once_though_three_workers_are_killed_and_leaves_nothing_running(self, tmp_path):
+        process = demo(tmp_path, "--story", "settlement", "--no-server", "--transactions", "1000")
+
+        assert process.wait(240) == 0, (tmp_path / "out.txt").read_text()
+        shown = (tmp_path / "out.txt").read_text()
+        for line in (r"paid +│ 1,000", r"paid twice +│ +0", r"batches paid out +│ +10", r"workers killed +│ +3"):
+            assert re.search(rf"│ {line} │", shown), line
+        assert len(re.findall(r"kill -9 \d+ +at", shown)) == 3
+        self.nothing_runs(tmp_path)
+
+    def test_says_what_was_paid_twice_where_keys_are_not_heeded(self, tmp_path):
+        """The ninth answer is lost, whatever the kills do: the processor hears of that batch again."""
+        process = demo(tmp_path, "--story", "settlement", "--no-server", "--transactions", "1500", "--no-keys")
+
+        assert process.wait(240) == 1
+        assert re.search(r"[1-9]\d* paid twice, 0 not at all", (tmp_path / "out.txt").read_text())
+
+    def test_is_lived_with_a_site(self, tmp_path):
+        port = free_port()
+        options = ("--port", str(port), "--transactions", "500", "--seconds-per-day", "100")
+        process = demo(tmp_path, "--story", "settlement", *options)
+        try:
+            shown = self.wait_for(tmp_path, process, "completed: 500 paid so far, 0 twice.")
+            with urlopen(f"http://127.0.0.1:{port}/admin/login/", timeout=20) as page:
+                assert page.status == 200
+            assert re.search(r"Settlement of \d{4}-\d\d-\d\d: http://\S+/change/", shown)
+        finally:
+            process.send_signal(signal.SIGINT)
+            ended = process.wait(40)
+
+        assert ended == 0
+        assert "Stopped" in (tmp_path / "out.txt").read_text()
+        self.nothing_runs(tmp_path)
+
+    def nothing_runs(self, tmp_path):
+        """No process has a log of the demo open."""
+        logs = set((tmp_path / "demo").glob("*.log"))
+        assert logs
+        holders = {file.resolve() for file in Path("/proc").glob("[0-9]*/fd/1") if os.access(file, os.R_OK)}
+        assert not logs & holders
+
+    def wait_for(self, tmp_path, process, text):
+        give_up = time.monotonic() + 90
+        while time.monotonic() < give_up and process.poll() is None:
+            if text in (shown := (tmp_path / "out.txt").read_text()):
+                return shown
+            time.sleep(0.1)
+        pytest.fail(f"{text!r} was not printed: {(tmp_path / 'out.txt').read_text()}")
+
+
 class TestClock:
+    def test_begins_when_it_is_told_to(self, monkeypatch):
+        monkeypatch.setenv("DEMO_CLOCK", "")
+        begin = datetime(2026, 11, 24, 18, 0, tzinfo=UTC)
+
+        clock.set_going(seconds_per_day=86_400, begin=begin)
+
+        assert timedelta(seconds=-1) < clock.now() - begin < timedelta(seconds=20)  # Two clocks may differ a little.
+
     def test_runs_as_fast_as_it_is_told(self, monkeypatch):
         monkeypatch.setenv("DEMO_CLOCK", f"{time.time() - 10} 2")
 
@@ -142,3 +210,33 @@ class TestPeople:
 
         assert len({person.email for person in crowd}) == 100
         assert {action for person in crowd for _day, action in person.actions} == {"pay", "extend", "close", "call"}
+
+    def test_lets_others_come_without_end_of_whom_some_have_a_full_mailbox(self):
+        crowd = [*people(24), *islice(newcomers(24), 70)]
+
+        assert len({person.email for person in crowd}) == 94
+        assert sum(person.email.endswith(FULL) for person in crowd) == 10
+
+
+class TestMailServer:
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path, settings):
+        settings.DATA_DIR = tmp_path
+
+    def test_is_down_for_a_day_now_and_then(self):
+        assert [day for day in range(60) if is_down(day)] == [27, 41, 55]
+
+    def test_takes_nothing_while_it_is_down(self, tmp_path):
+        server, message = MailServer(file_path=str(tmp_path)), EmailMessage("Hello", to=["ada@example.com"])
+
+        assert let_be_down(True)
+        with pytest.raises(ConnectionRefusedError):
+            server.send_messages([message])
+
+        assert let_be_down(False)
+        assert not let_be_down(False)
+        assert server.send_messages([message]) == 1
+
+    def test_takes_nothing_for_a_full_mailbox(self, tmp_path):
+        with pytest.raises(SMTPRecipientsRefused):
+            MailServer(file_path=str(tmp_path)).send_messages([EmailMessage("Hello", to=[f"ben@{FULL}"])])

@@ -13,6 +13,7 @@ from django.utils import timezone
 from project.accounts.links import script_token, timeline_token
 from project.accounts.models import User
 from project.accounts.timelines import Trial
+from project.demo.operators import make_operator
 from tests.test_views import OnlyDefault
 from timeline.models import Event, ScheduledTask
 from timeline.operations.identifying import sign_of_poller
@@ -78,11 +79,45 @@ class TestSignUp:
         assert [message.to for message in mail.outbox] == [["ada@example.com"]]
         assert User.objects.count() == 1
 
+    def test_opens_the_account_though_the_mail_server_is_down(self, client, db, monkeypatch):
+        monkeypatch.setattr("project.accounts.mails.send_mail", self.refuse)
+
+        opened = client.post("/", {"email": "ada@example.com", "website": "ada.example"})
+        again = client.post("/", {"email": "ada@example.com", "website": "ada.example"})
+
+        assert opened.status_code == 302
+        assert "Its link could not be mailed" in again.content.decode()
+
+    def refuse(self, *_args):
+        raise ConnectionRefusedError
+
     def test_refuses_a_form_that_is_not_its_own(self, db):
         page = Client(enforce_csrf_checks=True).post("/", {"email": "a@example.com", "website": "a.example"})
 
         assert page.status_code == 403
         assert not User.objects.exists()
+
+
+class TestLanguage:
+    def test_is_switched_in_the_admin(self, client, db):
+        make_operator(now=timezone.now())
+        client.force_login(User.objects.get())
+        page = client.get("/admin/").content.decode()
+        assert '<button name="language" value="de" lang="de">Deutsch</button>' in page
+
+        answer = client.post("/language/", {"language": "de", "next": "/admin/"})
+
+        assert answer["Location"] == "/admin/"
+        assert "Anstehende Ereignisse" in client.get("/admin/").content.decode()
+
+
+class TestNotThere:
+    @pytest.mark.parametrize("path", ["/nothing/", "/my/1:forged/"])
+    def test_says_so_as_the_site(self, client, db, path):
+        page = client.get(path)
+
+        assert page.status_code == 404
+        assert "There is no such page" in page.content.decode()
 
 
 class TestMyTimeline:

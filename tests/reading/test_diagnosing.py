@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from tests.triggers import drop_trigger
 from timeline.clocks import MachineTime
 from timeline.lifecycle import State
-from timeline.models import Identity
+from timeline.models import Hold, Identity, ScheduledTask
 from timeline.operations.identifying import sign_of_poller
 from timeline.reading.diagnosing import databases, diagnose
 from timeline.timing import EARLIEST
@@ -209,3 +209,45 @@ class TestRetrying:
 class TestDatabases:
     def test_are_those_that_have_tasks(self):
         assert databases() == ["default", "other"]
+
+
+class TestHolds:
+    def test_are_counted_and_what_they_hold_is_not_overdue(self, make_task, now):
+        """Of what is due, only what nothing holds can be late."""
+        late = now - timedelta(hours=1)
+        free = make_task(task_key="trial.expire", state=State.AVAILABLE, scheduled_at=now - timedelta(minutes=30))
+        for state in (State.SCHEDULED, State.AVAILABLE, State.RETRYABLE):
+            make_task(state=state, scheduled_at=late)
+        make_task(state=State.AVAILABLE, scheduled_at=late, task_key="trial.expire", entity_label="a.b", entity_id="7")
+        make_task(scheduled_at=now + timedelta(hours=1))
+        Hold.objects.create(scope="task", target="trial.remind", reason="x", created_at=now)
+        names = {"entity_label": "a.b", "entity_id": "7", "names": [["a.b", "7"]]}
+        Hold.objects.create(scope="entity", reason="x", created_at=now, **names)
+
+        found = diagnose(now=now, using="default")
+
+        assert (found.holds, found.held, found.overdue) == (2, 4, 1)
+        assert found.oldest_overdue_at == free.scheduled_at
+
+    def test_raise_no_alarm(self, make_task, now):
+        sign_of_poller(using="default")
+        make_task(state=State.AVAILABLE, scheduled_at=now - timedelta(days=3))
+        Hold.objects.create(scope="everything", reason="x", created_at=now)
+
+        assert diagnose(now=now, using="default").well
+
+
+class TestLimits:
+    def test_that_are_closed_are_named_and_no_good_sign(self, make_task, now):
+        row = make_task(state=State.DISCARDED, attempt=1, scheduled_at=now - timedelta(days=9))
+        ScheduledTask.objects.filter(pk=row.pk).update(limit_key="payout", slot=1, held_until="opened")
+
+        found = diagnose(now=now, using="default")
+
+        assert (found.closed_limits, found.working, found.well) == (["payout"], True, False)
+
+    def test_make_nobody_late_who_waits_for_a_place(self, make_task, now):
+        waits = make_task(state=State.AVAILABLE, scheduled_at=now - timedelta(days=3))
+        ScheduledTask.objects.filter(pk=waits.pk).update(limit_key="payout", held_until="attempt")
+
+        assert diagnose(now=now, using="default").well

@@ -6,8 +6,12 @@ import pytest
 
 from tests.engine.conftest import declared
 from tests.engine.test_waiting import TEN_MINUTES, asking
+from timeline import Timeline, approval, task
+from timeline.lifecycle import Reason
+from timeline.operations.moving import move
 from timeline.reading.explaining import explain
 from timeline.reading.steps import share, steps_of_task
+from timeline.reading.waits import wait_of
 
 pytestmark = pytest.mark.django_db
 __all__ = ["declared"]
@@ -58,3 +62,73 @@ class TestATaskThatWaits:
             ("(wait) otp.given#7", "wait", ""),
             ("(wait) otp.given#7", "over", ""),
         ]
+
+
+class TestWaitOf:
+    def test_tells_what_a_handler_waits_for(self, declared, run_at, later, order):
+        row = declared(asking(wait=lambda job: job.wait_for("otp.given", within=TEN_MINUTES, key="7")))
+        run_at(row, later)
+        row.refresh_from_db()
+
+        wait = wait_of(row, using="default")
+
+        assert (wait.events, wait.key, wait.entity.id, wait.permission) == (["otp.given"], "7", str(order.pk), "")
+        assert wait.since == later
+        assert wait.until == row.scheduled_at >= later + TEN_MINUTES
+
+    def test_tells_nothing_of_what_was_waked(self, declared, run_at, later, order, emit_at, django_assert_num_queries):
+        row = declared(asking())
+        run_at(row, later)
+        emit_at("otp.given", order, later + timedelta(minutes=1))
+        row.refresh_from_db()
+
+        with django_assert_num_queries(0):
+            assert wait_of(row, using="default") is None
+
+    def test_tells_the_deadline_that_counts_of_what_was_moved(self, declared, run_at, later):
+        """Somebody has it look later: what comes after its deadline does not count all the same."""
+        row = declared(asking())
+        until = run_at(row, later).scheduled_at
+        move_task(row, until + timedelta(days=1), later)
+
+        assert wait_of(row, using="default").until == until
+
+    def test_asks_for_no_approval_what_waits_for_something_else_by_now(self, declared, run_at, order, now, emit_at):
+        class Job(Timeline):
+            entity = "testapp.Order"
+
+            @task(approval("refund", by="testapp.change_order", within=timedelta(days=3)), atomic=False)
+            def work(self, order):
+                return self.wait_for("bank.answered", within=TEN_MINUTES)
+
+        row = declared(Job)
+        assert wait_of(row, using="default").permission == "testapp.change_order"
+        emit_at("refund.approved", order, now)
+        run_at(row, now)
+        row.refresh_from_db()
+
+        assert (wait_of(row, using="default").events, wait_of(row, using="default").permission) == (
+            ["bank.answered"],
+            "",
+        )
+        assert not any("approve or reject" in line for line in story(row, now))
+
+
+class TestWhoDecides:
+    def test_says_until_when_a_decision_counts(self, declared, now):
+        class Job(Timeline):
+            entity = "testapp.Order"
+
+            @task(approval("refund", by="testapp.change_order", within=timedelta(days=3)))
+            def work(self, order): ...
+
+        row = declared(Job)
+        move_task(row, now + timedelta(days=9), now)
+
+        assert any("until 2026-03-04 09:00 UTC" in line for line in story(row, now))
+
+
+def move_task(row, at, now):
+    [moved] = move(task_ids=[row.pk], at=at, reason=Reason.operator("why"), now=now, using="default")
+    row.refresh_from_db()
+    assert (moved.pk, moved.scheduled_at) == (row.pk, at)

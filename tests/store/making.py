@@ -28,6 +28,7 @@ Row = Mapping[str, Any]
 
 TOKEN: Final = UUID("00000000-0000-4000-8000-000000000001")
 ENTITY: Final = {"entity_label": "testapp.order", "entity_id": "of the ways"}
+FREE: Final = {"limit_key": "", "slot": 0}
 FAR: Final = LATEST - timedelta(days=1)
 
 
@@ -128,13 +129,13 @@ def due(row: Row, _count: int) -> dict[str, Any]:
 
 
 def ready(_row: Row, count: int) -> dict[str, Any]:
-    """All are as urgent; of several none was tried before."""
-    return {"priority": 0} | ({"attempt": 0} if count > 1 else {})
+    """All are as urgent, and need no place; of several none was tried before."""
+    return {"priority": 0, **FREE} | ({"attempt": 0} if count > 1 else {})
 
 
 def startable(row: Row, count: int) -> dict[str, Any]:
     """Due, with the claim's token where it is claimed; of several none was tried before."""
-    token = {"claim_token": TOKEN} if row["state"] == State.PENDING else {}
+    token = {"claim_token": TOKEN} if row["state"] == State.PENDING else FREE
     return due(row, count) | token | ({"attempt": 0} if count > 1 else {})
 
 

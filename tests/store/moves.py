@@ -104,6 +104,11 @@ def rows(state: State) -> st.SearchStrategy[dict[str, Any]]:
             "awaits_key": st.sampled_from(["", "7"]),
             "awaits_label": st.sampled_from(["", "testapp.order"]),
             "awaits_id": st.sampled_from(["", "1"]),
+            "awaits_other": st.booleans(),
+            # Its own, lest two of them have the same place.
+            "limit_key": st.uuids(version=4).map(str),
+            "slot": st.integers(1 if state in LEASED else 0, 3),
+            "held_until": st.sampled_from(["attempt", "end", "opened", "end+", "opened+"]),
             "reason_code": st.sampled_from(codes if state in FINAL else ["", *codes]),
             "reason": texts,
             "actor": texts,
@@ -112,6 +117,13 @@ def rows(state: State) -> st.SearchStrategy[dict[str, Any]]:
             "finished_at": times if state in FINAL else st.none(),
         }
     )
+
+
+def _places(kind: Kind) -> st.SearchStrategy[int | None]:
+    """What becomes of a place: one is taken on the way to a worker, and may be given up where an attempt ends."""
+    if kind.triggers and kind.triggers[-1] in (Trigger.CLAIM, Trigger.START):
+        return st.integers(1, 9)
+    return st.none() | st.just(0) if kind.triggers and kind.triggers[-1] != Trigger.DUE else st.none()
 
 
 @cache
@@ -134,5 +146,6 @@ def moves(kind: Kind) -> st.SearchStrategy[Move]:
         claim_token=tokens,
         worker=st.none() | workers,
         lease=st.none() | leases,
+        slot=_places(kind),
         evidence=st.dictionaries(st.sampled_from(["grace", "resend", "passing", "note"]), json_values, max_size=2),
     )

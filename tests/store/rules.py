@@ -38,6 +38,7 @@ KEPT: Final = frozenset(
         "cause_id",
         "previous_id",
         "created_at",
+        "limit_key",
     }
 )
 
@@ -63,6 +64,7 @@ class Move:
         triggers: One, or two that are composed; none: the state stays.
         lease: How long the row is held, where it is held then; None: ``TIMELINE["LEASE"]``.
         result: As JSON text.
+        slot: The place that it takes; 0: it gives its place up.
         sent: Of what is not logged only: ``SENT``; or "" for None.
         logged: False: only the lease is another, and perhaps when it was sent. No entry, no ``seq``.
     """
@@ -81,6 +83,7 @@ class Move:
     worker: str | None = None
     lease: timedelta | None = None
     evidence: dict[str, Any] = field(default_factory=dict)
+    slot: int | None = None
     sent: str | None = None
     logged: bool = True
 
@@ -188,6 +191,28 @@ def _error(case: Case) -> str:
     return f"{error['class']}: {error['message']}" if error else case.row["error"]
 
 
+def _slot(case: Case) -> int:
+    """The place that it has: given up where an attempt or the task ends, unless it is to be held for longer."""
+    if case.move.slot is not None:
+        return case.move.slot
+    row, until = case.row, case.row["held_until"]
+    stays_closed = until == "opened+" or (until == "opened" and row["state"] == State.ACTIVE)
+    is_over = {
+        State.COMPLETED: True,
+        State.DISCARDED: not stays_closed,
+        State.CANCELLED: not stays_closed,
+        State.RETRYABLE: until == "attempt",
+    }
+    return 0 if is_over.get(case.end) else row["slot"]
+
+
+def _held_until(case: Case) -> str:
+    """Until when it holds its place; and that something of it is half done, once an attempt has kept the place."""
+    until: str = case.row["held_until"]
+    keeps = Trigger.RETRY in case.move.triggers and case.move.slot is None and case.row["slot"] > 0
+    return f"{until}+" if keeps and until in ("end", "opened") else until
+
+
 RULES: Final[Mapping[str, Rule]] = {
     "state": lambda case: case.end,
     "seq": lambda case: case.row["seq"] + case.entries,
@@ -212,6 +237,9 @@ RULES: Final[Mapping[str, Rule]] = {
     "awaits_key": lambda case: case.row["awaits_key"],
     "awaits_label": lambda case: case.row["awaits_label"],
     "awaits_id": lambda case: case.row["awaits_id"],
+    "awaits_other": lambda case: case.row["awaits_other"],
+    "slot": _slot,
+    "held_until": _held_until,
     "reason_code": _of_reason("reason_code"),
     "reason": _of_reason("reason"),
     "actor": _of_reason("actor"),

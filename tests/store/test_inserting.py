@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 import pytest
 from django.db import DataError, IntegrityError, transaction
 
@@ -62,6 +64,14 @@ class TestInsertMissing:
         with django_assert_num_queries(1):
             assert insert(*rows) == rows
         assert Event.objects.count() == 1500
+
+    def test_stores_the_value_of_an_enumeration_that_is_text(self, seen):
+        class Key(str, Enum):  # noqa: UP042 (of StrEnum, str() gives the value)
+            FIRST = "first"
+
+        [row] = insert(seen(Key.FIRST))
+
+        assert Event.objects.get(pk=row.pk).key == "first"
 
     def test_refuses_what_a_check_refuses(self, make_task):
         """Only a taken place is passed over; a row that is wrong is an error."""

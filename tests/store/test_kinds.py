@@ -41,7 +41,7 @@ class TestReadyKinds:
         ready = ready_kinds(["a.one", "b.two", "d.four"], using="default")
 
         since = {"a.one": now - hours, "b.two": now} if VENDOR == "postgresql" else {"a.one": None, "b.two": None}
-        assert ready == {"a.one": (-2, since["a.one"]), "b.two": (0, since["b.two"])}
+        assert ready == {"a.one": First(-2, since["a.one"]), "b.two": First(0, since["b.two"])}
 
     def test_counts_nothing_that_is_not_available(self, make_task):
         for state in set(State) - {State.AVAILABLE}:

@@ -9,8 +9,8 @@ import pytest
 from tests.databases import VENDOR
 from timeline.clocks import MachineTime
 from timeline.lifecycle import State
-from timeline.models import Identity, ScheduledTask, Sign
-from timeline.store.probing import first_due, probe_lost, sign
+from timeline.models import Identity, ScheduledTask, Sign, Wake
+from timeline.store.probing import Waiting, probe_lost, probe_waiting, sign
 
 pytestmark = pytest.mark.django_db
 
@@ -19,20 +19,25 @@ postgresql_only = pytest.mark.only_postgresql  # SQLite reads the rows instead.
 
 
 @postgresql_only
-class TestFirstDue:
+class TestProbeWaiting:
     @pytest.mark.parametrize("state", [State.SCHEDULED, State.RETRYABLE])
-    def test_is_the_time_of_the_longest_due(self, make_task, now, state):
+    def test_tells_the_time_of_the_longest_due(self, make_task, now, state):
         for seconds in (1, 3, 2, -1):
             make_task(state=state, scheduled_at=now - seconds * SECOND)
 
-        assert first_due(now=now, using="default") == now - 3 * SECOND
+        assert probe_waiting(now=now, using="default") == Waiting(now - 3 * SECOND, False)
 
-    def test_is_none_of_what_is_ahead_or_does_not_wait(self, make_task, now):
+    def test_tells_none_of_what_is_ahead_or_does_not_wait(self, make_task, now):
         make_task(scheduled_at=now + SECOND)
         make_task(state=State.AVAILABLE, scheduled_at=now - SECOND)
         make_task(state=State.COMPLETED, scheduled_at=now - SECOND)
 
-        assert first_due(now=now, using="default") is None
+        assert probe_waiting(now=now, using="default") == Waiting()
+
+    def test_tells_whether_there_are_notes(self, now):
+        Wake.objects.create(name="order.paid", entity_label="testapp.order", entity_id="1")
+
+        assert probe_waiting(now=now, using="default") == Waiting(None, some_noted=True)
 
 
 class TestProbeLost:
@@ -63,15 +68,15 @@ class TestSign:
     def test_says_whose_it_is_and_whether_nobody_polled(self):
         Identity.objects.update(site="staging", polled_at=MachineTime(-60 * SECOND))
 
-        assert sign(59 * SECOND, using="default") == ("staging", True)
-        assert sign(70 * SECOND, using="default") == ("staging", False)
+        assert sign(59 * SECOND, using="default") == ("staging", True, False)
+        assert sign(70 * SECOND, using="default") == ("staging", False, False)
 
     def test_says_that_nobody_ever_polled(self):
         Identity.objects.update(polled_at=None)
 
-        assert sign(SECOND, using="default") == ("", True)
+        assert sign(SECOND, using="default") == ("", True, False)
 
     def test_is_of_nobody_where_there_is_no_row(self):
         Identity.objects.all().delete()
 
-        assert sign(SECOND, using="default") == ("", False)
+        assert sign(SECOND, using="default") == ("", False, False)

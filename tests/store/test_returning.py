@@ -7,9 +7,10 @@ from uuid import uuid4
 
 import pytest
 from django.db import connection
+from django.db.models.signals import post_init
 
 from timeline.models import ScheduledTask
-from timeline.store.returning import COLUMNS, FIELDS, as_task, cursor_for_rows, rows_of
+from timeline.store.returning import COLUMNS, FIELDS, as_tasks, cursor_for_rows, rows_of
 
 SQL = "SELECT {} FROM timeline_scheduledtask ORDER BY occurrence"
 
@@ -50,14 +51,29 @@ class TestRowsOf:
         assert read("id, priority", "id", "priority") == {task.pk: {"id": task.pk, "priority": -3}}
 
 
-class TestAsTask:
+class TestAsTasks:
     def test_is_the_row_as_it_is_stored(self, task, django_assert_num_queries):
-        [row] = read(COLUMNS).values()
+        rows = read(COLUMNS).values()
 
         with django_assert_num_queries(0):
-            made = as_task(row, "default")
+            [made] = as_tasks(rows, "default")
             values = [getattr(made, name) for name in FIELDS]
 
         stored = ScheduledTask.objects.get()
         assert values == [getattr(stored, name) for name in FIELDS]
         assert (made._state.db, made._state.adding) == ("default", False)
+
+    def test_tells_who_wants_to_know_of_each(self, task):
+        told = []
+
+        def tell(instance, **_others):
+            told.append(instance)
+
+        rows = read(COLUMNS).values()
+        post_init.connect(tell, sender=ScheduledTask)
+        try:
+            made = as_tasks(rows, "default")
+        finally:
+            post_init.disconnect(tell, sender=ScheduledTask)
+
+        assert told == made

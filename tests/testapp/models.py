@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from enum import StrEnum
 
 from django.conf import settings
 from django.db import models
 from django_scopes import ScopedManager
+
+from timeline.models import StateField, known_states
 
 
 class Order(models.Model):
@@ -21,6 +24,24 @@ class Order(models.Model):
 
     def __str__(self) -> str:
         return f"order {self.pk}"
+
+
+class Invoice(models.Model):
+    """Of an order that it may have later, or no more; nothing keeps that from being deleted."""
+
+    order = models.ForeignKey(Order, models.DO_NOTHING, null=True, blank=True, db_constraint=False)
+
+    def __str__(self) -> str:
+        return f"invoice {self.pk}"
+
+
+class Reminder(models.Model):
+    """Two keys away from an order."""
+
+    invoice = models.ForeignKey(Invoice, models.CASCADE)
+
+    def __str__(self) -> str:
+        return f"reminder {self.pk}"
 
 
 class OrderProxy(Order):
@@ -193,6 +214,42 @@ class Plane(Vessel):
 
 class Seaplane(Ship, Plane):
     """Both: it has two ways to the same vessel."""
+
+
+class Leg(StrEnum):
+    """Where a trip is; a module that models and timelines share."""
+
+    PLANNED = "PLANNED"
+    UNDER_WAY = "UNDER_WAY"
+    DELAYED = "DELAYED"
+    ARRIVED = "ARRIVED"
+
+
+class Trip(models.Model):
+    """Shows the state of its machine."""
+
+    note = models.CharField(max_length=100, blank=True, default="")
+    status = models.CharField(max_length=20, blank=True, default="")
+    state = StateField(db_index=True)
+
+    class Meta:
+        constraints = [known_states(Leg)]
+
+    def __str__(self) -> str:
+        return f"trip {self.pk}"
+
+
+class TripProxy(Trip):
+    """A proxy of it."""
+
+    class Meta:
+        proxy = True
+
+
+class Cruise(Trip):
+    """Its child, with the same key."""
+
+    ship = models.CharField(max_length=20, blank=True, default="")
 
 
 class Effect(models.Model):

@@ -12,7 +12,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from tests.upgrading.schema import schema_of
 from timeline.lifecycle import ReasonCode, State
-from timeline.models import Answer, Event, LogEntry, Pace, ScheduledTask, Sign, Sweep, TimelineRun
+from timeline.models import Answer, Edge, Event, LogEntry, Pace, RunEntry, ScheduledTask, Sign, Sweep, TimelineRun
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
@@ -34,6 +34,9 @@ def populated(fresh: str) -> str:
     migrate(names()[-1], using=fresh)
     event = Event.objects.using(fresh).create(name="order.placed", occurred_at=NOW, recorded_at=NOW, key="1")
     run = TimelineRun.objects.using(fresh).create(timeline="trial", started_at=NOW, started_by=event)
+    moving = TimelineRun.objects.using(fresh).create(timeline="booking", started_at=NOW, state="BOOKED", state_at=NOW)
+    RunEntry.objects.using(fresh).create(run=moving, seq=0, at=NOW, to_state="BOOKED")
+    Edge.objects.using(fresh).create(timeline="booking", from_state="QUEUED", to_state="BOOKED")
     for code in ReasonCode:
         task = ScheduledTask(
             task_key="trial.remind",

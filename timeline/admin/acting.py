@@ -15,7 +15,8 @@ from timeline.admin.wording import Decision, Deed, action_of
 from timeline.exceptions import AlreadyOpen, ChangedSince, RunEnded, TimelineError, TransitionNotAllowed
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.policy import POSSIBLE, Action, is_possible
+from timeline.policy import APPROVALS, POSSIBLE, Action, is_possible
+from timeline.reading.waits import not_to_decide
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -33,6 +34,8 @@ _CALLS: Final[Mapping[Deed, Callable[..., list[ScheduledTask]]]] = {
     Action.MOVE: shortcuts.move,
     Action.RUN_NOW: shortcuts.run_now,
     Action.REDRIVE: shortcuts.redrive,
+    Action.APPROVE: _of_one(shortcuts.approve),
+    Action.REJECT: _of_one(shortcuts.reject),
     Decision.STEP_HAPPENED: _of_one(shortcuts.step_happened),
     Decision.FORGET_STEP: _of_one(shortcuts.forget_step),
     Decision.GO_ON: _of_one(shortcuts.go_on),
@@ -84,6 +87,12 @@ def obstacle(deed: Deed, task: ScheduledTask, reader: Reader, carried_on: Collec
         carried_on: Ids of tasks that have a later revision: that one is redriven, if any.
     """
     action = action_of(deed)
+    if action in APPROVALS and not is_possible(action, task):
+        return (
+            not_to_decide(task)
+            if reader.policy.may_decide(reader.user, task)
+            else _("It asks for no approval of yours.")
+        )
     if task.state not in POSSIBLE[action]:
         return _("The task is %(state)s.") % {"state": State(task.state).label}
     if not is_possible(action, task):

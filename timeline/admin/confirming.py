@@ -31,7 +31,7 @@ from timeline.admin.readers import Reader
 from timeline.admin.wording import WORDINGS, Decision, Deed, action_of
 from timeline.clocks import story_now
 from timeline.models import ScheduledTask
-from timeline.policy import Action, get_policy
+from timeline.policy import APPROVALS, Action, get_policy
 
 
 class Confirming(Pages):
@@ -61,7 +61,7 @@ class Confirming(Pages):
         if not ids:
             messages.warning(request, _("Choose the tasks first."))
             return redirect(self.list_as_left(given))
-        if isinstance(deed, Decision) and len(ids) > 1:
+        if (isinstance(deed, Decision) or deed in APPROVALS) and len(ids) > 1:
             raise Http404(_("There is no such action."))
         counted = self._count(request, deed, ids)
         if given is not request.POST:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
-from django.utils.translation import pgettext
+from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
 from timeline.admin.confirming import Confirming
 from timeline.admin.listing import row_of
@@ -16,9 +17,18 @@ from timeline.admin.naming import breakable, names_of
 from timeline.admin.readers import Reader
 from timeline.clocks import story_now
 from timeline.policy import Action, get_policy
-from timeline.reading.dead_letters import DeadLetters, dead_letters
+from timeline.reading.dead_letters import DeadLetters, dead_letters, in_retry
 from timeline.reading.recalling import recall
 
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+# When they failed, as the page lets one choose.
+SINCE: Final = {
+    "": (pgettext_lazy("timeline", "at any time"), None),
+    "day": (gettext_lazy("in the last 24 hours"), timedelta(days=1)),
+    "week": (gettext_lazy("in the last 7 days"), timedelta(days=7)),
+}
 AT_A_TIME: Final = 100  # Tasks of a group that are shown, and redriven, at a time.
 
 
@@ -30,13 +40,19 @@ class DeadLetterPages(Confirming):
         if not self.has_view_permission(request):
             raise PermissionDenied
         visible, reader = self.visible(request), Reader(get_policy(), request.user)
-        group = request.GET.get("group", "")
-        found = [_shown(each, reader) for each in dead_letters(visible, group)]
+        group, now = request.GET.get("group", ""), story_now(self.alias)
+        since = request.GET.get("since", "")
+        found = [_shown(each, reader) for each in dead_letters(_failed_since(visible, since, now), group)]
         if group and not found:
             raise Http404(_("There is no such group."))
-        context = self._group(request, group, reader) if group else {}
-        title = pgettext("timeline", "Dead letters")
-        return self.page(request, "dead", title, story_now(self.alias), {"groups": found, "group": group, **context})
+        context = self._group(request, group, reader) if group else {"trying": in_retry(visible)}
+        context |= {
+            "groups": found,
+            "group": group,
+            "since": [(value, name, value == since) for value, (name, _span) in SINCE.items()],
+            "may_redrive": get_policy().allows(request.user, Action.REDRIVE),
+        }
+        return self.page(request, "dead", pgettext("timeline", "Dead letters"), now, context)
 
     def _group(self, request: HttpRequest, group: str, reader: Reader) -> dict[str, Any]:
         """The tasks of a group, those that were discarded last first."""
@@ -47,9 +63,14 @@ class DeadLetterPages(Confirming):
         names = names_of((task.entity_ref for task in tasks), using=self.alias, site=self.admin_site.name)
         return {
             "rows": [row_of(task, names[task.entity_ref], now, reader) for task in tasks],
-            "may_redrive": get_policy().allows(request.user, Action.REDRIVE),
             "most": AT_A_TIME,
         }
+
+
+def _failed_since(tasks: ScheduledTaskQuerySet, since: str, now: datetime) -> ScheduledTaskQuerySet:
+    """Those that failed within this time."""
+    span = SINCE.get(since, SINCE[""])[1]
+    return tasks if span is None else tasks.filter(finished_at__gt=now - span)
 
 
 def _shown(each: DeadLetters, reader: Reader) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from timeline.models.families import relatives
 from timeline.models.kin import named_as, names_of
 from timeline.reading.explaining import why
 from timeline.reading.foreseeing import foreseen
+from timeline.reading.machines import machine_lines
 from timeline.reading.recalling import recall
 from timeline.reading.schedules import schedule_in_words
 from timeline.registry import registry
@@ -125,12 +126,14 @@ def timeline_of(
     items += _foreseen(ref, seen, now=now, using=visible.db)
     later = [item for item in items if item.at is None or item.state not in FINAL]
     runs = TimelineRun.objects.using(visible.db).for_entity(ref).filter(timeline__in=seen)
+    shown = list(runs.order_by("-started_at", "pk")[:20])
     return {
         "ahead": in_order(later, now),
         "past": in_order((item for item in items if item.state in FINAL), now)[::-1],
         "drawing": drawing([item for item in items if item.at is not None], now=now, zone=zone),
         "schedules": _schedules(ref, seen, now),
-        "runs": [(run, reader.end_of(run)) for run in runs.order_by("-started_at", "pk")[:20]],
+        "runs": [(run, reader.end_of(run)) for run in shown],
+        "machines": machine_lines(shown, people=reader.reads_people_of, using=visible.db),
         "is_cut": is_cut,
         "most": MAX_SHOWN,
         "signs": [*((state.value, state.label) for state in State), (FORESEEN, pgettext("timeline", "foreseen"))],

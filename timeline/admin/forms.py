@@ -14,9 +14,20 @@ from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from timeline.admin.wording import Decision, Deed
 from timeline.exceptions import DateOutOfRange, InvalidInput
+from timeline.models import Then
 from timeline.payloads import check_json
 from timeline.policy import Action
 from timeline.timing import check_time
+
+
+def _moment(text: str, zone: tzinfo) -> datetime:
+    """Read a time on the site's clocks; refuse what they never show, or show twice."""
+    with timezone.override(zone):
+        at: datetime = forms.DateTimeField().clean(text)
+    try:
+        return check_time("at", at)
+    except DateOutOfRange:
+        raise forms.ValidationError(_("Give a time between the years 1970 and 9000.")) from None
 
 
 class ReasonForm(forms.Form):
@@ -45,17 +56,51 @@ class MoveForm(ReasonForm):
     field_order = ("at", "reason")
 
     def clean_at(self) -> datetime:
-        """Read a time on the site's clocks; refuse what they never show, or show twice, and what is not ahead."""
-        text: str = self.cleaned_data["at"]
-        with timezone.override(self.zone):
-            at: datetime = forms.DateTimeField().clean(text)
-        try:
-            at = check_time("at", at)
-        except DateOutOfRange:
-            raise forms.ValidationError(_("Give a time between the years 1970 and 9000.")) from None
+        """Refuse what is not ahead."""
+        at = _moment(self.cleaned_data["at"], self.zone)
         if at <= self.now:
             raise forms.ValidationError(_("This time has passed. Give one that is ahead; for at once, use “Run now”."))
         return at
+
+
+class HoldForm(ReasonForm):
+    """Why something is put on hold, until when, and what becomes of its tasks then."""
+
+    until = forms.CharField(
+        label=pgettext_lazy("timeline", "Until"),
+        required=False,
+        help_text=gettext_lazy("Empty: until somebody releases it."),
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": 60}),
+    )
+    then = forms.ChoiceField(label=gettext_lazy("When it ends"), choices=Then.choices, initial=Then.RUN)
+    field_order = ("until", "then", "reason")
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.fields["reason"].help_text = _(
+            "Required, 200 characters at most. It is kept with the hold, and your name."
+        )
+
+    def clean_until(self) -> datetime | None:
+        """None where nothing is said; refuse what is not ahead."""
+        if not (text := self.cleaned_data["until"]):
+            return None
+        until = _moment(text, self.zone)
+        if until <= self.now:
+            raise forms.ValidationError(_("This time has passed. Give one that is ahead, or none."))
+        return until
+
+
+class ApproveForm(ReasonForm):
+    """A yes needs no reason."""
+
+    reason = forms.CharField(
+        label=pgettext_lazy("timeline", "Reason"),
+        max_length=200,
+        required=False,
+        help_text=gettext_lazy("200 characters at most. It is kept in the event, with your name."),
+        widget=forms.TextInput(attrs={"class": "vTextField", "maxlength": 200, "autocomplete": "off"}),
+    )
 
 
 class HappenedForm(ReasonForm):
@@ -86,7 +131,11 @@ class HappenedForm(ReasonForm):
         return read
 
 
-_FORMS: Final[Mapping[Deed, type[ReasonForm]]] = {Action.MOVE: MoveForm, Decision.STEP_HAPPENED: HappenedForm}
+_FORMS: Final[Mapping[Deed, type[ReasonForm]]] = {
+    Action.MOVE: MoveForm,
+    Action.APPROVE: ApproveForm,
+    Decision.STEP_HAPPENED: HappenedForm,
+}
 
 
 def form_for(deed: Deed) -> type[ReasonForm]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from django.contrib.admin import ModelAdmin
@@ -23,6 +23,21 @@ if TYPE_CHECKING:
     Base = ModelAdmin[ScheduledTask]
 else:
     Base = ModelAdmin
+
+
+PAGES: Final = (
+    "changelist",
+    "act",
+    "entity",
+    "find",
+    "dead",
+    "inventory",
+    "limits",
+    "holds",
+    "hold",
+    "redrive",
+    "what_if",
+)
 
 
 class Pages(Base):
@@ -56,7 +71,7 @@ class Pages(Base):
             "zone_name": timezone.get_default_timezone_name(),
             "site_name": self.admin_site.name,
             "who": str(request.user.pk),
-            "urls": {name: self.address(name) for name in ("changelist", "act", "entity", "dead", "inventory")},
+            "urls": {name: self.address(name) for name in PAGES},
         }
         response = TemplateResponse(request, f"admin/timeline/{name}.html", {**shared, **context})
         response["Cache-Control"] = "no-store, private"

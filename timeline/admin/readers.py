@@ -32,6 +32,10 @@ class Reader:
         """Whether they read who decided about it, and what they wrote."""
         return self.policy.sees_decisions(self.user, task)
 
+    def reads_people_of(self, run: TimelineRun) -> bool:
+        """Whether they read who decided about a run."""
+        return self.reads_people(_some_task_of(run))
+
     def shown(self, task: ScheduledTask) -> ScheduledTask:
         """The task without what they may not read. Never save it."""
         shown = task if self.payload else masked(task)
@@ -43,7 +47,7 @@ class Reader:
 
     def end_of(self, run: TimelineRun) -> str:
         """Why a run ended, in words; empty: it has not."""
-        if is_ended_by_a_person(run) and not self.reads_people(_some_task_of(run)):
+        if is_ended_by_a_person(run) and not self.reads_people_of(run):
             return str(ReasonCode.EXIT.label)
         return retold_end(run)
 

@@ -18,19 +18,26 @@ from timeline.admin.acting import obstacle
 from timeline.admin.asking import asked
 from timeline.admin.dead import DeadLetterPages
 from timeline.admin.entities import may_look, timeline_of
+from timeline.admin.finding import FindPages
+from timeline.admin.holding import HoldPages, holds_of
+from timeline.admin.limiting import LimitPages
 from timeline.admin.listing import chips, filters, listing, row_of
 from timeline.admin.naming import named
 from timeline.admin.owning import belongings_of
 from timeline.admin.readers import Reader
+from timeline.admin.redriving import RedrivePages
 from timeline.admin.stepping import stepping
 from timeline.admin.telling import telling
+from timeline.admin.trying import WhatIfPages
 from timeline.admin.wording import WORDINGS
 from timeline.clocks import story_now
 from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
-from timeline.policy import POSSIBLE, Action, get_policy
+from timeline.policy import APPROVALS, POSSIBLE, Action, get_policy
 from timeline.reading.inventory import inventory
 from timeline.reading.steps import steps_of_task
+from timeline.reading.waits import wait_of
+from timeline.registry import registry
 
 if TYPE_CHECKING:
     from django.urls import URLPattern
@@ -43,7 +50,7 @@ if TYPE_CHECKING:
 _BUTTONS: Final = [action for action in Action if action in WORDINGS]
 
 
-class TaskAdmin(DeadLetterPages):
+class TaskAdmin(FindPages, HoldPages, LimitPages, RedrivePages, WhatIfPages, DeadLetterPages):
     """Upcoming events, a task, and the timeline of an entity. Changes go through the shortcuts; nothing is edited here."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -53,8 +60,14 @@ class TaskAdmin(DeadLetterPages):
         return [
             path("", require_safe(wrap(self.changelist_view)), name=f"{name}_changelist"),
             path("dead/", require_safe(wrap(self.dead_view)), name=f"{name}_dead"),
+            path("dead/redrive/", forms(wrap(self.redrive_view)), name=f"{name}_redrive"),
             path("inventory/", require_safe(wrap(self.inventory_view)), name=f"{name}_inventory"),
+            path("holds/", forms(wrap(self.holds_view)), name=f"{name}_holds"),
+            path("holds/new/", forms(wrap(self.hold_view)), name=f"{name}_hold"),
+            path("limits/", forms(wrap(self.limits_view)), name=f"{name}_limits"),
+            path("find/", require_safe(wrap(self.find_view)), name=f"{name}_find"),
             path("entity/", require_safe(wrap(self.entity_view)), name=f"{name}_entity"),
+            path("what-if/", forms(wrap(self.what_if_view)), name=f"{name}_what_if"),
             path("act/", forms(self.keeping_what_was_typed(wrap(self.act_view))), name=f"{name}_act"),
             path("<uuid:object_id>/change/", require_safe(wrap(self.change_view)), name=f"{name}_change"),
         ]
@@ -96,6 +109,8 @@ class TaskAdmin(DeadLetterPages):
             "where": question.where(),
             "chips": chips(question),
             "may_list": request.user.has_perm("timeline.view_scheduledtask"),
+            "has_limits": bool(registry.limited()),
+            "sees_holds": request.user.has_perm("timeline.view_hold") or policy.may_hold(request.user),
             "filters": filters(question),
             "actions": _verbs(_possible(shown["states"], policy, request.user)),
             "login": self.login_for(self.address("changelist") + question.where()),
@@ -122,6 +137,7 @@ class TaskAdmin(DeadLetterPages):
             **told,
             **stepping(task, steps, reader),
             "row": row_of(task, entity, now, reader),
+            "wait": wait_of(task, using=self.alias),
             "actions": _verbs(action for action in _BUTTONS if not obstacle(action, task, reader, carried_on)),
         }
         return self.page(request, "task", task.full_key, now, context)
@@ -149,13 +165,17 @@ class TaskAdmin(DeadLetterPages):
             "entity": named(ref, entity, self.admin_site.name),
             "is_gone": bool(ref.label) and entity is None and not there.unreadable,
             "ref": ref,
+            "holds": holds_of(ref, policy, request.user, using=self.alias),
+            "may_try": bool(ref.label) and request.user.has_perm("timeline.view_scheduledtask"),
+            "may_hold": bool(ref.label) and registry.knows(ref.label) and policy.may_hold(request.user),
         }
         return self.page(request, "entity", context["entity"].name, now, context)
 
 
 def _possible(states: set[str], policy: TimelinePolicy, user: User) -> list[Action]:
     """What the user may do with tasks in these states: with one of them at least."""
-    return [action for action in _BUTTONS if POSSIBLE[action] & states and policy.allows(user, action)]
+    several = [action for action in _BUTTONS if action not in APPROVALS]  # Those one by one, on the page of the task.
+    return [action for action in several if POSSIBLE[action] & states and policy.allows(user, action)]
 
 
 def _verbs(actions: Iterable[Action]) -> list[tuple[Action, StrPromise]]:

@@ -71,7 +71,7 @@ def telling(
     log = list(LogEntry.objects.using(using).filter(task=task).order_by("-seq")[: SHOWN + 1])
     log = reader.hushed(log[::-1], task)
     shown = reader.shown(task)
-    waits = [] if not task.is_open else list(outlook(shown, now=now, using=using))
+    waits = [] if not task.is_open else list(outlook(shown, now=now, using=using, people=people))
     revisions = visible.filter(Q(previous=task.pk) | Q(pk=task.previous_id))
     story = explain(task, now=now, using=using, payload=payload, people=people, steps=steps)
     return {

@@ -72,6 +72,18 @@ WORDINGS: Final[Mapping[Deed, Wording]] = {
         ngettext_lazy("%(count)d task was redriven.", "%(count)d tasks were redriven.", "count"),
         gettext_lazy("What has ended stays as it is; a new task, its next revision, is due at once."),
     ),
+    Action.APPROVE: Wording(
+        pgettext_lazy("timeline", "Approve"),
+        gettext_lazy("Approve it"),
+        gettext_lazy("It is approved. The task goes on."),
+        gettext_lazy("The task goes on at once, and is told that you approved it. The first decision stands."),
+    ),
+    Action.REJECT: Wording(
+        pgettext_lazy("timeline", "Reject"),
+        gettext_lazy("Reject it"),
+        gettext_lazy("It is rejected. The task goes on."),
+        gettext_lazy("The task goes on at once, and is told that you rejected it. The first decision stands."),
+    ),
     Decision.STEP_HAPPENED: Wording(
         gettext_lazy("It happened"),
         gettext_lazy("Say that step %(step)s happened"),

@@ -40,7 +40,7 @@ class Events(TimelineAPI):
     def post(self, request: Request) -> Response:
         """
         Record what happened. The same again, with the same key, does nothing and says so; with another payload it is
-        refused.
+        refused. So is what the state of a machine does not take.
         """
         if not self.policy.may_emit(request.user):
             raise PermissionDenied
@@ -70,6 +70,8 @@ class Events(TimelineAPI):
             payload=given["payload"],
             actor=self.actor,
             occurred_at=given.get("occurred_at"),
+            machine=given["machine"] or None,
+            expect=given["expect"] or None,
             using=using,
         )
         code = status.HTTP_201_CREATED if emission.recorded else status.HTTP_200_OK

@@ -57,6 +57,16 @@ class TextField(serializers.CharField):
         return super().to_internal_value(data)
 
 
+class WholeField(serializers.IntegerField):
+    """A whole number: text is none, nor is true."""
+
+    def to_internal_value(self, data: Any) -> int:
+        """Take numbers only."""
+        if isinstance(data, bool) or not isinstance(data, int):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
 class ChoiceOf(serializers.ChoiceField):
     """One of an enumeration."""
 

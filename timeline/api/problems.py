@@ -14,8 +14,11 @@ from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
 from timeline.exceptions import (
+    AlreadyDecided,
     AlreadyOpen,
+    AlreadyReleased,
     ChangedSince,
+    DecidedTooLate,
     InvalidInput,
     KeyConflict,
     KeyReused,
@@ -36,6 +39,9 @@ STATUSES: Final[Mapping[type[TimelineError], int]] = {
     InvalidInput: 400,
     TransitionNotAllowed: 409,
     AlreadyOpen: 409,
+    AlreadyDecided: 409,
+    DecidedTooLate: 409,
+    AlreadyReleased: 409,
     RunEnded: 409,
     NoOpenRun: 409,
 }

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
 
-from timeline.api.fields import AnyField, InstantField, ObjectField, StrictSerializer, TextField
+from timeline.api.fields import (
+    AnyField,
+    ChoiceOf,
+    InstantField,
+    ObjectField,
+    StrictSerializer,
+    TextField,
+    WholeField,
+)
+from timeline.models import Scope, Then
 from timeline.models.entities import MAX_ID, MAX_LABEL
+from timeline.models.hold import MAX_TARGET
 from timeline.models.step import MAX_NAME
+from timeline.timing import LONGEST_SPREAD
 
 _NO_BLANK: Final = r"^\s\x1c-\x1f\x85"  # As Python sees blanks: a few more than other languages do.
 
@@ -32,10 +46,33 @@ class ReasonBody(StrictSerializer):
     reason = ReasonField(help_text="1 to 200 characters, after blanks around it are taken away.")
 
 
+class DecisionBody(StrictSerializer):
+    """A yes or a no, and perhaps why: kept in the event, with the name of who decided."""
+
+    reason = ReasonField(required=False, help_text="1 to 200 characters, after blanks around it are taken away.")
+
+
 class MoveBody(ReasonBody):
     """A new time, and why."""
 
     at = InstantField(help_text="New due time with its offset from UTC, from 1970 to 9000; in the past: due now.")
+
+
+class RedriveBody(ReasonBody):
+    """Why a group runs again, within what time, and where to go on."""
+
+    spread_seconds = WholeField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=int(LONGEST_SPREAD.total_seconds()),
+        help_text="Within which the tasks become due, each at a moment of its own. Nothing: at once.",
+    )
+    after = serializers.UUIDField(
+        required=False,
+        allow_null=True,
+        help_text="`next` of the answer before: go on behind it. Nothing: from the first.",
+    )
 
 
 class StepBody(ReasonBody):
@@ -62,6 +99,40 @@ class EntityBody(StrictSerializer):
     id = TextField(min_length=1, max_length=MAX_ID, help_text="Its primary key as text.")
 
 
+class HoldBody(ReasonBody):
+    """What to hold, until when, what then, and why."""
+
+    scope = ChoiceOf(Scope, help_text="What kind of thing is to be held.")
+    target = TextField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=MAX_TARGET,
+        help_text="Task key, name of the timeline, or queue; empty for an entity and for everything.",
+    )
+    entity = EntityBody(required=False, allow_null=True, help_text="For the scope `entity`.")
+    until = InstantField(
+        required=False,
+        allow_null=True,
+        help_text="When it ends by itself, with its offset from UTC; nothing: when it is released.",
+    )
+    then = ChoiceOf(
+        Then,
+        required=False,
+        default=Then.RUN.value,
+        help_text="When it ends: `run` what is due, `shift` all by how long it was held, or `expire` what is due.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """See that what its scope asks for is there, and nothing else."""
+        wanted = {Scope.ENTITY: "entity", Scope.EVERYTHING: ""}.get(Scope(attrs["scope"]), "target")
+        for name in ("target", "entity"):
+            if bool(attrs.get(name)) is not (name == wanted):
+                said = _("Give it.") if name == wanted else _("Leave it out for this scope.")
+                raise ValidationError({name: said})
+        return attrs
+
+
 class EventBody(StrictSerializer):
     """What happened."""
 
@@ -77,4 +148,18 @@ class EventBody(StrictSerializer):
     payload = ObjectField(required=False, default=dict, help_text="Plain JSON, 64 KiB at most.")
     occurred_at = InstantField(
         required=False, allow_null=True, help_text="When it happened, with its offset from UTC; nothing: now."
+    )
+    machine = TextField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=50,
+        help_text="The machine that has to take it; empty: whichever do.",
+    )
+    expect = TextField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=50,
+        help_text="The state in which that machine has to be, or it is refused; empty: any that takes the event.",
     )

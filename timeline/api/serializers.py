@@ -9,6 +9,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from timeline.api.fields import ChoiceOf, InstantField
+from timeline.api.machines import EntitySerializer, MachineSerializer
 from timeline.api.steps import StepSerializer
 from timeline.lifecycle import State
 from timeline.models import Event, LogEntry, ScheduledTask
@@ -18,15 +19,9 @@ from timeline.reading.masking import masked, masked_entry, without_people, witho
 from timeline.reading.retelling import retold
 from timeline.reading.schedules import schedule_of
 from timeline.reading.steps import StepLine, steps_of_task
+from timeline.reading.waits import wait_of
 
 _CODE: Final = "One of a closed set; empty where nothing needs one."
-
-
-class EntitySerializer(serializers.Serializer[Any]):
-    """What a row is about."""
-
-    label = serializers.CharField(read_only=True)  # type: ignore[assignment]
-    id = serializers.CharField(read_only=True)
 
 
 class RowSerializer(serializers.ModelSerializer[Any]):
@@ -65,6 +60,12 @@ class TaskSerializer(RowSerializer):
         help_text="Why it is where it is; of errors, and what people wrote, only to those who may read it."
     )
     actor = serializers.SerializerMethodField(help_text="Who decided; empty: the system, or you may not read it.")
+    limit_key = serializers.CharField(
+        read_only=True, help_text="What it competes for, where only so many may be under way at once; empty: nothing."
+    )
+    slot = serializers.IntegerField(
+        read_only=True, help_text="The place of its limit that it holds; 0: none. One that has ended keeps it closed."
+    )
     actions = serializers.SerializerMethodField(help_text="What you may do with it as it is now.")
 
     class Meta:
@@ -89,6 +90,8 @@ class TaskSerializer(RowSerializer):
             "failures",
             "lost",
             "max_attempts",
+            "limit_key",
+            "slot",
             "reason_code",
             "reason",
             "actor",
@@ -154,6 +157,19 @@ class LogSerializer(RowSerializer):
         return None if self.hides else entry.detail
 
 
+class WaitSerializer(serializers.Serializer[Any]):
+    """What a task waits for."""
+
+    events = serializers.ListField(child=serializers.CharField(), read_only=True, help_text="The first of any of them.")
+    key = serializers.CharField(read_only=True, help_text="Which the event has to have; empty: any.")
+    entity = EntitySerializer(read_only=True, allow_null=True, help_text="Whose events; null: the system's.")
+    since = InstantField(read_only=True)
+    until = InstantField(read_only=True, help_text="When it goes on without.")
+    permission = serializers.CharField(
+        read_only=True, help_text="Of those who may approve or reject; empty: nobody is asked."
+    )
+
+
 class TaskDetailSerializer(TaskSerializer):
     """One task with all there is about it."""
 
@@ -167,6 +183,7 @@ class TaskDetailSerializer(TaskSerializer):
         help_text="Those that are done or begun, loops, and how far the handler is, in the order they were first recorded."
     )
     log = serializers.SerializerMethodField()
+    wait = serializers.SerializerMethodField(help_text="What it waits for now; null: for no event.")
     schedule = serializers.SerializerMethodField(
         help_text="When its timeline starts by the clock, in words; empty: it does not."
     )
@@ -177,7 +194,7 @@ class TaskDetailSerializer(TaskSerializer):
     class Meta(TaskSerializer.Meta):
         fields = [
             *TaskSerializer.Meta.fields,
-            *("masked", "payload", "result", "error", "steps", "log", "schedule", "explanation"),
+            *("masked", "payload", "result", "error", "steps", "log", "wait", "schedule", "explanation"),
         ]
         read_only_fields = fields
 
@@ -209,6 +226,12 @@ class TaskDetailSerializer(TaskSerializer):
         """From the first entry to the last."""
         log = task.log.using(self.context["view"].get_using()).order_by("seq")
         return LogSerializer(log, many=True, context={**self.context, "task": task}).data
+
+    @extend_schema_field(WaitSerializer(allow_null=True))
+    def get_wait(self, task: ScheduledTask) -> Any:
+        """Which events, whose, until when, and who may decide."""
+        wait = wait_of(task, using=self.context["view"].get_using())
+        return None if wait is None else WaitSerializer(wait).data
 
     def get_schedule(self, task: ScheduledTask) -> str:
         """Of its timeline, where it is a run's."""
@@ -259,6 +282,11 @@ class PartsSerializer(serializers.Serializer[Any]):
     upcoming = TaskPartSerializer(required=False, help_text="Not ended, due already or not; the soonest first.")
     foreseen = ForeseenPartSerializer(required=False, help_text="Without a row yet; the soonest first.")
     past = TaskPartSerializer(required=False, help_text="Ended; the latest due first.")
+    machines = MachineSerializer(
+        many=True,
+        required=False,
+        help_text="Where the runs of machines are, the latest first. Left out with `part`, and where there is no machine.",
+    )
 
 
 class EventSerializer(RowSerializer):
@@ -286,6 +314,7 @@ class EmissionSerializer(serializers.Serializer[Any]):
     event = EventSerializer(read_only=True)
     started = serializers.SerializerMethodField(help_text="Timelines of which it started a run.")
     ended = serializers.SerializerMethodField(help_text="Timelines of which it ended a run.")
+    moved = serializers.SerializerMethodField(help_text="Machines of which it moved a run.")
 
     def get_started(self, emission: Any) -> list[str]:
         """Names, in order."""
@@ -294,3 +323,7 @@ class EmissionSerializer(serializers.Serializer[Any]):
     def get_ended(self, emission: Any) -> list[str]:
         """Names, in order."""
         return [run.timeline for run in emission.ended]
+
+    def get_moved(self, emission: Any) -> list[str]:
+        """Names, in order."""
+        return [run.timeline for run in emission.moved]

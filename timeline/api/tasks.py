@@ -21,12 +21,12 @@ from timeline.api.filters import InstantFilter, TaskFilters, TextFilter
 from timeline.api.pagination import TaskPagination
 from timeline.api.remembering import columns_of, row_of
 from timeline.api.repeating import Outcome, answer_once
-from timeline.api.requests import HappenedBody, MoveBody, ReasonBody, StepBody
+from timeline.api.requests import DecisionBody, HappenedBody, MoveBody, ReasonBody, StepBody
 from timeline.api.schema import IF_MATCH, IF_NONE_MATCH, REPEATABLE, TAG, UNCHANGED, answers, described
 from timeline.api.serializers import TaskDetailSerializer, TaskSerializer
 from timeline.exceptions import TransitionNotAllowed
 from timeline.models import ScheduledTask
-from timeline.policy import Action, is_possible
+from timeline.policy import APPROVALS, Action, is_possible
 
 _CHANGED = answers(404, 409, 412, 413, 415, 422, ok=TaskSerializer)
 _CONDITIONS = [IF_MATCH, TAG, *REPEATABLE]
@@ -93,6 +93,16 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
         """Let a task go on that rests because its code has changed: what is done counts, in whatever order."""
         return self._act(pk, Action.DECIDE, ReasonBody, _of_one(shortcuts.go_on))
 
+    @described(request=DecisionBody, parameters=_CONDITIONS, responses=_CHANGED)
+    def approve(self, request: Request, pk: UUID) -> Response:
+        """Say yes to what it asks for. It takes the permission that the task names; the first decision stands."""
+        return self._act(pk, Action.APPROVE, DecisionBody, _of_one(shortcuts.approve))
+
+    @described(request=DecisionBody, parameters=_CONDITIONS, responses=_CHANGED)
+    def reject(self, request: Request, pk: UUID) -> Response:
+        """Say no to what it asks for. It takes the permission that the task names; the first decision stands."""
+        return self._act(pk, Action.REJECT, DecisionBody, _of_one(shortcuts.reject))
+
     def known_parameters(self) -> Iterable[str]:
         """Filters, and what pages are asked for with; of lists only."""
         if self.action != "list":
@@ -124,6 +134,8 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
         task, user = self._seen(pk), self.request.user
         possible = is_possible(action, task)
         if not self.policy.allows(user, action) or (possible and action not in self.policy.actions(user, task)):
+            raise PermissionDenied
+        if action in APPROVALS and not self.policy.may_decide(user, task):
             raise PermissionDenied
         body = body_class(data=self.request.data)
         body.is_valid(raise_exception=True)

@@ -16,19 +16,22 @@ from rest_framework.response import Response
 
 from timeline.api.base import TimelineAPI
 from timeline.api.finding import can_be_key, find_entity
+from timeline.api.machines import MachineSerializer
 from timeline.api.pagination import DESCRIBED, ORDERINGS, limit_of, page_of
 from timeline.api.schema import answers, described
 from timeline.api.serializers import ForeseenSerializer, PartsSerializer, TaskSerializer
 from timeline.lifecycle import FINAL, OPEN
-from timeline.models import EntityRef, TimelineRun, exact_ref, ref_as
+from timeline.models import EntityRef, ScheduledTask, TimelineRun, exact_ref, ref_as
 from timeline.models.kin import names_of
 from timeline.models.run import TimelineRunQuerySet
 from timeline.models.task import ScheduledTaskQuerySet
 from timeline.reading.foreseeing import foreseen_of
+from timeline.reading.machines import machine_lines
 from timeline.registry import registry
 
 PARTS: Final = ("upcoming", "foreseen", "past")
 MOST_RUNS: Final = 100
+MOST_MACHINES: Final = 20
 
 _QUERY: Final = [
     OpenApiParameter("part", str, enum=PARTS, description="Only this part; needed to go on with a cursor."),
@@ -45,14 +48,19 @@ class PartsView(TimelineAPI):
     foreseen_serializer_class: type[ForeseenSerializer] = ForeseenSerializer
 
     def answer(
-        self, tasks: ScheduledTaskQuerySet, runs: TimelineRunQuerySet, refs: Sequence[EntityRef], there: bool
+        self,
+        tasks: ScheduledTaskQuerySet,
+        every_run: TimelineRunQuerySet,
+        refs: Sequence[EntityRef],
+        there: bool,
     ) -> Response:
         """
         Show the parts asked for.
 
         Args:
             tasks: Those the user may see.
-            runs: Open; what is foreseen of them is shown as far as the user may see their timeline.
+            every_run: What is foreseen of the open ones, and the states of those that are machines', are shown as far as the
+                user may see their timeline.
             refs: What the page is about, by each of its names that timelines are about.
             there: Whether it is. If not, all the same is asked: how long an answer takes says no more than the answer.
 
@@ -63,11 +71,13 @@ class PartsView(TimelineAPI):
         limit_of(self.request)  # What is foreseen is not cut, but a limit that is none is refused all the same.
         found: dict[str, dict[str, Any]] = {}
         for name in PARTS if part is None else [part]:
-            found[name] = self._foreseen(runs) if name == "foreseen" else self._page(name, tasks)
+            found[name] = self._foreseen(every_run.open()) if name == "foreseen" else self._page(name, tasks)
         empty = not any(shown["results"] for shown in found.values())
         may_look = self._may_look(refs)
         if empty and not (there and may_look) and (part is None or not tasks.exists()):
             raise NotFound
+        if part is None and registry.machines():
+            return Response({**found, "machines": self._machines(every_run)})
         return Response(found)
 
     def _part(self) -> str | None:
@@ -101,6 +111,18 @@ class PartsView(TimelineAPI):
         ]
         return {"next": None, "results": self.foreseen_serializer_class(items, many=True).data}
 
+    def _machines(self, runs: TimelineRunQuerySet) -> list[Any]:
+        """Where the latest runs of machines are."""
+        seen = self.policy.runs_seen(runs.exclude(state=""), self.request.user, MOST_MACHINES)
+        lines = machine_lines(seen, people=self._sees_people, using=self.get_using())
+        return list(MachineSerializer(lines, many=True).data)
+
+    def _sees_people(self, run: TimelineRun) -> bool:
+        about = {"entity_label": run.entity_label, "entity_id": run.entity_id}
+        return self.policy.sees_decisions(
+            self.request.user, ScheduledTask(run=run, task_key=f"{run.timeline}.", **about)
+        )
+
     def _may_look(self, refs: Sequence[EntityRef]) -> bool:
         using, user = self.get_using(), self.request.user
         return any(
@@ -121,7 +143,7 @@ class EntityTasks(PartsView):
             raise NotFound
         ref = EntityRef(label, id)
         using = self.get_using()
-        runs = TimelineRun.objects.using(using).open().for_entity(ref)
+        runs = TimelineRun.objects.using(using).for_entity(ref)
         names = [name for name in names_of(ref, using=using) if registry.knows(name.label)]
         there = [name for name in names if find_entity(name, using=using) is not None]
         return self.answer(self.get_queryset().for_entity(ref), runs, names, bool(there))
@@ -142,7 +164,7 @@ class UserTasks(PartsView):
     def answer_of(self, user: Model, *, there: bool = True) -> Response:
         """Show what is theirs, as far as the one who asks may see it."""
         using = self.get_using()
-        runs = self.policy.runs_concerning(TimelineRun.objects.using(using).open(), user)
+        runs = self.policy.runs_concerning(TimelineRun.objects.using(using).all(), user)
         tasks = self.policy.concerning(self.get_queryset(), user)
         names = names_of(ref_as(user, get_user_model()), using=user._state.db or using)
         return self.answer(tasks, runs, names, there)

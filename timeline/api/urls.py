@@ -5,8 +5,10 @@ from __future__ import annotations
 from django.urls import URLPattern, path, re_path
 
 from timeline.api.base import NothingHere
+from timeline.api.dead_letters import DeadLetterGroups, RedriveGroup
 from timeline.api.documents import DocsView, SchemaView
 from timeline.api.events import Events
+from timeline.api.holds import Holds, Release
 from timeline.api.tasks import TaskViewSet
 from timeline.api.timelines import EntityTasks, MyTasks, UserTasks
 
@@ -39,10 +41,16 @@ def routes(using: str = "") -> list[URLPattern]:
             name="task-forget-step",
         ),
         path("tasks/<uuid:pk>/go-on/", TaskViewSet.as_view({"post": "go_on"}, using=using), name="task-go-on"),
+        path("dead-letters/", DeadLetterGroups.as_view(using=using), name="dead-letters"),
+        path("dead-letters/<str:group>/redrive/", RedriveGroup.as_view(using=using), name="dead-letters-redrive"),
+        path("tasks/<uuid:pk>/approve/", TaskViewSet.as_view({"post": "approve"}, using=using), name="task-approve"),
+        path("tasks/<uuid:pk>/reject/", TaskViewSet.as_view({"post": "reject"}, using=using), name="task-reject"),
         path("me/tasks/", MyTasks.as_view(using=using), name="my-tasks"),
         path("users/<str:id>/tasks/", UserTasks.as_view(using=using), name="user-tasks"),
         path("entities/<str:label>/<str:id>/tasks/", EntityTasks.as_view(using=using), name="entity-tasks"),
         path("events/", Events.as_view(using=using), name="events"),
+        path("holds/", Holds.as_view(using=using), name="holds"),
+        path("holds/<uuid:pk>/release/", Release.as_view(using=using), name="hold-release"),
         path("schema/", SchemaView.as_view(using=using), name="schema"),
         path("docs/", DocsView.as_view(), name="docs"),
         re_path(r"^(?:[\s\S]*/)?$", NothingHere.as_view(), name="nothing-here"),

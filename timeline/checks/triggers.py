@@ -1,4 +1,4 @@
-"""Checks of the triggers that guard the rows."""
+"""Checks of the triggers that guard the rows, and of the functions that statements call."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from timeline.store.triggers import missing_triggers
 def check_triggers(
     app_configs: Sequence[AppConfig] | None, databases: Sequence[str] | None = None, **_extra: Any
 ) -> list[CheckMessage]:
-    """``timeline.E004``: a trigger that guards the rows is missing."""
+    """``timeline.E004``: a trigger that guards the rows is missing, or a function that records steps."""
     return [
         Error(
-            f"The trigger {name} is missing in the database {alias!r}.",
+            f"The trigger or function {name} is missing in the database {alias!r}.",
             hint=f"Run manage.py migrate --database {alias} --skip-checks, which puts it back.",
             id="timeline.E004",
         )

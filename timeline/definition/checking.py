@@ -13,9 +13,11 @@ from django.db.models import Q
 
 from timeline.definition.checking_beside import beside_problems
 from timeline.definition.checking_keys import key_problems, recurring_problems
+from timeline.definition.checking_states import bound_problems, rest_problems
 from timeline.definition.checking_steps import step_problems
 from timeline.definition.context import RESERVED, VERBS
 from timeline.definition.handlers import Task
+from timeline.definition.limits import limit_problems
 from timeline.definition.naming import MAX_NAME, is_name
 from timeline.definition.recurring import Recurring
 from timeline.definition.retrying import Retry
@@ -98,7 +100,7 @@ def _class_problems(definition: Definition) -> Iterator[Problem]:
         yield f"has the name {definition.name!r}.", f"Use lower-case letters, digits and _, {MAX_NAME} at most."
     if cls.entity is not None and not (isinstance(cls.entity, str) and _LABEL.match(cls.entity)):
         yield f"has entity = {cls.entity!r}.", 'Name the model as text, "app.Model", or None for a system timeline.'
-    if not definition.tasks:
+    if not definition.tasks and definition.machine is None:
         yield "declares no task.", "Decorate a method with @task(…), or declare the class abstract=True."
     yield from _start_problems(definition)
     yield from _exit_problems(definition.exits)
@@ -108,9 +110,19 @@ def _class_problems(definition: Definition) -> Iterator[Problem]:
             yield f"has {option} = {field_name!r}.", "Name a field of the entity, as text."
         elif field_name and not definition.label:
             yield f"has {option}, but no entity to read it from.", f"Remove {option}, or name the entity."
+    yield from _search_problems(definition)
     if type(definition.shadow) is not bool:
         yield f"has shadow = {definition.shadow!r}.", "Use True or False; make a bool of text from the environment."
     yield from key_problems(definition)
+    yield from rest_problems(definition)
+
+
+def _search_problems(definition: Definition) -> Iterator[Problem]:
+    search: object = definition.search
+    if not isinstance(search, tuple) or not all(isinstance(name, str) and name for name in search):
+        yield f"has search = {search!r}.", 'Name fields of the entity, as a tuple of texts: ("email", "name").'
+    elif search and not definition.label:
+        yield "has search, but no entity that is to be found.", "Remove search, or name the entity."
 
 
 def _start_problems(definition: Definition) -> Iterator[Problem]:
@@ -145,7 +157,7 @@ def _is_event_name(name: object) -> bool:
 
 
 def _task_problems(definition: Definition, name: str, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
-    if not is_name(name):
+    if not is_name(name) and not declared.is_timer:
         yield "is no name for a task.", f"Use lower-case letters, digits and _, {MAX_NAME} at most."
     if name != declared.name:
         yield f"is the task {declared.name!r} under another name.", "Keep the name of the method."
@@ -178,11 +190,19 @@ def _when_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Ite
     if when is None:
         return
     if not hasattr(when, "problems"):
-        yield f"has the schedule {when!r}.", "Use after(…), before(…), at(…), each_of(…) or wait_for(…)."
+        yield f"has the schedule {when!r}.", "Use after(…), before(…), at(…), on(…), each_of(…) or wait_for(…)."
         return
     yield from when.problems
+    yield from bound_problems(definition, declared)
     if when.awaits and declared.options.bulk is not None:
         yield "waits for an event, and has bulk.", "Each waits for itself: remove bulk."
+    if when.awaits_of is not None and not definition.label:
+        yield "waits for an event of another entity, but has none of its own.", "Wait in the handler: self.wait_for(…)."
+    if when.repeats is not None and when.repeats.most is None and when.repeats.until is None and not definition.exits:
+        yield (
+            "is repeated without an end.",
+            "Give most=… or until=…, or the class an exit; what goes on for ever starts_on = daily(…).",
+        )
     if when.field_name and not definition.label:
         yield f"is anchored to the field {when.field_name!r}, but there is no entity.", "Count from the run's start."
     if when.predecessor_name:
@@ -220,6 +240,8 @@ def _fan_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iter
             f"is fanned out by {fans_out.name!r}, which takes many entities in one call.",
             f"Declare {fans_out.name!r} without bulk.",
         )
+    if fans_out.is_repeated:
+        yield f"is fanned out by {fans_out.name!r}, which is repeated.", "Let a task that comes once fan out."
     if fans_out.when is not None and fans_out.when.is_for_each:
         yield (
             f"is fanned out by {fans_out.name!r}, which is fanned out itself.",
@@ -229,8 +251,9 @@ def _fan_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iter
 
 def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
     options = declared.options
-    yield from _guard_problems(definition, options)
+    yield from _guard_problems(definition, declared)
     yield from beside_problems(definition, declared)
+    yield from limit_problems(definition, declared)
     yield from _atomic_problems(options)
     yield from _bulk_problems(definition, options.bulk)
     if isinstance(options.retry, Retry):
@@ -269,9 +292,8 @@ def _bulk_problems(definition: Definition, bulk: object) -> Iterator[Problem]:
         yield f"has bulk = {bulk!r}.", f"Use a whole number from 1 to {MAX_BULK:,}."
 
 
-def _guard_problems(definition: Definition, options: Options) -> Iterator[Problem]:
-    for option in ("only_if", "unless"):
-        guard = getattr(options, option)
+def _guard_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[Problem]:
+    for option, guard in declared.guards.items():
         if guard is not None and not (isinstance(guard, Q) or callable(guard)):
             yield f"has {option} = {guard!r}.", "Use a function of the entity or a Q of its model."
         if inspect.iscoroutinefunction(guard):

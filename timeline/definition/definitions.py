@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,8 @@ from timeline.definition.keys import key_from
 from timeline.definition.recurring import Recurring
 from timeline.definition.starts import AfterRun, Created
 from timeline.definition.steps import Step
+from timeline.definition.tables import Table
+from timeline.definition.timers import Timers
 
 if TYPE_CHECKING:
     from timeline.definition.timelines import Timeline
@@ -35,6 +37,13 @@ class Definition:
         once: Whether an entity has one run ever for each key.
         key: Fields of the payload of the event that starts a run, which make its key; none: runs have no key.
         again: Whether what comes while a run is open begins one more when that has finished.
+        search: Fields of the entity by which people find it; none: those of its own admin.
+        machine: Its table; None: its runs have no states.
+        payloads: Event → the type of its payload, where a machine declares one.
+        timers: What moves a machine by itself, and where nothing does.
+        errors: Class of what a handler of a machine raises → the event that it means.
+        most_moves: So many moves of a run of a machine within an hour are made by handlers and timers.
+        spinning: The event that comes instead of more; empty: none.
     """
 
     cls: type[Timeline]
@@ -48,6 +57,13 @@ class Definition:
     once: bool = False
     key: tuple[str, ...] = ()
     again: bool = False
+    search: tuple[str, ...] = ()
+    machine: Table | None = None
+    payloads: Mapping[str, type] = field(default_factory=dict)
+    timers: Timers = field(default_factory=Timers)
+    errors: Mapping[type[Exception], str] = field(default_factory=dict)
+    most_moves: int = 0
+    spinning: str = ""
 
     def run_key(self, payload: Mapping[str, Any]) -> str:
         """
@@ -61,6 +77,11 @@ class Definition:
     def task_key(self, task_name: str) -> str:
         """The key under which rows of the task are stored."""
         return f"{self.name}.{task_name}"
+
+    @cached_property
+    def mirror(self) -> str:
+        """Name of the entity's field in which a machine shows its state; empty: in none."""
+        return str(getattr(self.cls, "mirror", "")) if self.machine is not None else ""
 
     @cached_property
     def code(self) -> str:
@@ -78,6 +99,28 @@ class Definition:
         return frozenset(name for name, task in self.tasks.items() if task.when is not None and task.when.is_for_each)
 
     @cached_property
+    def repeated(self) -> frozenset[str]:
+        """Names of the tasks that come again and again."""
+        return frozenset(name for name, task in self.tasks.items() if task.is_repeated)
+
+    @cached_property
+    def in_states(self) -> frozenset[str]:
+        """Names of the tasks that are bound to states of a machine."""
+        return frozenset(name for name, task in self.tasks.items() if task.is_in_state)
+
+    @cached_property
+    def bound_states(self) -> frozenset[str]:
+        """States of a machine that tasks are bound to."""
+        whens = (self.tasks[name].when for name in self.in_states)
+        return frozenset(state for when in whens if when is not None for state in when.during)
+
+    @cached_property
+    def backing_off(self) -> frozenset[str]:
+        """States of a machine in which something comes later with each try."""
+        whens = (task.when for task in self.tasks.values())
+        return frozenset(state for when in whens if when is not None and when.backoff for state in when.during)
+
+    @cached_property
     def aside(self) -> frozenset[str]:
         """Names of the tasks that keep no run open."""
         return frozenset(name for name, task in self.tasks.items() if task.options.aside)
@@ -92,6 +135,15 @@ class Definition:
         """The entity's fields that tasks are anchored to."""
         whens = (task.when for task in self.tasks.values())
         return frozenset(when.field_name for when in whens if when and when.field_name)
+
+    @cached_property
+    def awaited_fields(self) -> frozenset[str]:
+        """The entity's fields that lead to others for whose events tasks wait, by both names that Django has for them."""
+        whens = (task.when for task in self.tasks.values())
+        paths = (when.awaits_of for when in whens if when and isinstance(when.awaits_of, str))
+        return frozenset(
+            name for path in paths for first in [path.partition(".")[0]] for name in (first, f"{first}_id")
+        )
 
     @cached_property
     def followed_fields(self) -> frozenset[str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MAX_OCCURRENCE: Final = 100
 MAX_OCCURRENCES: Final = 10_000
+MAX_MEGABYTES: Final = 16  # Of all payloads of an attempt: they are written in one transaction, from memory.
 
 Payloads = dict[str, dict[str, Any]]  # Occurrence → payload of its row.
 
@@ -58,13 +59,15 @@ def payloads_of(occurrences: Mapping[str, dict[str, Any]] | Iterable[str]) -> Pa
         occurrences: Occurrence → payload of its row; or the occurrences alone.
 
     Raises:
-        InvalidInput: if an occurrence is no text of 1 to 100 characters or is given twice, or they are too many.
+        InvalidInput: if an occurrence is no text of 1 to 100 characters or is given twice, or they are too many or too large
+            together.
         NotPlainJSON, PayloadTooLarge: if a payload is not plain JSON, or over 64 KiB.
     """
     if isinstance(occurrences, str | bytes) or not isinstance(occurrences, Iterable):
         remedy = _("Give a dict from occurrence to payload, or a list of occurrences.")
         raise InvalidInput("occurrences", _("is a %(kind)s."), remedy, kind=type(occurrences).__name__)
     payloads: Payloads = {}
+    size = 0
     for occurrence in occurrences:
         check_text("occurrence", occurrence, MAX_OCCURRENCE, least=1)
         if occurrence in payloads:
@@ -75,7 +78,8 @@ def payloads_of(occurrences: Mapping[str, dict[str, Any]] | Iterable[str]) -> Pa
             raise InvalidInput(
                 "payload", _("of %(name)s is a %(kind)s."), _("Give a dict."), name=occurrence, kind=kind
             )
-        check_json("payload", payload)
+        size += check_json("payload", payload)
+        check_size(size)
         payloads[occurrence] = deepcopy(payload)  # The handler may go on to change its own.
         check_count(len(payloads))
     return payloads
@@ -102,3 +106,15 @@ def check_count(count: int) -> None:
     if count > MAX_OCCURRENCES:
         remedy = _("Give each several things to do, by its payload.")
         raise InvalidInput("occurrences", _("are more than %(most)s."), remedy, most=f"{MAX_OCCURRENCES:,}")
+
+
+def check_size(size: int) -> None:
+    """
+    Refuse more bytes of payloads than one attempt may fan out.
+
+    Raises:
+        InvalidInput: naming the most.
+    """
+    if size > MAX_MEGABYTES * 1024 * 1024:
+        remedy = _("Store the data, and give each its key.")
+        raise InvalidInput("payloads", _("are more than %(most)s MiB together."), remedy, most=MAX_MEGABYTES)

@@ -9,6 +9,7 @@ from django.contrib.auth import get_user_model
 from django.core.exceptions import FieldDoesNotExist, FieldError, ValidationError
 from django.db.models import CompositePrimaryKey, DateField, ForeignKey, Model, Q
 
+from timeline.definition.mirrors import field_problems
 from timeline.exceptions import DefinitionError
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ def check_model(definition: Definition, model: type[Model]) -> None:
         if (field_name := getattr(cls, option)) and not hasattr(model, field_name) and not _field(model, field_name):
             problem = f"{option} = {field_name!r}, which {definition.label} does not have."
             raise DefinitionError(cls.__name__, problem, "Name a field of the entity.")
-    for problem, remedy in _owner_problems(definition, model):
+    for problem, remedy in (*_owner_problems(definition, model), *field_problems(definition, model)):
+        raise DefinitionError(cls.__name__, problem, remedy)
+    for problem, remedy in _search_problems(definition, model):
         raise DefinitionError(cls.__name__, problem, remedy)
     for name, declared in definition.tasks.items():
         for problem, remedy in _model_problems(model, definition.label, declared):
@@ -50,6 +53,33 @@ def _owner_problems(definition: Definition, model: type[Model]) -> Iterator[Prob
     if end is None or not _shares_key(end, get_user_model()):
         problem = f"has owner = {owner!r}, which does not lead from {definition.label} to a user."
         yield problem, 'Name foreign keys that lead there, with dots between: "account.user".'
+
+
+def _search_problems(definition: Definition, model: type[Model]) -> Iterator[Problem]:
+    for name in definition.search:
+        path = name.lstrip("^=@")
+        try:
+            model._base_manager.filter(**{f"{path}__icontains": "x"})
+        except (FieldError, ValueError, TypeError):
+            problem = f"has search = {name!r}, which is no field of {definition.label} that holds text."
+            yield problem, 'Name fields as in ModelAdmin.search_fields: "email", "^name", "account__name".'
+
+
+def _path_problems(model: type[Model], label: str, path: object) -> Iterator[Problem]:
+    if isinstance(path, str) and led_to(model, path) is None:
+        problem = f"waits for an event of {path!r}, which does not lead from {label} to one entity."
+        yield problem, 'Name foreign keys that lead there, with dots between: of="order.payment".'
+
+
+def led_to(model: type[Model], path: str) -> type[Model] | None:
+    """The model that foreign keys, or one-to-one fields from either side, lead to, with dots between; None: to none."""
+    end: Any = model
+    for name in path.split("."):
+        field: Any = _field(end, name)
+        if field is None or not (isinstance(field, ForeignKey) or (field.one_to_one and field.auto_created)):
+            return None
+        end = field.related_model
+    return None if isinstance(end._meta.pk, CompositePrimaryKey) else end
 
 
 def _shares_key(model: type[Model], other: type[Model]) -> bool:
@@ -71,8 +101,11 @@ def _model_problems(model: type[Model], label: str, declared: Task[Any, ..., Any
             yield f"is anchored to {field_name!r}, which {label} does not have.", "Name a field of the entity."
         elif not isinstance(field, DateField):
             yield f"is anchored to {field_name!r}, a {type(field).__name__}.", "Name a date or datetime field."
-    for option in ("only_if", "unless"):
-        guard = getattr(declared.options, option)
+    yield from _path_problems(model, label, declared.when.awaits_of if declared.when else None)
+    limit = declared.limit
+    if limit is not None and limit.by and not getattr(_field(model, limit.by), "concrete", False):
+        yield f"has a limit by {limit.by!r}, which {label} does not have.", "Name a field of the entity."
+    for option, guard in declared.guards.items():
         if isinstance(guard, Q):
             try:
                 model._base_manager.filter(guard)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Literal, Par
 
 from django.db.models import Q
 
+from timeline.definition.limits import Limit
 from timeline.definition.retrying import Retry
 
 if TYPE_CHECKING:
-    from timeline.timing import When
+    from timeline.timing import Approval, When
 
 SIDE_BY_SIDE: Final = 100  # Async handlers that one worker has under way at the same time.
 
@@ -48,6 +49,7 @@ class Options:
     drift: Drift = "rest"
     aside: bool = False
     spread: timedelta | None = None
+    limit: int | Limit | None = None
 
 
 class Task(Generic[Self_, Params, Result]):
@@ -58,8 +60,9 @@ class Task(Generic[Self_, Params, Result]):
         self.options = options
         self.name: str = getattr(method, "__name__", "")
         self.is_async = inspect.iscoroutinefunction(method)
-        guards = (("only_if", options.only_if), ("unless", options.unless))
-        self.function_guards = [(option, guard) for option, guard in guards if callable(guard)]
+        until = getattr(getattr(options.when, "repeats", None), "until", None)
+        self.guards: dict[str, Any] = {"until": until, "only_if": options.only_if, "unless": options.unless}
+        self.function_guards = [(option, guard) for option, guard in self.guards.items() if callable(guard)]
         self.__doc__ = method.__doc__
 
     @overload
@@ -74,6 +77,11 @@ class Task(Generic[Self_, Params, Result]):
         bound: Callable[Params, Result] = self.method.__get__(instance, owner)
         return bound
 
+    def bound_to(self, context: Any) -> Callable[..., Any]:
+        """The method of this context, called with the entity, if there is one."""
+        method: Callable[..., Any] = getattr(context, self.name)
+        return method
+
     def __repr__(self) -> str:
         return f"<task {self.name}: {self.options.when.describe() if self.options.when else 'on demand'}>"
 
@@ -81,6 +89,26 @@ class Task(Generic[Self_, Params, Result]):
     def when(self) -> When | None:
         """Its time relative to an anchor; None: it gets rows only by ``schedule()``."""
         return self.options.when
+
+    @property
+    def is_repeated(self) -> bool:
+        """Whether it comes again and again."""
+        return getattr(self.when, "repeats", None) is not None
+
+    @property
+    def is_timer(self) -> bool:
+        """Whether it is a timer of a machine, which has no handler of the host's."""
+        return False
+
+    @property
+    def is_in_state(self) -> bool:
+        """Whether it is bound to states of a machine."""
+        return bool(getattr(self.when, "during", ()))
+
+    @property
+    def approval(self) -> Approval | None:
+        """What a person is asked for before it runs; None: nothing."""
+        return getattr(self.when, "approval", None)
 
     @property
     def has_savepoint(self) -> bool:
@@ -98,10 +126,21 @@ class Task(Generic[Self_, Params, Result]):
         return SIDE_BY_SIDE if self.is_async else self.options.bulk
 
     @cached_property
+    def limit(self) -> Limit | None:
+        """How many of it may be under way at once; None: any number."""
+        limit = self.options.limit
+        return Limit(limit) if isinstance(limit, int) else limit
+
+    @property
+    def looks_first(self) -> bool:
+        """Whether it waits for an event of another entity: which one that is, it sees when it is about to run."""
+        return getattr(self.when, "awaits_of", None) is not None
+
+    @cached_property
     def awaits(self) -> dict[str, str]:
-        """Columns of its rows that tell which events make them due; none, where it waits for no event."""
+        """Columns of its rows that tell from the start which events make them due; none, where it waits for no event."""
         when = self.options.when
-        if when is None or not getattr(when, "awaits", ()):
+        if when is None or not getattr(when, "awaits", ()) or self.looks_first:
             return {}
         return {"awaits": " ".join(when.awaits), "awaits_key": when.awaits_key}
 
@@ -110,6 +149,10 @@ class Task(Generic[Self_, Params, Result]):
         """Changes when its schedule changes: 16 hex digits, kept on each row."""
         when = self.options.when
         parts = ["", "", ""] if when is None else [when.anchor, repr(when.offset), repr(self.options.expires)]
+        if when is not None and when.repeats is not None:
+            parts += [repr(when.repeats.interval), repr(when.repeats.most)]
+        if when is not None and when.backoff is not None:
+            parts.append(repr(when.backoff.delays))
         return hashlib.sha256("|".join(parts).encode()).hexdigest()[:16]
 
 
@@ -147,6 +190,7 @@ def task(
     drift: Drift = ...,
     aside: bool = ...,
     spread: timedelta | None = ...,
+    limit: int | Limit | None = ...,
 ) -> Decorator: ...
 @overload
 def task(
@@ -163,6 +207,7 @@ def task(
     drift: Drift = ...,
     aside: bool = ...,
     spread: timedelta | None = ...,
+    limit: int | Limit | None = ...,
 ) -> EntityDecorator[Entity]: ...
 @overload
 def task(
@@ -179,6 +224,7 @@ def task(
     drift: Drift = ...,
     aside: bool = ...,
     spread: timedelta | None = ...,
+    limit: int | Limit | None = ...,
 ) -> EntityDecorator[Entity]: ...
 @overload
 def task(
@@ -229,12 +275,14 @@ def task(
     drift: Drift = "rest",
     aside: bool = False,
     spread: timedelta | None = None,
+    limit: int | Limit | None = None,
 ) -> Any:
     """
     Declare a task of a timeline.
 
     Args:
-        when: ``after``, ``before``, ``at`` or ``each_of``. Left out: the task gets rows only by ``schedule()``.
+        when: ``after``, ``before``, ``at``, ``on``, ``every``, ``wait_for`` or ``each_of``. Left out: the task gets rows
+            only by ``schedule()``.
         only_if: Read when it is about to run: the task is cancelled (``guard``) unless this holds for the entity. A
             function of the entity, or a ``Q`` of its model. People read the function's name as the reason.
         unless: The same the other way round.
@@ -259,6 +307,7 @@ def task(
             run is about.
         spread: Within which it becomes due after its nominal time, each entity at a moment of its own, always the same; 30
             days at most. For what would be due for everybody at nine. None: at its nominal time.
+        limit: How many of it may be under way at once; or a ``Limit``, which says of what else. None: any number.
     """
     options = Options(
         when=when,
@@ -274,5 +323,6 @@ def task(
         drift=drift,
         aside=aside,
         spread=spread,
+        limit=limit,
     )
     return partial(Task, options=options)

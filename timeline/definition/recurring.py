@@ -14,13 +14,15 @@ from timeline.timing.crons import slots_of
 from timeline.timing.offsets import Problem
 from timeline.timing.slots import DayOfMonth, DaysOfWeek, EveryDay, Slot, Slots
 
-Overlap = Literal["skip", "allow"]
+Overlap = Literal["skip", "queue", "allow"]
 CatchUp = Literal["latest", "none", "all"]
 Period = Literal["", "day", "week", "month"]
 
 A_DAY: Final = timedelta(days=1)
 LONGEST: Final = timedelta(days=366)
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+SLOT_KEY: Final = r"^\d{4}-\d\d-\d\d(T\d\d:\d\dZ)?$"  # What keys of slots look like, see ``Recurring.key_of``.
 
 _TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)\Z")
 
@@ -90,7 +92,8 @@ def daily(
         at: On the wall clock, ``"02:00"``. Where the clock is changed past it, as much later; where it comes twice, the first.
         zone: Name of a time zone, ``"Europe/Berlin"``; left out: the site's.
         once_per: ``"day"``, ``"week"`` or ``"month"``: one run of each, also when the time is changed. Left out: one a slot.
-        overlap: While an earlier run is still open: ``"skip"``, the run is cancelled (``overlap``); or ``"allow"``.
+        overlap: While an earlier run is still open: ``"skip"``, the run is cancelled (``overlap``); ``"queue"``, it waits
+            until that has ended; or ``"allow"``.
         catch_up: Which slots are made up for that nobody was there to see: the ``"latest"``, ``"none"`` or ``"all"``, the
             newest thousand at most. The others leave one cancelled row (``expired``) that names their range.
         within: How long ago they may be; 366 days at most.
@@ -217,7 +220,7 @@ def _recurring(
         wrong.append((f"has {word} in the zone {zone!r}, which is not known.", 'Name one, like "Europe/Berlin".'))
     for name, given, known in (
         ("once_per", once_per, ("", "day", "week", "month")),
-        ("overlap", overlap, ("skip", "allow")),
+        ("overlap", overlap, ("skip", "queue", "allow")),
         ("catch_up", catch_up, ("latest", "none", "all")),
     ):
         if given not in known:
@@ -226,7 +229,7 @@ def _recurring(
         wrong.append((f"has {word} with within={within!r}.", "Use a positive timedelta, 366 days at most."))
     if (overlap, catch_up) == ("skip", "all"):
         problem = f"has {word} with catch_up='all' and overlap='skip': of all that it made up for, it would skip what overlaps."
-        wrong.append((problem, "Give overlap='allow', or catch_up='latest'."))
+        wrong.append((problem, "Give overlap='queue' or 'allow', or catch_up='latest'."))
     return Recurring(word, slots, zone, once_per, overlap, catch_up, within, tuple(wrong))
 
 

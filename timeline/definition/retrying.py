@@ -37,8 +37,18 @@ class Retry:
         Args:
             failures: Handler errors so far, this one included; at least 1.
         """
+        return self.wait(failures, random.random())  # noqa: S311 (spreads load; guards no secret)
+
+    def wait(self, failures: int, share: float) -> timedelta:
+        """
+        Say the same, where it is known how much of the jitter there is.
+
+        Args:
+            failures: As for ``delay``.
+            share: 0 to 1: none of the jitter to all of it.
+        """
         plain = self.base.total_seconds() * min(self.factor ** min(failures - 1, 64), 1e9)
-        longer = plain * (1 + self.jitter * random.random())  # noqa: S311 (spreads load; guards no secret)
+        longer = plain * (1 + self.jitter * share)
         return min(timedelta(seconds=min(longer, self.cap.total_seconds())), self.cap)
 
     def problems(self) -> list[tuple[str, str]]:

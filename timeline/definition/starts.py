@@ -81,6 +81,11 @@ class AfterRun:
             known = ", ".join(map(repr, _ENDS))
             return [(f"starts {word} with ended={self.ended!r}.", f"Use one of {known}.")]
         found = []
+        if other.machine is not None and self.ended in ("completed", "finished"):
+            problem = (
+                f"starts {word} where it is {self.ended}, but runs of a machine end by its table, which is an exit."
+            )
+            found.append((problem, 'Give ended="exit".'))
         if other.name == definition.name:
             problem = f"starts {word}, which is itself: it would begin again and again."
             found.append((problem, "Start it by the clock, or on an event."))

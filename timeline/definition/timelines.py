@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
@@ -15,22 +14,24 @@ from timeline.definition.definitions import Definition
 from timeline.definition.fanning import FanOut, payloads_of, task_of
 from timeline.definition.handlers import Task
 from timeline.definition.looping import Batches, check_step, each, each_async
+from timeline.definition.naming import snake
+from timeline.definition.options import declared, names_of, unless_declared
 from timeline.definition.progress import Teller, check_progress
 from timeline.definition.recurring import Recurring
 from timeline.definition.starts import AfterRun, Created
 from timeline.definition.steps import BoundStep, Runner, Step
-from timeline.definition.waiting import Waiter, event_wait, nothing_to_wait
+from timeline.definition.waiting import THEIR_OWN, Waiter, event_wait, nothing_to_wait
 from timeline.exceptions import TimelineError
 
 if TYPE_CHECKING:
     from datetime import datetime, timedelta
     from uuid import UUID
 
+    from timeline.definition.tables import Table
     from timeline.models import Event, ScheduledTask, TimelineRun
 
 Row = TypeVar("Row", bound=Model)
 Taken = TypeVar("Taken", bound=Mapping[str, float] | None)
-Declared = TypeVar("Declared", Task[Any, ..., Any], Step[Any, ..., Any])
 
 
 class Timeline:
@@ -69,6 +70,10 @@ class Timeline:
     key: ClassVar[str | tuple[str, ...]] = ()
     """Fields of the event's payload that tell runs of an entity apart, ``("payment_id", "attempt")``: run key ``42:3``."""
 
+    search: ClassVar[str | tuple[str, ...]] = ()
+    """Fields by which people find the entity in the admin, ``("email", "name")``, as in ``ModelAdmin.search_fields``. Nothing:
+    those of its own admin."""
+
     again: ClassVar[bool] = False
     """One more run when a run has finished, if an event that starts one came while it was open: one, however many came."""
 
@@ -79,21 +84,42 @@ class Timeline:
         check_names(cls, cls.__mro__[: cls.__mro__.index(Timeline)])
         if abstract:
             return
-        starts_on = cls.starts_on
+        starts_on, table = cls.starts_on, cls._read_table()
+        conduct = cls._conduct(table)
+        timers = conduct["timers"].tasks if conduct else {}
         cls.definition = Definition(
             cls=cls,
-            name=cls.__dict__.get("name") or _snake(cls.__name__),
+            name=cls.__dict__.get("name") or snake(cls.__name__),
             label=(cls.entity or "").lower() if isinstance(cls.entity, str | None) else "",
             starts_on=starts_on if isinstance(starts_on, tuple) else (starts_on,),
             exits=cls.exits,
-            tasks=_declared(cls, Task),
-            steps=_declared(cls, Step),
+            tasks={**declared(cls, Task), **timers},
+            steps=declared(cls, Step),
             shadow=cls.shadow,
-            once=_unless_declared(cls.once, False),
-            again=_unless_declared(cls.again, False),
-            key=_names_of(_unless_declared(cls.key, ())),
+            once=unless_declared(cls.once, False),
+            again=unless_declared(cls.again, False),
+            key=names_of(unless_declared(cls.key, ())),
+            search=names_of(unless_declared(cls.search, ())),
+            machine=table,
+            payloads=cls._payload_types(),
+            **conduct,
         )
         check_shape(cls.definition)
+
+    @classmethod
+    def _read_table(cls) -> Table | None:
+        """The table of a machine, checked; None: it is none."""
+        return None
+
+    @classmethod
+    def _conduct(cls, table: Table | None) -> dict[str, Any]:  # noqa: ARG003 (a machine's is read by its table)
+        """What a machine does by itself: fields of its definition."""
+        return {}
+
+    @classmethod
+    def _payload_types(cls) -> Mapping[str, type]:
+        """Event → the type of its payload."""
+        return {}
 
     def __init__(self, **context: Any) -> None:
         if unknown := context.keys() - RESERVED:
@@ -190,9 +216,10 @@ class Timeline:
         if self._fan_out is not None:
             self._fan_out.want(declared, payloads)
 
-    def wait_for(self, *events: str, within: timedelta, key: str = "", name: str = "") -> Any:
+    def wait_for(self, *events: str, within: timedelta, key: str = "", name: str = "", of: Any = THEIR_OWN) -> Any:
         """
-        Wait for the first event of these that comes to the entity; the task rests until then, and needs no worker.
+        Wait for the first event of these that comes to the entity, or to another one; the task rests until then, and needs no
+        worker.
 
         The attempt ends here. When the event comes, or the time has run out, the handler is entered anew, passes over the
         steps that are done, and gets its answer here. What came since the run began counts, or with steps: what came since the
@@ -203,6 +230,8 @@ class Timeline:
             within: How long it waits at most, from when it goes to rest.
             key: Of the event; left out: whichever it has.
             name: Tells several waits of one handler for the same apart; 90 characters at most.
+            of: Whose events, an entity of the same database that is saved; left out: the task's own entity's. If it is deleted,
+                nothing is to come any more, and the time has run out.
 
         Returns:
             The event; None: the time ran out. In a handler declared with ``async def``: a coroutine that gives it.
@@ -211,7 +240,7 @@ class Timeline:
             InvalidInput: naming what is wrong with what it is given, or where it is called: in an atomic handler, in a step, in
                 a transaction, in another thread, twice for the same.
         """
-        asked = event_wait(events, within, key, name)
+        asked = event_wait(events, within, key, name, of)
         if self._waiter is not None:
             return self._waiter.wait(asked)
         if "awaited" not in self._context:
@@ -278,26 +307,3 @@ class Timeline:
         """The same until one attempt completes; see ``Context``."""
         key: UUID = self._given("idempotency_key")
         return key
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
-
-
-def _unless_declared(option: Any, left_out: Any) -> Any:
-    """An option that came later than tasks of its name: one that is called so keeps its key, and the option is left out."""
-    return left_out if isinstance(option, Task | Step) else option
-
-
-def _names_of(key: Any) -> Any:
-    return (key,) if key and isinstance(key, str) else key or ()
-
-
-def _declared(cls: type[Timeline], kind: type[Declared]) -> dict[str, Declared]:
-    found: dict[str, Declared] = {}
-    for base in reversed(cls.__mro__):
-        for name, value in vars(base).items():
-            found.pop(name, None)
-            if isinstance(value, kind):
-                found[name] = value
-    return found

@@ -19,8 +19,10 @@ MAX_KEY: Final = 200
 MAX_NAME: Final = 90
 LONGEST: Final = timedelta(days=3660)
 
+THEIR_OWN: Final = object()  # Whose events: nothing else was said.
+
 _MAX_RECORD: Final = 150
-_PREFIX: Final = "(wait)"  # No step can be called that.
+PREFIX: Final = "(wait) "  # Of what a wait is recorded under: no step can be called that.
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +35,30 @@ class EventWait:
         within: How long; from when the task goes to rest.
         key: The event's; empty: whichever it has.
         name: Tells several waits of a handler for the same apart.
+        of: Whose; None: the task's own entity's.
     """
 
     events: tuple[str, ...]
     within: timedelta
     key: str = ""
     name: str = ""
+    of: Any = None
 
     @property
     def recorded_as(self) -> str:
         """Under what its answer is recorded, once in an attempt."""
-        told = " ".join((_PREFIX, *self.events)) + (f"#{self.key}" if self.key else "")
+        told = PREFIX + " ".join(self.events) + (f"#{self.key}" if self.key else "")
+        told += f" of {' '.join(self.of)}" if self.of is not None else ""
         told += f" {self.name}" if self.name else ""
         if len(told) <= _MAX_RECORD:
             return told
         digest = hashlib.sha256(told.encode()).hexdigest()[:16]
         return f"{told[: _MAX_RECORD - len(digest) - 1]}…{digest}"
+
+
+def renamed(recorded_as: str, old: str, new: str) -> str:
+    """What a wait for another entity is recorded under, when that one's model is called otherwise."""
+    return recorded_as.replace(f" of {old} ", f" of {new} ", 1)[:_MAX_RECORD]
 
 
 class Waiter(Protocol):
@@ -63,12 +73,14 @@ class Waiter(Protocol):
         """
 
 
-def event_wait(events: tuple[object, ...], within: object, key: object, name: object) -> EventWait:
+def event_wait(
+    events: tuple[object, ...], within: object, key: object, name: object, of: object = THEIR_OWN
+) -> EventWait:
     """
     Check what is waited for.
 
     Raises:
-        InvalidInput: naming ``events``, ``within``, ``key`` or ``name``.
+        InvalidInput: naming ``events``, ``within``, ``key``, ``name`` or ``of``.
     """
     names = [str(_checked(event)) for event in events]
     if not names or len(set(names)) < len(names) or len(" ".join(names)) > MAX_EVENTS:
@@ -79,7 +91,10 @@ def event_wait(events: tuple[object, ...], within: object, key: object, name: ob
         raise InvalidInput("within", _("is %(within)s."), remedy, within=f"{within!a:.60}", days=LONGEST.days)
     check_text("key", key, MAX_KEY)
     check_text("name", name, MAX_NAME)
-    return EventWait(tuple(names), within, str(key), str(name))
+    if of is None:
+        remedy = _("Give an entity, or leave it out: then it is the task's own.")
+        raise InvalidInput("of", _("is %(value)s."), remedy, value=of)
+    return EventWait(tuple(names), within, str(key), str(name), None if of is THEIR_OWN else of)
 
 
 def nothing_to_wait(cls: type) -> InvalidInput:

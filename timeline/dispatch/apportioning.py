@@ -79,7 +79,9 @@ def apportion(*, most: int, leases_valid_at: datetime | None = None, using: str)
         fitting = ceil(there[queue].wanted / several[queue]) * message
         if size := min(asked, fitting, left[queue]):
             left[queue] -= size
-            claimed.append(share._replace(size=size, since=first[share.task_key].due_at))
+            claimed.append(
+                share._replace(size=size, since=first[share.task_key].due_at, on_hold=first[share.task_key].on_hold)
+            )
     return claimed, sizes
 
 

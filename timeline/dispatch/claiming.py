@@ -76,6 +76,7 @@ def claim(
             priorities=[share.priority for share in taken],
             sizes=[share.size for share in taken],
             since=[share.since for share in taken],
+            on_hold=taken[0].on_hold,
             now=now,
             using=using,
         )
@@ -88,8 +89,8 @@ def claim(
 
 
 def _of(share: Share, using: str) -> list[ScheduledTask]:
-    ready = ScheduledTask.objects.using(using).ready().filter(task_key=share.task_key, priority=share.priority)
-    return list(ready[: share.size])
+    ready = ScheduledTask.objects.using(using).ready().free().filter(task_key=share.task_key, priority=share.priority)
+    return list((ready.not_of_held_entities() if share.on_hold else ready)[: share.size])
 
 
 def is_anything_ready(*, using: str) -> bool:

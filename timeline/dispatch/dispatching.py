@@ -9,11 +9,14 @@ from typing import Final, NamedTuple, Protocol
 
 from timeline.conf import get_settings
 from timeline.dispatch.claiming import ClaimedBatch, claim, hand_back, is_anything_ready, messages_of
+from timeline.dispatch.limiting import claim_limited, is_place_free
 from timeline.dispatch.rescuing import Rescued, rescue
 from timeline.dispatch.staging import stage
 from timeline.exceptions import BrokerUnavailable
 from timeline.operations.identifying import sign_of_poller
 from timeline.operations.recurring import Ahead, recur
+from timeline.operations.releasing import release_due
+from timeline.store.edges import see_edges
 from timeline.store.probing import probe_lost
 
 ROOM_AFTER: Final = 0.02  # Seconds until workers have made room, perhaps; if not, twice as long, and so on.
@@ -85,8 +88,11 @@ def dispatch(
         NotRunHere: if the database is another site's, or its connection has autocommit off. Nothing is changed then.
     """
     if whole:
-        sign_of_poller(using=using)
+        some_on_hold = sign_of_poller(using=using)
+        see_edges(using=using)
         recur(Ahead() if ahead is None else ahead, now=now, using=using)
+        if some_on_hold:
+            release_due(now=now, using=using)
     give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
     sender.connect()
     found = probe_lost(using=using)
@@ -102,9 +108,11 @@ def dispatch(
         claimed = sum(len(batch.task_ids) for batch in batches)
         if claimed:
             most = _paced(claimed, monotonic() - begun, limit)
+        batches += claim_limited(limit=most, now=now, using=using)
+        claimed = sum(len(batch.task_ids) for batch in batches)
         _send(batches, sender, using)
         sent += claimed
-        busy = claimed or (wait and is_anything_ready(using=using))
+        busy = claimed or (wait and (is_anything_ready(using=using) or is_place_free(using=using)))
         if not busy or monotonic() > give_up:
             return Dispatched(staged, sent, len(lost.resend), len(lost.retried) + len(lost.discarded), bool(busy))
         if claimed:

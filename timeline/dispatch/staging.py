@@ -6,16 +6,18 @@ from datetime import datetime
 
 from timeline.dialects import dialect_of
 from timeline.lifecycle import Trigger
-from timeline.models import ScheduledTask
+from timeline.models import ScheduledTask, Wake
+from timeline.operations.waking_others import wake_noted
 from timeline.store.advancing import advance
 from timeline.store.polling import polling
-from timeline.store.probing import first_due
+from timeline.store.probing import probe_waiting
 from timeline.store.writing import Write, apply
 
 
 def stage(*, limit: int = 1000, now: datetime, using: str) -> int:
     """
-    Make due tasks available, the longest due first. Safe in any number of copies at once.
+    Make due tasks available, the longest due first, and those that notes say are to be waked. Safe in any number of copies at
+    once.
 
     Args:
         limit: At most so many in this call.
@@ -23,13 +25,16 @@ def stage(*, limit: int = 1000, now: datetime, using: str) -> int:
         using: Database alias.
 
     Returns:
-        How many; as many as ``limit`` means there may be more.
+        How many; as many as ``limit``, or more, means there may be more.
     """
     if dialect_of(using).has_set_statements:
         # Most polls find nothing, and need no transaction for that.
-        if (since := first_due(now=now, using=using)) is None:
-            return 0
-        return len(advance("due", Trigger.DUE, most=limit, since=since, now=now, using=using))
+        found = probe_waiting(now=now, using=using)
+        woken = wake_noted(now=now, using=using) if found.some_noted else 0
+        if found.first_due is None:
+            return woken
+        return woken + len(advance("due", Trigger.DUE, most=limit, since=found.first_due, now=now, using=using))
+    woken = wake_noted(now=now, using=using) if Wake.objects.using(using).exists() else 0
     with polling(using):
         tasks = list(ScheduledTask.objects.using(using).to_stage(now).locked(skip_locked=True)[:limit])
-        return len(apply([Write(task=task, triggers=(Trigger.DUE,)) for task in tasks], now=now, using=using))
+        return woken + len(apply([Write(task=task, triggers=(Trigger.DUE,)) for task in tasks], now=now, using=using))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,17 +11,17 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from django.db.models import Model
+from django.db.models import Model, Q
 
 from timeline.definition import Definition, Task
 from timeline.dialects import dialect_of
-from timeline.lifecycle import COMPOSED, WAITING, ReasonCode, State, Trigger
+from timeline.lifecycle import COMPOSED, WAITING, Reason, ReasonCode, State, Trigger
 from timeline.models import Event, LogEntry, ScheduledTask, StepRecord
 from timeline.models.among import Among
 from timeline.models.step import origins_of, recorded_among
 from timeline.registry import registry
 from timeline.store.advancing import advance, committed
-from timeline.store.returning import COLUMNS, as_task
+from timeline.store.returning import COLUMNS, as_tasks
 from timeline.store.writing import Write, apply
 from timeline.timing import EARLIEST
 
@@ -144,13 +144,13 @@ def begin_attempts(
                 now=now,
                 using=using,
             )
-            started = [as_task(row, using) for row in rows]
+            started = as_tasks(rows, using)
         else:
             rows_there = ScheduledTask.objects.using(using).filter(pk__in=asked)
             tasks = {task.id: task for task in rows_there if task.attempt <= attempts or task.is_as_new}
             started = _start([tasks[key] for key in asked if key in tasks], token, worker, now=now, using=using)
     place = {key: number for number, key in enumerate(asked)}
-    return _attempts(sorted(started, key=lambda task: place[task.id]), now=now, using=using)
+    return attempts_at(sorted(started, key=lambda task: place[task.id]), now=now, using=using)
 
 
 def begin_group(
@@ -161,6 +161,7 @@ def begin_group(
     since: datetime | None,
     worker: str,
     retried: bool = True,
+    on_hold: bool = False,
     now: datetime,
     using: str,
 ) -> list[Attempt]:
@@ -174,6 +175,7 @@ def begin_group(
         since: Where to begin looking: when the longest due one was due; None: from the beginning.
         worker: Who takes them, as shown on the row.
         retried: Whether one may be started that was tried before; if not, and it would be its turn, nothing is started.
+        on_hold: Whether entities are on hold: what is about them is passed over.
         now: Story time.
         using: Database alias.
     """
@@ -189,14 +191,18 @@ def begin_group(
                 most=most,
                 since=since or EARLIEST,
                 retried=retried,
+                on_hold=on_hold,
                 now=now,
                 using=using,
             )
-            started = [as_task(row, using) for row in rows]
+            started = as_tasks(rows, using)
         else:
-            ready = ScheduledTask.objects.using(using).ready().filter(task_key=task_key, priority=priority)[:1]
-            started = _start([task for task in ready if retried or task.is_as_new], None, worker, now=now, using=using)
-    return _attempts(started, now=now, using=using)
+            ready = ScheduledTask.objects.using(using).ready().free().filter(task_key=task_key, priority=priority)
+            ready = ready.not_of_held_entities() if on_hold else ready
+            started = _start(
+                [task for task in ready[:1] if retried or task.is_as_new], None, worker, now=now, using=using
+            )
+    return attempts_at(started, now=now, using=using)
 
 
 def startable(task_ids: Sequence[UUID], *, token: UUID | None, now: datetime, using: str) -> list[UUID]:
@@ -223,33 +229,45 @@ def _start(
 
 def _triggers(task: ScheduledTask, token: UUID | None, now: datetime) -> tuple[Trigger, ...]:
     state = State(task.state)
-    if state == State.AVAILABLE or (state == State.PENDING and token is not None and task.claim_token == token):
+    has_place = not task.limit_key or bool(task.slot)
+    if (state == State.AVAILABLE and has_place) or (
+        state == State.PENDING and token is not None and task.claim_token == token
+    ):
         return (Trigger.START,)
-    if state in WAITING and (state, State.ACTIVE) in COMPOSED and task.scheduled_at <= now:
+    if state in WAITING and (state, State.ACTIVE) in COMPOSED and task.scheduled_at <= now and not task.limit_key:
         return (Trigger.DUE, Trigger.START)
     return ()
 
 
-def _attempts(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[Attempt]:
+def attempts_at(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[Attempt]:
     """Read what handlers are told of their tasks. A fixed number of statements, none for what there is nothing of."""
-    ends, keys = _ends_before(tasks, using), origins_of({task.id: task.previous_id for task in tasks}, using=using)
-    recorded = _recorded(tasks, keys, using)
+    again = {task.id: task.previous_id for task in tasks if task.attempt > 1 or task.previous_id is not None}
+    keys = origins_of(again, using=using) if again else {}
+    recorded = recorded_among(set(keys.values()), using=using) if again else set()
+    ends = _ends_before(tasks, using) if again else {}
     _read_causes(tasks, using)
-    attempts = []
-    for task in tasks:
-        definition, declared = registry.task(task.task_key)
-        lost, passing = ends.get(task.id, (False, 0))
-        key = keys[task.id]
-        attempts.append(
-            Attempt(task, definition, declared, now, lost, key, passing=passing, has_records=key in recorded)
-        )
-    return attempts
+    return [_attempt_at(task, now, keys, recorded, ends) for task in tasks]
 
 
-def _recorded(tasks: Iterable[ScheduledTask], keys: Mapping[UUID, UUID], using: str) -> set[UUID]:
-    """The idempotency keys under which steps are recorded: of tasks that were tried before, by themselves or by a revision."""
-    again = {keys[task.id] for task in tasks if task.attempt > 1 or task.previous_id is not None}
-    return recorded_among(again, using=using) if again else set()
+def _attempt_at(
+    task: ScheduledTask,
+    now: datetime,
+    keys: Mapping[UUID, UUID],
+    recorded: Set[UUID],
+    ends: Mapping[UUID, tuple[bool, int]],
+) -> Attempt:
+    """
+    Make one attempt.
+
+    Args:
+        keys: The idempotency keys of those that were tried before, by themselves or by a revision.
+        recorded: Those of them under which steps are recorded.
+        ends: How the last attempts ended.
+    """
+    definition, declared = registry.task(task.task_key)
+    key = keys.get(task.id, task.id)
+    lost, passing = ends.get(task.id, (False, 0))
+    return Attempt(task, definition, declared, now, lost, key, passing=passing, has_records=key in recorded)
 
 
 def _read_causes(tasks: Iterable[ScheduledTask], using: str) -> None:
@@ -276,6 +294,12 @@ def _ends_before(tasks: Iterable[ScheduledTask], using: str) -> dict[UUID, tuple
     if not again:
         return {}
     ends = LogEntry.objects.using(using).filter(task__in=again, from_state=State.ACTIVE)
-    ends = ends.exclude(reason_code=ReasonCode.RELEASED).order_by("seq")
+    ends = ends.exclude(reason_code__in=[ReasonCode.RELEASED, ReasonCode.HOLD]).order_by("seq")
     told = ends.values_list("task_id", "reason_code", f"detail__{PASSING}")
     return {task_id: (code == ReasonCode.WORKER_LOST, passing or 0) for task_id, code, passing in told}
+
+
+def guard_reason(option: str, guard: object) -> Reason:
+    """Why a task is cancelled whose guard says no: ``unless has_replied``; of a series, that it ends here."""
+    name = str(guard) if isinstance(guard, Q) else getattr(guard, "__name__", type(guard).__name__)
+    return Reason(ReasonCode.UNTIL if option == "until" else ReasonCode.GUARD, f"{option} {name}")

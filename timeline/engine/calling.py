@@ -7,6 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,10 +15,12 @@ from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone, translation
 
 from timeline import reasons
-from timeline.engine.attempting import Attempt
+from timeline.definition import Then
+from timeline.engine.attempting import Attempt, guard_reason
 from timeline.engine.failing import rested
 from timeline.engine.fanning_out import FannedOut
 from timeline.engine.fitting_steps import misfit
+from timeline.engine.moving_on import checked
 from timeline.engine.stepping import Steps
 from timeline.engine.telling_progress import ProgressTeller
 from timeline.engine.waiting import EventWaiter, Waits, at_rest, awaited_first
@@ -125,8 +128,9 @@ def refusal(attempt: Attempt) -> Write | None:
     if (waits := _rest_first(attempt)) is not None:
         return waits
     for option, guard in attempt.declared.function_guards:
-        if bool(guard(attempt.entity)) is (option == "unless"):
-            return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=_guard_reason(option, guard))
+        if bool(guard(attempt.entity)) is (option != "only_if"):
+            reason = guard_reason(option, guard)
+            return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=reason, entered=False)
     if attempt.definition.shadow:
         return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_IN_SHADOW)
     return None
@@ -137,7 +141,7 @@ def _rest_first(attempt: Attempt) -> Write | None:
     try:
         attempt.awaited = awaited_first(attempt, _alias_of(attempt))
     except Waits as waits:
-        return at_rest(attempt, waits)
+        return replace(at_rest(attempt, waits), entered=False)
     return None
 
 
@@ -147,15 +151,16 @@ def _alias_of(attempt: Attempt) -> str:
 
 def handler_of(attempt: Attempt) -> Callable[[], Any]:
     """The handler, bound to what it is told and to its entity; called with nothing more."""
+    using = _alias_of(attempt)
     context = attempt.definition.cls(**attempt.told(), awaited=attempt.awaited)
-    context._teller = ProgressTeller(attempt, _alias_of(attempt))
-    context._waiter = EventWaiter(attempt, _alias_of(attempt), context._context)
+    context._teller = ProgressTeller(attempt, using)
+    context._waiter = EventWaiter(attempt, using, context._context)
     if attempt.definition.steps:
-        context._step_runner = attempt.steps = Steps(attempt, _alias_of(attempt))
+        context._step_runner = attempt.steps = Steps(attempt, using)
     if attempt.definition.fanned_out:
         in_run = attempt.task.run_id is not None
         context._fan_out = attempt.fanned_out = FannedOut(attempt.declared, in_run=in_run)
-    method = getattr(context, attempt.declared.name)
+    method = attempt.declared.bound_to(context)
     return partial(method, attempt.entity) if attempt.definition.label else method
 
 
@@ -165,17 +170,18 @@ def returned(attempt: Attempt, result: object) -> Write:
 
     Raises:
         NotPlainJSON, PayloadTooLarge: naming ``result``.
+        InvalidInput: if it returned what is to move a machine, and that has no such event.
         Rest: if steps are done that the handler, whose code has changed, did not come by.
     """
     if attempt.steps is not None:
         attempt.steps.see_end()
-    text = None
+    text, then = None, None
+    if isinstance(result, Then):
+        then, result = result, checked(result, attempt.definition)
     if result is not None:
         check_json("result", result)
         text = json.dumps(result, ensure_ascii=False)
     fans_out = attempt.fanned_out.end() if attempt.fanned_out is not None else {}
-    return Write(task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_DONE, result=text, fans_out=fans_out)
-
-
-def _guard_reason(option: str, guard: object) -> Reason:
-    return Reason(ReasonCode.GUARD, f"{option} {getattr(guard, '__name__', type(guard).__name__)}")
+    return Write(
+        task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_DONE, result=text, fans_out=fans_out, then=then
+    )

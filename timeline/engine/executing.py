@@ -10,6 +10,7 @@ from functools import partial
 from time import monotonic
 from typing import Final, NamedTuple, TypeVar
 
+from timeline.engine.answering import answered
 from timeline.engine.attempting import Attempt
 from timeline.engine.calling import call
 from timeline.engine.failing import failed
@@ -163,4 +164,7 @@ def record_outcomes(outcomes: Sequence[Outcome], runtime: Runtime) -> list[Sched
 
 def as_writes(outcomes: Sequence[Outcome], now: datetime) -> list[tuple[Attempt, Write]]:
     """Turn what was raised into the outcomes it asks for."""
-    return [(attempt, failed(attempt, end, now) if isinstance(end, Exception) else end) for attempt, end in outcomes]
+    return [
+        (attempt, answered(attempt, end, failed(attempt, end, now)) if isinstance(end, Exception) else end)
+        for attempt, end in outcomes
+    ]

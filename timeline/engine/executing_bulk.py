@@ -9,6 +9,7 @@ from functools import partial
 from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Context
+from timeline.engine.answering import answered
 from timeline.engine.attempting import Attempt, still_ours
 from timeline.engine.calling import refusal, returned
 from timeline.engine.executing import Executed, Outcome, Runtime, as_writes, call_in_time, is_time_up
@@ -85,7 +86,9 @@ def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> list[ScheduledTas
     drop_if_lost(caught[0], runtime.using)
     for attempt in attempts:
         attempt.restore()
-    writes = [(attempt, failed(attempt, caught[0], now, together=len(attempts) > 1)) for attempt in attempts]
+    several = len(attempts) > 1
+    failures = [(attempt, failed(attempt, caught[0], now, together=several)) for attempt in attempts]
+    writes = [(attempt, answered(attempt, caught[0], write, together=several)) for attempt, write in failures]
     return record_all(writes, now=now, using=runtime.using, keeper=runtime.watch.keeper())
 
 

@@ -52,7 +52,7 @@ def _outcome(attempt: Attempt, error: Exception, now: datetime, *, together: boo
         return Write(task=task, triggers=(Trigger.CANCEL,), reason=Reason(ReasonCode.HANDLER, error.reason))
     if isinstance(error, Discard):
         reason = Reason(ReasonCode.HANDLER, error.reason)
-        return _discarding(task, reason, error, failures=1)
+        return discarding(task, reason, error, failures=1)
     if attempt.steps is not None and attempt.steps.in_doubt:
         rests = rested(attempt, reasons.STEP_IN_DOUBT(step=attempt.steps.in_doubt))
         return replace(rests, error=_described(error), raised=error)
@@ -65,7 +65,7 @@ def _outcome(attempt: Attempt, error: Exception, now: datetime, *, together: boo
     if isinstance(error, RetryAfter):
         delay, usual = error.delay, reasons.RETRY_ASKED_FOR(delay=error.delay)
         reason = usual if str(error) == usual.text else Reason(ReasonCode.RETRY_AFTER, str(error))
-    write = _discarding(task, reason, error, failures=failures - task.failures)
+    write = discarding(task, reason, error, failures=failures - task.failures)
     if passing:
         write.evidence[PASSING] = passing
     if not spared and failures >= most:
@@ -92,7 +92,8 @@ def _budget(attempt: Attempt, error: Exception) -> tuple[Retry, int, int]:
     return retry, task.max_attempts, before
 
 
-def _discarding(task: ScheduledTask, reason: Reason, error: Exception, *, failures: int) -> Write:
+def discarding(task: ScheduledTask, reason: Reason, error: Exception, *, failures: int) -> Write:
+    """The outcome of a task that is given up for an error."""
     return Write(
         task=task,
         triggers=(Trigger.DISCARD,),

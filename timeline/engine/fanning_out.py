@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext_lazy as _
 
 from timeline.definition.context import step_under_way
-from timeline.definition.fanning import check_count, refuse_twice
+from timeline.definition.fanning import check_count, check_size, refuse_twice
 from timeline.exceptions import InvalidInput
+from timeline.payloads import check_json
 
 if TYPE_CHECKING:
     from timeline.definition import Task
@@ -29,6 +30,7 @@ class FannedOut:
         self._handler = handler
         self._in_run = in_run
         self._wanted: dict[str, Payloads] = {}
+        self._size = 0  # Bytes of all payloads.
         self._is_over = False
 
     def want(self, declared: Task[Any, ..., Any], payloads: Payloads) -> None:
@@ -45,7 +47,9 @@ class FannedOut:
             if occurrence in known:
                 refuse_twice(occurrence)
         check_count(len(payloads) + sum(map(len, self._wanted.values())))
-        self._wanted[declared.name] = known | payloads
+        size = self._size + sum(check_json("payload", payload) for payload in payloads.values())
+        check_size(size)
+        self._size, self._wanted[declared.name] = size, known | payloads
 
     def end(self) -> Mapping[str, Payloads]:
         """Give what is wanted: name of a task → its occurrences. Nothing is taken afterwards."""

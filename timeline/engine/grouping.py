@@ -118,7 +118,7 @@ def release(
 ) -> list[ScheduledTask]:
     """Give back what was started but not entered: due at once, no budget touched."""
     writes = [
-        Write(task=attempt.as_begun(), triggers=(Trigger.RETRY,), scheduled_at=now, reason=reason)
+        Write(task=attempt.as_begun(), triggers=(Trigger.RETRY,), scheduled_at=now, reason=reason, entered=False)
         for attempt in attempts
     ]
     return settle(writes, now=now, using=using, wait=wait)

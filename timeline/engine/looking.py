@@ -2,55 +2,66 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
-from django.db.models import Model, Q
 from django.utils import translation
 
 from timeline import reasons
 from timeline.engine.attempting import Attempt
+from timeline.engine.guarding import guarded
+from timeline.engine.holding_back import held_back
 from timeline.engine.overlapping import overlapping
 from timeline.exceptions import DateOutOfRange, NaiveDatetime
 from timeline.lifecycle import Reason, ReasonCode
-from timeline.models import EntityRef, ScheduledTask, TimelineRun, model_of
+from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.among import Among
-from timeline.models.entities import Entities, keys_of, load_entities
-from timeline.models.facts import anchors_of, zone_of
+from timeline.models.entities import Entities, load_entities
+from timeline.models.facts import anchors_of, is_of_visit, zone_of
 from timeline.operations.exits import exits_since
-from timeline.store.errors import catching, is_passing
+from timeline.planning.visits import left
+from timeline.store.errors import catching
+from timeline.store.holds import IS_ANY_OPEN
+from timeline.store.queueing import Behind
 
 # The task was pruned with its run while its worker was not heard of. Nobody reads this: what is not there takes no outcome.
 RUN_GONE: Final = reasons.RUN_NOT_THERE()
 
+_ANY_HOLD: Final = "timeline_any_hold"  # What runs are told in passing, and forget at once.
 
-def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason | Exception]:
+
+def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason | Behind | Exception]:
     """
     Look once more at what the attempts rest on, and give each its entity.
 
-    Run open? No exit since it started? Entity there? Anchor and schedule still the same? Not too late? Guards that are a
-    ``Q``? Is an earlier run of a timeline that the clock starts still under way? A fixed number of statements: one for the
-    runs, one for the exits, one for the entities of each model, one for each such guard, one for timelines of the clock.
+    Run open? No exit since it started? Entity there? Anchor and schedule still the same? Not too late? Nothing on hold? Guards
+    that are a ``Q``? Is an earlier run of a timeline that the clock starts still under way? A fixed number of statements: one
+    for the runs and whether anything is on hold, one for the exits, one for the entities of each model, one for each such
+    guard, one for timelines of the clock. Of tasks without a run, one asks for holds.
 
     Returns:
-        Id of a task → why it must not run, or what was raised when that was asked, which is a failed attempt of that task
-        alone. A task that is not in it may: its guards that are functions are asked next.
+        Id of a task → why it must not run, or not now, or which run it waits for, or what was raised when that was asked, which
+        is a failed attempt of that task alone. A task that is not in it may: its guards that are functions are asked next.
     """
-    gone = _read_runs([attempt.task for attempt in attempts], using)
-    attempts = [attempt for attempt in attempts if attempt.task.id not in gone]
+    gone, is_any_open = _read_runs([attempt.task for attempt in attempts], using)
+    refused: dict[UUID, Reason | Behind | Exception] = dict.fromkeys(gone, RUN_GONE)
+    attempts = _without(refused, attempts)
     entities = load_entities((attempt.task.entity_ref for attempt in attempts), using=using)
-    asked = [(attempt.task.run, attempt.definition) for attempt in attempts]
+    asked = [(attempt.task.run, attempt.definition) for attempt in attempts if attempt.task.run_id is not None]
     exits = exits_since([(run, definition) for run, definition in asked if run is not None], using=using)
-    refused: dict[UUID, Reason | Exception] = dict.fromkeys(gone, RUN_GONE)
     for attempt in attempts:
         reason = _refusal(attempt, entities, exits, now)
         if reason is not None:
             refused[attempt.task.id] = reason
-    refused |= overlapping([attempt for attempt in attempts if attempt.task.id not in refused], using=using)
-    return _guarded([attempt for attempt in attempts if attempt.task.id not in refused], using) | refused
+    refused |= held_back(_without(refused, attempts), is_any_open, using=using)
+    refused |= overlapping(_without(refused, attempts), now=now, using=using)
+    return guarded(_without(refused, attempts), using=using) | refused
+
+
+def _without(refused: Mapping[UUID, object], attempts: Sequence[Attempt]) -> Sequence[Attempt]:
+    return [attempt for attempt in attempts if attempt.task.id not in refused] if refused else attempts
 
 
 def _refusal(
@@ -61,28 +72,34 @@ def _refusal(
     attempt.entity = entities.get(ref)
     if (ended := _run_ended(attempt, exits)) is not None:
         return ended
-    if ref in entities.unreadable:
+    if entities.unreadable and ref in entities.unreadable:
         return entities.unreadable[ref]
     with catching(caught):
         return _gone(attempt) or _superseded(attempt, now) or _expired(attempt, now)
     return caught[0]
 
 
-def _read_runs(tasks: Iterable[ScheduledTask], using: str) -> set[UUID]:
-    """Give each task its run as it is now. Returns the ids of those whose run is not there any more."""
+def _read_runs(tasks: Iterable[ScheduledTask], using: str) -> tuple[set[UUID], bool | None]:
+    """
+    Give each task its run as it is now.
+
+    Returns:
+        The ids of those whose run is not there any more; and whether anything is on hold, None: that was not asked.
+    """
     tasks = [task for task in tasks if task.run_id is not None]
     if not tasks:
-        return set()
+        return set(), None
     rows = TimelineRun.objects.using(using).filter(Among({task.run_id for task in tasks}))
-    runs = {run.pk: run for run in rows}
+    runs = {run.pk: run for run in rows.extra(select={_ANY_HOLD: IS_ANY_OPEN})}  # noqa: S610 (ours)
+    told = {run.__dict__.pop(_ANY_HOLD) for run in runs.values()}
     there = [task for task in tasks if task.run_id in runs]
     for task in there:
-        task.run = runs[task.run_id]  # type: ignore[index]
-    return {task.id for task in tasks} - {task.id for task in there}
+        task.run = runs[task.run_id]
+    return {task.id for task in tasks} - {task.id for task in there}, any(told) if told else None
 
 
 def _run_ended(attempt: Attempt, exits: Mapping[UUID, str]) -> Reason | None:
-    run = attempt.task.run
+    run = attempt.task.run if attempt.task.run_id is not None else None
     if run is None:
         return None
     if not run.is_open:
@@ -99,9 +116,12 @@ def _gone(attempt: Attempt) -> Reason | None:
 def _superseded(attempt: Attempt, now: datetime) -> Reason | None:
     """The row must be of the time its anchor gives now; if the schedule was changed to a later one, it is not yet time."""
     task, when = attempt.task, attempt.declared.when
-    if task.run is None:
+    if task.run_id is None:
         return None
-    if when is None or when.anchor != task.anchor:
+    run = task.run
+    if when is not None and when.during and (run is None or not is_of_visit(task, run, when)):
+        return left(task.anchor, when)
+    if when is None or (when.anchor_in(run.state) if run else when.anchor) != task.anchor:
         return reasons.PLANNED_OTHERWISE()
     try:
         value = _anchor_value(attempt, when.field_name)
@@ -129,46 +149,3 @@ def _expired(attempt: Attempt, now: datetime) -> Reason | None:
     if expires_at is not None and not attempt.has_records and expires_at <= now:
         return reasons.TOO_LATE(at=expires_at)
     return None
-
-
-def _guarded(attempts: Iterable[Attempt], using: str) -> dict[UUID, Reason | Exception]:
-    """Ask the guards that are conditions on the entity's model: one statement for each guard, unless that is refused."""
-    asked: dict[tuple[str, str], list[Attempt]] = defaultdict(list)
-    for attempt in (attempt for attempt in attempts if not attempt.has_records):
-        for option in ("only_if", "unless"):
-            if isinstance(getattr(attempt.declared.options, option), Q):
-                asked[attempt.task.task_key, option].append(attempt)
-    refused: dict[UUID, Reason | Exception] = {}
-    for (_task_key, option), group in asked.items():
-        refused |= _asked(group, option, using)
-    return refused
-
-
-def _asked(attempts: Sequence[Attempt], option: str, using: str) -> dict[UUID, Reason | Exception]:
-    """Ask one guard of tasks of one kind: of all together, and each by itself if that is refused."""
-    caught: list[Exception] = []
-    with catching(caught):
-        return dict(_no_of(attempts, option, using))
-    if is_passing(caught[0]):
-        raise caught[0]
-    if len(attempts) == 1:
-        return {attempts[0].task.id: caught[0]}
-    return {task_id: no for attempt in attempts for task_id, no in _asked([attempt], option, using).items()}
-
-
-def _no_of(attempts: Sequence[Attempt], option: str, using: str) -> dict[UUID, Reason]:
-    """Whom the guard refuses."""
-    guard = getattr(attempts[0].declared.options, option)
-    holds = _matching(attempts, guard, using)
-    no = [attempt for attempt in attempts if (attempt.task.entity_ref in holds) is (option == "unless")]
-    return {attempt.task.id: Reason(ReasonCode.GUARD, f"{option} {guard}") for attempt in no}
-
-
-def _matching(attempts: Sequence[Attempt], guard: Q, using: str) -> set[EntityRef]:
-    label = attempts[0].definition.label
-    model: type[Model] | None = model_of(label)
-    if model is None:
-        return set()
-    keys: list[Any] = keys_of(model, (attempt.task.entity_ref for attempt in attempts))
-    matching = model._base_manager.using(using).filter(Among(keys)).filter(guard)
-    return {EntityRef(label, str(key)) for key in matching.values_list("pk", flat=True)}

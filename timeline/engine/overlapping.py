@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from django.db import connections
@@ -11,40 +12,57 @@ from timeline import reasons
 from timeline.dialects import dialect_of
 from timeline.engine.attempting import Attempt
 from timeline.lifecycle import Reason, ReasonCode
+from timeline.store.queueing import Behind, clear
 
 
-def overlapping(attempts: Sequence[Attempt], *, using: str) -> dict[UUID, Reason]:
+def overlapping(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason | Behind]:
     """
-    Find those whose run is to be skipped. A statement, if there are tasks of such timelines.
+    Find those whose run is to be skipped, or to wait. Two statements for the first tasks of such runs; none for others.
 
-    Asked before anything of a run has begun, and what is decided then holds for all of it. A first attempt that was lost may
-    have been lost before anybody asked, so the next asks again, unless a step is done. Only earlier runs count, and only what
-    is under way of them or due: so two never skip each other, and one that was moved far ahead holds up none.
+    What is decided holds for all of a run: one that was let pass is asked no more. A first attempt that was lost may have
+    been lost before anybody asked, so the next asks. Only earlier runs count, and only what is under way of them or due: so
+    two never refuse each other, and one that was moved far ahead holds up none. A task of a skipped run that somebody runs
+    again is asked like any other.
 
     Returns:
-        Id of a task → why it must not run.
+        Id of a task → why it must not run, or what it waits for.
     """
-    asked = [attempt for attempt in attempts if _is_asked(attempt)]
+    asked = {attempt.task.id: attempt for attempt in attempts if _is_asked(attempt)}
     if not asked:
         return {}
-    dialect = dialect_of(using)
-    with connections[using].cursor() as cursor:
-        cursor.execute(
-            dialect.sql("overlapped"),
-            {"tasks": dialect.list_of(attempt.task.id.hex for attempt in asked)},
-        )
-        found = cursor.fetchall()
-    return {
-        _as_uuid(task_id): Reason(ReasonCode.OVERLAP, said) if said else reasons.OVERLAPS(run=key)
-        for task_id, key, said in found
+    dialect, connection = dialect_of(using), connections[using]
+    given = {
+        "tasks": dialect.list_of(task_id.hex for task_id in asked),
+        "now": connection.ops.adapt_datetimefield_value(now),
     }
+    with connection.cursor() as cursor:
+        cursor.execute(dialect.sql("overlapped"), given)
+        found = {_as_uuid(task_id): (key, said) for task_id, key, said in cursor.fetchall()}
+    clear(_runs_of(attempt for task_id, attempt in asked.items() if task_id not in found), using=using)
+    return {task_id: _refused(asked[task_id], key, said) for task_id, (key, said) in found.items()}
 
 
 def _is_asked(attempt: Attempt) -> bool:
     recurring = attempt.definition.recurring
-    run = attempt.task.run if attempt.task.run_id is not None else None
-    is_skipped = recurring is not None and recurring.overlap == "skip" and run is not None and run.once
-    return is_skipped and not attempt.has_records
+    if recurring is None or recurring.overlap == "allow" or attempt.task.run is None:
+        return False
+    if attempt.declared.options.aside:  # Such as an alarm, which comes in its time.
+        return False
+    run = attempt.task.run
+    return run.once and not run.is_cleared and not attempt.has_records
+
+
+def _refused(attempt: Attempt, key: str, said: str) -> Reason | Behind:
+    if said:
+        return Reason(ReasonCode.OVERLAP, said)
+    recurring = attempt.definition.recurring
+    if recurring is not None and recurring.overlap == "queue":
+        return Behind(timeline=attempt.definition.name, key=key)
+    return reasons.OVERLAPS(run=key)
+
+
+def _runs_of(attempts: Iterable[Attempt]) -> set[UUID]:
+    return {attempt.task.run_id for attempt in attempts if attempt.task.run_id is not None}
 
 
 def _as_uuid(key: UUID | str) -> UUID:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 from time import monotonic
 
+from timeline import reasons
 from timeline.engine.attempting import Attempt, still_ours
 from timeline.engine.executing import Outcome, Runtime, record_outcomes
+from timeline.engine.failing import failed, rested
 from timeline.engine.looking import look as last_look
-from timeline.lifecycle import Reason, Trigger
+from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask
+from timeline.store.queueing import Behind
 from timeline.store.writing import Write
 
 
@@ -33,9 +38,10 @@ def look_again(attempts: Sequence[Attempt], runtime: Runtime) -> tuple[list[Atte
 
 
 def _look(attempts: Sequence[Attempt], runtime: Runtime) -> tuple[list[Attempt], list[Outcome]]:
-    refused = last_look(attempts, now=runtime.clock(), using=runtime.using)
+    now = runtime.clock()
+    refused = last_look(attempts, now=now, using=runtime.using)
     ended = [attempt for attempt in attempts if attempt.task.id in refused]
-    outcomes = [(attempt, _outcome_of(attempt, refused[attempt.task.id])) for attempt in ended]
+    outcomes: list[Outcome] = [(attempt, _outcome_of(attempt, refused[attempt.task.id], now)) for attempt in ended]
     return [attempt for attempt in attempts if attempt.task.id not in refused], outcomes
 
 
@@ -60,8 +66,12 @@ def pass_fresh_look(
     return passed, refused
 
 
-def _outcome_of(attempt: Attempt, refused: Reason | Exception) -> Write | Exception:
-    """What becomes of an attempt whose handler is not entered: it is called off, or it failed."""
+def _outcome_of(attempt: Attempt, refused: Reason | Behind | Exception, now: datetime) -> Write:
+    """What becomes of an attempt whose handler is not entered: it is called off, rests, failed, or is given back."""
     if isinstance(refused, Exception):
-        return refused
-    return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=refused)
+        return failed(attempt, refused, now)  # No handler raised it, so it is no answer of a machine.
+    if isinstance(refused, Behind):
+        return replace(rested(attempt, reasons.BEHIND(run=refused.key)), rests=refused, entered=False)
+    if refused.code == ReasonCode.HOLD:  # Due as it was; nothing is counted, and no budget touched.
+        return Write(task=attempt.task, triggers=(Trigger.RETRY,), reason=refused, entered=False)
+    return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=refused, entered=False)

@@ -9,10 +9,12 @@ from uuid import UUID
 from timeline.engine.attempting import Attempt, begin_attempts, begin_group, startable, still_ours
 from timeline.engine.executing import BUDGET, Runtime
 from timeline.engine.grouping import FAILED, HELD_UP, Look, release, run_group
+from timeline.engine.limiting import begin_limited
 from timeline.engine.passing import pass_look
 from timeline.engine.timing_out import fail_for_time
 from timeline.engine.watching import Keeper, Watch
 from timeline.models import ScheduledTask
+from timeline.store.limited_kinds import LimitedKind
 
 __all__ = [
     "BUDGET",
@@ -22,6 +24,7 @@ __all__ = [
     "Watch",
     "begin_given",
     "begin_ready",
+    "begin_with_place",
     "fail_for_time",
     "give_back",
     "look_ahead",
@@ -118,6 +121,7 @@ def begin_ready(
     using: str,
     worker: str = "",
     retried: bool = True,
+    on_hold: bool = False,
 ) -> list[Attempt]:
     """
     Start available tasks of one kind and priority, the longest due first, to be run at once. Safe in any number of copies.
@@ -129,6 +133,7 @@ def begin_ready(
         since: When the longest due one was due, where that is known: what is before it in the index need not be read.
         clock, using, worker: As for ``run``.
         retried: Whether one may be started that was tried before; if not, and it would be its turn, nothing is started.
+        on_hold: Whether entities are on hold: what is about them is passed over.
 
     Returns:
         Attempts; none if there was none to start.
@@ -138,6 +143,33 @@ def begin_ready(
         priority=priority,
         most=most,
         since=since,
+        worker=worker[:MAX_WORKER],
+        retried=retried,
+        on_hold=on_hold,
+        now=clock(),
+        using=using,
+    )
+
+
+def begin_with_place(
+    *,
+    kind: LimitedKind,
+    most: int,
+    clock: Callable[[], datetime],
+    using: str,
+    worker: str = "",
+    retried: bool = True,
+) -> list[Attempt]:
+    """
+    Start available tasks of a kind that has a limit, those for which a place is free. See ``begin_ready``.
+
+    Args:
+        kind: Of the tasks.
+        most, clock, using, worker, retried: As for ``begin_ready``.
+    """
+    return begin_limited(
+        kind,
+        most=most,
         worker=worker[:MAX_WORKER],
         retried=retried,
         now=clock(),

@@ -1,4 +1,4 @@
-"""Settle: write how tasks ended or went to rest, what they fan out, what follows, and whom to tell, in one transaction."""
+"""Settle: write in one transaction how tasks ended or went to rest, what they fan out or move, what follows, whom to tell."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
+from timeline.engine.answering import decided
+from timeline.engine.giving_up_places import without_places
+from timeline.engine.moving_on import move_on
 from timeline.engine.resting import begin_to_wait, still_to_wait
 from timeline.lifecycle import FINAL, State, Trigger
 from timeline.models import ScheduledTask
 from timeline.operations.reconciling import reconcile_locked
+from timeline.registry import registry
 from timeline.store.alerting import alert_discards
 from timeline.store.fanning import still_open, write_fanned_out
 from timeline.store.isolating import atomic
@@ -23,7 +27,8 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
 
     What waits for an event goes to rest; if that came meanwhile, it is due at once. Entities and runs are locked before the
     tasks are written; a run that has ended meanwhile is left as it is. So is one in which a single occurrence of many has
-    ended, until the last of them has. Of what is discarded, people are told.
+    ended, until the last of them has. What moves its machine does so once its outcome is written, which is the fence. Of what
+    is discarded, people are told.
 
     Args:
         writes: Any number; those that end nothing are just written.
@@ -33,7 +38,11 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
 
     Returns:
         The tasks whose guard held, in the order given; the others were changed by somebody else, or were not waited for.
+
+    Raises:
+        MoveNotAllowed: if a machine does not take what a task moves it by; nothing is written then.
     """
+    writes = without_places(writes)
     ending = [write.task for write in writes if _locks(write)]
     if not ending and not any(_discards(write) for write in writes):
         return apply(writes, now=now, using=using, wait=wait)
@@ -42,21 +51,23 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
         locked = lock_runs((task.run_id for task in ending if task.run_id), refs, using=using, wait=wait)
         if not wait:
             writes = _held(writes, locked)
+        writes = decided(writes, {run.pk: run for run in locked.runs}, now=now, using=using)
         writes = still_to_wait(writes, locked, now=now, using=using)
         done = apply(writes, now=now, using=using, wait=wait)
         settled = {task.id for task in done}
         begin_to_wait([write for write in writes if write.task.id in settled], now=now, using=using)
         runs = {run.pk: run for run in locked.runs}
+        moved = move_on([write for write in writes if write.task.id in settled], runs, now=now, using=using)
         write_fanned_out([write for write in writes if write.task.id in settled], runs, now=now, using=using)
-        decided = [runs[run_id] for run_id in _decided(done, using) if run_id in runs]
-        reconcile_locked(decided, locked.entities, now=now, using=using, lenient=True)
+        concerned = [runs[run_id] for run_id in sorted({*_decided(done, using), *moved}) if run_id in runs]
+        reconcile_locked(concerned, locked.entities, now=now, using=using, lenient=True)
         alert_discards([task for task in done if task.state == State.DISCARDED], now=now, using=using)
     return done
 
 
 def _locks(write: Write) -> bool:
     """Whether its entity and its run are locked before it."""
-    return write.rests is not None or _ends(write)
+    return write.rests is not None or write.then is not None or bool(write.answers) or _ends(write)
 
 
 def _ends(write: Write) -> bool:
@@ -80,7 +91,10 @@ def _held(writes: Sequence[Write], locked: Locked) -> list[Write]:
 
 
 def _decided(done: Sequence[ScheduledTask], using: str) -> list[UUID]:
-    """Runs in which something may follow now, in order: of many occurrences, nothing waits for but the last to end."""
-    ended = [task for task in done if task.state in FINAL]
+    """
+    Runs in which something may follow now, in order: of many occurrences, nothing waits for but the last to end. What is bound
+    to a state of a machine is followed by nothing: the machine moves, or stays where it is.
+    """
+    ended = [task for task in done if task.state in FINAL and not registry.is_in_state(task.task_key)]
     waited_for = still_open({(task.run_id, task.task_key) for task in ended if task.is_fanned_out}, using=using)
     return sorted({task.run_id for task in ended if task.run_id and (task.run_id, task.task_key) not in waited_for})

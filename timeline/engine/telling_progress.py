@@ -43,7 +43,6 @@ class ProgressTeller:
         self._using = using
         self._began = monotonic()
         self._told = 0.0
-        self._now = CountedClock(attempt.now, using)
 
     def tell(self, done: int, total: int | None, note: str) -> None:
         """
@@ -94,7 +93,7 @@ class ProgressTeller:
             digest="",
             code="",
             kind=StepKind.NOTE,
-            at=self._now(),
+            at=CountedClock(self._attempt.now, self._using, begun=self._began)(),
             seconds=seconds,
             result=json.dumps(note, ensure_ascii=False) if note else None,
             done=done,

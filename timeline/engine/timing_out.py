@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from django.db import connections
 
 from timeline import reasons
+from timeline.engine.answering import answered
 from timeline.engine.attempting import Attempt
 from timeline.engine.failing import MAX_TRACEBACK, failed
 from timeline.engine.recording import record_all
@@ -44,10 +45,11 @@ def fail_for_time(
 
 
 def _outcome(attempt: Attempt, timeout: timedelta, stack: str, now: datetime, *, together: bool) -> Write:
-    write = failed(attempt, TimedOut(attempt.task.id, attempt.task.attempt, timeout), now, together=together)
+    timed_out = TimedOut(attempt.task.id, attempt.task.attempt, timeout)
+    write = failed(attempt, timed_out, now, together=together)
     reason = reasons.TOO_LONG(timeout=timeout)
     error = {**(write.error or {}), "message": reason.text, "traceback": stack[-MAX_TRACEBACK:]}
-    return replace(write, reason=reason, error=error)
+    return answered(attempt, timed_out, replace(write, reason=reason, error=error), together=together)
 
 
 def log_lost(error: LeaseLost) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from asgiref.sync import sync_to_async
+from django.db import transaction
 from django.utils.translation import gettext_lazy as _
 
 from timeline import reasons
@@ -17,23 +18,23 @@ from timeline.definition.context import step_under_way
 from timeline.engine.refusing_steps import is_in_transaction
 from timeline.engine.stepping import Steps
 from timeline.exceptions import InvalidInput, LeaseLost, Rest
-from timeline.lifecycle import Trigger
-from timeline.models import EntityRef, Event, ScheduledTask, StepKind, StepRecord
+from timeline.lifecycle import Reason, Trigger
+from timeline.models import Event, ScheduledTask, StepKind, StepRecord
 from timeline.models.kin import names_of
 from timeline.operations.current import running
+from timeline.store.awaiting import is_gone, lock_awaited, ref_awaited, refs_led_to
 from timeline.store.entity_locks import lock_entities
 from timeline.store.isolating import atomic
 from timeline.store.slots import try_system
 from timeline.store.stepping import record_place, steps_of
-from timeline.store.waiting import Rests, Wait, first_met
+from timeline.store.waiting import TRIES_AGAIN, Rests, Wait, causes_of, declared_wait, first_met, whose
 from timeline.store.writing import Write
 
 if TYPE_CHECKING:
     from timeline.definition.waiting import EventWait
     from timeline.engine.attempting import Attempt
     from timeline.store.stepping import NewStep
-
-TRIES_AGAIN: Final = timedelta(seconds=1)  # To say that nothing came, where somebody has locked the entity.
+    from timeline.timing import When
 
 
 class Waits(Rest):
@@ -48,7 +49,18 @@ class Waits(Rest):
     def __init__(self, rests: Rests, due_at: datetime) -> None:
         self.rests = rests
         self.due_at = due_at
-        super().__init__(reasons.WAITS_FOR(events=" ".join(rests.wait.events), at=rests.wait.until))
+        super().__init__(_why(rests))
+
+
+def _why(rests: Rests) -> Reason:
+    """Say what a task rests for: whose event it is, where that is not its own entity's."""
+    wait = rests.wait
+    events = " ".join(wait.events)
+    if wait.of is None:
+        return reasons.WAITS_FOR_NOBODY(events=events, whose=rests.whose, at=wait.until)
+    if wait.other:
+        return reasons.WAITS_FOR_OTHER(events=events, entity=wait.of, at=wait.until)
+    return reasons.WAITS_FOR(events=events, at=wait.until)
 
 
 def at_rest(attempt: Attempt, waits: Waits) -> Write:
@@ -91,6 +103,7 @@ class EventWaiter:
         attempt = self._attempt
         for problem, remedy in self._wrong_place():
             raise InvalidInput("wait_for", problem, remedy)
+        asked = self._named(asked)
         if attempt.steps is None:  # Its timeline has none: here they only see to it that a wait which is caught stands.
             attempt.steps = Steps(attempt, self._using)
         attempt.steps.announce_wait(asked.recorded_as)
@@ -111,6 +124,10 @@ class EventWaiter:
         elif not attempt.declared.is_async and is_in_transaction(self._using):
             yield _("is called in a transaction, which would be held open."), _("Call it outside of atomic().")
 
+    def _named(self, asked: EventWait) -> EventWait:
+        """What is asked for, with the name of the other entity."""
+        return asked if asked.of is None else replace(asked, of=ref_awaited(asked.of, using=self._using))
+
     async def _wait_async(self, steps: Steps, asked: EventWait) -> Event | None:
         with steps.beside_others(), steps.stopping():
             steps.refuse_to_go_on()
@@ -129,7 +146,7 @@ class EventWaiter:
         wait = Wait.of_json(record.place) if record is not None and record.place else self._begun(asked, now)
         rests = Rests(wait=wait, origin=attempt.idempotency_key, name=name)
         event = first_met(wait, using=self._using)
-        if event is None and now < wait.until:
+        if event is None and now < wait.until and not _is_hopeless(wait, self._using):
             raise Waits(rests, wait.until)
         ended = replace(steps.recorder.new(name, {}), kind=StepKind.OVER, digest="", code="", at=now)
         ended = replace(ended, place=json.dumps(wait.as_json()))
@@ -140,14 +157,14 @@ class EventWaiter:
 
     def _run_out(self, steps: Steps, rests: Rests, ended: NewStep, now: datetime) -> Event | None:
         """
-        Say that nothing came: under the entity's lock, lest an event be committed later that was recorded before.
+        Say that nothing came: under the lock of whose event it would be, lest one be committed later that was recorded before.
 
         Raises:
             Waits: a little longer, if somebody else has that lock.
         """
         task = self._attempt.task
         with atomic(using=self._using, durable=True):
-            if not _is_locked(task, self._using):
+            if not _is_locked(task, rests.wait, self._using):
                 raise Waits(rests, now + TRIES_AGAIN)
             event = first_met(rests.wait, using=self._using)
             if record_place(_with(ended, event), using=self._using) is None:
@@ -159,14 +176,18 @@ class EventWaiter:
         """What is waited for from now on: also what came since the question may have been asked."""
         attempt, task = self._attempt, self._attempt.task
         known = list(steps_of(attempt.idempotency_key, using=self._using).values())
+        own = whose(task, using=self._using)
+        of = own if asked.of is None else names_of(asked.of, using=self._using)[0]
         served = {UUID(record.result) for record in known if record.kind == StepKind.OVER and record.result}
+        served |= {attempt.awaited.pk} if attempt.awaited is not None else set()
         return Wait(
             events=asked.events,
             key=asked.key,
-            of=_whose(task, self._using),
+            of=of,
+            other=of != own,
             since=self._asked_at(known),
             until=now + asked.within,
-            but=_causes(task) | served,
+            but=causes_of(task) | served,
         )
 
     def _asked_at(self, known: list[StepRecord]) -> datetime:
@@ -200,44 +221,51 @@ def awaited_first(attempt: Attempt, using: str) -> Event | None:
     task, when = attempt.task, attempt.declared.when
     if when is None or not when.awaits or task.run is None:
         return None
-    wait = Wait(
-        events=when.awaits,
-        key=when.awaits_key,
-        of=_whose(task, using),
-        since=task.run.known_since,
-        until=task.nominal_at,
-        but=_causes(task),
-    )
-    rests = Rests(wait=wait, origin=attempt.idempotency_key, name="")
+    wait = _bound(declared_wait(task, when, using=using), attempt, when, using)
+    path = when.awaits_of if isinstance(when.awaits_of, str) else ""
+    rests = Rests(wait=wait, origin=attempt.idempotency_key, name="", path=path, whose=when.whose)
     event = first_met(wait, using=using)
     if event is not None:
         return event
-    if attempt.now < wait.until:
+    if attempt.now < wait.until and not _is_hopeless(wait, using):
         raise Waits(rests, wait.until)
-    with atomic(using=using, savepoint=False):
-        is_locked = _is_locked(task, using)
+    with atomic(using=using, savepoint=wait.other):
+        is_locked = _is_locked(task, wait, using)
         event = first_met(wait, using=using) if is_locked else None
+        if (
+            wait.other
+        ):  # Let go of it: the handler has its own locks to take, and what is recorded from now on is too late.
+            transaction.set_rollback(True, using=using)
     if not is_locked:
         raise Waits(rests, attempt.now + TRIES_AGAIN)
     return event
 
 
-def _is_locked(task: ScheduledTask, using: str) -> bool:
-    """Whether we have the lock of its entity now, which nobody is waited for."""
+def _bound(wait: Wait, attempt: Attempt, when: When, using: str) -> Wait:
+    """Whose event it waits for, as that is now. It is the host's function that may be asked, which may raise what it likes."""
+    task = attempt.task
+    if when.awaits_of is None:
+        return wait
+    if isinstance(when.awaits_of, str):
+        [of] = refs_led_to([(task.entity_ref, when.awaits_of)], using=using)
+    else:
+        entity = when.awaits_of(attempt.entity)
+        of = None if entity is None else names_of(ref_awaited(entity, using=using), using=using)[0]
+    return replace(wait, of=of, other=of is not None and of != whose(task, using=using))
+
+
+def _is_hopeless(wait: Wait, using: str) -> bool:
+    """Whether nothing is to come any more: the other entity is not there. A statement, if it is another."""
+    return wait.other and wait.of is not None and is_gone(wait.of, using=using)
+
+
+def _is_locked(task: ScheduledTask, wait: Wait, using: str) -> bool:
+    """Whether we have the lock now of whose event it would be, which nobody is waited for; or there is nothing to lock."""
+    if wait.other and wait.of is not None:
+        return wait.of in lock_awaited([wait.of], using=using) or is_gone(wait.of, using=using)
     if not task.entity_label:
         return try_system(using=using)
     return task.entity_ref in lock_entities([task.entity_ref], using=using, wait=False, fresh=True)
-
-
-def _whose(task: ScheduledTask, using: str) -> EntityRef:
-    """What the events of its entity are recorded under."""
-    return names_of(task.entity_ref, using=using)[0] if task.entity_label else task.entity_ref
-
-
-def _causes(task: ScheduledTask) -> frozenset[UUID]:
-    """Events that are why it is there: they do not end its waits."""
-    causes = (task.cause_id, task.run.started_by_id if task.run is not None else None)
-    return frozenset(cause for cause in causes if cause is not None)
 
 
 def _with(ended: NewStep, event: Event | None) -> NewStep:

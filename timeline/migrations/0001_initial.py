@@ -11,10 +11,10 @@ import timeline.ids
 
 
 def drop_functions(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
-    """On the way back, when no trigger is left that calls them. Each ``migrate`` puts them, and the triggers."""
+    """On the way back, when nothing is left that calls them. Each ``migrate`` puts them, and the triggers."""
     if schema_editor.connection.vendor == "postgresql":
-        for name in ("timeline_refuse", "timeline_keep"):
-            schema_editor.execute(f"DROP FUNCTION IF EXISTS {name}()")
+        for name in ("timeline_refuse", "timeline_keep", "timeline_record_step", "timeline_record_place"):
+            schema_editor.execute(f"DROP FUNCTION IF EXISTS {name}")
 
 
 class Migration(migrations.Migration):

@@ -42,6 +42,27 @@ class AddUniqueIndex(AddConstraint):
     """Adds a UNIQUE of some rows, which PostgreSQL has as an index: while it is made, rows are read and not written."""
 
 
+class AddUniqueIndexBesideWrites(AddConstraint):
+    """Adds a UNIQUE of some rows and holds up nobody who writes. Its migration has ``atomic = False``."""
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,
+        to_state: ProjectState,
+    ) -> None:
+        """Add it; one that was begun and not finished is made anew."""
+        if schema_editor.connection.vendor != "postgresql":
+            super().database_forwards(app_label, schema_editor, from_state, to_state)
+            return
+        model = to_state.apps.get_model(app_label, self.model_name)
+        if self.allow_migrate_model(schema_editor.connection.alias, model):
+            schema_editor.execute(f"DROP INDEX IF EXISTS {schema_editor.quote_name(self.constraint.name)}")
+            made = str(self.constraint.create_sql(model, schema_editor))
+            schema_editor.execute(made.replace("UNIQUE INDEX", "UNIQUE INDEX CONCURRENTLY", 1), params=None)
+
+
 class LookAtRows(Operation):
     """Sees that the rows that are there keep a constraint that was added for those to come."""
 

@@ -16,8 +16,8 @@ from timeline.definition import Definition
 from timeline.exceptions import InvalidInput, UnreadableEntity
 from timeline.models.entities import is_of_the_row
 from timeline.models.run import TimelineRun
-from timeline.planning import Plan, TaskRow, plan
-from timeline.timing import as_anchor_value
+from timeline.planning import Place, Plan, TaskRow, plan
+from timeline.timing import When, as_anchor_value
 
 
 def zone_of(definition: Definition, entity: Model | None) -> tzinfo:
@@ -109,15 +109,30 @@ def plan_of(
     *,
     now: datetime,
     spare: Collection[UUID] = (),
+    tries: Mapping[UUID, int] | None = None,
 ) -> Plan:
     """
     Plan a run from its rows and its entity; see ``timeline.planning.plan``.
+
+    ``tries``: what ``tries_of`` says of runs; what it is not asked for keeps the time it has.
 
     Raises:
         NaiveDatetime, DateOutOfRange: if a field of the entity gives no proper time.
     """
     about = (run.entity_label, run.entity_id, run.key)
-    return plan_since(run.started_at, definition, entity, rows, about=about, now=now, spare=spare)
+    # A run that began before its timeline was a machine is in no state: it ends as it would have.
+    by_table, place = definition.machine is not None and bool(run.state), None
+    if by_table and run.state_at is not None:
+        place = Place(run.state, run.state_at, run.moves, (tries or {}).get(run.pk))
+    begun = run.started_at
+    return plan_since(
+        begun, definition, entity, rows, about=about, by_table=by_table, place=place, now=now, spare=spare
+    )
+
+
+def is_of_visit(task: TaskRow, run: TimelineRun, when: When) -> bool:
+    """Whether the row of a task that is bound to states of a machine is of the state in which its run is now."""
+    return run.state in when.during and task.occurrence == str(run.moves)
 
 
 def plan_since(
@@ -127,11 +142,14 @@ def plan_since(
     rows: Iterable[TaskRow] = (),
     *,
     about: Sequence[str],
+    by_table: bool | None = None,
+    place: Place | None = None,
     now: datetime,
     spare: Collection[UUID] = (),
 ) -> Plan:
     """
-    Plan a run that there may not be yet, by its start.
+    Plan a run that there may not be yet, by its start. ``by_table``, ``place``: as for ``plan``; None: if its timeline is a
+    machine, whose run is in none of its states.
 
     Raises:
         NaiveDatetime, DateOutOfRange: if a field of the entity gives no proper time.
@@ -147,4 +165,6 @@ def plan_since(
         now=now,
         spare=spare,
         about=about,
+        by_table=definition.machine is not None if by_table is None else by_table,
+        place=place,
     )

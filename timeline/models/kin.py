@@ -44,6 +44,11 @@ def names_of(ref: EntityRef, *, using: str) -> Names:
     return kin_of([ref], using=using)[ref]
 
 
+def roots_of(names: Names) -> set[EntityRef]:
+    """Of the names of one entity those whose rows all who lock it lock, by whichever it is given: one, or one a parent."""
+    return {_along_the_key(name)[0] for name in names}
+
+
 def about_entity(entity: Model | EntityRef | None, *, using: str) -> Q:
     """Condition on rows about this entity, by whichever of its names; None: rows about none."""
     ids: dict[str, list[str]] = defaultdict(list)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Coalesce
 
 from timeline.ids import uuid7
 from timeline.lifecycle import RunEnd
@@ -16,6 +17,8 @@ from timeline.models.kin import about_entity
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+    from timeline.models.run_entry import RunEntry
 
 
 class TimelineRunQuerySet(models.QuerySet["TimelineRun"]):
@@ -52,8 +55,16 @@ class TimelineRun(EntityColumns):
     end_reason = models.CharField(max_length=200, blank=True, default="")
     # No second run of its entity, timeline and key begins, ever.
     once = models.BooleanField(default=False, db_default=False, editable=False)
+    # Its first task has been let pass by earlier runs of its timeline, which the clock starts: it is asked no more.
+    is_cleared = models.BooleanField(default=False, db_default=False, editable=False)
     # Its tasks were deleted, and it is kept for its key.
     pruned = models.BooleanField(default=False, db_default=False, editable=False)
+    # Of a machine: where it is, since when (story time), what BACK leads to, and how often it has moved. Only store.machines
+    # writes these four, each time with an entry; empty of a run that is no machine's.
+    state = models.CharField(max_length=50, blank=True, default="", db_default="", editable=False)
+    state_at = models.DateTimeField(null=True, blank=True, editable=False)
+    back = models.CharField(max_length=50, blank=True, default="", db_default="", editable=False)
+    moves = models.IntegerField(default=0, db_default=0, editable=False)
 
     objects = models.Manager.from_queryset(TimelineRunQuerySet)()
 
@@ -77,9 +88,20 @@ class TimelineRun(EntityColumns):
             models.CheckConstraint(
                 condition=in_range("started_at", optional=["ended_at"]), name="timeline_run_in_range"
             ),
+            models.CheckConstraint(
+                condition=Q(state="", state_at__isnull=True, back="", moves=0)
+                | ~Q(state="") & Q(state_at__isnull=False) & in_range("state_at"),
+                name="timeline_run_state_whole",
+            ),
         ]
         indexes = [
             models.Index(fields=["entity_label", "entity_id", "started_at"], name="timeline_run_entity"),
+            # Of machines: the last one that has ended.
+            models.Index(
+                fields=["entity_label", "entity_id", "timeline", "key", "ended_at"],
+                condition=Q(ended_at__isnull=False, state__gt=""),
+                name="timeline_run_last_moved",
+            ),
             models.Index(
                 fields=["ended_at", "id"],
                 condition=Q(ended_at__isnull=False, pruned=False),
@@ -113,6 +135,21 @@ class TimelineRun(EntityColumns):
         if self.end_code in ("", RunEnd.FINISHED):
             return RunEnd.FINISHED if self.end_reason == RunEnd.FINISHED else RunEnd.EXIT
         return RunEnd(self.end_code)
+
+    def visits(self, state: str, since: str = "") -> int:
+        """How often it has come to a state of its machine, since it came to another one the last time, or since it began."""
+        return self._visits(state, since).count()
+
+    async def avisits(self, state: str, since: str = "") -> int:
+        """``visits``, where it has to be awaited."""
+        return await self._visits(state, since).acount()
+
+    def _visits(self, state: str, since: str) -> models.QuerySet[RunEntry]:
+        entries: models.QuerySet[RunEntry] = self.entries.using(self._state.db)
+        if since:
+            last = entries.filter(to_state=since).order_by("-seq").values("seq")[:1]
+            entries = entries.filter(seq__gt=Coalesce(models.Subquery(last), -1))
+        return entries.filter(to_state=state)
 
     @property
     def is_finished(self) -> bool:

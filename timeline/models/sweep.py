@@ -21,7 +21,8 @@ class SweepQuerySet(models.QuerySet["Sweep"]):
 
 class Sweep(models.Model):
     """
-    One row a part: the open runs, or the entities of a timeline that starts with each of them.
+    One row a part: the open runs, those of machines that have ended, or the entities of a timeline that starts with each of
+    them.
 
     ``timeline`` is empty for the runs. ``position`` is plain data of the part's own. Both times are machine time: when the
     last round began and, once it is over, ended.

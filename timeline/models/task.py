@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from django.db import connections, models
 from django.db.models import Q
@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
+from timeline.dialects import dialect_of
 from timeline.ids import uuid7
 from timeline.lifecycle import AT_REST, FINAL, LEASED, OPEN, WAITING, ReasonCode, State
 from timeline.models.columns import ENTITY_IS_WHOLE, EntityColumns, in_range
@@ -55,12 +56,16 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         Args:
             group: Just those of one: its fingerprint; or, of those that failed before there were any, their task key.
         """
-        dead = self.filter(state=State.DISCARDED)
-        if group:
-            dead = dead.filter(fingerprint="", task_key=group) if "." in group else dead.filter(fingerprint=group)
-        return dead.exclude(
+        return self.failed_alike(group).exclude(
             models.Exists(self.model._default_manager.using(self.db).filter(previous=models.OuterRef("pk")))
         )
+
+    def failed_alike(self, group: str = "") -> ScheduledTaskQuerySet:
+        """Discarded tasks, redriven or not; ``group`` as for ``dead_letters``."""
+        failed = self.filter(state=State.DISCARDED)
+        if not group:
+            return failed
+        return failed.filter(fingerprint="", task_key=group) if "." in group else failed.filter(fingerprint=group)
 
     def would_have_run(self) -> ScheduledTaskQuerySet:
         """Tasks completed while their timeline was in shadow: no handler was entered."""
@@ -101,6 +106,24 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
     def ready(self) -> ScheduledTaskQuerySet:
         """Tasks a worker may start, in the order they should be."""
         return self.filter(state=State.AVAILABLE).order_by("priority", "scheduled_at", "pk")
+
+    def not_of_held_entities(self) -> ScheduledTaskQuerySet:
+        """Tasks whose entity nobody has put on hold."""
+        held = dialect_of(self.db).words["entities_on_hold"]
+        condition = f"(timeline_scheduledtask.entity_label, timeline_scheduledtask.entity_id) NOT IN ({held})"
+        return cast("ScheduledTaskQuerySet", self.extra(where=[condition]))  # noqa: S610 (ours)
+
+    def free(self) -> ScheduledTaskQuerySet:
+        """Those that need no place to be under way."""
+        return self.filter(limit_key="")
+
+    def not_waiting_for_a_place(self) -> ScheduledTaskQuerySet:
+        """All but those that could be started, were their limit not full."""
+        return self.exclude(state=State.AVAILABLE, limit_key__gt="", slot=0)
+
+    def closing(self) -> ScheduledTaskQuerySet:
+        """Tasks that were started, did not complete, and keep their places closed until somebody opens them."""
+        return self.filter(slot__gt=0).exclude(state__in=OPEN)  # Said so that the index of places is what answers.
 
     def on_their_way(self) -> ScheduledTaskQuerySet:
         """Tasks that are claimed and have not been started, those whose lease runs out first before the others."""
@@ -210,6 +233,14 @@ class ScheduledTask(EntityColumns):
     awaits_key = models.CharField(max_length=200, blank=True, default="", db_default="", editable=False)
     awaits_label = models.CharField(max_length=MAX_LABEL, blank=True, default="", db_default="", editable=False)
     awaits_id = models.CharField(max_length=MAX_ID, blank=True, default="", db_default="", editable=False)
+    # Whether that is another entity than its own, which whoever emits an event has not locked for it: see ``Wake``.
+    awaits_other = models.BooleanField(default=False, db_default=False, editable=False)
+    # What it competes for, where only so many may be under way at once; the place that it holds, 0: none; and until when it
+    # does: "attempt"; its "end"; or, if it was started and does not complete, until it is "opened" by a person. "end+" and
+    # "opened+": something of it is half done, by an attempt that has ended, or of a revision whose place it took over.
+    limit_key = models.CharField(max_length=100, blank=True, default="", db_default="", editable=False)
+    slot = models.PositiveSmallIntegerField(default=0, db_default=0, editable=False)
+    held_until = models.CharField(max_length=7, blank=True, default="", db_default="", editable=False)
     reason_code = models.CharField(max_length=20, choices=ReasonCode.choices, blank=True, default="")
     reason = models.CharField(max_length=200, blank=True, default="")
     actor = models.CharField(max_length=150, blank=True, default="")
@@ -258,6 +289,12 @@ class ScheduledTask(EntityColumns):
                 condition=Q(run__isnull=True, state__in=_OPEN),
                 name="timeline_adhoc_one_open",
             ),
+            # Also of rows that have ended: what was started and did not complete may keep its place closed.
+            models.UniqueConstraint(fields=["limit_key", "slot"], condition=Q(slot__gt=0), name="timeline_task_slot"),
+            models.CheckConstraint(
+                condition=Q(limit_key="") | Q(slot__gt=0) | Q(state__in=sorted(set(State) - LEASED)),
+                name="timeline_task_has_slot",
+            ),
             models.CheckConstraint(condition=Q(state__in=sorted(State)), name="timeline_task_state_known"),
             models.CheckConstraint(
                 condition=Q(state__in=_FINAL, finished_at__isnull=False) | Q(state__in=_OPEN, finished_at__isnull=True),
@@ -287,8 +324,13 @@ class ScheduledTask(EntityColumns):
             models.Index(fields=["scheduled_at", "id"], condition=Q(state__in=_WAITING), name="timeline_task_due"),
             models.Index(
                 fields=["task_key", "priority", "scheduled_at", "id"],
-                condition=Q(state=State.AVAILABLE),
-                name="timeline_task_ready",
+                condition=Q(state=State.AVAILABLE, limit_key=""),
+                name="timeline_task_free",
+            ),
+            models.Index(
+                fields=["task_key", "limit_key", "priority", "scheduled_at", "id"],
+                condition=Q(state=State.AVAILABLE, limit_key__gt=""),
+                name="timeline_task_limited",
             ),
             models.Index(
                 fields=["lease_expires_at", "id"], condition=Q(state__in=_LEASED), name="timeline_task_given_up"
@@ -322,11 +364,12 @@ class ScheduledTask(EntityColumns):
                 condition=Q(state=State.DISCARDED),
                 name="timeline_task_dead",
             ),
-            # Who waits for the events of an entity: asked whenever one is recorded, and mostly empty.
+            # Who waits for the events of an entity, of its own tasks or of others: asked whenever one is recorded, and mostly
+            # empty.
             models.Index(
-                fields=["awaits_label", "awaits_id"],
+                fields=["awaits_label", "awaits_id", "awaits_other"],
                 condition=Q(awaits__gt="", state__in=_WAITING),
-                name="timeline_task_awaits",
+                name="timeline_task_awaited",
             ),
             models.Index(fields=["previous"], condition=Q(previous__isnull=False), name="timeline_task_previous"),
         ]

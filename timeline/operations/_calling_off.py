@@ -14,13 +14,14 @@ from timeline.lifecycle import Reason, Trigger
 from timeline.models import ScheduledTask
 from timeline.operations.current import running
 from timeline.store.advancing import advance
+from timeline.store.announcing import announce
 from timeline.store.composing import ALWAYS
 from timeline.store.returning import COLUMNS, FIELDS, RawRow, rows_of
 from timeline.store.telling import is_heard, tell_ended
 from timeline.store.writing import Write, apply
 
 # What a transition tells of a task, and whose it is; in the model's order.
-BRIEFLY: Final = ", ".join(name for name in FIELDS if name in {*ALWAYS, "run_id"})
+BRIEFLY: Final = ", ".join(name for name in FIELDS if name in {*ALWAYS, "run_id", "limit_key", "slot"})
 
 
 def call_off(
@@ -49,6 +50,8 @@ def call_off(
         rows = advance(whose, Trigger.CANCEL, columns=columns, reason=reason, now=now, using=using, **asked)
         tasks = sorted(_as_tasks(rows, using), key=attrgetter("pk"))
         tell_ended(tasks, using=using)
+        if any(task.limit_key for task in tasks):
+            announce(using=using)  # Somebody waits for the place that one of them had, perhaps.
         return tasks
     with connection.cursor() as cursor:
         cursor.execute(dialect.sql(f"open_of_{whose}").replace("{columns}", columns), asked)

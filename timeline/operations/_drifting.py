@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -20,12 +20,14 @@ from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.among import Among
 from timeline.models.entities import Entities, label_of, load_entities, models_of
 from timeline.models.facts import plan_of
+from timeline.models.visits import rows_to_plan, tries_of
 from timeline.operations._parting import Part, Swept, Taken, each_if_not_all
 from timeline.operations.reconciling import reconcile_locked
 from timeline.planning import Keep
 from timeline.registry import registry
 from timeline.store.errors import catching
 from timeline.store.locking import lock_runs
+from timeline.store.mirroring import mirror_runs, shows_another
 
 logger = logging.getLogger("timeline")
 
@@ -75,40 +77,49 @@ def drifted(runs: Iterable[TimelineRun], *, now: datetime, using: str) -> list[T
     """
     Tell which of some open runs would be changed if they were reconciled. Locks nothing, and takes a few statements.
 
-    Not among them: runs of a timeline that is not known here, or is about another model now; those with a task that is being
-    run, whose outcome reconciles them; and those whose entity cannot be read.
+    Among them are runs of machines whose entities show another state. Not among them: runs of a timeline that is not known
+    here, or is about another model now; those with a task that is being run, whose outcome reconciles them; and those whose
+    entity cannot be read.
     """
     known = [
         (run, definition) for run in runs if (definition := registry.about(run.timeline, run.entity_label)) is not None
     ]
     entities = load_entities((run.entity_ref for run, _definition in known), using=using)
-    rows = _rows_of([run for run, _definition in known], using)
+    rows, tries = _rows_of(known, using), tries_of(known, using=using)
     found, missing = [], []
     for run, definition in known:
+        if shows_another(run, definition, entities.get(run.entity_ref)):
+            found.append(run)
+            continue
         if any(row.state == State.ACTIVE for row in rows[run.pk]):
             continue
         if definition.label and run.entity_ref not in entities:
             missing += [] if run.entity_ref in entities.unreadable else [run]
-        elif _has_drifted(run, definition, entities, rows[run.pk], now):
+        elif _has_drifted(run, definition, entities, rows[run.pk], tries, now):
             found.append(run)
     return found + _gone(missing, using)
 
 
-def _rows_of(runs: Sequence[TimelineRun], using: str) -> dict[UUID, list[ScheduledTask]]:
+def _rows_of(known: Sequence[tuple[TimelineRun, Definition]], using: str) -> dict[UUID, list[ScheduledTask]]:
     rows: dict[UUID, list[ScheduledTask]] = defaultdict(list)
-    if runs:
-        for task in ScheduledTask.objects.using(using).filter(run__in=[run.pk for run in runs]).only(*READ):
+    if known:
+        for task in rows_to_plan(known, using=using).only(*READ):
             if task.run_id is not None:
                 rows[task.run_id].append(task)
     return rows
 
 
 def _has_drifted(
-    run: TimelineRun, definition: Definition, entities: Entities, rows: list[ScheduledTask], now: datetime
+    run: TimelineRun,
+    definition: Definition,
+    entities: Entities,
+    rows: list[ScheduledTask],
+    tries: Mapping[UUID, int],
+    now: datetime,
 ) -> bool:
     caught: list[Exception] = []
     with catching(caught):
-        planned = plan_of(run, definition, entities.get(run.entity_ref), rows, now=now)
+        planned = plan_of(run, definition, entities.get(run.entity_ref), rows, now=now, tries=tries)
         return not planned.open or not all(isinstance(change, Keep) for change in planned.changes)
     error = caught[0]
     said = error.in_english() if isinstance(error, InvalidInput) else error
@@ -129,4 +140,6 @@ def _gone(runs: list[TimelineRun], using: str) -> list[TimelineRun]:
 def _reconcile(runs: Sequence[TimelineRun], *, now: datetime, using: str) -> int:
     locked = lock_runs([run.pk for run in runs], [run.entity_ref for run in runs], using=using)
     reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True)
+    if shown := mirror_runs(locked.runs, using=using):
+        logger.info("The sweep wrote the states of %d machines anew where their entities show them.", shown)
     return len(locked.runs)

@@ -1,4 +1,4 @@
-"""Succeed: begin the runs that start when a run has ended, of another timeline or its own, in the transaction that ends it."""
+"""Succeed: begin what starts when a run has ended, and wake what waits for that, in the transaction that ends it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import Exists, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 
 from timeline.conf import get_settings
@@ -17,6 +17,7 @@ from timeline.definition import Definition
 from timeline.lifecycle import RunEnd, State
 from timeline.models import EntityRef, Event, ScheduledTask, TimelineRun, model_of
 from timeline.models.entities import load_entities
+from timeline.operations.waking import wake_queued
 from timeline.registry import registry
 from timeline.store.beginning import Beginning, begin_runs, constantly, plan_runs
 
@@ -25,8 +26,8 @@ logger = logging.getLogger("timeline")
 
 def succeed(ended: Iterable[TimelineRun], *, now: datetime, using: str) -> list[TimelineRun]:
     """
-    Begin what starts after runs that have just ended: any number in a fixed number of statements for each kind of entity; none
-    where nothing starts after them.
+    Begin what starts after runs that have just ended, and wake what waits for their end: any number in a fixed number of
+    statements for each kind of entity; none where nothing starts after them.
 
     A run that has no proper time stays away, and the log says so: what it follows has ended all the same.
 
@@ -39,6 +40,7 @@ def succeed(ended: Iterable[TimelineRun], *, now: datetime, using: str) -> list[
         The runs begun.
     """
     ended = list(ended)
+    wake_queued(ended, now=now, using=using)
     wanted = [
         (run, definition, start)
         for run in ended
@@ -71,7 +73,8 @@ def _came_meanwhile(ended: Sequence[TimelineRun], *, using: str) -> dict[UUID, U
     Find the last event that came while each run was open, and would have started one: id of the run → of the event. A
     statement a timeline that begins again.
 
-    What came first started the run; what is not later than that has been seen to. Of a run begun by hand, what came since.
+    What came first started the run; what is not later than that has been seen to. Of a run begun by hand, what came since. What
+    has begun a run itself has been seen to as well: the run that ends may be an earlier one that was redriven.
     """
     alike: dict[str, list[UUID]] = defaultdict(list)
     for run in ended:
@@ -92,8 +95,10 @@ def _came_meanwhile(ended: Sequence[TimelineRun], *, using: str) -> dict[UUID, U
             Q(recorded_at__gt=seen) | Q(recorded_at=seen, pk__gt=Coalesce(OuterRef("started_by"), OuterRef("pk")))
         )
         last = later.order_by("-recorded_at", "-pk").values("pk")[:1]
-        again = TimelineRun.objects.using(using).filter(pk__in=runs).annotate(again=Subquery(last))
-        found |= dict(again.filter(again__isnull=False).values_list("pk", "again"))
+        every = TimelineRun.objects.using(using)
+        again = every.filter(pk__in=runs).annotate(again=Subquery(last)).filter(again__isnull=False)
+        begun = every.filter(timeline=name, entity_id=OuterRef("entity_id"), started_by=OuterRef("again"))
+        found |= dict(again.exclude(Exists(begun)).values_list("pk", "again"))
     return found
 
 

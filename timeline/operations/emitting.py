@@ -1,38 +1,35 @@
-"""Emit: record a domain event; it ends runs, and it starts runs."""
+"""Emit: record a domain event; it ends runs, moves those of machines, and starts runs."""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
+from uuid import UUID
 
 from django.db.models import Model
-from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
 
-from timeline.conf import get_settings
 from timeline.definition import Definition
-from timeline.dialects import dialect_of
-from timeline.exceptions import InvalidInput, KeyConflict
-from timeline.ids import uuid7s
+from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
-from timeline.models.entities import by_label
+from timeline.operations._event_fields import EventFields
 from timeline.operations._knowing import mind_unknown
+from timeline.operations._recording import Recorded, known_events, record, starters_of, touches_runs
 from timeline.operations._subjects import Subject, lock_subject_now, lock_subjects, subjects_of
-from timeline.operations.leaving import Ended, exit_runs
+from timeline.operations.machines import Wish, check_wish
 from timeline.operations.sets import Portion, Tally, check_spread, in_portions, rounds
-from timeline.operations.waking import AWAITED, wake
-from timeline.payloads import check_json, check_text, same_json
+from timeline.operations.waking import wake
+from timeline.operations.waking_others import note
+from timeline.payloads import check_json, check_text
 from timeline.registry import registry
-from timeline.store.beginning import FEW, Beginning, begin_runs, constantly, needs_savepoint, plan_runs
-from timeline.store.inserting import Insertion, as_stored, columns_of
+from timeline.store.inserting import as_stored
 from timeline.store.isolating import atomic
 from timeline.store.locking import in_transaction
+from timeline.store.mirroring import tell_entity
 from timeline.timing import check_time
 
 
@@ -45,50 +42,15 @@ class Emission:
         event: The row.
         recorded: False if it was there already (same name, entity, key and payload); nothing was done then.
         started: Runs it started.
-        ended: Runs it ended.
+        ended: Runs it ended; among them those of machines that it moved to an end.
+        moved: Runs of machines that it moved, as they are now.
     """
 
     event: Event
     recorded: bool
     started: tuple[TimelineRun, ...] = ()
     ended: tuple[TimelineRun, ...] = ()
-
-
-class EventFields(NamedTuple):
-    """What an event says, whosever it is; its fields are columns."""
-
-    name: str
-    key: str
-    payload: dict[str, Any]
-    actor: str
-    occurred_at: datetime
-    recorded_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """
-    What became of the events of some entities: columns of those that are new, or recorded before; runs begun and ended; those
-    of which tasks wait for something.
-    """
-
-    new: dict[EntityRef, dict[str, Any]]
-    again: list[Subject]
-    begun: list[Beginning]
-    ended: Ended
-    awaited: frozenset[EntityRef] = frozenset()
-
-    @property
-    def tally(self) -> Tally:
-        """In numbers."""
-        return Tally(
-            recorded=len(self.new),
-            again=len(self.again),
-            started=len(self.begun),
-            ended=len(self.ended.runs),
-            tasks=sum(len(beginning.planned) for beginning in self.begun),
-            cancelled=len(self.ended.tasks),
-        )
+    moved: tuple[TimelineRun, ...] = ()
 
 
 def emit(
@@ -99,11 +61,13 @@ def emit(
     payload: dict[str, Any],
     actor: str,
     occurred_at: datetime | None,
+    machine: str = "",
+    expect: str | None = None,
     now: datetime | None = None,
     using: str,
 ) -> Emission:
     """
-    Record an event in the caller's transaction, end the runs it exits, then start the runs it starts.
+    Record an event in the caller's transaction, end the runs it exits, move those of machines, then start the runs it starts.
 
     It is one event of the entity, by whichever model of its family that is given, and goes to the timelines of all of them. It
     is recorded under the topmost of these models.
@@ -115,32 +79,48 @@ def emit(
         payload: Plain JSON, an object.
         actor: Who did it; empty for the system itself. 150 characters at most.
         occurred_at: When it happened (aware): runs it starts count from then. None: now.
+        machine: Name of the machine that has to take it; empty: whichever do.
+        expect: The state in which that machine's run has to be; None: any that takes the event. If one machine about the entity
+            has the event, it need not be named.
         now: Story time; None: as it is when the entity is locked, and read in the same trip.
         using: Database alias of the entity.
 
     Raises:
         KeyConflict: if the key was used with another payload.
+        UnknownMachineEvent: if ``machine``, or with ``expect`` any machine about the entity, has no such event; no SQL then.
+        MoveNotAllowed: if a machine's run is in a state that does not take it, or not in the one expected, or has ended: no
+            machine moves then. An event with a key that was recorded before is none of these.
+        NoOpenRun: if the machine that is meant has no run of the entity.
         UnknownEvent: if no timeline knows it, and ``TIMELINE["STRICT_EVENTS"]`` is on.
         InvalidInput, WrongEntity, NotPlainJSON, PayloadTooLarge, NaiveDatetime, DateOutOfRange: nothing is written then.
     """
     _check(name, key, payload, actor)
     happened = None if occurred_at is None else check_time("occurred_at", occurred_at)
     ref = ref_of(entity)
+    wish = check_wish(name, [ref.label], payload, machine=machine, expect=expect)
     mind_unknown(name, [ref.label])
     with in_transaction(using):
-        starters = _starters(name)
+        starters = starters_of(name)
         subject = subjects_of([ref], started=starters, using=using)[ref]
         at = lock_subject_now(subject, read=_reads(starters, [subject]), now=now, using=using)
         said = EventFields(name, key, payload, actor, occurred_at=happened or at, recorded_at=at)
-        done = record(said, {subject.ref: subject}, using=using)
+        done = record(said, {subject.ref: subject}, wish=wish, using=using)
         if done.again:
-            return Emission(event=_known(said, done.again, using)[subject.ref], recorded=False)
+            return Emission(event=known_events(said, done.again, using)[subject.ref], recorded=False)
         wake(said.name, said.key, done.awaited, now=at, using=using)
+        note(said.name, said.key, done.awaited, using=using)
     event = as_stored(Event(**done.new[subject.ref]), using=using)
     started = [beginning.run(using=using) for beginning in done.begun]
     for run in started:
         run.started_by = event
-    return Emission(event=event, recorded=True, started=tuple(started), ended=tuple(done.ended.runs))
+    tell_entity(entity, (*started, *done.moved))
+    return Emission(
+        event=event,
+        recorded=True,
+        started=tuple(started),
+        ended=tuple(done.ended.runs),
+        moved=tuple(done.moved),
+    )
 
 
 def emit_many(
@@ -151,6 +131,8 @@ def emit_many(
     payload: dict[str, Any],
     actor: str,
     occurred_at: datetime | None,
+    machine: str = "",
+    expect: str | None = None,
     spread: timedelta | None = None,
     clock: Callable[[str], datetime],
 ) -> Tally:
@@ -158,7 +140,7 @@ def emit_many(
     Record an event of each of many entities as ``emit`` would one by one: a transaction a batch, a fixed number of statements.
 
     Args:
-        name, key, payload, actor, occurred_at: As for ``emit``, of each event.
+        name, key, payload, actor, occurred_at, machine, expect: As for ``emit``, of each event.
         batches: The entities.
         spread: Within which the first tasks of the runs it starts become due after their time, each run's at a moment of its
             own; 30 days at most. None: at their time.
@@ -172,10 +154,13 @@ def emit_many(
     """
     _check(name, key, payload, actor)
     check_spread(spread)
+    if machine:  # What can be seen of it before any entity is read.
+        check_wish(name, [registry.timeline(machine).label], payload, machine=machine, expect=expect)
     happened = None if occurred_at is None else check_time("occurred_at", occurred_at)
     tally = Tally()
     for batch in batches:
-        now, starters = None, _starters(name)
+        now, starters = None, starters_of(name)
+        wish = check_wish(name, (ref.label for ref in batch.refs), payload, machine=machine, expect=expect)
         mind_unknown(name, (ref.label for ref in batch.refs))
         with atomic(using=batch.using):
             subjects = subjects_of(batch.refs, started=starters, using=batch.using)
@@ -187,132 +172,59 @@ def emit_many(
                 said = EventFields(name, key, payload, actor, occurred_at=happened or now, recorded_at=now)
                 again: list[Subject] = []
                 awaited: list[EntityRef] = []
-                work = partial(_record_some, said, again, awaited, spread, batch.using)
-                whole = _ends_runs(name, (known for subject in some for known in subject.names))
+                work = partial(_record_some, said, again, awaited, wish, spread, batch.using)
+                whole = touches_runs(name, (known for subject in some for known in subject.names))
                 tally += in_portions(work, locked, whole=whole, using=batch.using)
                 wake(name, key, awaited, now=now, using=batch.using)
-                _known(said, again, batch.using)
+                note(name, key, awaited, using=batch.using)
+                known_events(said, again, batch.using)
     return tally
 
 
-def record(
-    said: EventFields, subjects: Mapping[EntityRef, Subject], *, spread: timedelta | None = None, using: str
+def emit_among(
+    said: EventFields, refs: Iterable[EntityRef], *, wish: Wish, later: Collection[UUID] = (), using: str
 ) -> Recorded:
     """
-    Record an event for each of some entities that the caller has locked, end the runs it exits, start those it starts: of
-    every model of their families.
+    Record an event of each of some entities, which the caller has locked with what it knows them by, in its transaction.
 
-    Where it was recorded before, see by ``_known`` that it said the same.
+    Args:
+        said: What was checked before.
+        refs: None of them twice; those that are gone are left out.
+        wish: What it says of machines.
+        later: Runs that the caller reconciles when it has written all that it has to.
+        using: Database alias.
 
     Raises:
-        KeyConflict: if it said something else, under another name of the entity.
-        NaiveDatetime, DateOutOfRange: if a run that starts has no proper time; nothing is written then.
-        InvalidInput: if the payload lacks what makes the key of a run; nothing is written then.
+        MoveNotAllowed, NoOpenRun: if a machine does not take it; nothing is written then.
     """
-    now = said.recorded_at
-    new = _without_those_known(said, subjects, using)
-    words = said._asdict()
-    events = {
-        ref: {"id": event_id, "entity_label": ref.label, "entity_id": ref.id, **words}
-        for ref, event_id in zip(new, uuid7s(len(new)), strict=True)
-    }
-    event = Insertion(Event, columns_of(list(events.values())), taken=bool(said.key), asks=AWAITED, using=using)
-    entities = {name: held for subject in new.values() for name, held in subject.there.items()}
-    starters = _starters(said.name)
-    labels = {ref.label for ref in entities}
-    keys = {known.name: known.run_key(said.payload) for label in labels for known in starters.get(label, ())}
-    beginnings = plan_runs(
-        {label: starters.get(label, ()) for label in by_label(entities)},
-        entities,
-        causes={name: events[ref]["id"] for ref, subject in new.items() for name in subject.there},
-        keys=keys,
-        begins=constantly(said.occurred_at),
-        spread=spread,
-        now=now,
-    )
-    names = [name for subject in new.values() for name in subject.names]
-    with atomic(using=using, savepoint=needs_savepoint(beginnings)):
-        ended = Ended([], [])
-        if apart := len(beginnings) > FEW or _ends_runs(said.name, names):
-            recorded = event.send().inserted()
-            beginnings = [known for known in beginnings if known.columns["started_by_id"] in recorded]
-            names = [name for ref, subject in new.items() if events[ref]["id"] in recorded for name in subject.names]
-            ended = exit_runs(said.name, names, actor=said.actor, now=now, using=using)
-        begun = begin_runs(beginnings, first=None if apart else event, now=now, using=using)
-    recorded = event.inserted()
-    written = {ref: columns for ref, columns in events.items() if columns["id"] in recorded}
-    again = [subject for ref, subject in subjects.items() if ref not in written]
-    awaited = frozenset(ref for ref, columns in written.items() if columns["id"] in event.met)
-    return Recorded(written, again, begun, ended, awaited)
-
-
-def _without_those_known(
-    said: EventFields, subjects: Mapping[EntityRef, Subject], using: str
-) -> Mapping[EntityRef, Subject]:
-    """Those of whom the event may be new. Under one name the database tells; under several, only who has the lock can look."""
-    several = [subject for subject in subjects.values() if len(subject.names) > 1] if said.key else []
-    if not several:
-        return subjects
-    before = _known(said, several, using)
-    return {ref: subject for ref, subject in subjects.items() if ref not in before}
+    starters = starters_of(said.name)
+    subjects = list(subjects_of(refs, started=starters, using=using).values())
+    locked = lock_subjects(subjects, gone=True, read=_reads(starters, subjects), using=using)
+    done = record(said, locked, wish=wish, later=later, using=using)
+    wake(said.name, said.key, done.awaited, now=said.recorded_at, using=using)
+    note(said.name, said.key, done.awaited, using=using)
+    return done
 
 
 def _record_some(
     said: EventFields,
     again: list[Subject],
     awaited: list[EntityRef],
+    wish: Wish,
     spread: timedelta | None,
     using: str,
     subjects: Mapping[EntityRef, Subject],
 ) -> Tally:
-    recorded = record(said, subjects, spread=spread, using=using)
+    recorded = record(said, subjects, wish=wish, spread=spread, using=using)
     again += recorded.again
     awaited += recorded.awaited
     return recorded.tally
-
-
-def _starters(event: str) -> dict[str, list[Definition]]:
-    """Label → timelines that the event starts for entities of that kind."""
-    found: dict[str, list[Definition]] = defaultdict(list)
-    for definition in registry if get_settings().AUTOSTART else ():
-        if event in definition.starts_on:
-            found[definition.label].append(definition)
-    return found
 
 
 def _reads(starters: Mapping[str, Sequence[Definition]], subjects: Iterable[Subject]) -> bool:
     """Whether a timeline that the event starts reads anything of its entity."""
     labels = {name.label for subject in subjects for name in subject.sought}
     return any(known.followed_fields for label in labels for known in starters.get(label, ()))
-
-
-def _ends_runs(event: str, refs: Iterable[EntityRef]) -> bool:
-    """Whether the event ends runs: in portions, runs and tasks would not be locked in one order."""
-    return any(registry.ended_by(event, label) for label in {ref.label for ref in refs})
-
-
-def _known(said: EventFields, subjects: Iterable[Subject], using: str) -> dict[EntityRef, Event]:
-    """
-    Find the events recorded before with the same key, under whichever name.
-
-    Raises:
-        KeyConflict: if one has another payload.
-    """
-    refs = {name: subject.ref for subject in subjects for name in subject.names}
-    if not refs:
-        return {}
-    dialect = dialect_of(using)
-    parameters = {**dialect.entities_of(refs), "name": said.name, "key": said.key}
-    found: dict[EntityRef, Event] = {}
-    for event in Event.objects.using(using).raw(dialect.sql("known_events"), parameters):
-        ref = refs[event.entity_ref]
-        if ref not in found or same_json(event.payload, said.payload):
-            found[ref] = event
-    for event in found.values():
-        if not same_json(event.payload, said.payload):
-            which = format_lazy(_("event '{name}' of {entity}"), name=said.name, entity=event.entity_ref)
-            raise KeyConflict(which, said.key, pgettext_lazy("timeline", "payload"))
-    return found
 
 
 def _check(name: str, key: str, payload: dict[str, Any], actor: str) -> None:

@@ -45,7 +45,7 @@ def enroll(
     def remaining() -> Iterator[Portion]:
         nonlocal passed
         for batch in batches:
-            left = _without_run(batch, timeline, key, ended)
+            left = without_run(batch, timeline, key, once=ended)
             passed += len(batch.refs) - len(left.refs)
             if left.refs:
                 yield left
@@ -62,7 +62,8 @@ def enroll(
     return started + Tally(again=passed)
 
 
-def _without_run(batch: Portion, timeline: str, key: str, once: bool) -> Portion:
+def without_run(batch: Portion, timeline: str, key: str, *, once: bool) -> Portion:
+    """Leave out of a batch those who have a run; with ``once``, those whose run has ended, too."""
     dialect, having = dialect_of(batch.using), set()
     with connections[batch.using].cursor() as cursor:
         for label, refs in by_label(batch.refs).items():

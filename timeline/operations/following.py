@@ -10,6 +10,7 @@ from django.db.models import Model, Q
 from timeline import reasons
 from timeline.clocks import story_now
 from timeline.conf import get_settings
+from timeline.definition import Definition
 from timeline.lifecycle import RunEnd
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import naming
@@ -17,6 +18,7 @@ from timeline.operations.current import running
 from timeline.operations.leaving import cancel_each
 from timeline.operations.reconciling import reconcile_locked
 from timeline.operations.starting import start_locked
+from timeline.operations.waking_others import note_deletion
 from timeline.registry import registry
 from timeline.runs import end
 from timeline.store.beginning import constantly
@@ -74,11 +76,15 @@ def _runs_following(refs: Iterable[EntityRef], fields: Collection[str] | None, u
     concerned = Q()
     for ref in refs:
         following = registry.following(ref.label)
-        if names := [known.name for known in following if fields is None or known.followed_fields & set(fields)]:
+        if names := [known.name for known in following if fields is None or _follows(known) & set(fields)]:
             concerned |= naming(ref) & Q(timeline__in=names)
     if not concerned:
         return []
     return list(TimelineRun.objects.using(using).open().filter(concerned).only("entity_label", "entity_id"))
+
+
+def _follows(definition: Definition) -> frozenset[str]:
+    return definition.followed_fields | definition.awaited_fields
 
 
 def entity_deleted(*, ref: EntityRef, now: datetime | None = None, using: str) -> None:
@@ -92,9 +98,10 @@ def entity_deleted(*, ref: EntityRef, now: datetime | None = None, using: str) -
     """
     reason = reasons.DELETED()
     with atomic(using=using, savepoint=False):
+        note_deletion(ref, using=using)
         runs = list(TimelineRun.objects.using(using).open().filter(naming(ref)).locked())
         open_tasks = ScheduledTask.objects.using(using).open().filter(naming(ref)).exclude(pk__in=running())
-        tasks = list(open_tasks.by_id().locked().only("state", "attempt"))
+        tasks = list(open_tasks.by_id().locked().only("state", "attempt", "slot"))
         if not runs and not tasks:
             return
         now = now or story_now(using)

@@ -11,7 +11,7 @@ from timeline.conf import get_settings
 from timeline.exceptions import NoAutocommit, WrongSite
 from timeline.models import Identity
 from timeline.models.identity import THE_ONE
-from timeline.store.probing import sign
+from timeline.store.probing import Signed, sign
 
 
 def stamp(*, now: datetime, using: str) -> None:
@@ -31,26 +31,31 @@ def confirm_site(*, using: str) -> None:
     _confirm(using)
 
 
-def sign_of_poller(*, using: str) -> None:
+def sign_of_poller(*, using: str) -> bool:
     """
     See the same before a poll, and leave a sign of it: when it was, to a poll interval.
+
+    Returns:
+        Whether there are holds that may have to be released.
 
     Raises:
         NoAutocommit, WrongSite: as for ``confirm_site``.
     """
-    if _confirm(using):
+    found = _confirm(using)
+    if found.is_due:
         Identity.objects.using(using).filter(pk=THE_ONE).update(polled_at=MachineTime())
+    return found.some_on_hold
 
 
-def _confirm(using: str) -> bool:
-    """See that it is ours; say whether a sign of a poller is due."""
+def _confirm(using: str) -> Signed:
+    """See that it is ours; say whether a sign of a poller is due, and whether anything is on hold."""
     if not _commits(using):
         raise NoAutocommit(using)
     ours = get_settings()
-    theirs, is_due = sign(ours.POLL_INTERVAL, using=using)
-    if theirs != ours.SITE:
-        raise WrongSite(ours.SITE, theirs, using)
-    return is_due
+    found = sign(ours.POLL_INTERVAL, using=using)
+    if found.site != ours.SITE:
+        raise WrongSite(ours.SITE, found.site, using)
+    return found
 
 
 def _commits(using: str) -> bool:

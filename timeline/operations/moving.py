@@ -49,16 +49,39 @@ def move(
         tasks = lock_tasks(task_ids, using=using)
         refuse_changed(tasks, seen)
         refuse_own(tasks, "move")
-        due = [task for task in tasks if task.state not in WAITING]
-        for task in due:
-            target(State(task.state), Trigger.CANCEL, task=task.pk)
-        waiting = [task for task in tasks if task.state in WAITING]
-        apply([_in_place(task, at, reason) for task in waiting], now=now, using=using)
+        for task in tasks:
+            if task.state not in WAITING:
+                target(State(task.state), Trigger.CANCEL, task=task.pk)
         moved = Reason(ReasonCode.MOVED, reason.text, reason.actor)
-        apply([Write(task=task, triggers=(Trigger.CANCEL,), reason=moved) for task in due], now=now, using=using)
-        successors = {task.pk: next_revision(task, at, now=now) for task in due}
-        create_tasks(list(successors.values()), using=using)
-    return [successors.get(task.pk, task) for task in tasks]
+        return move_locked([(task, at) for task in tasks], reason=moved, now=now, using=using)
+
+
+def move_locked(
+    places: Sequence[tuple[ScheduledTask, datetime]], *, reason: Reason, now: datetime, using: str
+) -> list[ScheduledTask]:
+    """
+    Give tasks that the caller has locked each its new time, as ``move`` does.
+
+    Args:
+        places: Each task, none of which has ended, with its new due time.
+        reason: Of the code ``moved``.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        The tasks that now stand for them, in the order given.
+    """
+    waiting = [(task, at) for task, at in places if task.state in WAITING]
+    due = [(task, at) for task, at in places if task.state not in WAITING]
+    apply([_in_place(task, at, reason) for task, at in waiting], now=now, using=using)
+    successors = {task.pk: next_revision(task, at, now=now) for task, at in due}
+    writes = [
+        Write(task=task, triggers=(Trigger.CANCEL,), reason=reason, slot=0 if successors[task.pk].slot else None)
+        for task, _at in due
+    ]
+    apply(writes, now=now, using=using)
+    create_tasks(list(successors.values()), using=using)
+    return [successors.get(task.pk, task) for task, _at in places]
 
 
 def _in_place(task: ScheduledTask, at: datetime, reason: Reason) -> Write:
@@ -70,4 +93,4 @@ def _in_place(task: ScheduledTask, at: datetime, reason: Reason) -> Write:
         anchor_date=task.anchor_date,
         expires_at=expiry_at(task.task_key, at),
     )
-    return Write(task=task, times=times, reason=Reason(ReasonCode.MOVED, reason.text, reason.actor))
+    return Write(task=task, times=times, reason=reason)

@@ -1,4 +1,4 @@
-"""Prune: delete what has long ended, whole runs at a time."""
+"""Prune: delete what has long ended, whole runs at a time; and holds that are over."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.db import connections
 from django.db.models import QuerySet
 
 from timeline.dialects import dialect_of
-from timeline.models import LogEntry, ScheduledTask, StepRecord, TimelineRun
+from timeline.models import Hold, LogEntry, RunEntry, ScheduledTask, StepRecord, TimelineRun
 from timeline.models.among import Among
 from timeline.registry import registry
 from timeline.store.isolating import atomic
@@ -29,6 +29,7 @@ class Pruned(NamedTuple):
     runs: int = 0
     tasks: int = 0
     log_entries: int = 0
+    holds: int = 0
 
 
 def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int = 500, using: str) -> Pruned:
@@ -37,13 +38,15 @@ def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int 
 
     A run goes whole or not at all; of an open run nothing goes, because reconcile would make finished work again. Of a run
     that begins once only, the row itself stays for its key, and is not counted; of a timeline that starts by the clock, those
-    of its last two runs.
+    of its last two runs. Holds go that were over before the date, but for those that an open one may have time in common with,
+    which is to count once.
 
     Args:
         ended_before: Story time (aware).
         archive: Is given each batch of rows as plain data (Django's serialization, as Python objects) before it is
             deleted; if it raises, that batch stays.
-        limit: At most so many runs, and as many ad hoc tasks with their revisions, in this call and transaction.
+        limit: At most so many runs, as many ad hoc tasks with their revisions, and as many holds, in this call and
+            transaction.
         using: Database alias.
 
     Returns:
@@ -58,7 +61,8 @@ def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int 
         run_ids = _ended_runs(before, limit, using)
         of_runs = all_tasks.filter(run__in=run_ids).values_list("pk", flat=True) if run_ids else []
         task_ids = [*of_runs, *_ended_ad_hoc(before, limit, using)]
-        if not run_ids and not task_ids:
+        hold_ids = _ended_holds(before, limit, using)
+        if not run_ids and not task_ids and not hold_ids:
             return Pruned()
         log = LogEntry.objects.using(using).filter(task__in=task_ids)
         steps = StepRecord.objects.using(using).filter(
@@ -66,31 +70,46 @@ def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int 
         )  # All revisions go together, so their first does.
         tasks = all_tasks.filter(pk__in=task_ids)
         runs = TimelineRun.objects.using(using).filter(pk__in=run_ids)
+        holds = Hold.objects.using(using).filter(pk__in=hold_ids)
+        for_good, kept, moving = _parted(runs, using)
+        entries = RunEntry.objects.using(using).filter(run__in=moving) if moving else RunEntry.objects.none()
         if archive is not None:
-            archive([row for rows in (runs, tasks, log, steps) for row in serializers.serialize("python", rows)])
-        for_good, kept = _parted(runs, using)
-        counts = [rows.delete()[0] for rows in (steps, log, tasks, runs.filter(pk__in=for_good))]
+            several = (runs, entries, tasks, log, steps, holds)
+            archive([row for rows in several for row in serializers.serialize("python", rows)])
+        entries.delete()
+        counts = [rows.delete()[0] for rows in (steps, log, tasks, runs.filter(pk__in=for_good), holds)]
         if kept:
             runs.filter(pk__in=kept).update(pruned=True)
-    return Pruned(log_entries=counts[1], tasks=counts[2], runs=counts[3])
+    return Pruned(log_entries=counts[1], tasks=counts[2], runs=counts[3], holds=counts[4])
 
 
-def _parted(runs: QuerySet[TimelineRun], using: str) -> tuple[list[UUID], list[UUID]]:
+def _parted(runs: QuerySet[TimelineRun], using: str) -> tuple[list[UUID], list[UUID], list[UUID]]:
     """
-    Part runs into those that go, and those whose rows stay, as no other may take their place.
+    Part runs into those that go, and those whose rows stay, as no other may take their place; and say which of those that go
+    are machines', whose entries go with them.
 
     Of a timeline that starts by the clock the last two stay: nobody asks for a slot before them.
     """
     once = {known.name for known in registry if known.once}
     by_clock = {known.name for known in registry if known.recurring is not None}
     parted: dict[bool, list[UUID]] = {False: [], True: []}
-    some = list(runs.only("timeline", "once"))
+    some = list(runs.only("timeline", "once", "state"))
     asked = sorted(by_clock & {run.timeline for run in some})
     last = {run.pk for several in last_slots(asked, using=using).values() for run in several} if asked else set()
     for run in some:
         stays = run.pk in last if run.timeline in by_clock else run.once or run.timeline in once
         parted[stays].append(run.pk)
-    return parted[False], parted[True]
+    going = set(parted[False])
+    return parted[False], parted[True], [run.pk for run in some if run.state and run.pk in going]
+
+
+def _ended_holds(before: datetime, limit: int, using: str) -> list[UUID]:
+    """Find holds that were over by then; what has time in common with an open one is asked for when that is released."""
+    holds = Hold.objects.using(using)
+    ended = holds.filter(released_at__lt=before)
+    first = holds.open().oldest_first().values_list("created_at", flat=True).first()
+    ended = ended if first is None else ended.filter(lifted_at__lte=first)
+    return list(ended.order_by("released_at", "pk").values_list("pk", flat=True)[:limit])
 
 
 def _ended_runs(before: datetime, limit: int, using: str) -> list[UUID]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from itertools import chain
 from uuid import UUID
 
 from django.db.models import Model
@@ -14,17 +15,21 @@ from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import RunEnd, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
-from timeline.models.entities import Entities
+from timeline.models.entities import Entities, load_entities
 from timeline.models.facts import plan_of
+from timeline.models.visits import rows_to_plan, tries_of
+from timeline.operations._rebinding import rebinding
 from timeline.operations._succeeding import succeed
 from timeline.operations.current import running
 from timeline.operations.leaving import end_runs
 from timeline.planning import Cancel, Create, Keep, Move, Plan
 from timeline.registry import registry
 from timeline.runs import end
+from timeline.store.competing import hand_on
 from timeline.store.creating import create_missing, new_task
 from timeline.store.isolating import atomic
 from timeline.store.locking import lock_runs
+from timeline.store.mirroring import mirror_runs
 from timeline.store.writing import Write, apply
 
 logger = logging.getLogger("timeline")
@@ -48,6 +53,7 @@ def reconcile(*, entity: Model | EntityRef, now: datetime, using: str) -> None:
         refs = {ref, *(run.entity_ref for run in runs)}
         locked = lock_runs([run.pk for run in runs], refs, fresh=True, using=using)
         reconcile_locked(locked.runs, locked.entities, now=now, using=using)
+        mirror_runs(locked.runs, using=using)
 
 
 def reconcile_locked(
@@ -57,6 +63,8 @@ def reconcile_locked(
     now: datetime,
     using: str,
     lenient: bool = False,
+    there: Collection[EntityRef] = (),
+    moved: bool = False,
 ) -> list[ScheduledTask]:
     """
     Reconcile runs that the caller has locked, with their entities. Any number in a fixed number of statements.
@@ -68,6 +76,8 @@ def reconcile_locked(
         using: Database alias.
         lenient: Leave a run whose entity gives no proper time, or cannot be read, as it is, rather than raise: for a worker,
             which must record an outcome whatever the entity holds, and for an operator.
+        there: Entities that are there, and were not read, as nothing is asked of them.
+        moved: Whether they are runs of machines that have just moved.
 
     Returns:
         The tasks created.
@@ -81,38 +91,84 @@ def reconcile_locked(
         for run in runs
         if run.is_open and (definition := registry.about(run.timeline, run.entity_label))
     ]
-    there = entities.keys() | entities.unreadable.keys()
-    gone = [run for run, definition in known if definition.label and run.entity_ref not in there]
+    present = entities.keys() | entities.unreadable.keys() | set(there)
+    gone = [run for run, definition in known if definition.label and run.entity_ref not in present]
     end_runs(gone, RunEnd.ENTITY_GONE, reason=reasons.DELETED(), now=now, using=using)
     alive = [(run, definition) for run, definition in known if run.is_open]
-    rows = _rows_of([run for run, _definition in alive], using)
+    rows, tries = _rows_of(alive, using, moved=moved), tries_of(alive, using=using)
     plans = []
     for run, definition in alive:
         try:
             if definition.followed_fields and (unreadable := entities.unreadable.get(run.entity_ref)):
                 raise unreadable
             entity = entities.get(run.entity_ref)
-            planned = plan_of(run, definition, entity, rows.get(run.pk, []), now=now, spare=running())
+            ours = rows.get(run.pk, [])
+            planned = plan_of(run, definition, entity, ours, now=now, spare=running(), tries=tries)
             plans.append((run, definition, planned))
         except InvalidInput as error:
             if not lenient:
                 raise
             logger.error("%s is not reconciled until its entity is mended: %s", run, error.in_english())
-    return _carry_out(plans, now=now, using=using)
+    return _carry_out(plans, chain.from_iterable(rows.values()), now=now, using=using)
 
 
-def _rows_of(runs: list[TimelineRun], using: str) -> dict[UUID, list[ScheduledTask]]:
+def reconcile_moved(
+    moved: Iterable[TimelineRun],
+    before: Mapping[UUID, str],
+    held: Mapping[EntityRef, Model | None],
+    *,
+    now: datetime,
+    using: str,
+) -> list[ScheduledTask]:
+    """
+    Reconcile runs of machines that have just moved: what was bound to the state they left is cancelled, what is bound to the
+    one they came to is made. Nothing is done, nor asked, where nothing is bound to either.
+
+    A run whose entity gives no proper time has moved all the same: its rows follow when that is mended.
+
+    Args:
+        moved: As they are now, locked with their entities.
+        before: Id of a run → the state it left.
+        held: The entities, as far as they were read.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        The tasks created.
+    """
+    known = [(run, registry.about(run.timeline, run.entity_label)) for run in moved if run.is_open]
+    bound = [
+        (run, definition)
+        for run, definition in known
+        if definition is not None and not definition.bound_states.isdisjoint({run.state, before.get(run.pk, run.state)})
+    ]
+    if not bound:
+        return []
+    read = {run.entity_ref for run, definition in bound if definition.label and held.get(run.entity_ref) is None}
+    wanted = read if any(definition.followed_fields for _run, definition in bound) else set()
+    entities = load_entities(wanted, using=using)
+    entities |= {ref: entity for ref, entity in held.items() if entity is not None}
+    taken = read - wanted
+    runs = [run for run, _definition in bound]
+    return reconcile_locked(runs, entities, there=taken, moved=True, now=now, using=using, lenient=True)
+
+
+def _rows_of(
+    known: list[tuple[TimelineRun, Definition]], using: str, *, moved: bool
+) -> dict[UUID, list[ScheduledTask]]:
     """Lock and read the tasks of runs."""
-    rows: dict[UUID, list[ScheduledTask]] = {run.pk: [] for run in runs}
+    rows: dict[UUID, list[ScheduledTask]] = {run.pk: [] for run, _definition in known}
     if not rows:
         return rows
-    for task in ScheduledTask.objects.using(using).filter(run__in=list(rows)).by_id().locked():
+    for task in rows_to_plan(known, moved=moved, using=using).by_id().locked():
         if task.run_id is not None:
             rows[task.run_id].append(task)
     return rows
 
 
-def _carry_out(plans: list[tuple[TimelineRun, Definition, Plan]], *, now: datetime, using: str) -> list[ScheduledTask]:
+def _carry_out(
+    plans: list[tuple[TimelineRun, Definition, Plan]], rows: Iterable[ScheduledTask], *, now: datetime, using: str
+) -> list[ScheduledTask]:
     writes, tasks = [], []
     for run, definition, planned in plans:
         for change in planned.changes:
@@ -126,7 +182,8 @@ def _carry_out(plans: list[tuple[TimelineRun, Definition, Plan]], *, now: dateti
                     tasks.append(new_task(run, definition, change, now=now))
                 case Keep():
                     pass
-    apply(writes, now=now, using=using)
+    writes += rebinding([(definition, planned) for _run, definition, planned in plans], now=now, using=using)
+    apply(hand_on(writes, tasks, earlier=rows, using=using), now=now, using=using)
     created = create_missing(tasks, using=using)
     nothing_left = [run for run, _definition, planned in plans if not planned.open]
     end(nothing_left, RunEnd.FINISHED, now=now, using=using)

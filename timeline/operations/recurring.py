@@ -1,4 +1,7 @@
-"""Recur: begin the runs of timelines that start by the clock. One of each is always there, ahead of now."""
+"""
+Recur: begin the runs of timelines that start by the clock. One of each is always there, ahead of now; of those that the clock
+starts no more, none is.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from timeline.lifecycle import RunEnd
 from timeline.models import TimelineRun
 from timeline.models.entities import NO_ENTITY
 from timeline.operations._calling_off import call_off
+from timeline.operations._clockless import call_off_left, may_be_left
 from timeline.operations.reconciling import reconcile_locked
 from timeline.planning.recurrences import Due, Known, Passed, Recurrence, recurrence
 from timeline.registry import registry
@@ -36,6 +40,14 @@ class Ahead:
     to do of each timeline, as it was declared then."""
 
     at: dict[str, tuple[Recurring, datetime]] = field(default_factory=dict)
+    has_looked: bool = False
+
+    def left(self) -> list[str]:
+        """
+        Names of timelines of which a clock may have left a run behind. Once a process, which a deploy starts anew: an older
+        one, that does not know of a new clock, must not call off what that has begun.
+        """
+        return [] if self.has_looked else [known.name for known in registry if may_be_left(known)]
 
     def due(self, now: datetime) -> list[Definition]:
         """Timelines of which there may be something to do."""
@@ -61,20 +73,32 @@ def recur(ahead: Ahead, *, now: datetime, using: str) -> int:
     Returns:
         How many runs were begun; 0, too, if somebody else has the lock of system timelines: a later poll tries again.
     """
-    due = ahead.due(now) if get_settings().AUTOSTART else []
-    if not due:
+    if not get_settings().AUTOSTART:
+        return 0
+    due, left = ahead.due(now), ahead.left()
+    if not due and not left:
         return 0
     with polling(using):
         if not try_system(using=using):
             return 0
-        runs = last_slots([definition.name for definition in due], using=using)
-        waiting = waiting_among([several[0] for several in runs.values()], using=using)
-        answers = [(known, _decide(known, runs.get(known.name, []), waiting, now)) for known in due]
-        decided = [(known, answer) for known, answer in answers if answer is not None]
-        begun = _carry_out(decided, runs, now=now, using=using)
-    # What was begun counts once it is committed.
+        if left:
+            call_off_left(left, now=now, using=using)
+        decided, begun = _come_to(due, now=now, using=using) if due else ([], 0)
+    # What was done counts once it is committed.
+    ahead.has_looked = True
     ahead.at |= {known.name: (known.recurring, answer.ahead) for known, answer in decided if known.recurring}
     return begun
+
+
+def _come_to(
+    due: Sequence[Definition], *, now: datetime, using: str
+) -> tuple[list[tuple[Definition, Recurrence]], int]:
+    """Do what the clock asks of some timelines. Give what that was, and how many runs were begun."""
+    runs = last_slots([definition.name for definition in due], using=using)
+    waiting = waiting_among([several[0] for several in runs.values()], using=using)
+    answers = [(known, _decide(known, runs.get(known.name, []), waiting, now)) for known in due]
+    decided = [(known, answer) for known, answer in answers if answer is not None]
+    return decided, _carry_out(decided, runs, now=now, using=using)
 
 
 def _decide(

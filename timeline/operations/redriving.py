@@ -21,6 +21,7 @@ from timeline.payloads import clip
 from timeline.registry import registry
 from timeline.runs import reopen
 from timeline.store.changes import MAX_ACTOR, MAX_REASON
+from timeline.store.competing import give_up_places
 from timeline.store.creating import create_tasks, next_revision
 from timeline.store.isolating import atomic
 from timeline.store.locking import lock_runs, lock_tasks
@@ -73,6 +74,7 @@ def redrive(
             refuse_redriven(task, latest[_name(task)], seen)
         _reopen([task.run for task in tasks if task.run is not None], using=using)
         again = [_again(task, latest[_name(task)].revision + 1, reason, spread, now) for task in tasks]
+        give_up_places(tasks, using=using)
         create_tasks(again, using=using)
         refs = [task.entity_ref for task in tasks]
         locked = lock_runs({task.run_id for task in tasks if task.run_id}, refs, using=using)

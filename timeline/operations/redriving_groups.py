@@ -67,6 +67,26 @@ def redrive_group(
     return done
 
 
+def redrive_those(
+    task_ids: Sequence[UUID], *, reason: Reason, spread: timedelta | None = None, now: datetime, using: str
+) -> Redriven:
+    """
+    Redrive some dead letters, as ``redrive_group`` does.
+
+    Args:
+        task_ids: Any number.
+        reason, spread, now, using: As for ``redrive_group``.
+
+    Raises:
+        InvalidInput: naming ``spread``; nothing is changed then.
+    """
+    check_spread(spread)
+    done = Redriven()
+    for begin in range(0, len(task_ids), BATCH):
+        _redrive(task_ids[begin : begin + BATCH], done, reason, spread, now, using)
+    return done
+
+
 def _redrive(
     ids: Sequence[UUID], done: Redriven, reason: Reason, spread: timedelta | None, now: datetime, using: str
 ) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from django.db import connections
 from django.db.models import Exists, OuterRef, QuerySet
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
+from timeline.definition.waiting import PREFIX, renamed
 from timeline.exceptions import InvalidInput, LabelsCollide
-from timeline.models import Event, ScheduledTask, TimelineRun, model_of
+from timeline.models import Event, Hold, ScheduledTask, Scope, StepKind, StepRecord, TimelineRun, Wake, model_of
 from timeline.models.entities import MAX_LABEL
 from timeline.payloads import check_text
 from timeline.store.isolating import atomic
@@ -31,7 +33,8 @@ def relabel(*, old: str, new: str, using: str) -> Relabelled:
 
     All in one transaction, because an entity whose run has one label and whose tasks have the other has no proper timeline,
     and because it then stands or falls with the migration that calls it. Each statement changes at most 1,000 rows. Only
-    columns of the first migration are used, so that it can be called from a migration whatever comes later.
+    columns of the first migration are used, so that it can be called from a migration whatever comes later. Holds and waits
+    follow, where they are.
 
     Args:
         old: ``app.model`` as rows have it; the model may be gone.
@@ -60,6 +63,11 @@ def relabel(*, old: str, new: str, using: str) -> Relabelled:
         ):
             if ids := _doubled(rows, names, old, new):
                 raise LabelsCollide(old, new, what, ids)
+        tables = connections[using].introspection.table_names()
+        if Hold._meta.db_table in tables:  # Where ``migrate`` has not made the table, nothing is on hold.
+            _rename_in_holds(old, new, using)
+        if Wake._meta.db_table in tables:  # Of the last migration that has to do with waits.
+            _rename_in_waits(old, new, using)
         return Relabelled(*(_rename(rows, old, new) for rows in (events, runs, tasks)))
 
 
@@ -83,10 +91,33 @@ def _doubled(rows: QuerySet[Any], names: tuple[str, ...], old: str, new: str) ->
     return list(double.order_by("entity_id").values_list("entity_id", flat=True).distinct()[:5])
 
 
-def _rename(rows: QuerySet[Any], old: str, new: str) -> int:
+def _rename_in_holds(old: str, new: str, using: str) -> None:
+    """Let what is on hold stay so, by its new name."""
+    rows = Hold.objects.using(using).filter(scope=Scope.ENTITY)
+    for pk, names, own in list(rows.values_list("pk", "names", "entity_label")):
+        renamed = [[new if label == old else label, key] for label, key in names]
+        if renamed != names:
+            rows.filter(pk=pk).update(names=renamed, entity_label=new if own == old else own)
+
+
+def _rename_in_waits(old: str, new: str, using: str) -> None:
+    """Let what waits for events of such an entity be waked by them, by its new name, and find them."""
+    tasks, records = ScheduledTask.objects.using(using).all(), StepRecord.objects.using(using).all()
+    _rename(tasks.filter(awaits__gt=""), old, new, column="awaits_label")
+    _rename(Wake.objects.using(using).all(), old, new)
+    waits: Any = records.filter(kind=StepKind.WAIT, place__of__0=old).values_list("pk", "place")
+    for pk, place in list(waits):
+        records.filter(pk=pk).update(place=place | {"of": [new, place["of"][1]]})
+    # An answer is found by its name, which says whose event it was.
+    named = records.filter(name__startswith=PREFIX, name__contains=f" of {old} ")
+    for pk, name in list(named.values_list("pk", "name")):
+        records.filter(pk=pk).update(name=renamed(name, old, new))
+
+
+def _rename(rows: QuerySet[Any], old: str, new: str, *, column: str = "entity_label") -> int:
     """Walk along the primary key, so that no statement looks again at what those before it changed."""
-    left, count = rows.filter(entity_label=old).order_by("pk"), 0
+    left, count = rows.filter(**{column: old}).order_by("pk"), 0
     while ids := list(left.values_list("pk", flat=True)[:BATCH]):
-        count += rows.filter(pk__in=ids).update(entity_label=new)
+        count += rows.filter(pk__in=ids).update(**{column: new})
         left = left.filter(pk__gt=ids[-1])
     return count

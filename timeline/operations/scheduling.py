@@ -15,7 +15,8 @@ from timeline.models.entities import naming
 from timeline.payloads import check_json, check_text, same_json
 from timeline.registry import registry
 from timeline.store.announcing import announce_times
-from timeline.store.creating import create_missing, options_of, state_at
+from timeline.store.competing import compete
+from timeline.store.creating import create_missing, limited_columns, options_of, state_at
 from timeline.store.inserting_at_once import insert_at_once
 from timeline.store.locking import in_transaction, lock_entity_now
 from timeline.timing import check_time
@@ -78,7 +79,9 @@ def schedule(
         scheduled_at=at,
         expires_at=None if declared.options.expires is None else at + declared.options.expires,
         **options_of(declared),
+        **limited_columns(task_key, declared),
     )
+    compete([task], using=using)
     task.occurrence = key or str(task.pk)
     if insert_at_once(task, now=story_now(using) if now is None and is_told() else now, using=using):
         announce_times([at], now=task.created_at, using=using)

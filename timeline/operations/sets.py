@@ -35,6 +35,7 @@ class Tally:
         again: Entities left as they are: the event was recorded before, or there was a run already.
         started: Runs.
         ended: Runs.
+        moved: Runs of machines.
         tasks: Rows the started runs have.
         cancelled: Tasks of the ended runs.
     """
@@ -43,6 +44,7 @@ class Tally:
     again: int = 0
     started: int = 0
     ended: int = 0
+    moved: int = 0
     tasks: int = 0
     cancelled: int = 0
 

@@ -21,6 +21,7 @@ from timeline.registry import registry
 from timeline.store.beginning import Beginning, Begins, begin_runs, constantly, needs_savepoint, plan_runs
 from timeline.store.isolating import atomic
 from timeline.store.locking import in_transaction, lock_batch, lock_entity_now
+from timeline.store.mirroring import tell_entity
 from timeline.timing import check_time
 
 MAX_RUN_KEY = 100
@@ -69,7 +70,9 @@ def start(
         begins = constantly(since or now)
         begun = start_locked([definition], entities, key=key, params=params, begins=begins, now=now, using=using)
         if begun:
-            return Started(begun[0].run(using=using), True)
+            run = begun[0].run(using=using)
+            tell_entity(entity, [run])
+            return Started(run, True)
         there = TimelineRun.objects.using(using).filter(naming(ref), timeline=definition.name, key=key)
         # With ``once``, it may have ended; what is open goes first.
         return Started(there.order_by(F("ended_at").desc(nulls_first=True), "-pk")[0], False)

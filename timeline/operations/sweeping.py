@@ -14,6 +14,7 @@ from timeline.clocks import MachineTime
 from timeline.conf import Settings, get_settings
 from timeline.models import Sweep
 from timeline.operations._drifting import OpenRuns
+from timeline.operations._mirrors_of_ended import ended_parts
 from timeline.operations._overlooking import newcomers
 from timeline.operations._parting import Part, Swept
 from timeline.operations.identifying import confirm_site
@@ -46,7 +47,7 @@ def sweep(*, size: int = BATCH, now: datetime, using: str) -> Swept:
     interval = get_settings().SWEEP_INTERVAL
     if interval is None:
         return Swept()
-    every: list[Part[Any]] = [OpenRuns(), *newcomers(using)]
+    every: list[Part[Any]] = [OpenRuns(), *ended_parts(), *newcomers(using)]
     parts = {part.name: part for part in every}
     resting = set(Sweep.objects.using(using).resting(interval).filter(pk__in=parts).values_list("pk", flat=True))
     due = [part for name, part in parts.items() if name not in resting]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -10,10 +10,13 @@ from django.db import connections
 
 from timeline import reasons
 from timeline.dialects import Dialect, dialect_of
-from timeline.lifecycle import Trigger
-from timeline.models import EntityRef, ScheduledTask
+from timeline.lifecycle import Reason, Trigger
+from timeline.models import EntityRef, ScheduledTask, TimelineRun
+from timeline.models.entities import NO_ENTITY
+from timeline.registry import registry
 from timeline.store.advancing import advance
 from timeline.store.announcing import announce
+from timeline.store.queueing import end_of
 from timeline.store.returning import COLUMNS
 from timeline.store.writing import Write, apply
 
@@ -42,9 +45,32 @@ def wake(name: str, key: str, refs: Collection[EntityRef], *, now: datetime, usi
     Returns:
         How many became available.
     """
-    if not refs:
-        return 0
-    dialect, reason = dialect_of(using), reasons.CAME(event=name)
+    return _wake(name, key, refs, reasons.CAME(event=name), now=now, using=using) if refs else 0
+
+
+def wake_queued(ended: Iterable[TimelineRun], *, now: datetime, using: str) -> int:
+    """
+    Make the tasks due whose runs wait for one of these to end. A statement for each run that the clock began, in whose timeline
+    runs wait for each other; on SQLite three.
+
+    Args:
+        ended: In this transaction; the caller has locked what system timelines are about.
+        now, using: As for ``wake``.
+
+    Returns:
+        How many became available.
+    """
+    woken = 0
+    for run in ended:
+        known = registry.about(run.timeline, run.entity_label) if run.once else None
+        if known is not None and known.recurring is not None and known.recurring.overlap == "queue":
+            reason = reasons.ENDED_BEFORE(run=run.key)
+            woken += _wake(end_of(run.timeline), run.key, [NO_ENTITY], reason, now=now, using=using)
+    return woken
+
+
+def _wake(name: str, key: str, refs: Collection[EntityRef], reason: Reason, *, now: datetime, using: str) -> int:
+    dialect = dialect_of(using)
     asked: dict[str, Any] = {**dialect.entities_of(sorted(refs)), "name": name, "key": key}
     if dialect.has_set_statements:
         detail = {"said": dict(reason.said or {}), "scheduled_at": now.astimezone(UTC).isoformat()}

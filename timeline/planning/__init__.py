@@ -8,6 +8,7 @@ second time. No database, no clock.
 from timeline.planning.answers import Cancel, Create, Foreseen, Keep, Move, Plan, PlannedChange, TaskRow, Times
 from timeline.planning.planner import plan
 from timeline.planning.sharing import Share, batch_size, shares
+from timeline.planning.visits import Place
 
 __all__ = [
     "Cancel",
@@ -15,6 +16,7 @@ __all__ = [
     "Foreseen",
     "Keep",
     "Move",
+    "Place",
     "Plan",
     "PlannedChange",
     "Share",

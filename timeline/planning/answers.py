@@ -44,7 +44,11 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
-    """A row to be made; ``like`` one that was fanned out: with its occurrence and its payload."""
+    """
+    A row to be made; ``like`` one that is one of many: with its occurrence and its payload.
+
+    ``occurrence`` is which of many it is, where there is none like it.
+    """
 
     task_name: str
     times: Times
@@ -52,6 +56,7 @@ class Create:
     previous: UUID | None
     why: str
     like: TaskRow | None = None
+    occurrence: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +96,16 @@ class Keep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreseen:
-    """A follow-up that gets a row if its predecessor completes; ``expected_at`` is None while nobody can say when."""
+    """
+    A follow-up that gets a row if its predecessor completes; ``expected_at`` is None while nobody can say when.
+
+    ``occurrence``: which one of a task that comes again and again, whose predecessor is the one before it.
+    """
 
     task_name: str
     predecessor: str
     expected_at: datetime | None
+    occurrence: str = ""
 
 
 PlannedChange = Create | Move | Cancel | Keep

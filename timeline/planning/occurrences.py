@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -10,6 +11,16 @@ from timeline import reasons
 from timeline.lifecycle import OPEN, Reason
 from timeline.planning.answers import Cancel, Create, Keep, Plan, PlannedChange, TaskRow, Times
 from timeline.planning.outlooks import LEFT_OPEN, Outlook, outlook_of
+
+
+def latest_of(rows: Iterable[TaskRow]) -> dict[str, dict[str, TaskRow]]:
+    """Name of a task → occurrence, empty where there is but one → its latest row."""
+    latest: dict[str, dict[str, TaskRow]] = defaultdict(dict)
+    for row in rows:
+        known = latest[row.task_name].get(row.occurrence)
+        if known is None or known.revision < row.revision:
+            latest[row.task_name][row.occurrence] = row
+    return latest
 
 
 def keep_occurrences(

@@ -45,7 +45,7 @@ class Outlook:
 
 def outlook_of(ended: TaskRow) -> Outlook:
     """How a task stands whose last row has ended, for good."""
-    if ended.state == State.COMPLETED:
+    if ended.state == State.COMPLETED or ended.reason_code == ReasonCode.UNTIL:  # What it was repeated for has come.
         return Outlook(ended.finished_at, ended.finished_at)
     said = {"task": ended.task_name, "state": ended.state, "code": ended.reason_code}
     if ended.occurrence:

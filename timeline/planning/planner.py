@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, tzinfo
@@ -14,9 +13,11 @@ from timeline import reasons
 from timeline.definition import Definition, Task
 from timeline.lifecycle import OPEN, WAITING, Reason, ReasonCode, State
 from timeline.planning.answers import Cancel, Create, Foreseen, Keep, Move, Plan, TaskRow, Times
-from timeline.planning.occurrences import cancel_open, end_aside, keep_occurrences
+from timeline.planning.occurrences import cancel_open, end_aside, keep_occurrences, latest_of
 from timeline.planning.outlooks import LEFT_OPEN, Outlook, outlook_of
-from timeline.timing import When, begins_at, day_of, share_of
+from timeline.planning.series import Series, at_later, is_number
+from timeline.planning.visits import Place, is_wanted, leave_behind, wait_of
+from timeline.timing import Repeat, When, begins_at, day_of, share_of
 
 
 def plan(
@@ -30,6 +31,8 @@ def plan(
     spare: Collection[UUID] = (),
     dates: Mapping[str, date] | None = None,
     about: Sequence[str] = (),
+    by_table: bool = False,
+    place: Place | None = None,
 ) -> Plan:
     """
     Compare what is wanted with what there is.
@@ -44,21 +47,15 @@ def plan(
         spare: Rows to leave as they are: the task that is being run right now.
         dates: Field of the entity → the day it holds, where that is a date.
         about: Label and id of the entity, and key of the run: what tells apart whose tasks are spread.
+        by_table: Whether the run is a machine's, which ends where its table says so, and nowhere else.
+        place: In what state such a run is; None: in none.
 
     Raises:
         DateOutOfRange: if a time falls outside 1970–9000.
     """
-    return _Planner(definition, started_at, anchors, dates or {}, _latest(rows), zone, now, spare, about).plan()
-
-
-def _latest(rows: Iterable[TaskRow]) -> dict[str, dict[str, TaskRow]]:
-    """Name of a task → occurrence, empty where there is but one → its latest row."""
-    latest: dict[str, dict[str, TaskRow]] = defaultdict(dict)
-    for row in rows:
-        known = latest[row.task_name].get(row.occurrence)
-        if known is None or known.revision < row.revision:
-            latest[row.task_name][row.occurrence] = row
-    return latest
+    return _Planner(
+        definition, started_at, anchors, dates or {}, latest_of(rows), zone, now, spare, about, by_table, place
+    ).plan()
 
 
 def _same_anchor(row: TaskRow, times: Times) -> bool:
@@ -88,6 +85,8 @@ class _Planner:
         now: datetime,
         spare: Collection[UUID],
         about: Sequence[str],
+        by_table: bool,
+        place: Place | None,
     ) -> None:
         self.definition = definition
         self.started_at = started_at
@@ -98,6 +97,8 @@ class _Planner:
         self.now = now
         self.spare = spare
         self.about = about
+        self.by_table = by_table
+        self.place = place
         self.result = Plan()
         self.outlooks: dict[str, Outlook] = {}
 
@@ -105,10 +106,13 @@ class _Planner:
         for name in self.definition.tasks:
             self.outlook(name)
         for name in self.latest:
-            if name not in self.definition.fanned_out:
+            if name in self.definition.repeated:
+                stray = [row for row in self.rows(name) if not is_number(row.occurrence)]
+                cancel_open(stray, reasons.NO_LONGER_PLANNED(task=name), result=self.result, spare=self.spare)
+            elif name not in self.definition.fanned_out and name not in self.definition.in_states:
                 stray = [row for row in self.rows(name) if row.occurrence or name not in self.outlooks]
                 cancel_open(stray, reasons.NO_LONGER_PLANNED(task=name), result=self.result, spare=())
-        self.result.open = any(
+        self.result.open = self.by_table or any(
             outlook.to_come for name, outlook in self.outlooks.items() if name not in self.definition.aside
         )
         if not self.result.open and self.definition.aside:
@@ -128,6 +132,10 @@ class _Planner:
     def decide(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
         if when.is_for_each:
             return self.decide_each(declared, when)
+        if when.during:
+            return self.decide_in_state(declared, when)
+        if when.repeats is not None:
+            return self.decide_series(declared, when, when.repeats)
         row = self.latest.get(declared.name, {}).get("")
         if row is not None and row.id in self.spare and row.state in OPEN:
             return self.keep(row, "it is being run")
@@ -151,6 +159,53 @@ class _Planner:
         reason = self.why_not_now(when, predecessor)
         spared = cancel_open(rows, reason, result=self.result, spare=self.spare)
         return spared[0] if spared else self.foresee(declared, when, predecessor)
+
+    def decide_series(self, declared: Task[Any, ..., Any], when: When, repeats: Repeat) -> Outlook:
+        """What is repeated has one row at a time: the next is made when the one before it has ended."""
+        first = self.times(declared, when, self.started_at)
+        series = Series(self.latest.get(declared.name, {}), repeats, first.nominal_at, self.zone)
+        standing = [self.keep(row, "it was made again") for row in series.earlier if row.state in OPEN]
+        row, number = series.last, max(series.number, 1)
+        if row is not None and row.id in self.spare and row.state in OPEN:
+            standing.append(self.keep(row, "it is being run"))
+        elif row is None:
+            standing.append(self.create(declared, first, None, "it is planned by the timeline", "1"))
+        elif row.state in OPEN or row.reason_code in LEFT_OPEN:
+            standing.append(self.with_row(declared, at_later(first, series.present()), row))
+        elif series.is_over:
+            standing.append(self.ended(row))
+        else:
+            times, number = at_later(first, series.following()), series.number + 1
+            standing.append(self.create(declared, times, None, "the one before it has ended", str(number)))
+        return series.foresee(declared.name, number, standing, self.result)
+
+    def decide_in_state(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
+        """What is bound to a state of a machine has a row for each visit of it, and none that is open beside that."""
+        latest, place = self.latest.get(declared.name, {}), self.place
+        row = latest.get(place.occurrence) if place else None
+        if place is None or not is_wanted(when, place, row):
+            leave_behind(self.rows(declared.name), place, when, result=self.result, spare=self.spare)
+            return Outlook()
+        others = [other for other in self.rows(declared.name) if other is not row]
+        leave_behind(others, place, when, result=self.result, spare=self.spare)
+        if row is not None and row.id in self.spare and row.state in OPEN:
+            return self.keep(row, "it is being run")
+        value = self.anchors.get(when.field_name) if when.field_name else self.started_at
+        value = place.since if when.states else value
+        if value is None:
+            return self.unanchored(when, row)
+        if when.backoff is not None and place.tries is None:
+            return self.stands(row)
+        times = replace(self.times(declared, when, value), anchor=when.anchor_in(place.state))
+        if when.backoff is not None:
+            times = at_later(times, times.nominal_at + wait_of(when.backoff, place, self.about))
+        return self.with_row(declared, times, row, place.occurrence)
+
+    def stands(self, row: TaskRow | None) -> Outlook:
+        """As it is, whatever time it would be given."""
+        if row is None:
+            return Outlook()
+        return self.keep(row, "its time stands") if row.state in OPEN else self.ended(row)
 
     def without_row(
         self, declared: Task[Any, ..., Any], when: When, row: TaskRow | None, predecessor: Outlook
@@ -183,17 +238,20 @@ class _Planner:
             return self.ended(row)
         return Outlook(to_come=True)
 
-    def with_row(self, declared: Task[Any, ..., Any], times: Times, row: TaskRow | None) -> Outlook:
+    def with_row(
+        self, declared: Task[Any, ..., Any], times: Times, row: TaskRow | None, occurrence: str = ""
+    ) -> Outlook:
         """It has a time: see that the row of this time is there."""
         if row is None:
-            return self.create(declared, times, None, "it is planned by the timeline")
+            return self.create(declared, times, None, "it is planned by the timeline", occurrence)
         if row.state not in OPEN:
             return self.again(declared, times, row)
         if (row.nominal_at, row.anchor_value) == (times.nominal_at, times.anchor_value):
             return self.keep(row, "its time stands")
         named = times.anchor.partition(":")[2] or times.anchor
         if row.state in WAITING:
-            return self.move(row, times, reasons.MOVED(anchor=named))
+            rests = bool(declared.when and declared.when.awaits) and row.reason_code == ReasonCode.WAITING
+            return self.move(row, times, reasons.MOVED(anchor=named), backs_off=not rests)
         replaced = reasons.REPLACED(anchor=named)
         self.cancel(row, replaced)
         return self.create(declared, times, row, replaced.text)
@@ -220,7 +278,9 @@ class _Planner:
             anchor_date=self.dates.get(when.field_name),
         )
 
-    def create(self, declared: Task[Any, ..., Any], times: Times, previous: TaskRow | None, why: str) -> Outlook:
+    def create(
+        self, declared: Task[Any, ..., Any], times: Times, previous: TaskRow | None, why: str, occurrence: str = ""
+    ) -> Outlook:
         self.result.changes.append(
             Create(
                 task_name=declared.name,
@@ -228,12 +288,16 @@ class _Planner:
                 revision=previous.revision + 1 if previous else 1,
                 previous=previous.id if previous else None,
                 why=why,
+                like=previous if previous and previous.occurrence else None,
+                occurrence=occurrence,
             )
         )
         return Outlook(to_come=True, expected_at=max(times.scheduled_at, self.now))
 
-    def move(self, row: TaskRow, times: Times, reason: Reason) -> Outlook:
-        scheduled_at = max(times.scheduled_at, row.scheduled_at) if row.state == State.RETRYABLE else times.scheduled_at
+    def move(self, row: TaskRow, times: Times, reason: Reason, *, backs_off: bool = True) -> Outlook:
+        """Give it its new time: what failed waits out its backoff, unless it rests for something that has a deadline."""
+        is_later = backs_off and row.state == State.RETRYABLE
+        scheduled_at = max(times.scheduled_at, row.scheduled_at) if is_later else times.scheduled_at
         times = replace(times, scheduled_at=scheduled_at)
         self.result.changes.append(Move(row=row, times=times, reason=reason))
         return Outlook(to_come=True, expected_at=max(scheduled_at, self.now))

@@ -20,12 +20,14 @@ class Share(NamedTuple):
         priority: Of the tasks to take.
         size: No more than so many.
         since: Due time of the first of them, where that is known.
+        on_hold: Whether some of the kind may have to be passed over, since entities are on hold.
     """
 
     task_key: str
     priority: int
     size: int
     since: datetime | None = None
+    on_hold: bool = False
 
 
 def shares(ready: Mapping[str, int], queues: Mapping[str, str], room: Mapping[str, int], *, most: int) -> list[Share]:

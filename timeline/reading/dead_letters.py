@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db.models import Count, Max, Min, TextField
 from django.db.models.functions import Cast
 
+from timeline.lifecycle import ReasonCode, State
 from timeline.models import ScheduledTask
 from timeline.reading.masking import masked
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
 MAX_GROUPS: Final = 200
+FAILURES: Final = (ReasonCode.ERROR.value, ReasonCode.TIMEOUT.value, ReasonCode.WORKER_LOST.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,28 @@ class DeadLetters:
     def masked(self) -> DeadLetters:
         """The same for who may not read errors."""
         return replace(self, sample=masked(self.sample))
+
+
+class InRetry(NamedTuple):
+    """
+    Tasks of a kind that failed and are to be tried again.
+
+    Args:
+        task_key: Of all of them.
+        waiting: How many there are.
+        next_at: When the next of them is.
+    """
+
+    task_key: str
+    waiting: int
+    next_at: datetime
+
+
+def in_retry(tasks: ScheduledTaskQuerySet) -> list[InRetry]:
+    """Count what failed and will be tried again, by kind, the most first. One statement; ``MAX_GROUPS`` at most."""
+    failed = tasks.filter(state=State.RETRYABLE, reason_code__in=FAILURES).order_by()
+    counted = failed.values_list("task_key").annotate(waiting=Count("pk"), next_at=Min("scheduled_at"))
+    return [InRetry(*each) for each in counted.order_by("-waiting", "task_key")[:MAX_GROUPS]]
 
 
 def dead_letters(tasks: ScheduledTaskQuerySet, group: str = "") -> list[DeadLetters]:

@@ -14,8 +14,9 @@ from django.utils.translation import gettext as _
 
 from timeline.conf import get_settings
 from timeline.lifecycle import ReasonCode, State
-from timeline.models import Identity, ScheduledTask
+from timeline.models import Hold, Identity, ScheduledTask
 from timeline.registry import registry
+from timeline.store.holds import not_on_hold, on_hold
 from timeline.store.kinds import task_keys_there
 from timeline.store.triggers import missing_triggers
 
@@ -38,7 +39,8 @@ class Health:
         site: Whose it is; empty: no named site's.
         polled_at: Last sign of a poller, by the database's real clock, to a poll interval; None: never.
         is_polled: Whether that is within three poll intervals.
-        oldest_overdue_at: Due time of the task that has been due for longest, if for longer than two polls.
+        oldest_overdue_at: Due time of the task that has been due for longest, if for longer than two polls. What is on hold,
+            or waits for a place of its limit, is not overdue.
         overdue, pending, active: How many tasks; ``MAX_COUNTED`` means at least so many.
         stuck: How many claimed or active tasks nobody has taken over though their lease ran out three polls ago.
         missing_triggers: Names.
@@ -47,6 +49,9 @@ class Health:
         discards: The same by task, the most first: ``task_key``, ``count``, and of the last the class of its ``error``, or the
             reason code where there was none.
         retrying: How many wait to be tried again after a failed attempt.
+        holds: How many holds there are.
+        held: How many tasks are due and on hold.
+        closed_limits: Keys of limits that a task has left closed, which wait for a person.
         problems: What is wrong with how tasks are run, in sentences.
     """
 
@@ -64,12 +69,15 @@ class Health:
     discarded: int
     discards: list[dict[str, Any]]
     retrying: int
+    holds: int = 0
+    held: int = 0
+    closed_limits: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
     @property
     def well(self) -> bool:
-        """Whether nothing is wrong: what is due is run, and nothing was discarded."""
-        return self.working and not self.discarded
+        """Whether nothing is wrong: what is due is run, nothing was discarded, and no limit waits for a person."""
+        return self.working and not self.discarded and not self.closed_limits
 
     @property
     def working(self) -> bool:
@@ -96,7 +104,9 @@ def diagnose(*, now: datetime, using: str) -> Health:
     """
     tasks = ScheduledTask.objects.using(using)
     patience = 3 * get_settings().POLL_INTERVAL
-    overdue, oldest = _overdue(tasks, now)
+    holding = on_hold(using=using)
+    free = not_on_hold(tasks, holding, task_keys=registry.task_keys())
+    overdue, oldest = _late(free.not_waiting_for_a_place(), now - get_settings().overdue_after)
     discards = _discards(tasks, now)
     health = Health(
         database=using,
@@ -113,13 +123,16 @@ def diagnose(*, now: datetime, using: str) -> Health:
         discarded=sum(each["count"] for each in discards),
         discards=discards,
         retrying=tasks.filter(state=State.RETRYABLE, failures__gt=0)[:MAX_COUNTED].count(),
+        closed_limits=sorted(set(tasks.closing().values_list("limit_key", flat=True)[:MAX_COUNTED])),
+        holds=Hold.objects.using(using).open().count() if holding.targets else 0,
+        held=_late(tasks.with_handler(registry.task_keys()), now)[0] - _late(free, now)[0] if holding.targets else 0,
     )
     return replace(health, problems=list(_problems(health, now)))
 
 
-def _overdue(tasks: ScheduledTaskQuerySet, now: datetime) -> tuple[int, datetime | None]:
+def _late(tasks: ScheduledTaskQuerySet, since: datetime) -> tuple[int, datetime | None]:
     count, oldest = 0, []
-    for part in tasks.with_handler(registry.task_keys()).late(now - get_settings().overdue_after):
+    for part in tasks.late(since):
         counted = part.order_by()[:MAX_COUNTED].aggregate(count=Count("pk"), oldest=Min("scheduled_at"))
         count += counted["count"]
         oldest += [counted["oldest"]] if counted["oldest"] else []

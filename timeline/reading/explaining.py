@@ -14,11 +14,17 @@ from timeline.conf import get_settings
 from timeline.exceptions import UnknownTask
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import Event, LogEntry, ScheduledTask
+from timeline.reading.holds import told_hold
+from timeline.reading.limits import told_place
+from timeline.reading.machines import told_state
 from timeline.reading.masking import masked, masked_entry, without_people, without_people_entry
 from timeline.reading.retelling import retold
 from timeline.reading.schedules import schedule_of
+from timeline.reading.series import is_repeated, series_after, series_ahead
 from timeline.reading.steps import StepLine, steps_of_task, told_steps
+from timeline.reading.waits import who_decides
 from timeline.registry import registry
+from timeline.store.holds import holds_over
 from timeline.timing import in_utc
 
 if TYPE_CHECKING:
@@ -30,6 +36,7 @@ if TYPE_CHECKING:
 _WHY = {
     ReasonCode.EXIT: gettext_lazy("the run ended by the exit “%(text)s”"),
     ReasonCode.GUARD: gettext_lazy("its guard said no (%(text)s)"),
+    ReasonCode.UNTIL: gettext_lazy("its series has ended (%(text)s)"),
     ReasonCode.HANDLER: gettext_lazy("its handler decided so: %(text)s"),
     ReasonCode.MOVED: gettext_lazy("it was moved: %(text)s"),
     ReasonCode.SHADOW: gettext_lazy("in shadow: %(text)s"),
@@ -51,23 +58,29 @@ _RESTS: Mapping[tuple[str, str], StrPromise] = {
     ),
 }
 
-# What the log has of a task that waits for an event.
+# What the log has of a task that waits for an event, or was given back.
 _AT_REST: Mapping[str, StrPromise] = {
     ReasonCode.WAITING: gettext_lazy("Attempt %(number)s rests since %(at)s: %(why)s."),
     ReasonCode.EVENT: gettext_lazy("On %(at)s it was waked: %(why)s."),
+    ReasonCode.HOLD: gettext_lazy(
+        "Attempt %(number)s was given back on %(at)s, before its handler was entered: %(why)s."
+    ),
 }
 
-# How a follower's anchor is told, and whether the task is one of many.
-_FOLLOWS: Mapping[tuple[str, bool], StrPromise] = {
-    ("end", False): gettext_lazy("If it completes, %(task)s follows."),
-    ("end", True): gettext_lazy("When each %(name)s has completed, %(task)s follows."),
-    ("ended", False): gettext_lazy("Once it has ended, %(task)s follows."),
-    ("ended", True): gettext_lazy("Once each %(name)s has ended, %(task)s follows."),
-    ("each", False): gettext_lazy("If it completes, %(task)s follows for each that it fans out."),
+# How a follower's anchor is told, and what the task is one of.
+_FOLLOWS: Mapping[tuple[str, str], StrPromise] = {
+    ("end", ""): gettext_lazy("If it completes, %(task)s follows."),
+    ("end", "each"): gettext_lazy("When each %(name)s has completed, %(task)s follows."),
+    ("end", "series"): gettext_lazy("When the last %(name)s has completed, %(task)s follows."),
+    ("ended", ""): gettext_lazy("Once it has ended, %(task)s follows."),
+    ("ended", "each"): gettext_lazy("Once each %(name)s has ended, %(task)s follows."),
+    ("ended", "series"): gettext_lazy("Once the last %(name)s has ended, %(task)s follows."),
+    ("each", ""): gettext_lazy("If it completes, %(task)s follows for each that it fans out."),
 }
-_HAS_NO_ROW: Mapping[bool, StrPromise] = {
-    False: gettext_lazy("So %(task)s, which follows when it completes, has no row."),
-    True: gettext_lazy("So %(task)s, which follows when each %(name)s has completed, has no row."),
+_HAS_NO_ROW: Mapping[str, StrPromise] = {
+    "": gettext_lazy("So %(task)s, which follows when it completes, has no row."),
+    "each": gettext_lazy("So %(task)s, which follows when each %(name)s has completed, has no row."),
+    "series": gettext_lazy("So %(task)s, which follows when the last %(name)s has completed, has no row."),
 }
 
 
@@ -101,9 +114,9 @@ def explain(
         task, log = without_people(task), [without_people_entry(entry, task) for entry in log]
     if steps is None:
         steps = steps_of_task(task, using=using, results=False)
-    told = [_origin(task), _schedule(task, log), *_clock(task, now)]
+    told = [_origin(task), *told_state(task.run), _schedule(task, log), *_clock(task, now)]
     told += [*_life(task, log), *told_steps(steps, of=task.pk)]
-    return "\n".join([*told, *outlook(task, now=now, using=using)])
+    return "\n".join([*told, *outlook(task, now=now, using=using, people=people)])
 
 
 def why(task: ScheduledTask) -> str:
@@ -211,6 +224,8 @@ def _ending(task: ScheduledTask, entry: LogEntry) -> str:
     told = {"at": in_utc(entry.at), "result": task.result, "why": _reason(entry)}
     if entry.reason_code == ReasonCode.SHADOW:
         return _("It would have run on %(at)s: its timeline was in shadow, so its handler was not entered.") % told
+    if entry.reason_code == ReasonCode.THEN:
+        return _("It was completed on %(at)s: %(why)s.") % told
     if entry.to_state == State.COMPLETED:
         if task.result is None:
             return _("It was completed on %(at)s.") % told
@@ -222,7 +237,11 @@ def _ending(task: ScheduledTask, entry: LogEntry) -> str:
 
 def _reason(entry: LogEntry) -> str:
     error = entry.detail.get("error")
-    if error and entry.reason_code != ReasonCode.TIMEOUT:  # The words of that say it all, in the reader's language.
+    # The words of these say it all, in the reader's language.
+    if error and entry.reason_code not in (
+        ReasonCode.TIMEOUT,
+        ReasonCode.THEN,
+    ):
         message = error["message"] or _("no message")
         return f"{error['class']}: {message}"
     if not entry.reason_code:
@@ -230,26 +249,42 @@ def _reason(entry: LogEntry) -> str:
     return _with_actor(_in_words(entry), entry.actor)
 
 
-def outlook(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[str]:
+def outlook(task: ScheduledTask, *, now: datetime, using: str, people: bool = True) -> Iterator[str]:
     """Say what a task waits for, and what comes after it; arguments as above."""
     if task.state in FINAL:
         yield from _after_the_end(task, using)
+        yield from told_place(task, using=using)
         return
-    if rest := _RESTS.get((task.state, task.reason_code)):
+    holds = [] if task.state == State.ACTIVE else holds_over([task], using=using).get(task.pk, [])
+    yield from (told_hold(hold, people=people) for hold in holds)
+    yield from _state_of(task, now, is_held=bool(holds), using=using)
+    if registry.in_shadow(task.task_key):
+        yield _("Its timeline is in shadow: as long as that is so, its handler is not entered.")
+    yield from series_ahead(task, now=now, using=using)
+    for follower, when in _followers(task):
+        said = _FOLLOWS[when.anchor.partition(":")[0], _one_of(task)]
+        yield str(said) % {"task": follower, "name": task.task_name}
+
+
+def _state_of(task: ScheduledTask, now: datetime, *, is_held: bool, using: str) -> Iterator[str]:
+    """Say what a task waits for; one that is on hold is not late."""
+    if asked := who_decides(task):
+        yield asked
+    elif rest := _RESTS.get((task.state, task.reason_code)):
         yield str(rest) % {"at": in_utc(task.scheduled_at)}
     elif task.scheduled_at > now:
         yield _("It waits for its time, %(at)s.") % {"at": in_utc(task.scheduled_at)}
+    elif is_held:
+        yield _("It is due, and runs when nothing holds it any more.")
     elif task.state in _REST:
         yield str(_REST[State(task.state)])
+        yield from told_place(task, using=using)
     else:
         yield _("Its time has come; the next poll takes it.")
-    if task.state != State.ACTIVE and task.scheduled_at + get_settings().overdue_after < now:
+    waits = task.state == State.AVAILABLE and bool(task.limit_key) and not task.slot
+    is_late = task.state != State.ACTIVE and task.scheduled_at + get_settings().overdue_after < now
+    if is_late and not is_held and not waits:
         yield _("It is overdue: is a worker running?")
-    if registry.in_shadow(task.task_key):
-        yield _("Its timeline is in shadow: as long as that is so, its handler is not entered.")
-    for follower, when in _followers(task):
-        said = _FOLLOWS[when.anchor.partition(":")[0], task.is_fanned_out]
-        yield str(said) % {"task": follower, "name": task.task_name}
 
 
 def _after_the_end(task: ScheduledTask, using: str) -> Iterator[str]:
@@ -257,10 +292,18 @@ def _after_the_end(task: ScheduledTask, using: str) -> Iterator[str]:
     if later is not None:
         told = {"id": later.pk, "state": State(later.state).label, "at": in_utc(later.scheduled_at)}
         yield _("Its next revision, %(id)s, is %(state)s, due on %(at)s.") % told
-    elif task.state != State.COMPLETED:
+    elif (followed := series_after(task, using=using)) is not None:
+        yield followed
+    elif task.state != State.COMPLETED and task.reason_code != ReasonCode.UNTIL:
         for follower, when in _followers(task):
             if not when.takes_any_end:
-                yield str(_HAS_NO_ROW[task.is_fanned_out]) % {"task": follower, "name": task.task_name}
+                yield str(_HAS_NO_ROW[_one_of(task)]) % {"task": follower, "name": task.task_name}
+
+
+def _one_of(task: ScheduledTask) -> str:
+    if not task.is_fanned_out:
+        return ""
+    return "series" if is_repeated(task) else "each"
 
 
 def _followers(task: ScheduledTask) -> list[tuple[str, When]]:

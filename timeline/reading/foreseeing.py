@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Definition
@@ -17,7 +18,8 @@ from timeline.exceptions import InvalidInput, WrongEntity
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, family_of, ref_of
 from timeline.models.entities import label_of, load_entities
 from timeline.models.facts import plan_of
-from timeline.planning import Create, Plan
+from timeline.models.visits import rows_to_plan
+from timeline.planning import Create, Foreseen, Plan
 from timeline.registry import registry
 from timeline.timing import LATEST, check_time
 
@@ -65,7 +67,7 @@ def foreseen_of(
         (run, definition) for run in runs if (definition := registry.about(run.timeline, run.entity_label)) is not None
     ]
     rows: dict[UUID | None, list[ScheduledTask]] = defaultdict(list)
-    for task in ScheduledTask.objects.using(using).filter(run__in=[run.pk for run, _definition in known]):
+    for task in rows_to_plan(known, using=using):
         rows[task.run_id].append(task)
     given = entities or {}
     there = load_entities({run.entity_ref for run, _definition in known} - given.keys(), using=using)
@@ -74,8 +76,7 @@ def foreseen_of(
     found = []
     for run, definition in known:
         planned = _planned(run, definition, entities.get(run.entity_ref), rows[run.pk], now)
-        expected = {item.task_name: item.expected_at for item in planned.foreseen}
-        found += [(run, outlook) for outlook in _outlooks(definition, expected)]
+        found += [(run, outlook) for outlook in _outlooks(definition, planned.foreseen)]
     return sorted(found, key=lambda pair: _moment(pair[1]))
 
 
@@ -95,13 +96,20 @@ def preview(*, timeline: str, entity: Model | None, started_at: datetime | None,
     if entity is not None and definition.label not in map(label_of, family_of(entity.__class__)):
         entity = _as_the_child(ref, entity)
     run = TimelineRun(timeline=timeline, entity_label=ref.label, entity_id=ref.id, started_at=begin)
+    if definition.machine is not None:
+        run.state, run.state_at = definition.machine.initial, now
     planned = plan_of(run, definition, entity, [], now=now)
-    expected: dict[str, datetime | None] = {name: None for name, task in definition.tasks.items() if task.when}
-    expected |= {
-        change.task_name: change.times.scheduled_at for change in planned.changes if isinstance(change, Create)
-    }
-    expected |= {item.task_name: item.expected_at for item in planned.foreseen}
-    return _in_order(_outlooks(definition, expected))
+    outlooks = _outlooks(definition, planned.foreseen)
+    outlooks += [
+        _outlook(definition, change.task_name, change.times.scheduled_at, change.occurrence)
+        for change in planned.changes
+        if isinstance(change, Create)
+    ]
+    known = {outlook.task_key for outlook in outlooks}
+    anchorless = [
+        name for name, task in definition.tasks.items() if task.when and definition.task_key(name) not in known
+    ]
+    return _in_order([*outlooks, *(_outlook(definition, name, None) for name in anchorless)])
 
 
 def _as_the_child(ref: EntityRef, entity: Model) -> Model:
@@ -131,10 +139,16 @@ def _planned(
         return Plan()
 
 
-def _outlooks(definition: Definition, expected: Mapping[str, datetime | None]) -> Iterable[Outlook]:
-    for name, at in expected.items():
-        when = definition.tasks[name].when
-        yield Outlook(definition.task_key(name), at, when.describe() if when else "")
+def _outlooks(definition: Definition, expected: Iterable[Foreseen]) -> list[Outlook]:
+    return [_outlook(definition, item.task_name, item.expected_at, item.occurrence) for item in expected]
+
+
+def _outlook(definition: Definition, name: str, at: datetime | None, occurrence: str = "") -> Outlook:
+    when = definition.tasks[name].when
+    why = when.describe() if when else ""
+    if occurrence:
+        why = gettext("%(why)s: number %(number)s") % {"why": why, "number": occurrence}
+    return Outlook(definition.task_key(name), at, why)
 
 
 def _in_order(outlooks: Iterable[Outlook]) -> list[Outlook]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from inspect import cleandoc
 from statistics import median
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from django.db.models import Count
 from django.utils.translation import gettext as _
@@ -16,6 +16,9 @@ from django.utils.translation import gettext as _
 from timeline.definition import AfterRun, Definition, Recurring
 from timeline.lifecycle import FINAL, State
 from timeline.models import ScheduledTask
+from timeline.reading.limits import limit_in_words, places_of
+from timeline.reading.machines import StateEntry, states_of
+from timeline.reading.rules import rules_of
 from timeline.reading.schedules import next_slot, schedule_in_words
 from timeline.reading.steps import how_long
 from timeline.registry import registry
@@ -57,6 +60,8 @@ class TaskEntry:
         last_reason: Why, as a code.
         seconds: Median of how long the attempts took that completed it lately.
         dead_letters: Discarded, and not redriven since.
+        limit: How many may be under way at once, in words; empty: any number.
+        held, waiting: How many places its tasks hold, and how many of them wait for one.
     """
 
     name: str
@@ -67,6 +72,15 @@ class TaskEntry:
     last_reason: str
     seconds: float | None
     dead_letters: int
+    limit: str = ""
+    held: int = 0
+    waiting: int = 0
+
+    @property
+    def told_limit(self) -> str:
+        """The limit, and how it stands; empty: there is none."""
+        said = {"limit": self.limit, "held": self.held, "waiting": self.waiting}
+        return _("%(limit)s: %(held)d held, %(waiting)d waiting") % said if self.limit else ""
 
     @property
     def last_end_label(self) -> str:
@@ -89,16 +103,31 @@ class StepEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEntry:
-    """A timeline. ``entity`` is empty for a system timeline, ``exits`` is event → name of the exit."""
+    """
+    A timeline.
+
+    Args:
+        name: Of it.
+        doc: First paragraph of its docstring; may be empty.
+        entity: Label of the model; empty for a system timeline.
+        shadow: Whether its handlers are not entered.
+        starts: What starts it.
+        rules: What else it declares about its runs, in words.
+        exits: Event → name of the exit.
+        tasks, steps: In the order declared.
+        states: Of a machine, in the order of its table; none of others.
+    """
 
     name: str
     doc: str
     entity: str
     shadow: bool
     starts: list[StartEntry]
+    rules: list[str]
     exits: dict[str, str]
     tasks: list[TaskEntry]
     steps: list[StepEntry]
+    states: list[StateEntry] = field(default_factory=list)
 
     def as_data(self) -> dict[str, Any]:
         """Write it as plain data."""
@@ -107,7 +136,7 @@ class TimelineEntry:
 
 def inventory(*, now: datetime, using: str) -> list[TimelineEntry]:
     """
-    List the timelines that this process knows, by name, in two statements.
+    List the timelines that this process knows, by name, in two statements; two more where there are limits.
 
     Args:
         now: Story time.
@@ -120,7 +149,16 @@ def inventory(*, now: datetime, using: str) -> list[TimelineEntry]:
         ends[end.task_key].append(end)
     dead = ScheduledTask.objects.using(using).dead_letters().filter(task_key__in=keys)
     counts = dict(dead.values_list("task_key").annotate(count=Count("pk")).order_by())
-    return [_entry(definition, ends, counts, now) for definition in known]
+    places = places_of([key for key in registry.limited() if key in set(keys)], using=using)
+    return [_entry(definition, _Known(ends, counts, places), now) for definition in known]
+
+
+class _Known(NamedTuple):
+    """What the rows tell: of each task key its last ends, its dead letters, and the places held and waited for."""
+
+    ends: dict[str, list[ScheduledTask]]
+    dead: dict[str, int]
+    places: dict[str, tuple[int, int]]
 
 
 def undocumented(definitions: Iterable[Definition]) -> list[str]:
@@ -134,18 +172,18 @@ def undocumented(definitions: Iterable[Definition]) -> list[str]:
     return found
 
 
-def _entry(
-    definition: Definition, ends: dict[str, list[ScheduledTask]], dead: dict[str, int], now: datetime
-) -> TimelineEntry:
+def _entry(definition: Definition, known: _Known, now: datetime) -> TimelineEntry:
     return TimelineEntry(
         name=definition.name,
         doc=_doc(definition.cls),
         entity=definition.label,
         shadow=definition.shadow,
         starts=list(_starts(definition, now)),
+        rules=list(rules_of(definition)),
         exits=dict(definition.exits),
-        tasks=[_task(definition, name, ends, dead) for name in definition.tasks],
+        tasks=[_task(definition, name, known) for name in definition.tasks],
         steps=[StepEntry(name=name, doc=_doc(step.method)) for name, step in definition.steps.items()],
+        states=states_of(definition),
     )
 
 
@@ -164,8 +202,9 @@ def _starts(definition: Definition, now: datetime) -> Iterator[StartEntry]:
             yield StartEntry(kind="created", said=_("a new row of %(entity)s") % {"entity": definition.label})
 
 
-def _task(definition: Definition, name: str, ends: dict[str, list[ScheduledTask]], dead: dict[str, int]) -> TaskEntry:
+def _task(definition: Definition, name: str, known: _Known) -> TaskEntry:
     declared, key = definition.tasks[name], definition.task_key(name)
+    ends, (held, waiting) = known.ends, known.places.get(key, (0, 0))
     last = max(ends[key], key=lambda end: end.finished_at or EARLIEST, default=None)
     took = [
         (end.finished_at - end.started_at).total_seconds()
@@ -180,7 +219,10 @@ def _task(definition: Definition, name: str, ends: dict[str, list[ScheduledTask]
         last_end=last.state if last else "",
         last_reason=last.reason_code if last else "",
         seconds=median(took) if took else None,
-        dead_letters=dead.get(key, 0),
+        dead_letters=known.dead.get(key, 0),
+        limit=limit_in_words(declared.limit) if declared.limit else "",
+        held=held,
+        waiting=waiting,
     )
 
 

@@ -11,6 +11,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from timeline.definition.waiting import PREFIX
 from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.step import origins_of
 from timeline.timing import in_utc
@@ -123,7 +124,7 @@ def _told(step: StepLine, of: UUID) -> str:
 
 
 def _told_wait(step: StepLine) -> str:
-    known = {"events": step.name.removeprefix("(wait) "), "at": in_utc(step.recorded_at)}
+    known = {"events": step.name.removeprefix(PREFIX), "at": in_utc(step.recorded_at)}
     if step.kind == StepKind.WAIT:
         return _("It waits for %(events)s since %(at)s.") % known
     if step.done:

@@ -8,24 +8,29 @@ with an ``a`` in front; see the end of the module.
 
 from asgiref.sync import sync_to_async
 
-from timeline.shortcuts.asking import dead_letters, explain, foreseen, preview
+from timeline.shortcuts.asking import dead_letters, explain, foreseen, preview, what_if
 from timeline.shortcuts.beginning import emit, emit_many, enroll, leave, start, start_many
 from timeline.shortcuts.changing import (
+    approve,
     cancel,
     cancel_all,
     forget_step,
     go_on,
     move,
+    open_limit,
     reconcile,
     redrive,
     redrive_group,
+    reject,
     relabel,
     run_now,
     schedule,
     step_happened,
 )
+from timeline.shortcuts.holding import hold, release
 
 __all__ = [
+    "aapprove",
     "acancel",
     "acancel_all",
     "adead_letters",
@@ -36,17 +41,23 @@ __all__ = [
     "aforeseen",
     "aforget_step",
     "ago_on",
+    "ahold",
     "aleave",
     "amove",
+    "aopen_limit",
+    "approve",
     "apreview",
     "areconcile",
     "aredrive",
     "aredrive_group",
+    "areject",
+    "arelease",
     "arun_now",
     "aschedule",
     "astart",
     "astart_many",
     "astep_happened",
+    "awhat_if",
     "cancel",
     "cancel_all",
     "dead_letters",
@@ -57,18 +68,23 @@ __all__ = [
     "foreseen",
     "forget_step",
     "go_on",
+    "hold",
     "leave",
     "move",
+    "open_limit",
     "preview",
     "reconcile",
     "redrive",
     "redrive_group",
+    "reject",
     "relabel",
+    "release",
     "run_now",
     "schedule",
     "start",
     "start_many",
     "step_happened",
+    "what_if",
 ]
 
 # For async code, with the same arguments, results and errors. Each call runs in the thread in which Django keeps the
@@ -83,6 +99,7 @@ aleave = sync_to_async(leave, thread_sensitive=True)
 aschedule = sync_to_async(schedule, thread_sensitive=True)
 acancel = sync_to_async(cancel, thread_sensitive=True)
 acancel_all = sync_to_async(cancel_all, thread_sensitive=True)
+aopen_limit = sync_to_async(open_limit, thread_sensitive=True)
 amove = sync_to_async(move, thread_sensitive=True)
 arun_now = sync_to_async(run_now, thread_sensitive=True)
 aredrive = sync_to_async(redrive, thread_sensitive=True)
@@ -90,8 +107,13 @@ aredrive_group = sync_to_async(redrive_group, thread_sensitive=True)
 astep_happened = sync_to_async(step_happened, thread_sensitive=True)
 aforget_step = sync_to_async(forget_step, thread_sensitive=True)
 ago_on = sync_to_async(go_on, thread_sensitive=True)
+aapprove = sync_to_async(approve, thread_sensitive=True)
+areject = sync_to_async(reject, thread_sensitive=True)
+ahold = sync_to_async(hold, thread_sensitive=True)
+arelease = sync_to_async(release, thread_sensitive=True)
 areconcile = sync_to_async(reconcile, thread_sensitive=True)
 apreview = sync_to_async(preview, thread_sensitive=True)
+awhat_if = sync_to_async(what_if, thread_sensitive=True)
 aforeseen = sync_to_async(foreseen, thread_sensitive=True)
 adead_letters = sync_to_async(dead_letters, thread_sensitive=True)
 aexplain = sync_to_async(explain, thread_sensitive=True)

@@ -1,16 +1,20 @@
-"""What only asks, and writes nothing."""
+"""What only asks, and leaves nothing behind."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, router
 
 from timeline.clocks import story_now
-from timeline.models import ScheduledTask
+from timeline.models import EntityRef, ScheduledTask, ref_of
+from timeline.operations import trying
 from timeline.reading import dead_letters as dead
 from timeline.reading import explaining, foreseeing
+from timeline.reading.comparing import Effect, Snapshot, effects, snapshot
 from timeline.reading.dead_letters import DeadLetters
 from timeline.reading.foreseeing import Outlook
 from timeline.registry import registry
@@ -33,6 +37,31 @@ def preview(
     using = using or alias_of(entity)
     name = registry.timeline(timeline).name
     return foreseeing.preview(timeline=name, entity=entity, started_at=started_at, now=story_now(using))
+
+
+def what_if(
+    entity: Model | EntityRef,
+    *,
+    fields: Mapping[str, Any] | None = None,
+    event: str = "",
+    payload: dict[str, Any] | None = None,
+    using: str | None = None,
+) -> list[Effect]:
+    """
+    Say what an entity would have ahead if these fields of it, which tasks are anchored to, held something else, and if this
+    event came. It is done, looked at and undone. See ``timeline.operations.trying.try_out`` for errors.
+    """
+    ref, using = ref_of(entity), using or alias_of(entity if not isinstance(entity, EntityRef) else None)
+    now, known = story_now(using), set[UUID]()
+
+    def look() -> Snapshot:
+        seen = snapshot(ref, known=known, now=now, using=using)
+        known.update(seen.rows)
+        return seen
+
+    given: dict[str, Any] = {"fields": fields or {}, "event": event, "payload": payload or {}}
+    before, after = trying.try_out(look, ref=ref, **given, now=now, using=using)
+    return effects(before, after)
 
 
 def foreseen(entity: Model | None = None, *, using: str | None = None) -> list[Outlook]:

@@ -11,13 +11,14 @@ from timeline.operations import emitting, enrolling, leaving, starting
 from timeline.operations.emitting import Emission
 from timeline.operations.sets import BATCH, Tally
 from timeline.operations.starting import Started
+from timeline.payloads import as_text
 from timeline.registry import registry
 from timeline.shortcuts._named import Entities, alias_of, batches_of
 
 if TYPE_CHECKING:
     from django.db.models import Model
 
-    from timeline.definition import Timeline
+    from timeline.definition import Machine, Timeline
 
 
 def emit(
@@ -28,21 +29,26 @@ def emit(
     payload: dict[str, Any] | None = None,
     actor: str = "",
     occurred_at: datetime | None = None,
+    machine: str | type[Machine] | None = None,
+    expect: str | None = None,
     using: str | None = None,
 ) -> Emission:
     """
-    Record a domain event in the current transaction: it ends the runs it exits and starts the runs it starts.
+    Record a domain event in the current transaction: it ends the runs it exits, moves machines, and starts the runs it starts.
 
+    With ``expect``, the run of the entity's machine has to be in that state; with ``machine``, that one has to take the event.
     See ``timeline.operations.emitting.emit`` for arguments and errors.
     """
     using = using or alias_of(entity)
     return emitting.emit(
-        name=name,
+        name=as_text(name) if isinstance(name, str) else name,
         entity=entity,
         key=key,
         payload={} if payload is None else payload,
         actor=actor,
         occurred_at=occurred_at,
+        machine="" if machine is None else registry.timeline(machine).name,
+        expect=expect,
         using=using,
     )
 
@@ -55,6 +61,8 @@ def emit_many(
     payload: dict[str, Any] | None = None,
     actor: str = "",
     occurred_at: datetime | None = None,
+    machine: str | type[Machine] | None = None,
+    expect: str | None = None,
     spread: timedelta | None = None,
     batch_size: int = BATCH,
     using: str | None = None,
@@ -68,12 +76,14 @@ def emit_many(
     starts becomes due one after the other within that time. See ``timeline.operations.emitting.emit_many`` for errors.
     """
     return emitting.emit_many(
-        name=name,
+        name=as_text(name) if isinstance(name, str) else name,
         batches=batches_of(entities, batch_size, using),
         key=key,
         payload={} if payload is None else payload,
         actor=actor,
         occurred_at=occurred_at,
+        machine="" if machine is None else registry.timeline(machine).name,
+        expect=expect,
         spread=spread,
         clock=story_now,
     )

@@ -7,6 +7,7 @@ If one has changed since, nothing is done, and ``ChangedSince`` says what it is 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -17,10 +18,12 @@ from timeline.clocks import story_now
 from timeline.lifecycle import Reason
 from timeline.models import Event, ScheduledTask, ref_of
 from timeline.operations import (
+    approving,
     cancelling,
     deciding,
     hastening,
     moving,
+    opening,
     reconciling,
     redriving,
     redriving_groups,
@@ -137,6 +140,20 @@ def redrive_group(
     return redriving_groups.redrive_group(group=group, reason=why, spread=spread, now=story_now(using), using=using)
 
 
+def open_limit(
+    key: str,
+    *,
+    reason: str,
+    actor: str = "",
+    using: str | None = None,
+    seen: Collection[UUID] | None = None,
+) -> list[ScheduledTask]:
+    """Open a limit that a task has left closed. See ``timeline.operations.opening.open_limit`` for arguments and errors."""
+    using = using or router.db_for_write(ScheduledTask)
+    why = Reason.operator(reason, actor)
+    return opening.open_limit(key=key, reason=why, seen=seen, now=story_now(using), using=using)
+
+
 def step_happened(
     task: ScheduledTask | UUID,
     step: str,
@@ -177,6 +194,24 @@ def go_on(
     [task_id], using = named(task, using)
     why = Reason.operator(reason, actor)
     return deciding.go_on(task_id=task_id, reason=why, now=story_now(using), using=using, seen=seen)
+
+
+def approve(
+    task: ScheduledTask | UUID, *, actor: str, reason: str = "", using: str | None = None, seen: Seen | None = None
+) -> ScheduledTask:
+    """Say yes to what a task asks for. See ``timeline.operations.approving.decide_approval`` for arguments and errors."""
+    [task_id], using = named(task, using)
+    why = Reason.operator(reason, actor)
+    return approving.decide_approval(task_id=task_id, approved=True, reason=why, using=using, seen=seen)
+
+
+def reject(
+    task: ScheduledTask | UUID, *, actor: str, reason: str = "", using: str | None = None, seen: Seen | None = None
+) -> ScheduledTask:
+    """Say no to what a task asks for. See ``timeline.operations.approving.decide_approval`` for arguments and errors."""
+    [task_id], using = named(task, using)
+    why = Reason.operator(reason, actor)
+    return approving.decide_approval(task_id=task_id, approved=False, reason=why, using=using, seen=seen)
 
 
 def reconcile(entity: Model, *, using: str | None = None) -> None:

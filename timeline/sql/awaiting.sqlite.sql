@@ -1,4 +1,4 @@
--- The tasks that wait for an event of some entities; the one writer need not lock them. What is due already needs no waking.
+-- The tasks that wait for an event of some entities, their own; the one writer need not lock them. What is due already needs no waking.
 SELECT {columns}
 FROM timeline_scheduledtask
 WHERE id IN (
@@ -8,6 +8,7 @@ WHERE id IN (
         ON task.awaits_label = json_extract(entity.value, '$[0]') AND task.awaits_id = json_extract(entity.value, '$[1]')
     WHERE task.awaits > ''
         AND task.state IN ({waiting})
+        AND NOT task.awaits_other
         AND task.scheduled_at > %(at)s
         AND instr(' ' || task.awaits || ' ', ' ' || %(name)s || ' ') > 0
         AND task.awaits_key IN ('', %(key)s)

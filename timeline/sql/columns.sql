@@ -29,6 +29,21 @@
     awaits_key = COALESCE(change.awaits_key, task.awaits_key),  -- if awaits
     awaits_label = COALESCE(change.awaits_label, task.awaits_label),  -- if awaits
     awaits_id = COALESCE(change.awaits_id, task.awaits_id),  -- if awaits
+    awaits_other = COALESCE(change.awaits_other, task.awaits_other),  -- if awaits
+    slot = CASE  -- if slot
+        WHEN change.slot IS NOT NULL THEN change.slot  -- if slot
+        WHEN change.to_state = 'completed' THEN 0  -- if slot
+        WHEN change.to_state = 'retryable' AND task.held_until = 'attempt' THEN 0  -- if slot
+        WHEN change.to_state IN ({final}) AND NOT (  -- if slot
+            task.held_until = 'opened+' OR (task.held_until = 'opened' AND change.from_state = 'active')  -- if slot
+        ) THEN 0  -- if slot
+        ELSE task.slot  -- if slot
+    END,  -- if slot
+    held_until = task.held_until || CASE  -- if slot
+        WHEN change.to_state = 'retryable' AND change.from_state = 'active' AND change.slot IS NULL  -- if slot
+            AND task.slot > 0 AND task.held_until IN ('end', 'opened') THEN '+'  -- if slot
+        ELSE ''  -- if slot
+    END,  -- if slot
     reason_code = COALESCE(change.reason_code, task.reason_code),  -- if reason_code
     reason = COALESCE(change.reason, task.reason),  -- if reason_code
     actor = COALESCE(change.actor, task.actor),  -- if reason_code

@@ -12,7 +12,7 @@ FROM (
                 AND entity_id = task.entity_id
                 AND task_key = task.task_key
                 AND occurrence = task.occurrence
-                AND (finished_at IS NULL OR finished_at >= %(before)s)
+                AND (finished_at IS NULL OR finished_at >= %(before)s OR slot > 0)
             OFFSET 0
         )
     ORDER BY finished_at, id

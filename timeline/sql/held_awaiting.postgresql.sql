@@ -1,5 +1,5 @@
--- Tasks at rest that wait for an event of some entities, in the lock order; what is due already needs no waking. Each entity is
--- looked up by itself, in the index of those who wait.
+-- Tasks at rest that wait for an event of some entities, their own, in the lock order; what is due already needs no waking. Each
+-- entity is looked up by itself, in the index of those who wait.
     SELECT id, state
     FROM timeline_scheduledtask
     WHERE id = ANY(ARRAY(
@@ -12,6 +12,7 @@
                     AND awaits_id = entity.id
                     AND awaits > ''
                     AND state IN ({waiting})
+                    AND NOT awaits_other
                     AND %(name)s = ANY(string_to_array(awaits, ' '))
                     AND awaits_key IN ('', %(key)s)
                 OFFSET 0

@@ -1,12 +1,13 @@
--- Those of the given tasks that may be started: due, claimed with this token or by nobody, and of a known kind.
+-- Those of the given tasks that may be started: due, claimed with this token or by nobody, and of a known kind. What needs a
+-- place has one.
     SELECT id, state
     FROM timeline_scheduledtask
     WHERE id = ANY(%(ids)s::uuid[])
         AND task_key = ANY(%(task_keys)s::text[])
         AND (
-            state = 'available'
+            (state = 'available' AND (limit_key = '' OR slot > 0))
             OR (state = 'pending' AND claim_token = %(claim_token)s::uuid)
-            OR (state IN ({waiting}) AND scheduled_at <= %(at)s)
+            OR (state IN ({waiting}) AND limit_key = '' AND scheduled_at <= %(at)s)
         )
         AND (attempt <= %(attempts)s OR reason_code IN ({at_rest}))
     ORDER BY id

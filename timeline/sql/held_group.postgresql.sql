@@ -10,8 +10,9 @@
         FROM (
             SELECT id, state, CASE WHEN reason_code IN ({at_rest}) THEN 0 ELSE attempt END AS attempt, scheduled_at
             FROM timeline_scheduledtask
-            WHERE state = 'available' AND task_key = %(task_key)s AND priority = %(priority)s
+            WHERE state = 'available' AND limit_key = '' AND task_key = %(task_key)s AND priority = %(priority)s
                 AND scheduled_at >= %(since)s
+                AND (entity_label, entity_id) NOT IN ({entities_on_hold})  -- if on_hold
             ORDER BY scheduled_at, id
             LIMIT %(most)s
             FOR NO KEY UPDATE SKIP LOCKED

@@ -5,8 +5,9 @@
     CROSS JOIN LATERAL (
         SELECT id, state
         FROM timeline_scheduledtask
-        WHERE state = 'available' AND task_key = share.task_key AND priority = share.priority
+        WHERE state = 'available' AND limit_key = '' AND task_key = share.task_key AND priority = share.priority
             AND scheduled_at >= share.since
+            AND (entity_label, entity_id) NOT IN ({entities_on_hold})  -- if on_hold
         ORDER BY scheduled_at, id
         LIMIT share.size
         FOR NO KEY UPDATE SKIP LOCKED

@@ -1,6 +1,6 @@
--- Which of some tasks are of a run of which nothing has begun, while an earlier one of its timeline is under way; or of a
--- run of which that was said before.
-SELECT task.id, min(earlier.key), ''
+-- Which of some tasks are of a run of which nothing has begun, while an earlier one of its timeline is under way: with the
+-- last of these; or of a run of which that was said before. Not of a task that somebody runs again of which it was said.
+SELECT task.id, max(earlier.key), ''
 FROM timeline_scheduledtask AS task
 JOIN timeline_timelinerun AS run ON run.id = task.run_id
 JOIN timeline_timelinerun AS earlier
@@ -11,14 +11,17 @@ JOIN timeline_timelinerun AS earlier
     AND earlier.once
     AND earlier.started_at < run.started_at
 WHERE task.id IN (SELECT value FROM json_each(%(tasks)s))
-    AND task.failures = 0
+    AND NOT run.is_cleared
     AND NOT EXISTS (
         SELECT 1 FROM timeline_scheduledtask AS other
-        WHERE other.run_id = run.id AND other.id <> task.id AND other.attempt > 0 AND other.reason_code <> 'overlap'
+        WHERE other.run_id = run.id AND other.state = 'completed'
     )
     AND EXISTS (
         SELECT 1 FROM timeline_scheduledtask AS held
-        WHERE held.run_id = earlier.id AND held.state <> 'scheduled'
+        WHERE held.run_id = earlier.id AND (
+            held.started_at IS NOT NULL
+            OR (held.state IN ({open}) AND (held.state <> 'scheduled' OR held.scheduled_at <= %(now)s))
+        )
     )
 GROUP BY task.id
 UNION ALL
@@ -26,4 +29,11 @@ SELECT task.id, '', min(other.reason)
 FROM timeline_scheduledtask AS task
 JOIN timeline_scheduledtask AS other ON other.run_id = task.run_id AND other.reason_code = 'overlap'
 WHERE task.id IN (SELECT value FROM json_each(%(tasks)s))
+    AND NOT EXISTS (
+        SELECT 1 FROM timeline_scheduledtask AS before
+        WHERE before.run_id = task.run_id
+            AND before.task_key = task.task_key
+            AND before.occurrence = task.occurrence
+            AND before.reason_code = 'overlap'
+    )
 GROUP BY task.id

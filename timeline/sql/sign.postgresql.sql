@@ -1,4 +1,7 @@
--- Whose database it is, and whether nobody has polled it for so long.
-SELECT site, polled_at IS NULL OR polled_at < clock_timestamp() - %(interval)s::interval
+-- Whose database it is, whether nobody has polled it for so long, and whether anything is on hold.
+SELECT
+    site,
+    polled_at IS NULL OR polled_at < clock_timestamp() - %(interval)s::interval,
+    EXISTS (SELECT 1 FROM timeline_hold WHERE released_at IS NULL)
 FROM timeline_identity
 WHERE id = 1

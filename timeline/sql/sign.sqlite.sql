@@ -1,4 +1,7 @@
--- Whose database it is, and whether nobody has polled it for so many seconds.
-SELECT site, polled_at IS NULL OR polled_at < strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', -%(interval)s || ' seconds')
+-- Whose database it is, whether nobody has polled it for so many seconds, and whether anything is on hold.
+SELECT
+    site,
+    polled_at IS NULL OR polled_at < strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', -%(interval)s || ' seconds'),
+    EXISTS (SELECT 1 FROM timeline_hold WHERE released_at IS NULL)
 FROM timeline_identity
 WHERE id = 1

@@ -16,7 +16,12 @@ changed AS (
     SET
 {rules}
     FROM json_to_recordset(%(changes)s::json) AS change({values})  -- if many
-    FROM unnest(ARRAY(SELECT id FROM held), ARRAY(SELECT state FROM held)) AS change(id, from_state)  -- if found
+    FROM unnest(  -- if found
+        ARRAY(SELECT id FROM held), ARRAY(SELECT state FROM held)  -- if found
+        , ARRAY(SELECT slot FROM held)  -- if limited
+    ) AS change(id, from_state  -- if found
+        , slot  -- if limited
+    )  -- if found
     WHERE task.id = change.id
         AND task.id = ANY(ARRAY(SELECT id FROM held))  -- if these
         AND task.state || '' = change.from_state  -- if not found

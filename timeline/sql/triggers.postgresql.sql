@@ -6,5 +6,10 @@ WHERE NOT tgisinternal
         to_regclass('timeline_event'),
         to_regclass('timeline_timelinerun'),
         to_regclass('timeline_scheduledtask'),
-        to_regclass('timeline_logentry')
+        to_regclass('timeline_logentry'),
+        to_regclass('timeline_runentry')
     )
+UNION ALL
+SELECT proname
+FROM pg_proc
+WHERE proname IN ('timeline_record_step', 'timeline_record_place') AND pg_function_is_visible(oid)

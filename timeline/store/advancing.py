@@ -16,7 +16,7 @@ from django.db import connections
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
 from timeline.exceptions import TransitionNotAllowed
-from timeline.lifecycle import LEASED, Reason, State, Trigger
+from timeline.lifecycle import FINAL, LEASED, Reason, State, Trigger
 from timeline.store.changes import ChangeColumns, columns_of, passed, seconds
 from timeline.store.composing import NOTHING, composed, touched
 from timeline.store.guiding import IN_ORDER, execute_guided
@@ -32,6 +32,7 @@ _GUIDED: Final[dict[str, dict[str, str]]] = {
     "due": BOUNDS | IN_ORDER,
     "shares": BOUNDS | IN_ORDER,
     "group": IN_ORDER,
+    "limited": IN_ORDER,
 }
 
 
@@ -49,6 +50,8 @@ def advance(
     scheduled_at: datetime | None = None,
     detail: Mapping[str, Any] | None = None,
     wait: bool = False,
+    on_hold: bool = False,
+    parts: frozenset[str] = frozenset(),
     **asked: object,
 ) -> list[RawRow]:
     """
@@ -68,6 +71,8 @@ def advance(
         scheduled_at: New due time of all.
         detail: What the log has beside the reason.
         wait: For rows that somebody else has locked, where ``selection`` does not always pass them over.
+        on_hold: Whether entities are on hold: then ``selection`` passes over their tasks.
+        parts: Names of further lines that ``selection`` may leave out and is to have.
         asked: What else ``selection`` asks for.
 
     Returns:
@@ -85,6 +90,9 @@ def advance(
     if detail:
         change["detail"] = json.dumps(detail, ensure_ascii=False)
     touches = touched([{name: value for name, value in change.items() if value is not None}])
+    touches |= parts | {"on_hold"} if on_hold else parts
+    if end in FINAL:
+        touches |= {"slot"}
     read = tuple(columns.split(", "))
     made = composed(dialect_of(using), "found", touches, read, selection=selection, steps=steps, wait=wait)
     parameters = {**NOTHING, **change, **asked, "at": now}

@@ -20,16 +20,20 @@ from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.entities import NO_ENTITY
 from timeline.models.facts import plan_since, zone_of
 from timeline.models.kin import kin_of
-from timeline.planning import Create
+from timeline.planning import Create, Place
 from timeline.runs import end, ending
 from timeline.store.announcing import announce
-from timeline.store.creating import declared_columns, planned_columns, state_at
-from timeline.store.inserting import Insertion, as_stored, columns_of, insert_in_turn
+from timeline.store.competing import keys_of
+from timeline.store.creating import declared_columns, first_look, planned_columns, state_at
+from timeline.store.inserting import Insertion, as_stored, insert_in_turn
+from timeline.store.inserting_runs import inserting_entries, inserting_runs, mirror_begun
 from timeline.timing import share_of
 
 _Planned = tuple[list[dict[str, Any]], bool]  # Columns of the rows of a run, and whether anything is left of it.
 Begins = Callable[[Definition, Model | None], datetime]  # What the times of a run count from.
+_OF_LIMITS: Final = ("limit_key", "held_until")  # Those that only rows have of which so many may be under way.
 _OF_WAITS: Final = ("awaits", "awaits_key")  # Columns that only rows have which wait for events.
+_OF_SOME: Final = (*_OF_WAITS, *_OF_LIMITS, "occurrence")  # And those that are one of many.
 FEW: Final = 100  # Runs whose tables go together: one trip saves more than to prepare one while another is written.
 
 
@@ -45,6 +49,7 @@ class Beginning:
         open: Whether anything is left of it then.
         ever: Whether none begins if there ever was one in its place.
         problem: Why it cannot begin. No error yet: where a run is open already, none begins.
+        event, actor: What begins it, and who did it, for its first entry if it is a machine's.
     """
 
     ref: EntityRef
@@ -53,6 +58,8 @@ class Beginning:
     open: bool = True
     ever: bool = False
     problem: InvalidInput | None = None
+    event: str = ""
+    actor: str = ""
 
     def run(self, *, using: str) -> TimelineRun:
         """Its run, once it has begun."""
@@ -67,6 +74,8 @@ def plan_runs(
     key: str = "",
     keys: Mapping[str, str] | None = None,
     params: dict[str, Any] | None = None,
+    event: str = "",
+    actor: str = "",
     begins: Begins,
     spread: timedelta | None = None,
     now: datetime,
@@ -80,6 +89,7 @@ def plan_runs(
         causes: Entity → id of the event that starts its runs, if one does.
         key, params: Of the runs.
         keys: Name of a timeline → key of its runs, instead.
+        event, actor: The name of that event, and who did it.
         begins: Says what the times of a run count from.
         spread: Within which the first tasks become due after their time, those of each entity at a moment of its own.
         now: Story time.
@@ -100,7 +110,9 @@ def plan_runs(
                 "entity_id": ref.id,
                 **common,
             }
-            beginning = Beginning(ref=ref, columns=run, ever=definition.once)
+            if definition.machine is not None:
+                run |= {"state": definition.machine.initial, "state_at": now}
+            beginning = Beginning(ref=ref, columns=run, ever=definition.once, event=event, actor=actor)
             try:
                 run["started_at"] = begins(definition, entity)
                 named = (ref.label, ref.id, key)
@@ -134,7 +146,7 @@ class _Plans:
         self.known: dict[tuple[str, datetime, tzinfo], _Planned] = {}
 
     def of(self, definition: Definition, entity: Model | None, started_at: datetime, about: Sequence[str]) -> _Planned:
-        if definition.anchor_fields or definition.is_spread:
+        if definition.anchor_fields or definition.is_spread or definition.backing_off:
             return self.plan(definition, entity, started_at, about)
         alike = definition.name, started_at, zone_of(definition, entity)
         if alike not in self.known:
@@ -147,9 +159,16 @@ class _Plans:
         if definition.name not in self.declared:
             self.declared[definition.name] = {name: declared_columns(definition, name) for name in definition.tasks}
         declared = self.declared[definition.name]
-        planned = plan_since(started_at, definition, entity, about=about, now=self.now)
+        place = None if definition.machine is None else Place(definition.machine.initial, self.now, 0, tries=1)
+        planned = plan_since(started_at, definition, entity, about=about, place=place, now=self.now)
         changes = [change for change in planned.changes if isinstance(change, Create)]
-        return [declared[change.task_name] | planned_columns(change, now=self.now) for change in changes], planned.open
+        columns = [
+            declared[change.task_name]
+            | planned_columns(change, now=self.now)
+            | first_look(definition.tasks[change.task_name], now=self.now)
+            for change in changes
+        ]
+        return columns, planned.open
 
 
 def constantly(moment: datetime) -> Begins:
@@ -188,6 +207,7 @@ def begin_runs(
     for beginning in begun:
         if beginning.problem is not None:
             raise beginning.problem
+    mirror_begun(begun, using=using)
     if any(planned["state"] == State.AVAILABLE for beginning in begun for planned in beginning.planned):
         announce(using=using)
     _finish([beginning for beginning in begun if not beginning.open], now=now, using=using)
@@ -217,25 +237,25 @@ def without_earlier(beginnings: Sequence[Beginning], *, using: str) -> Sequence[
 
 def _begin_few(beginnings: Sequence[Beginning], first: Insertion | None, using: str) -> set[UUID]:
     """Insert them in one trip: that costs less than to wait for each table."""
-    runs = _inserting_runs(beginnings, under="started_by_id" if first and first.taken else "", using=using)
+    runs = inserting_runs(beginnings, under="started_by_id" if first and first.taken else "", using=using)
     tasks = _inserting_tasks(beginnings, under="run_id", using=using)
-    insert_in_turn([first, runs, tasks] if first else [runs, tasks], using=using)
+    entries = inserting_entries(beginnings, under="run_id", using=using)
+    insert_in_turn([first, runs, tasks, *entries] if first else [runs, tasks, *entries], using=using)
     return runs.inserted()
 
 
 def _begin_many(beginnings: Sequence[Beginning], using: str) -> set[UUID]:
     """Insert the runs, and prepare the tasks of all while the database does it."""
-    runs = _inserting_runs(beginnings, using=using).send()
+    runs = inserting_runs(beginnings, using=using).send()
     tasks = _inserting_tasks(beginnings, using=using)
     new = runs.inserted()
     if len(new) < len(beginnings):
-        tasks = _inserting_tasks([beginning for beginning in beginnings if beginning.columns["id"] in new], using=using)
+        beginnings = [beginning for beginning in beginnings if beginning.columns["id"] in new]
+        tasks = _inserting_tasks(beginnings, using=using)
     tasks.send()
+    for entries in inserting_entries(beginnings, using=using):
+        entries.send()
     return new
-
-
-def _inserting_runs(beginnings: Sequence[Beginning], *, under: str = "", using: str) -> Insertion:
-    return Insertion(TimelineRun, columns_of([beginning.columns for beginning in beginnings]), under=under, using=using)
 
 
 def _inserting_tasks(beginnings: Sequence[Beginning], *, under: str = "", using: str) -> Insertion:
@@ -254,9 +274,26 @@ def _tasks_of(beginnings: Sequence[Beginning], using: str) -> dict[str, list[Any
         "cause_id": [run["started_by_id"] for run, _planned in rows],
         "entity_label": [run["entity_label"] for run, _planned in rows],
         "entity_id": [run["entity_id"] for run, _planned in rows],
-        **{name: [planned[name] for _run, planned in rows] for name in rows[0][1] if name not in _OF_WAITS},
+        **{name: [planned[name] for _run, planned in rows] for name in rows[0][1] if name not in _OF_SOME},
+        **(
+            {"occurrence": numbers} if any(numbers := [planned.get("occurrence", "") for _run, planned in rows]) else {}
+        ),
+        **(_limited(rows, using) if any("held_until" in planned for _run, planned in rows) else {}),
         **(_awaited(rows, using) if any("awaits" in planned for _run, planned in rows) else {}),
     }
+
+
+def _limited(rows: Sequence[tuple[dict[str, Any], dict[str, Any]]], using: str) -> dict[str, list[str]]:
+    """Columns of those of which only so many may be under way: what they compete for, and until when."""
+    columns = {name: [planned.get(name, "") for _run, planned in rows] for name in _OF_LIMITS}
+    places = [place for place, (key, until) in enumerate(zip(*columns.values(), strict=True)) if until and not key]
+    asked = [
+        (EntityRef(rows[place][0]["entity_label"], rows[place][0]["entity_id"]), rows[place][1]["task_key"])
+        for place in places
+    ]
+    for place, key in zip(places, keys_of(asked, using=using), strict=True):
+        columns["limit_key"][place] = key
+    return columns
 
 
 def _awaited(rows: Sequence[tuple[dict[str, Any], dict[str, Any]]], using: str) -> dict[str, list[str]]:

@@ -19,8 +19,10 @@ from timeline.models import ScheduledTask
 from timeline.payloads import clip
 
 if TYPE_CHECKING:
+    from timeline.definition import Then
     from timeline.definition.fanning import Payloads
     from timeline.planning import Times
+    from timeline.store.queueing import Behind
     from timeline.store.waiting import Rests
 
 MAX_REASON = 200
@@ -54,6 +56,10 @@ class Write:
         evidence: Kept in the log.
         fans_out: What follows from its completion: name of a task → its occurrences. Written by ``fanning``.
         rests: What it waits for from now on.
+        then: The event that moves its machine with it. Written by ``moving_on``.
+        answers: Events that an error may mean; the first that its machine takes moves that instead. See ``answering``.
+        slot: The place that it takes; 0: it gives its place up.
+        entered: Whether its handler was, or may have been, in the attempt that ends so.
     """
 
     task: ScheduledTask
@@ -73,7 +79,11 @@ class Write:
     lease: timedelta | None = None
     evidence: dict[str, Any] = field(default_factory=dict)
     fans_out: Mapping[str, Payloads] = field(default_factory=dict)
-    rests: Rests | None = None
+    rests: Rests | Behind | None = None
+    then: Then | None = None
+    answers: tuple[str, ...] = ()
+    slot: int | None = None
+    entered: bool = True
 
     @property
     def due_at(self) -> datetime | None:
@@ -122,6 +132,8 @@ def _as_change(write: Write, stored: Stored, lease: timedelta) -> ChangeColumns:
         "to_state": states[-1].value,
         "from_attempt": write.task.attempt,
     }
+    if write.task.slot or write.slot:
+        change["slot"] = write.slot  # What else happens to a place, the statement knows.
     if len(states) > 2:
         change["via"] = states[1].value
     if states[-1] in LEASED:

@@ -38,6 +38,8 @@ VALUES: Final = {
     "awaits_key": "text",
     "awaits_label": "text",
     "awaits_id": "text",
+    "awaits_other": "boolean",
+    "slot": "integer",
     "detail": "text",
     "reason_code": "text",
     "reason": "text",
@@ -68,6 +70,8 @@ _READ: Final = {
     "many": "change.{name}",
     "each": "json_extract(change.value, '$.{name}')",
 }
+LIMITED: Final = "limited"  # The selection that gives each row that it finds a place.
+
 _COLUMN: Final = re.compile(r"^    (\w+) = ", re.MULTILINE)
 _VALUE: Final = re.compile(r"\bchange\.(\w+)")
 
@@ -122,13 +126,16 @@ def composed(
     if vias := " ".join(f"WHEN '{states[0]}' THEN '{states[1]}'" for states in steps if len(states) > 2):
         touches |= {"via"}
     if steps:
+        if selection == LIMITED:
+            touches |= {"slot"}
+            read |= {"slot": "change.slot"}
         read |= {"id": "change.id", "from_state": "change.from_state", "via": f"CASE change.from_state {vias} END"}
     rules = narrowed(dialect.sql("columns"), touches)
     columns = columns or tuple(dict.fromkeys((*ALWAYS, *_COLUMN.findall(rules))))
     parts = {
         "rules": rules,
         "entries": narrowed(dialect.sql("entries"), touches),
-        "held": dialect.sql(f"held_{selection}").rstrip() if selection else "",
+        "held": narrowed(dialect.sql(f"held_{selection}"), touches).rstrip() if selection else "",
         "skip": "" if wait else "SKIP LOCKED",
         "columns": ", ".join(columns),
         "returned": ", ".join(f"task.{name}" for name in dict.fromkeys((*columns, *(_OF_FOUND if steps else ())))),

@@ -17,11 +17,16 @@ from timeline.models.kin import names_of
 from timeline.planning import Create
 from timeline.registry import registry
 from timeline.store.announcing import announce_times
+from timeline.store.competing import compete, handed_on, held_alone
 from timeline.store.inserting import insert_missing
 
 
 def new_task(run: TimelineRun, definition: Definition, change: Create, *, now: datetime) -> ScheduledTask:
-    """Make the row a plan asks for; not saved."""
+    """
+    Make the row a plan asks for, of a run that is there already; not saved.
+
+    What it waits for may have come before there was the row, so that nobody waked it: it is due at once, and looks.
+    """
     like = change.like
     carried = {"occurrence": like.occurrence, "payload": like.payload} if isinstance(like, ScheduledTask) else {}
     return ScheduledTask(
@@ -30,18 +35,26 @@ def new_task(run: TimelineRun, definition: Definition, change: Create, *, now: d
         entity_id=run.entity_id,
         cause_id=run.started_by_id,
         **declared_columns(definition, change.task_name),
-        **planned_columns(change, now=now),
-        **carried,
-        **awaited_by(definition, change.task_name, run),
+        **planned_columns(change, now=now) | carried | awaited_by(definition, change.task_name, run, now=now),
     )
 
 
-def awaited_by(definition: Definition, task_name: str, run: TimelineRun) -> dict[str, str]:
-    """Columns of a new row that tell whose events make it due; none, where it waits for no event."""
-    if not definition.tasks[task_name].awaits:
-        return {}
+def awaited_by(definition: Definition, task_name: str, run: TimelineRun, *, now: datetime) -> dict[str, Any]:
+    """Columns of a new row that tell whose events make it due, and that it looks first; none, where it waits for none."""
+    declared = definition.tasks[task_name]
+    if not declared.awaits:
+        return first_look(declared, now=now)
     root = names_of(run.entity_ref, using=run._state.db or DEFAULT_DB_ALIAS)[0]
-    return {"awaits_label": root.label, "awaits_id": root.id}
+    return {"awaits_label": root.label, "awaits_id": root.id, **_at_once(now)}
+
+
+def first_look(declared: Task[Any, ..., Any], *, now: datetime) -> dict[str, Any]:
+    """Columns of a new row that has to look for whose event it waits before it can rest; none, where it need not."""
+    return _at_once(now) if declared.looks_first else {}
+
+
+def _at_once(now: datetime) -> dict[str, Any]:
+    return {"state": State.AVAILABLE, "scheduled_at": now}
 
 
 def declared_columns(definition: Definition, task_name: str) -> dict[str, Any]:
@@ -52,6 +65,7 @@ def declared_columns(definition: Definition, task_name: str) -> dict[str, Any]:
         "definition_hash": declared.fingerprint,
         **options_of(declared),
         **declared.awaits,
+        **limited_columns(definition.task_key(task_name), declared),
     }
 
 
@@ -69,15 +83,18 @@ def planned_columns(change: Create, *, now: datetime) -> dict[str, Any]:
         "anchor_date": times.anchor_date,
         "expires_at": times.expires_at,
         "created_at": now,
+        **({"occurrence": change.occurrence} if change.occurrence else {}),
     }
 
 
 def next_revision(task: ScheduledTask, scheduled_at: datetime, *, now: datetime) -> ScheduledTask:
     """Make the row that carries on where ``task`` ended, at another time, with fresh budgets; not saved."""
     try:
-        options = options_of(registry.task(task.task_key)[1])
+        declared = registry.task(task.task_key)[1]
+        options = options_of(declared) | limited_columns(task.task_key, declared)
     except UnknownTask:
-        options = {"max_attempts": task.max_attempts}
+        options = {"max_attempts": task.max_attempts, "limit_key": task.limit_key, "held_until": held_alone(task)}
+    options |= handed_on(task)
     return ScheduledTask(
         run=task.run,
         task_key=task.task_key,
@@ -121,6 +138,7 @@ def create_missing(tasks: Sequence[ScheduledTask], *, using: str) -> list[Schedu
     Returns:
         Those inserted.
     """
+    compete(tasks, using=using)
     created = insert_missing(tasks, using=using)
     if created:
         announce_times((task.scheduled_at for task in created), now=created[0].created_at, using=using)
@@ -153,3 +171,15 @@ def options_of(declared: Task[Any, ..., Any]) -> dict[str, Any]:
         "queue": options.queue,
         "max_attempts": options.retry.max_attempts or get_settings().MAX_ATTEMPTS,
     }
+
+
+def limited_columns(task_key: str, declared: Task[Any, ..., Any]) -> dict[str, Any]:
+    """
+    The columns that say what a task competes for; none, where any number may be under way.
+
+    Where a field of the entity decides, the key is empty still: see ``compete``.
+    """
+    limit = declared.limit
+    if limit is None:
+        return {}
+    return {"limit_key": "" if limit.by else limit.key_of(task_key), "held_until": limit.held_until}

@@ -86,6 +86,25 @@ def lock_rows(refs: Iterable[EntityRef], *, clock: bool = False, using: str, fre
     return Held(there, at)
 
 
+def try_rows(refs: Iterable[EntityRef], *, using: str) -> set[EntityRef]:
+    """
+    Lock rows of entities that nobody has locked to write, and give those. What is read next is what is there now.
+
+    Nobody is waited for, so that it has no place in the lock order: for entities that the caller only has something to do with.
+    Others may have such a lock of them at the same time, but who emits waits until all of them have ended.
+
+    Raises:
+        WrongIsolation: as ``lock_entities``.
+    """
+    refs, ask = list(refs), has_to_ask(using)
+    ours: set[EntityRef] = set()
+    for model, keys in models_of(refs):
+        found, _at = _lock_keys(model, keys, using, wait=False, ask=ask, shared=True)
+        label, ids = label_of(model), set(map(str, found))
+        ours.update(ref for ref in refs if ref.id in ids and ref.label == label)
+    return ours
+
+
 def _lock_keys(
     model: type[models.Model],
     keys: list[Any],
@@ -94,9 +113,10 @@ def _lock_keys(
     wait: bool = True,
     clock: bool = False,
     ask: bool = False,
+    shared: bool = False,
 ) -> tuple[list[Any], datetime | None]:
-    """Give the keys of those that are there, and when that was."""
-    if wait and (sql := lock_statement(model, using, clock=clock, level=ask)):
+    """Give the keys of those that are there, and when that was. Of a model that has more to it, no lock is shared."""
+    if (wait or shared) and (sql := lock_statement(model, using, clock=clock, level=ask, shared=shared)):
         with connections[using].cursor() as cursor:
             cursor.execute(sql, {"keys": array_of(target_of(model._meta.pk), keys, connections[using])})
             found = cursor.fetchall()
@@ -115,7 +135,9 @@ def _lock_keys(
 
 
 @lru_cache(maxsize=256)
-def lock_statement(model: type[models.Model], using: str, *, clock: bool = False, level: bool = False) -> str:
+def lock_statement(
+    model: type[models.Model], using: str, *, clock: bool = False, level: bool = False, shared: bool = False
+) -> str:
     """
     Write what ``_locked`` asks of ``keys``, once: Django writes it anew each time, which takes as long as the database does.
 
@@ -126,7 +148,7 @@ def lock_statement(model: type[models.Model], using: str, *, clock: bool = False
         return ""
     if not fits_in_array(key) or hasattr(key, "from_db_value"):
         return ""
-    asked = {name for name, is_asked in (("clock", clock), ("level", level)) if is_asked}
+    asked = {name for name, is_asked in (("clock", clock), ("level", level), ("shared", shared)) if is_asked}
     sql = narrowed(dialect.sql("lock_rows"), asked)
     sql = sql.replace("{type}", element_type(key, connection))
     for word, name in {"table": model._meta.db_table, "key": str(model._meta.pk.column)}.items():

@@ -15,6 +15,7 @@ from timeline.models import ScheduledTask, TimelineRun
 from timeline.planning import Create, Times
 from timeline.registry import registry
 from timeline.store.changes import Write
+from timeline.store.competing import hand_on
 from timeline.store.creating import create_tasks, expiry_at, new_task
 from timeline.store.writing import apply
 
@@ -38,8 +39,11 @@ def write_fanned_out(writes: Iterable[Write], runs: Mapping[UUID, TimelineRun], 
     wanted = [write for write in writes if write.fans_out and _run_of(write, runs).is_open]
     if not wanted:
         return
-    latest = _make_room(wanted, now=now, using=using)
-    create_tasks([task for write in wanted for task in _rows_of(write, runs, latest, now=now)], using=using)
+    earlier = _earlier(wanted, using=using)
+    latest = {_place(row): row for row in sorted(earlier, key=lambda row: row.revision)}
+    rows = [row for write in wanted for row in _rows_of(write, runs, latest, now=now)]
+    _make_room(wanted, earlier, rows, now=now, using=using)
+    create_tasks(rows, using=using)
 
 
 def still_open(kinds: Collection[Kind], *, using: str) -> set[Kind]:
@@ -57,19 +61,30 @@ def _run_of(write: Write, runs: Mapping[UUID, TimelineRun]) -> TimelineRun:
     return runs[write.task.run_id]
 
 
-def _make_room(wanted: Sequence[Write], *, now: datetime, using: str) -> dict[Place, ScheduledTask]:
-    """Lock what was fanned out before, and cancel what is open of it; give the latest revisions."""
-    by_key = {key: write.task for write in wanted for key in _keys(write)}
+def _earlier(wanted: Sequence[Write], *, using: str) -> list[ScheduledTask]:
+    """Lock what was fanned out before."""
+    keys = {key for write in wanted for key in _keys(write)}
     runs = {write.task.run_id for write in wanted}
-    earlier = ScheduledTask.objects.using(using).filter(run__in=runs, task_key__in=by_key).defer("payload", "result")
-    rows = list(earlier.by_id().locked())
+    earlier = ScheduledTask.objects.using(using).filter(run__in=runs, task_key__in=keys).defer("payload", "result")
+    return list(earlier.by_id().locked())
+
+
+def _make_room(
+    wanted: Sequence[Write],
+    earlier: Sequence[ScheduledTask],
+    rows: Sequence[ScheduledTask],
+    *,
+    now: datetime,
+    using: str,
+) -> None:
+    """Cancel what is open of what was fanned out before; what stands in its place now takes over the place of a limit."""
+    by_key = {key: write.task for write in wanted for key in _keys(write)}
     writes = [
         Write(task=row, triggers=(Trigger.CANCEL,), reason=reasons.FANNED_OUT_ANEW(task=by_key[row.task_key].task_name))
-        for row in rows
+        for row in earlier
         if row.state in OPEN
     ]
-    apply(writes, now=now, using=using)
-    return {_place(row): row for row in sorted(rows, key=lambda row: row.revision)}
+    apply(hand_on(writes, rows, earlier=earlier, using=using), now=now, using=using)
 
 
 def _keys(write: Write) -> list[str]:

@@ -12,11 +12,12 @@ from typing import Any, Self, TypeVar
 from uuid import UUID
 
 from django.db import connections
-from django.db.models import BooleanField, DateTimeField, Field, JSONField, Model, UUIDField
+from django.db.models import BooleanField, CharField, DateTimeField, Field, JSONField, Model, TextField, UUIDField
 
 from timeline.dialects import dialect_of
 from timeline.models.among import target_of
 from timeline.models.statements import as_array, element_type
+from timeline.payloads import as_text
 
 Inserted = TypeVar("Inserted", bound=Model)
 
@@ -216,7 +217,13 @@ def _writer(field: Field[Any, Any], using: str) -> Callable[[Any], str]:
     if isinstance(field, DateTimeField):
         # Many rows have the same times. All are in UTC: elsewhere, two an hour apart count as equal when clocks go back.
         return lru_cache(datetime.isoformat if dialect_of(using).has_time_types else partial(_adapted, using))
+    if isinstance(field, CharField | TextField):
+        return _as_text
     return _as_digit if isinstance(field, BooleanField) else str
+
+
+def _as_text(value: object) -> str:
+    return as_text(value) if isinstance(value, str) else str(value)
 
 
 def _adapted(using: str, value: datetime) -> str:

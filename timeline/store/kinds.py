@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any, NamedTuple
 
 from django.db import connections
 
 from timeline.conf import get_settings
-from timeline.dialects import dialect_of
+from timeline.dialects import Dialect, dialect_of
 from timeline.models import ScheduledTask
+from timeline.models.statements import narrowed
 from timeline.store.guiding import IN_ORDER, execute_guided
+from timeline.store.holds import NOTHING_ON_HOLD, on_hold
 
 
 class First(NamedTuple):
@@ -21,10 +24,12 @@ class First(NamedTuple):
     Args:
         priority: Smaller is more urgent.
         due_at: When it was due; None on SQLite.
+        on_hold: Whether entities are on hold, so that others of the kind may be passed over.
     """
 
     priority: int
     due_at: datetime | None
+    on_hold: bool = False
 
 
 class Kind(NamedTuple):
@@ -56,16 +61,35 @@ def task_keys_there(using: str) -> list[str]:
 
 def ready_kinds(task_keys: Sequence[str], *, using: str) -> dict[str, First]:
     """
-    Tell which of these kinds have available tasks. One probe of an index a kind.
+    Tell which of these kinds have available tasks that may be started: nothing holds them. One probe of an index a kind, in
+    one statement. Only where something is on hold, a second reads what; where entities are, a third passes over their tasks.
 
     Returns:
         Task key → the first of its available tasks.
     """
+    rows = _ready(task_keys, frozenset(), using)
+    held = on_hold(using=using) if rows and rows[0][-1] else NOTHING_ON_HOLD
+    if held.has_entities:
+        rows = _ready(task_keys, frozenset({"on_hold"}), using)
+    return {
+        task_key: First(priority, due_at, held.has_entities)
+        for task_key, priority, due_at, _some_on_hold in rows
+        if not (held.targets and held.covers(task_key))
+    }
+
+
+def _ready(task_keys: Sequence[str], asked: frozenset[str], using: str) -> list[tuple[str, int, datetime | None, bool]]:
     dialect = dialect_of(using)
     with connections[using].cursor() as cursor:
-        asked = {"task_keys": dialect.list_of(task_keys)}
-        execute_guided(cursor, dialect.sql("ready_kinds"), asked, settings=IN_ORDER, using=using)
-        return {task_key: First(priority, due_at) for task_key, priority, due_at in cursor.fetchall()}
+        parameters = {"task_keys": dialect.list_of(task_keys)}
+        execute_guided(cursor, _ready_sql(dialect, asked), parameters, settings=IN_ORDER, using=using)
+        rows: list[tuple[str, int, datetime | None, bool]] = cursor.fetchall()
+    return rows
+
+
+@cache
+def _ready_sql(dialect: Dialect, asked: frozenset[str]) -> str:
+    return narrowed(dialect.sql("ready_kinds"), asked)
 
 
 def look_at_kinds(

@@ -20,7 +20,7 @@ from timeline.models.among import Among
 from timeline.models.entities import Entities
 from timeline.store.entity_locks import lock_entities, lock_rows
 from timeline.store.isolating import atomic, now_in_fresh_transaction
-from timeline.store.returning import COLUMNS, RawRow, as_task, cursor_for_rows, rows_of
+from timeline.store.returning import COLUMNS, RawRow, as_tasks, cursor_for_rows, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def lock_tasks_with_runs(task_ids: Sequence[UUID], *, using: str) -> tuple[list[
 
 def _with_runs(rows: dict[UUID, RawRow], locked: Locked, using: str) -> dict[UUID, ScheduledTask]:
     runs = {run.pk: run for run in locked.runs}
-    tasks = {task_id: as_task(row, using) for task_id, row in rows.items()}
+    tasks = {task.id: task for task in as_tasks(rows.values(), using)}
     for task in tasks.values():
         task.run = runs[task.run_id] if task.run_id else None
     return tasks

@@ -12,10 +12,23 @@ from timeline.dialects import dialect_of
 from timeline.store.guiding import IN_ORDER, execute_guided
 
 
-def first_due(*, now: datetime, using: str) -> datetime | None:
-    """When the waiting task that has been due for longest became due; None: nothing is due. PostgreSQL only."""
+class Waiting(NamedTuple):
+    """
+    What is asked before staging.
+
+    Args:
+        first_due: When the waiting task that has been due for longest became due; None: nothing is due.
+        some_noted: Whether there are notes of whom to wake.
+    """
+
+    first_due: datetime | None = None
+    some_noted: bool = False
+
+
+def probe_waiting(*, now: datetime, using: str) -> Waiting:
+    """Look whether something that waits is due, or to be made due. PostgreSQL only."""
     row = _probe("first_due", {"at": now}, using, IN_ORDER)
-    return row[0] if row else None
+    return Waiting(*row) if row else Waiting()
 
 
 class Probed(NamedTuple):
@@ -40,10 +53,25 @@ def probe_lost(*, using: str) -> Probed:
     return Probed(kept, given_up is not None or bool(missed))
 
 
-def sign(interval: timedelta, *, using: str) -> tuple[str, bool]:
-    """Whose database it is, and whether nobody has polled it for that long. One without its row is of no named site."""
-    site, is_due = _probe("sign", {"interval": dialect_of(using).length_of(interval)}, using) or ("", False)
-    return site, bool(is_due)
+class Signed(NamedTuple):
+    """
+    What is asked before a poll.
+
+    Args:
+        site: Whose database it is; one without its row is of no named site.
+        is_due: Whether nobody has polled it for so long.
+        some_on_hold: Whether there are open holds.
+    """
+
+    site: str = ""
+    is_due: bool = False
+    some_on_hold: bool = False
+
+
+def sign(interval: timedelta, *, using: str) -> Signed:
+    """Whose database it is, whether nobody has polled it for that long, and whether anything is on hold in it."""
+    row = _probe("sign", {"interval": dialect_of(using).length_of(interval)}, using)
+    return Signed(row[0], bool(row[1]), bool(row[2])) if row else Signed()
 
 
 def _probe(

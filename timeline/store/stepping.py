@@ -154,8 +154,8 @@ def _statement(dialect: Dialect, verb: str, names: frozenset[str]) -> str:
 
 def _written(verb: str, step: NewStep, using: str) -> Stored | None:
     connection = connections[using]
-    asked = {"within": connection.in_atomic_block, "note": step.kind == StepKind.NOTE}
-    sql = _statement(dialect_of(using), verb, frozenset(name for name, is_so in asked.items() if is_so))
+    within = frozenset({"within"} if connection.in_atomic_block else ())
+    sql = _statement(dialect_of(using), verb, within)
     values: dict[str, Any] = {name: getattr(step, name) for name in NewStep.__slots__} | {
         "kind": step.kind.value,
         "at": connection.ops.adapt_datetimefield_value(step.at),

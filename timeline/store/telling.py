@@ -14,7 +14,7 @@ from timeline.signals import Ending, attempts_failed, tasks_ended
 from timeline.store.changes import Write
 from timeline.store.reporting import Failure, log_failures
 
-_NO_FAILURE = frozenset({ReasonCode.RELEASED, ReasonCode.WAITING})
+_NO_FAILURE = frozenset({ReasonCode.RELEASED, ReasonCode.WAITING, ReasonCode.HOLD})
 _OF_ATTEMPTS = frozenset({Trigger.RETRY, Trigger.DISCARD})
 
 
@@ -47,7 +47,7 @@ def tell_ended(tasks: Iterable[ScheduledTask], *, using: str) -> None:
 
 
 def _has_failed(write: Write) -> bool:
-    """Whether an attempt ended badly; one that was given back without an entry did not, nor one that waits."""
+    """Whether an attempt ended badly; one that was given back without an entry did not, nor one that waits or is on hold."""
     if not write.triggers or write.triggers[-1] not in _OF_ATTEMPTS:
         return False
     return write.reason is not None and write.reason.code not in _NO_FAILURE

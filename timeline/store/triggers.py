@@ -1,5 +1,6 @@
 """
-The database's own guard: triggers that pass exactly the lifecycle's moves, and keep what other rows name.
+The database's own guard: triggers that pass exactly the lifecycle's moves, and keep what other rows name. And the
+functions that record steps.
 
 Installed after each migration and not by one, because a table that a migration remakes (on SQLite: most changes of a
 field) loses them.
@@ -7,6 +8,7 @@ field) loses them.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from django.db import connections
@@ -15,6 +17,8 @@ from timeline.dialects import dialect_of
 from timeline.models.event import Event
 from timeline.models.log import LogEntry
 from timeline.models.run import TimelineRun
+from timeline.models.run_entry import RunEntry
+from timeline.models.step import StepRecord
 from timeline.models.task import ScheduledTask
 
 # Name of the trigger, as in the SQL file of the same name → its table. On each database.
@@ -22,6 +26,8 @@ TRIGGERS: Final = {
     "guard_transition": ScheduledTask._meta.db_table,
     "guard_final": ScheduledTask._meta.db_table,
     "guard_log": LogEntry._meta.db_table,
+    "guard_move": TimelineRun._meta.db_table,
+    "guard_entry": RunEntry._meta.db_table,
 }
 # In place of foreign keys, which PostgreSQL checks row by row: what is written names what its writer wrote or holds, so that
 # only deletes are left to refuse.
@@ -31,7 +37,12 @@ KEEPERS: Final = {
     "keep_run_of_task": TimelineRun._meta.db_table,
     "keep_task_of_log": ScheduledTask._meta.db_table,
 }
-FUNCTIONS: Final = ("guard_function", "keep_function")
+# What a trigger looks into besides its table: before that is there, so are columns that it names.
+NEEDED: Final = {"guard_move": RunEntry._meta.db_table}
+# Statements call the last two.
+FUNCTIONS: Final = ("guard_function", "keep_function", "function_record_step", "function_record_place")
+CALLED: Final = ("record_step", "record_place")
+OWN_FUNCTIONS: Final = {"guard_move": "move_function"}  # Of one trigger alone, and there with it.
 
 
 def triggers_of(using: str) -> dict[str, str]:
@@ -52,8 +63,9 @@ def install_triggers(using: str) -> list[str]:
         if not {*TRIGGERS.values(), *KEEPERS.values()}.intersection(tables):
             return []  # It may be of a kind that we do not run on.
         dialect = dialect_of(using)
-        put = [name for name, table in triggers_of(using).items() if table in tables]
-        for name in FUNCTIONS if dialect.has_trigger_functions else ():
+        put = _possible(using, tables)
+        functions = [*FUNCTIONS, *(OWN_FUNCTIONS[name] for name in put if name in OWN_FUNCTIONS)]
+        for name in functions if dialect.has_trigger_functions else ():
             cursor.execute(dialect.sql(name))
         for name in put:
             if not dialect.has_trigger_functions:  # The others say CREATE OR REPLACE.
@@ -63,11 +75,17 @@ def install_triggers(using: str) -> list[str]:
 
 
 def missing_triggers(using: str) -> list[str]:
-    """Name the triggers that do not stand though their tables do."""
+    """Name the triggers, and the functions that statements call, that do not stand though their tables do."""
     connection = connections[using]
     with connection.cursor() as cursor:
         tables = connection.introspection.table_names(cursor)
         cursor.execute(dialect_of(using).sql("triggers"))
         standing = {name for [name] in cursor.fetchall()}
+    called = CALLED if dialect_of(using).has_trigger_functions and StepRecord._meta.db_table in tables else ()
+    return [name for name in (*_possible(using, tables), *called) if f"timeline_{name}" not in standing]
+
+
+def _possible(using: str, tables: Collection[str]) -> list[str]:
+    """Those that the tables that are there bear."""
     wanted = triggers_of(using).items()
-    return [name for name, table in wanted if table in tables and f"timeline_{name}" not in standing]
+    return [name for name, table in wanted if table in tables and NEEDED.get(name, table) in tables]

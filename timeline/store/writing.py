@@ -14,7 +14,7 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from timeline.dialects import dialect_of
 from timeline.lifecycle import WAITING
 from timeline.models import ScheduledTask
-from timeline.store.announcing import announce_times
+from timeline.store.announcing import announce, announce_times
 from timeline.store.changes import MAX_ACTOR, MAX_REASON, ChangeColumns, Write, as_changes, stored_by
 from timeline.store.composing import NOTHING, Composed, composed, touched
 from timeline.store.noticing import notice
@@ -43,6 +43,7 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = Tr
     """
     if not writes:
         return []
+    held = {write.task.id for write in writes if write.task.slot}
     changed = _execute(*as_statement(writes, now=now, using=using, wait=wait), connections[using])
     notice(changed)
     made = [write for write in writes if write.task.id in changed]
@@ -50,6 +51,8 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = Tr
     for task in done:
         task.__dict__.update(changed[task.id])
     tell_written(made, using=using)
+    if held and any(task.id in held and not task.slot for task in done):
+        announce(using=using)  # Somebody waits for the place, perhaps.
     announce_times((task.scheduled_at for task in done if task.state in WAITING), now=now, using=using)
     return done
 

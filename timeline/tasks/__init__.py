@@ -28,6 +28,7 @@ from timeline.operations.identifying import confirm_site
 from timeline.operations.pruning import prune
 from timeline.operations.recurring import Ahead
 from timeline.operations.sweeping import sweep
+from timeline.store.edges import see_edges
 from timeline.tasks.connecting import beside, renew
 from timeline.tasks.keeping import keeper_of
 from timeline.tasks.reaching import persist
@@ -107,6 +108,7 @@ def _run(batch: ClaimedBatch, using: str) -> None:
     renew(using)
     try:
         confirm_site(using=using)
+        see_edges(using=using)
     except NotRunHere as error:
         logger.error("%s", error.in_english())
         return

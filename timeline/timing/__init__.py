@@ -1,11 +1,13 @@
 """
-When: ``after``, ``before``, ``at``, ``each_of`` and ``wait_for``, relative to an anchor. Pure rules.
+When: ``after``, ``before``, ``at``, ``on``, ``each_of``, ``wait_for``, ``approval`` and ``every``, relative to an anchor. Pure
+rules.
 
 Years, months, weeks and days are calendar units, counted on the wall clock of a time zone: 25 days later is the same
 time of day, also across a clock change. Hours, minutes, seconds and any ``timedelta`` are exact durations.
 """
 
-from timeline.timing.awaiting import wait_for
+from timeline.timing.awaiting import approval, wait_for
+from timeline.timing.entering import on
 from timeline.timing.instants import (
     EARLIEST,
     LATEST,
@@ -17,18 +19,26 @@ from timeline.timing.instants import (
     in_utc,
 )
 from timeline.timing.offsets import Offset, offset_of
+from timeline.timing.repeating import Repeat
 from timeline.timing.spreading import LONGEST_SPREAD, is_spread, share_of
-from timeline.timing.whens import RUN_START, NamesTask, When, after, at, before, each_of
+from timeline.timing.states import OF_STATE, Backoff, anchor_of, states_in, told_states
+from timeline.timing.whens import RUN_START, Approval, NamesTask, When, after, at, before, each_of, every
 
 __all__ = [
     "EARLIEST",
     "LATEST",
     "LONGEST_SPREAD",
+    "OF_STATE",
     "RUN_START",
+    "Approval",
+    "Backoff",
     "NamesTask",
     "Offset",
+    "Repeat",
     "When",
     "after",
+    "anchor_of",
+    "approval",
     "as_anchor_value",
     "at",
     "before",
@@ -37,9 +47,13 @@ __all__ = [
     "check_time",
     "day_of",
     "each_of",
+    "every",
     "in_utc",
     "is_spread",
     "offset_of",
+    "on",
     "share_of",
+    "states_in",
+    "told_states",
     "wait_for",
 ]

@@ -1,25 +1,26 @@
-"""``wait_for``: the first of some events, or so long after the run's start."""
+"""``wait_for`` and ``approval``: the first of some events, or so long after the run's start."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
 from timeline.timing.offsets import Offset, Problem
-from timeline.timing.whens import RUN_START, When
+from timeline.timing.whens import RUN_START, Approval, When
 
 MAX_EVENT: Final = 100
 MAX_EVENTS: Final = 500  # Characters of all names together, a blank between each two.
 MAX_KEY: Final = 200
+_PERMISSION: Final = re.compile(r"\w{1,100}\.\w{1,100}")
 LONGEST_WAIT: Final = timedelta(days=3660)
 
 
-def wait_for(*events: str, within: timedelta, key: str = "") -> When:
+def wait_for(*events: str, within: timedelta, key: str = "", of: str | Callable[[Any], Any] | None = None) -> When:
     """
-    When the first of these events comes to the entity, at the latest so long after the run's start.
+    When the first of these events comes to the entity, or to another one, at the latest so long after the run's start.
 
     ``self.awaited`` is the event; None, if the time ran out. The event that started the run does not count.
 
@@ -27,14 +28,43 @@ def wait_for(*events: str, within: timedelta, key: str = "") -> When:
         events: Names, as they are emitted.
         within: Exact duration.
         key: Of the event; left out: whichever it has.
+        of: Whose events, if not the entity's: foreign keys that lead there, with dots between, ``"order.payment"``; or a
+            function of the entity that gives it, or None while there is none. Left out: the entity's own.
     """
-    problems = tuple(_problems(events, within, key))
+    problems = tuple(_problems(events, within, key, of))
     if problems:
         return When("after", RUN_START, Offset(), None, problems)
-    return replace(When("after", RUN_START, Offset(exact=within)), awaits=events, awaits_key=key)
+    return replace(When("after", RUN_START, Offset(exact=within)), awaits=events, awaits_key=key, awaits_of=of)
 
 
-def _problems(events: tuple[object, ...], within: object, key: object) -> Iterator[Problem]:
+def approval(name: str, /, *, by: str, within: timedelta) -> When:
+    """
+    When somebody has approved or rejected it, at the latest so long after the run's start.
+
+    ``self.awaited`` is the event: ``refund.approved`` or ``refund.rejected``, by ``self.awaited.actor``; None, if nobody
+    decided in time.
+
+    Args:
+        name: What is to be approved, ``refund``; of the entity. No blanks.
+        by: Permission of those who may decide in the admin and by the API, ``shop.approve_refund``.
+        within: Exact duration.
+    """
+    problems = tuple(_approval_problems(name, by))
+    if problems:
+        return When("after", RUN_START, Offset(), None, problems)
+    asked = Approval(name, by)
+    return replace(wait_for(asked.approved, asked.rejected, within=within), approval=asked)
+
+
+def _approval_problems(name: object, by: object) -> Iterator[Problem]:
+    longest = MAX_EVENT - len(".approved")
+    if not isinstance(name, str) or not 0 < len(name) <= longest or re.search(r"\s|\0", name):
+        yield f"asks for the approval {name!a:.60}.", f'Name it, "refund": 1 to {longest} characters without blanks.'
+    if not isinstance(by, str) or not _PERMISSION.fullmatch(by):
+        yield f"is approved by {by!a:.60}.", 'Name a permission, by="shop.approve_refund".'
+
+
+def _problems(events: tuple[object, ...], within: object, key: object, of: object) -> Iterator[Problem]:
     names = [event for event in events if isinstance(event, str) and 0 < len(event) <= MAX_EVENT]
     is_known = len(names) == len(set(events)) == len(events) and not any(re.search(r"\s|\0", name) for name in names)
     if not names or not is_known or len(" ".join(names)) > MAX_EVENTS:
@@ -46,3 +76,12 @@ def _problems(events: tuple[object, ...], within: object, key: object) -> Iterat
         yield f"waits within {within!a:.60}.", f"Give a timedelta of up to {LONGEST_WAIT.days} days."
     if not isinstance(key, str) or len(key) > MAX_KEY or "\0" in key:
         yield f"waits for the key {key!a:.60}.", f"Give text of at most {MAX_KEY} characters."
+    if not (
+        of is None
+        or (callable(of) and not isinstance(of, type))
+        or (isinstance(of, str) and all(map(str.isidentifier, of.split("."))))
+    ):
+        yield (
+            f"waits for an event of {of!a:.60}.",
+            'Name foreign keys that lead from the entity there, of="payment", or give a function of the entity.',
+        )

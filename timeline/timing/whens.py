@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from timeline.exceptions import DateOutOfRange
 from timeline.timing.offsets import Offset, Problem, read_offset
+from timeline.timing.repeating import LONGEST_SERIES, Repeat, read_repeat
+from timeline.timing.states import (
+    OF_STATE,
+    Backoff,
+    anchor_of,
+    backoff_problems,
+    names_states,
+    state_problems,
+    states_in,
+    texts_among,
+    told_states,
+)
 
 RUN_START: Final = "start"  # The anchor of a time that counts from the run's start.
 
@@ -31,7 +44,14 @@ _SAID: Final = {
     ("ended of all", "at"): _("when each %(task)s has ended"),
     ("ended of all", "after"): _("%(offset)s after each %(task)s has ended"),
     ("each", "at"): _("for each that %(task)s fans out"),
+    ("end of series", "at"): _("when the last %(task)s has completed"),
+    ("end of series", "after"): _("%(offset)s after the last %(task)s has completed"),
+    ("ended of series", "at"): _("when the last %(task)s has ended"),
+    ("ended of series", "after"): _("%(offset)s after the last %(task)s has ended"),
+    ("state", "at"): _("when %(states)s is entered"),
+    ("state", "after"): _("%(offset)s after %(states)s is entered"),
 }
+_REMEDIES: Final = {"has a negative distance.": "Give a positive interval: every(days=7)."}
 _OF_TASKS: Final = ("end", "ended", "each")
 
 
@@ -44,19 +64,51 @@ class NamesTask(Protocol):
 
 
 @dataclass(frozen=True)
+class Approval:
+    """
+    What a person is asked for.
+
+    Args:
+        name: ``refund``; its events are ``refund.approved`` and ``refund.rejected``.
+        by: Permission of those who may decide, ``shop.approve_refund``.
+    """
+
+    name: str
+    by: str
+
+    @property
+    def approved(self) -> str:
+        """Name of the event that says yes."""
+        return f"{self.name}.approved"
+
+    @property
+    def rejected(self) -> str:
+        """Name of the event that says no."""
+        return f"{self.name}.rejected"
+
+
+@dataclass(frozen=True)
 class When:
     """
-    A time relative to an anchor. Made by ``after``, ``before``, ``at``, ``each_of`` and ``wait_for``.
+    A time relative to an anchor. Made by ``after``, ``before``, ``at``, ``each_of``, ``wait_for``, ``approval`` and
+    ``every``.
 
     Args:
         verb: ``after``, ``before`` or ``at``.
         anchor: ``start`` (of the run), ``field:<name>`` (of the entity), ``end:<name>`` (another task has completed),
-            ``ended:<name>`` (it has ended, however) or ``each:<name>`` (it has completed, and fanned out).
+            ``ended:<name>`` (it has ended, however), ``each:<name>`` (it has completed, and fanned out) or ``state:<names>``
+            (a machine has come to one of these states).
         offset: Signed distance from the anchor.
         predecessor: What stands for the other task, where the anchor is its end.
         problems: What is wrong with it, as (problem, remedy); the timeline's class reports them with its name.
         awaits: Events, each of which makes it due at once.
         awaits_key: Of these events; empty: whichever they have.
+        awaits_of: Whose events, if another's: foreign keys that lead there from the entity, or a function of the entity.
+        approval: Who decides of these events; None: whoever emits them.
+        repeats: How it comes again and again, from this time on; None: it comes once.
+        during: States of a machine, in which alone there is such a row; none: it is bound to no state.
+        backoff: How it comes later with each try; None: it does not.
+        tells: The event that comes then, of a timer; empty: a handler is entered.
     """
 
     verb: str
@@ -66,6 +118,12 @@ class When:
     problems: tuple[Problem, ...] = ()
     awaits: tuple[str, ...] = ()
     awaits_key: str = ""
+    awaits_of: str | Callable[[Any], Any] | None = None
+    approval: Approval | None = None
+    repeats: Repeat | None = None
+    during: tuple[str, ...] = ()
+    backoff: Backoff | None = None
+    tells: str = ""
 
     @cached_property
     def field_name(self) -> str:
@@ -77,6 +135,15 @@ class When:
         """The task whose end is the anchor; empty for another anchor."""
         kind, _colon, name = self.anchor.partition(":")
         return name if kind in _OF_TASKS else ""
+
+    @cached_property
+    def states(self) -> tuple[str, ...]:
+        """The states whose beginning is the anchor; none for another anchor."""
+        return states_in(self.anchor)
+
+    def anchor_in(self, state: str) -> str:
+        """The anchor of a row that there is while its run is in this state: of several, the one that it is about."""
+        return f"{OF_STATE}{state}" if self.states else self.anchor
 
     @property
     def is_for_each(self) -> bool:
@@ -102,25 +169,47 @@ class When:
 
     def describe(self) -> str:
         """Say it in words, in the present language: ``5 days before trial_ends_at``."""
+        said = self._describe()
+        return str(_("timer of %(event)s: %(when)s")) % {"event": self.tells, "when": said} if self.tells else said
+
+    def _describe(self) -> str:
         kind = self.anchor.partition(":")[0]
         if kind in ("end", "ended") and _is_for_each(self.predecessor):
             kind = f"{kind} of all"
+        elif kind in ("end", "ended") and _is_repeated(self.predecessor):
+            kind = f"{kind} of series"
         said = str(_SAID[kind, self.verb if self.offset else "at"]) % {
             "offset": self.offset.describe(),
             "field": self.field_name,
             "task": self.predecessor_name,
+            "states": told_states(self.states),
         }
+        if self.backoff:
+            return self.backoff.describe(said)
+        if self.during and not self.states:
+            return str(_("%(when)s, while it is in %(states)s")) % {"when": said, "states": told_states(self.during)}
+        if self.repeats:
+            return str(_("%(every)s, first %(when)s")) % {"every": self.repeats.describe(), "when": said}
         if not self.awaits:
             return said
         events = str(pgettext_lazy("timeline", " or ")).join(self.awaits)
+        if self.awaits_of is not None:
+            known = {"events": events, "whose": self.whose, "deadline": said}
+            return str(_("when %(events)s of its %(whose)s comes, or %(deadline)s")) % known
         return str(_("when %(events)s comes, or %(deadline)s")) % {"events": events, "deadline": said}
+
+    @property
+    def whose(self) -> str:
+        """Whose events it waits for, as its code calls that; empty: the entity's own."""
+        if self.awaits_of is None or isinstance(self.awaits_of, str):
+            return self.awaits_of or ""
+        return getattr(self.awaits_of, "__name__", type(self.awaits_of).__name__)
 
 
 def after(
     anchor: str | NamesTask | timedelta | None = None,
-    delta: timedelta = timedelta(0),
     /,
-    *,
+    *more: str | timedelta,
     years: int = 0,
     months: int = 0,
     weeks: int = 0,
@@ -129,22 +218,31 @@ def after(
     minutes: float = 0,
     seconds: float = 0,
     ended: bool = False,
+    backoff: Any = None,
+    spent: str = "",
 ) -> When:
     """
     So long after the anchor.
 
     Args:
         anchor: A task of the same timeline (its end), the name of a field of the entity, or nothing: the run's start. Of a task
-            declared with ``each_of``: the end of the last of its occurrences.
-        delta: Exact duration; may stand alone as the first argument.
+            declared with ``each_of``: the end of the last of its occurrences. Of a machine, a member of the enumeration of its
+            states: from when it is entered, as ``on`` counts.
+        more: An exact duration, which may stand alone as the first argument. Further states.
         years, months, weeks, days: Whole calendar units.
         hours, minutes, seconds: Exact units.
         ended: Whether the task may have ended however: completed, discarded or cancelled. False: it has completed.
+        backoff, spent: Of a timer of a machine; see ``on``.
     """
-    if isinstance(anchor, timedelta):
-        delta += anchor
-        anchor = None
+    durations: list[Any] = [one for one in (anchor, *more) if isinstance(one, timedelta)]
+    delta: Any = next((one for one in more if not isinstance(one, str | timedelta)), sum(durations, timedelta(0)))
+    anchor = None if isinstance(anchor, timedelta) else anchor
     offset, problems = read_offset(years, months, weeks, days, delta, hours, minutes, seconds)
+    states = (anchor, *(one for one in more if isinstance(one, str)))
+    if names_states(anchor, more, backoff):
+        wrong = (*state_problems(states), *backoff_problems(backoff, spent, offset))
+        return when_in(states, offset, (*problems, *wrong), backoff, spent)
+    problems = (*problems, *backoff_problems(backoff, spent, offset), *_further_problems(states[1:]))
     if ended is not False and (anchor is None or isinstance(anchor, str) or type(ended) is not bool):
         problem = (
             f"has after(…, ended={ended!r}).",
@@ -161,6 +259,13 @@ def after(
     return When("after", f"{'ended' if ended else 'end'}:{anchor.name}", offset, anchor, problems)
 
 
+def when_in(states: Iterable[Any], offset: Offset, problems: tuple[Problem, ...], backoff: Any, spent: str) -> When:
+    """Make the time that counts from when one of some states is entered."""
+    named = texts_among(states)
+    known = None if backoff is None else Backoff(backoff, spent)
+    return When("after", anchor_of(named), offset, None, problems, during=named, backoff=known)
+
+
 def each_of(task: NamesTask, /) -> When:
     """
     Once for each occurrence that a task of the same timeline fans out: ``self.fan_out(…)`` in its handler, at once when that
@@ -173,6 +278,44 @@ def each_of(task: NamesTask, /) -> When:
         problem = (f"each_of({task!r}) names no task.", "Give the task of this timeline that fans out.")
         return When("after", RUN_START, Offset(), None, (problem,))
     return When("after", f"each:{task.name}", Offset(), task)
+
+
+def every(
+    delta: timedelta = timedelta(0),
+    /,
+    *,
+    years: int = 0,
+    months: int = 0,
+    weeks: int = 0,
+    days: int = 0,
+    hours: float = 0,
+    minutes: float = 0,
+    seconds: float = 0,
+    first: timedelta | None = None,
+    most: int | None = None,
+    until: Any = None,
+) -> When:
+    """
+    Again and again, one at a time, counted from the run's start: the next gets its row when the one before it has ended.
+
+    All times count from the first, so that they do not drift; those that have passed when one ends are passed over.
+
+    Args:
+        delta: Exact duration.
+        years, months, weeks, days: Whole calendar units.
+        hours, minutes, seconds: Exact units.
+        first: How long after the run's start the first one is; left out: one interval.
+        most: So many at most, 1,000 or fewer. Left out: until the run ends, or ``until`` holds.
+        until: Asked when one is about to run: where it holds, that one is cancelled (``until``), and the series ends. A
+            function of the entity, or a ``Q`` of its model.
+    """
+    interval, problems = read_offset(years, months, weeks, days, delta, hours, minutes, seconds)
+    problems = tuple((problem, _REMEDIES.get(problem, remedy)) for problem, remedy in problems)
+    repeats, wrong = read_repeat(interval, most, until) if not problems else (None, ())
+    if first is not None and not (isinstance(first, timedelta) and timedelta(0) <= first <= LONGEST_SERIES):
+        wrong = (*wrong, (f"begins after {first!a:.60}.", "Give first=timedelta(…), from the run's start on."))
+    begins = Offset(exact=first) if isinstance(first, timedelta) else interval
+    return When("after", RUN_START, begins, None, (*problems, *wrong), repeats=repeats)
 
 
 def before(
@@ -214,6 +357,14 @@ def at(anchor: str, /) -> When:
     return When("at", f"field:{anchor}", Offset(), None, _field_problems(anchor))
 
 
+def _further_problems(further: Iterable[object]) -> Iterator[Problem]:
+    for one in further:
+        yield (
+            f"counts from {one!a:.60} as well.",
+            "Name one anchor; of a machine, states only: after(S.A, S.B, hours=1).",
+        )
+
+
 def _names_task(value: object) -> bool:
     return isinstance(getattr(value, "name", None), str)
 
@@ -221,6 +372,10 @@ def _names_task(value: object) -> bool:
 def _is_for_each(task: object) -> bool:
     """Whether a task has a row for each of its occurrences."""
     return bool(getattr(getattr(task, "when", None), "is_for_each", False))
+
+
+def _is_repeated(task: object) -> bool:
+    return getattr(getattr(task, "when", None), "repeats", None) is not None
 
 
 def _field_problems(name: str) -> tuple[Problem, ...]:

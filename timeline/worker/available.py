@@ -6,15 +6,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from random import sample
+from typing import Any
 
 from timeline.definition.checking import MAX_BULK
-from timeline.engine.running import Attempt, begin_ready
+from timeline.engine.running import Attempt, begin_ready, begin_with_place
 from timeline.planning import shares
 from timeline.registry import registry
 from timeline.store.kinds import ready_kinds
+from timeline.store.limited_kinds import limited_kinds
 from timeline.worker.group_runner import Busy
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.sizing import group_size
+
+Begin = Callable[..., list[Attempt]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +59,7 @@ class Available:
             task_key=task_key,
             priority=ready[task_key].priority,
             since=ready[task_key].due_at,
+            on_hold=ready[task_key].on_hold,
             most=most,
             clock=self.clock,
             using=self.using,
@@ -68,25 +74,40 @@ class Available:
         Args:
             queue: Of the kinds, as declared; None: whatever it is.
         """
-        ready = ready_kinds(registry.task_keys(queue), using=self.using)
-        urgency = {task_key: first.priority for task_key, first in ready.items()}
-        for share in shares(urgency, dict.fromkeys(ready, ""), {}, most=MAX_BULK):
+        for begin in (*self._ready(queue), *self._limited(queue)):
             if self.watch.stopping():
                 return
-            size = group_size(share.task_key, self.watch.pace, records_late=self.records_late)
-            begin = partial(
-                begin_ready,
-                task_key=share.task_key,
-                priority=share.priority,
-                since=ready[share.task_key].due_at,
-                most=min(share.size, size),
-                clock=self.clock,
-                using=self.using,
-                worker=self.worker,
-            )
             attempts = begin(retried=not self.busy.others_run)
             if self.busy.others_run and not attempts:
                 yield []
                 attempts = begin()
             if attempts:
                 yield attempts
+
+    def _ready(self, queue: str | None) -> Iterator[Begin]:
+        """The most urgent kinds, of what needs no place."""
+        ready = ready_kinds(registry.task_keys(queue), using=self.using)
+        urgency = {task_key: first.priority for task_key, first in ready.items()}
+        for share in shares(urgency, dict.fromkeys(ready, ""), {}, most=MAX_BULK):
+            yield partial(
+                begin_ready,
+                task_key=share.task_key,
+                priority=share.priority,
+                since=ready[share.task_key].due_at,
+                on_hold=ready[share.task_key].on_hold,
+                most=min(share.size, self._size(share.task_key)),
+                **self._told,
+            )
+
+    def _limited(self, queue: str | None) -> Iterator[Begin]:
+        """Kinds of which only so many may be under way at once; no statement where none has a limit."""
+        ready = limited_kinds(registry.limited(queue), using=self.using)
+        for kind in sample(ready, len(ready)):
+            yield partial(begin_with_place, kind=kind, most=self._size(kind.task_key), **self._told)
+
+    def _size(self, task_key: str) -> int:
+        return group_size(task_key, self.watch.pace, records_late=self.records_late)
+
+    @property
+    def _told(self) -> dict[str, Any]:
+        return {"clock": self.clock, "using": self.using, "worker": self.worker}

@@ -15,6 +15,8 @@ from timeline.dispatch.staging import stage
 from timeline.engine.running import Attempt
 from timeline.operations.identifying import sign_of_poller
 from timeline.operations.recurring import Ahead, recur
+from timeline.operations.releasing import release_due
+from timeline.store.edges import see_edges
 from timeline.store.probing import probe_lost
 from timeline.timing import EARLIEST
 from timeline.worker.available import Available
@@ -92,8 +94,11 @@ class Worker(Loop):
     def _go_round(self) -> None:
         """Do what is due from time to time."""
         if self.is_round_due():
-            sign_of_poller(using=self.using)
+            some_on_hold = sign_of_poller(using=self.using)
+            see_edges(using=self.using)
             recur(self._ahead, now=self._clock(), using=self.using)
+            if some_on_hold:
+                release_due(now=self._clock(), using=self.using)
         self._heartbeat.give_sign()
         if monotonic() >= self._next_rescue:
             if probe_lost(using=self.using).is_lost:
@@ -170,5 +175,5 @@ class Worker(Loop):
             return 0
         self._staged_at = self._clock()
         staged = stage(limit=STAGED, now=self._staged_at, using=self.using)
-        self._next_stage = monotonic() + (0 if staged == STAGED else STAGE_EVERY.total_seconds())
+        self._next_stage = monotonic() + (0 if staged >= STAGED else STAGE_EVERY.total_seconds())
         return staged

@@ -77,12 +77,12 @@ class Heartbeat(Watch):
     def entered(self, task: ScheduledTask) -> None:
         """Keep up the lease of this attempt."""
         with self._lock:
-            self._held[task.pk, task.attempt] = task.worker
+            self._held[task.id, task.attempt] = task.worker
 
     def left(self, task: ScheduledTask) -> None:
         """Let it go, and no later attempt of the task, which another thread may have begun since this one ended."""
         with self._lock:
-            self._held.pop((task.pk, task.attempt), None)
+            self._held.pop((task.id, task.attempt), None)
 
     def took(self, task_key: str, count: int, seconds: float) -> None:
         """Learn the pace."""

@@ -30,7 +30,7 @@ Key = tuple[UUID, int]
 
 def key_of(task: ScheduledTask) -> Key:
     """An attempt by its task and its number."""
-    return task.pk, task.attempt
+    return task.id, task.attempt
 
 
 class ThreadWatch(Watch):

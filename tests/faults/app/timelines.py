@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.faults.app import journal
 from tests.faults.app.models import Effect, Subject
-from timeline import Retry, Timeline, after, task
+from timeline import Limit, Retry, Timeline, after, task
 
 SOON = Retry(max_attempts=100, base=timedelta(milliseconds=200), factor=1.2, cap=timedelta(seconds=2))
 PATIENCE = 60.0  # Seconds that a handler waits at a gate.
@@ -51,6 +51,7 @@ class Course(Timeline):
 DECLARED = {
     "follow_ups": {"course.first": ["course.then"], "course.then": ["course.last"]},
     "roots": {"course": ["course.first", "course.tell"]},
+    "limits": {"loose.narrow": [1, "attempt"], "loose.to_the_end": [1, "end"]},
 }
 
 
@@ -88,6 +89,16 @@ class Loose(Timeline):
     async def slow(self, subject: Subject) -> None:
         with handled(self, "plain"):
             await asyncio.sleep(self.task.payload.get("seconds", 0))
+
+    @task(atomic=False, limit=1, retry=SOON)
+    def narrow(self, subject: Subject) -> None:
+        with handled(self, "plain"):
+            play(self)
+
+    @task(atomic=False, limit=Limit(1, until="end"), retry=SOON)
+    def to_the_end(self, subject: Subject) -> None:
+        with handled(self, "plain"):
+            play(self)
 
 
 KINDS = ("atomic", "plain", "shared", "bulk", "bulk_plain", "slow")

@@ -118,6 +118,7 @@ class History:
         read_at: When the rows were read, by the database's clock.
         follow_ups: Task key → keys of what follows its completion.
         roots: Timeline → keys of what each of its runs begins with.
+        limits: Task key → how many of it may be under way at once, and until when one of them is.
     """
 
     read_at: float
@@ -131,6 +132,7 @@ class History:
     messages: list[Message] = field(default_factory=list)
     follow_ups: dict[str, list[str]] = field(default_factory=dict)
     roots: dict[str, list[str]] = field(default_factory=dict)
+    limits: dict[str, tuple[int, str]] = field(default_factory=dict)
 
     @cached_property
     def logs(self) -> dict[str, list[Entry]]:

@@ -26,6 +26,7 @@ class Journals(NamedTuple):
     messages: list[Message]
     follow_ups: dict[str, list[str]]
     roots: dict[str, list[str]]
+    limits: dict[str, tuple[int, str]]
 
 
 def read_journals(folder: Path) -> Journals:
@@ -44,6 +45,7 @@ def read_journals(folder: Path) -> Journals:
         messages=[Message(tuple(line["tasks"]), line["token"]) for line in lines if line["what"] == "message"],
         follow_ups=told[-1]["follow_ups"] if told else {},
         roots=told[-1]["roots"] if told else {},
+        limits={key: (most, until) for key, (most, until) in told[-1].get("limits", {}).items()} if told else {},
     )
 
 

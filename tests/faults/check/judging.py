@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from statistics import median
 
-from tests.faults.check import of_effects, of_ends, of_logs, of_starts
+from tests.faults.check import of_effects, of_ends, of_logs, of_places, of_starts
 from tests.faults.check.history import History, Violation
 from tests.faults.check.journals import read_journals
 from tests.faults.check.reading import read_tables
@@ -34,6 +34,7 @@ def judge(history: History, *, slack: float = 0.0, grace: float = GRACE) -> list
         *of_ends.started_runs_are_there(history),
         *of_starts.started_before(history),
         *of_starts.not_two_at_once(history),
+        *of_places.not_more_at_once(history),
         *of_effects.atomic_once(history),
         *of_effects.plain_repeats(history),
         *of_effects.losses_have_a_cause(history, grace),

@@ -32,7 +32,7 @@ def not_two_at_once(history: History) -> Iterator[Violation]:
     An attempt whose process was killed, frozen or cut off from the database ends with that.
     """
     for task_id, entered in history.entered_of.items():
-        lives = [(one, _end_of(one, history)) for one in entered]
+        lives = [(one, end_of(one, history)) for one in entered]
         for (earlier, end), (later, _end) in pairwise(lives):
             if later.at < end:
                 yield Violation(
@@ -42,7 +42,8 @@ def not_two_at_once(history: History) -> Iterator[Violation]:
                 )
 
 
-def _end_of(one: Entered, history: History) -> float:
+def end_of(one: Entered, history: History) -> float:
+    """When it was left, or its process came to its end."""
     left = float("inf") if one.left_at is None else one.left_at
     ends = (
         max(trouble.since, one.at)

@@ -47,7 +47,7 @@ FAULTS: Final = [
     ),
     _fault(
         "prune takes what is open",
-        ("ended_ad_hoc", "(finished_at IS NULL OR finished_at >= %(before)s)", "finished_at >= %(before)s"),
+        ("ended_ad_hoc", "(finished_at IS NULL OR finished_at >= %(before)s", "(finished_at >= %(before)s"),
     ),
     _fault(
         "an exit leaves what is available",
@@ -75,7 +75,7 @@ FAULTS: Final = [
         "a message that comes twice starts its task twice",
         ("held_given", "(state = 'pending' AND", "(state IN ('pending', 'active') AND", "postgresql"),
         ("transition", "({sources})", "({sources}, 'active')", "postgresql"),
-        ("engine.attempting:_triggers", "(state == State.PENDING and", "(state in LEASED and", "sqlite"),
+        ("engine.attempting:_triggers", "state == State.PENDING and", "state in LEASED and", "sqlite"),
         (
             "engine.attempting:_triggers",
             "    state = State(task.state)\n",
@@ -83,7 +83,7 @@ FAULTS: Final = [
             "sqlite",
         ),
     ),
-    _fault("a failure does not count", ("engine.failing:_discarding", "failures=failures,", "failures=0,")),
+    _fault("a failure does not count", ("engine.failing:discarding", "failures=failures,", "failures=0,")),
     _fault("a retry is due at once", ("engine.failing:_outcome", "scheduled_at=now + delay", "scheduled_at=now")),
     _fault(
         "the last look does not compare the date",

@@ -35,6 +35,7 @@ from timeline.shortcuts import cancel, emit, redrive, schedule  # noqa: E402
 
 SOON: Final = 5.0  # Seconds that what should happen may take, before the course goes on without it.
 PATIENCE: Final = 60.0  # The same where a lease has to run out.
+UNDER_WAY: Final = "SELECT count(*) FROM timeline_scheduledtask WHERE task_key = 'loose.narrow' AND state = 'active'"
 OPEN: Final = "SELECT count(*) FROM timeline_scheduledtask WHERE state NOT IN ('completed', 'discarded', 'cancelled')"
 
 
@@ -254,9 +255,46 @@ def resent(stage: Stage) -> None:
     stage.ask("cancel", lambda: cancel(task, reason="seen enough"), task)
 
 
+def narrow(stage: Stage) -> None:
+    """Two workers, and tasks of which one may be under way; the first of them takes a while."""
+    stage.schedule("narrow", gate="narrow")
+    for _ in range(3):
+        stage.schedule("narrow")
+    stage.worker("one")
+    stage.is_at("narrow-1")
+    stage.worker("other")
+    wait_until(lambda: count(UNDER_WAY) > 1, 1)  # It should not come to that.
+    stage.open_gate("narrow-1")
+
+
+def to_the_end(stage: Stage) -> None:
+    """Tasks of which one may be under way until its end: the first fails, then the others wait for it."""
+    stage.schedule("to_the_end", fails=2)
+    for _ in range(3):
+        stage.schedule("to_the_end")
+    stage.worker()
+
+
+def killed_holder(stage: Stage) -> None:
+    """A worker is killed in a handler of which one may be entered at a time; another one carries on."""
+    stage.schedule("narrow", gate="holder")
+    stage.schedule("narrow")
+    worker = stage.worker("killed")
+    stage.is_at("holder-1")
+    journal.write("trouble", kind="killed", group=worker, until=None)
+    os.killpg(worker, signal.SIGKILL)
+    time.sleep(1.1)
+    stage.worker("heir")
+    stage.is_at("holder-2", PATIENCE)
+    stage.open_gate("holder-2")
+
+
 STEPS: Final = {
     step.__name__: step
-    for step in (simple, run, retried, unguarded, cancelled, frozen, killed, living, ahead, redriven, resent)
+    for step in (
+        *(simple, run, retried, unguarded, cancelled, frozen, killed, living, ahead, redriven, resent),
+        *(narrow, to_the_end, killed_holder),
+    )
 }
 
 

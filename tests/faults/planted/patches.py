@@ -200,4 +200,27 @@ FAULTS: Final = [
         "idempotency-key",
         ("models/step.py", "    while left:\n", "    while False:\n"),
     ),
+    _fault(
+        "a limit gives one place more than there is",
+        "narrow",
+        "places",
+        ("store/limiting.py", '        "places": kind.places,\n', '        "places": kind.places + 1,\n'),
+        ("store/limiting.py", '"most": most, "places": kind.places}', '"most": most, "places": kind.places + 1}'),
+    ),
+    _fault(
+        "a task that is to be tried again gives up the place that it holds until its end",
+        "to_the_end",
+        "places",
+        ("sql/columns.sql", "'retryable' AND task.held_until = 'attempt' THEN 0", "'retryable' THEN 0"),
+    ),
+    _fault(
+        "who completes keeps its place",
+        "narrow",
+        "lost",
+        (
+            "sql/columns.sql",
+            "WHEN change.to_state = 'completed' THEN 0",
+            "WHEN change.to_state = 'completed' THEN task.slot",
+        ),
+    ),
 ]

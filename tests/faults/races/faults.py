@@ -80,7 +80,9 @@ READ_BEFORE: Final = _on_postgresql(
 NO_TASKS: Final = _on_postgresql("a verb does not lock the tasks it is given", _GIVEN)
 NO_RUNS: Final = _on_postgresql("nobody locks runs", _RUNS)
 NO_ENTITIES_READ: Final = _on_postgresql("a start of a run does not lock the entity", _ENTITIES)
-NO_ENTITIES: Final = _on_postgresql("an exit does not lock the entity", ("lock_rows", "    FOR NO KEY UPDATE\n", ""))
+NO_ENTITIES: Final = _on_postgresql(
+    "an exit does not lock the entity", ("lock_rows", "    FOR NO KEY UPDATE  -- if not shared\n", "")
+)
 NEITHER: Final = _on_postgresql("an outcome locks neither entity nor run", _ENTITIES, _RUNS)
 NOTHING: Final = _on_postgresql("neither a save nor a move locks anything", _ENTITIES, _RUNS, _GIVEN, _RECONCILED)
 CLAIM_OF_ANY: Final = _on_postgresql(
@@ -130,7 +132,7 @@ EARLY_PRUNE: Final = _too_early("prune", "operations.pruning:prune")
 EARLY_REDRIVE: Final = _too_early("a redrive", "operations.redriving:redrive")
 
 PLANTED: Final = [
-    *(Planted(CANCEL_AGAINST_CLAIM, fault) for fault in (CLAIM_OF_ANY, NO_TASKS, READ_BEFORE, EARLY_CANCEL)),
+    *(Planted(CANCEL_AGAINST_CLAIM, fault, 80) for fault in (CLAIM_OF_ANY, NO_TASKS, READ_BEFORE, EARLY_CANCEL)),
     *(
         Planted(race, fault)
         for race in (CANCEL_AGAINST_ATOMIC_OUTCOME, CANCEL_AGAINST_PLAIN_OUTCOME)
@@ -145,7 +147,7 @@ PLANTED: Final = [
     Planted(PRUNE_AGAINST_REDRIVE_IN_RUN, READ_BEFORE),
     *(Planted(PRUNE_AGAINST_REDRIVE_IN_RUN, fault, 60) for fault in (EARLY_PRUNE, EARLY_REDRIVE)),
     *(Planted(EXIT_AGAINST_START, fault, 40) for fault in (NO_ENTITIES, NO_ENTITIES_READ, EARLY_EMIT)),
-    *(Planted(EXIT_AGAINST_ATTEMPT, fault) for fault in (START_OF_ANY, EXIT_OF_ANY, EARLY_START)),
+    *(Planted(EXIT_AGAINST_ATTEMPT, fault, 200) for fault in (START_OF_ANY, EXIT_OF_ANY, EARLY_START)),
     *(Planted(EXIT_AGAINST_OUTCOME, fault) for fault in (NO_STATE, NO_FENCE, NEITHER)),
     *(Planted(SAVE_AGAINST_MOVE, fault, 40) for fault in (READ_BEFORE, NOTHING, EARLY_MOVE)),
     *(Planted(RELEASE_AGAINST_EXITS, fault, 50) for fault in (BACKWARDS, EXIT_BACKWARDS)),

@@ -11,7 +11,7 @@ from django.core.management.base import CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from timeline.clocks import story_now
 from timeline.dispatch.noticing_silence import tell_if_unpolled
@@ -19,6 +19,7 @@ from timeline.management.piping import PipedCommand
 from timeline.reading.diagnosing import MAX_COUNTED, Health, databases, diagnose
 from timeline.timing import in_utc
 
+_CLOSED = gettext_lazy("A limit is closed: a task was started and did not complete. See manage.py timeline_limits.")
 _DISCARDED = gettext_lazy(
     "Tasks were discarded in the last 24 hours. See their errors, mend the cause, and redrive them."
 )
@@ -62,7 +63,11 @@ class Command(PipedCommand):
         told = _told(found)
         width = max(10, *(len(name) for name, _value in told))
         lines = [f"  {name:<{width}} {value}" for name, value in told]
-        wrong = [*found.problems, *([_DISCARDED] if found.discarded else [])]
+        wrong = [
+            *found.problems,
+            *([_DISCARDED] if found.discarded else []),
+            *([_CLOSED] if found.closed_limits else []),
+        ]
         return [
             f"{found.database}: {good if found.well else bad}",
             *lines,
@@ -89,6 +94,8 @@ def _told(found: Health) -> list[tuple[str, str]]:
     told = [
         (pgettext("timeline", "polled"), polled),
         (pgettext("timeline", "overdue"), overdue),
+        (pgettext("timeline", "on hold"), _held(found) if found.holds else ""),
+        (pgettext("timeline", "closed"), ", ".join(found.closed_limits)),
         (pgettext("timeline", "claimed"), _counted(found.pending)),
         (pgettext("timeline", "active"), _counted(found.active)),
         (pgettext("timeline", "stuck"), _counted(found.stuck)),
@@ -98,6 +105,12 @@ def _told(found: Health) -> list[tuple[str, str]]:
         (pgettext("timeline", "unknown"), ", ".join(found.unknown_task_keys)),
     ]
     return [(name, value) for name, value in told if value]
+
+
+def _held(found: Health) -> str:
+    """How many due tasks, and by how many holds."""
+    said = ngettext("%(count)s due, by %(holds)d hold", "%(count)s due, by %(holds)d holds", found.holds)
+    return said % {"count": _counted(found.held), "holds": found.holds}
 
 
 def _discards(found: Health) -> str:

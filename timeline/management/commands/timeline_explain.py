@@ -11,9 +11,13 @@ from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
 from timeline.management.piping import PipedCommand
-from timeline.models import EntityRef, ScheduledTask, model_of, ref_of
+from timeline.models import EntityRef, ScheduledTask, TimelineRun, model_of, ref_of
 from timeline.reading.explaining import explain
+from timeline.reading.machines import MachineLine, machine_lines, told_machine
 from timeline.reading.picturing import picture
+from timeline.registry import registry
+
+MOST_MACHINES = 20
 
 
 class Command(PipedCommand):
@@ -29,22 +33,34 @@ class Command(PipedCommand):
         parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
 
     def handle(self, *args: Any, model: str, id: str, task: str, database: str, **options: Any) -> None:
-        """Print the picture, then a paragraph for each task."""
+        """Print where its machines are and the picture, then a paragraph for each task."""
         ref = _ref(model, id)
         tasks = ScheduledTask.objects.using(database).for_entity(ref).select_related("run", "cause").in_order()
         if task:
             tasks = tasks.filter(task_key=task)
         rows = list(tasks)
-        if not rows:
+        machines = [] if task else _machines(ref, database)
+        if not rows and not machines:
             problem = _("%(entity)s has no tasks. Check model, id and --database.")
             if task:
                 problem = _("%(entity)s has no tasks of %(task)s. Check model, id and --database.")
             raise CommandError(problem % {"entity": ref, "task": task})
         now = story_now(database)
+        for line in machines:
+            self.stdout.write("\n".join(told_machine(line)))
+            self.stdout.write("")
         self.stdout.write(picture(ref, now=now, using=database))
         for row in rows:
             self.stdout.write("")
             self.stdout.write(explain(row, now=now, using=database))
+
+
+def _machines(ref: EntityRef, using: str) -> list[MachineLine]:
+    """Where the latest runs of machines are; nothing is asked where there is no machine."""
+    if not registry.machines():
+        return []
+    runs = TimelineRun.objects.using(using).for_entity(ref).exclude(state="").order_by("-started_at", "pk")
+    return machine_lines(runs[:MOST_MACHINES], people=lambda _run: True, using=using)
 
 
 def _ref(label: str, text: str) -> EntityRef:

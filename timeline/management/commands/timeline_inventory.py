@@ -64,7 +64,8 @@ def _heads() -> list[str]:
 
 def _row(task: TaskEntry) -> list[str]:
     ended = f"{in_utc(task.last_end_at)} {task.last_end_label}" if task.last_end_at else "–"
-    return [task.name, task.when or "–", ended, task.took or "–", str(task.dead_letters or "–")]
+    when = "; ".join(filter(None, [task.when, task.told_limit])) or "–"
+    return [task.name, when, ended, task.took or "–", str(task.dead_letters or "–")]
 
 
 def _facts(each: TimelineEntry) -> Iterator[tuple[str, str]]:
@@ -72,9 +73,13 @@ def _facts(each: TimelineEntry) -> Iterator[tuple[str, str]]:
     yield pgettext("timeline", "Entity"), each.entity or pgettext("timeline", "the system")
     starts = [start.said for start in each.starts] or [pgettext("timeline", "by hand only")]
     yield pgettext("timeline", "Starts"), "; ".join(starts)
+    if each.rules:
+        yield pgettext("timeline", "Runs"), "; ".join(each.rules)
     if each.exits:
         exits = (f"{event} ({name})" for event, name in each.exits.items())
         yield pgettext("timeline", "Exits"), "; ".join(exits)
+    if each.states:
+        yield pgettext("timeline", "States"), "; ".join(f"{state.name} ({state.told})" for state in each.states)
     if each.steps:
         yield (
             pgettext("timeline", "Steps"),

@@ -21,8 +21,8 @@ class Command(BaseCommand):
     """Prunes."""
 
     help = (
-        "Deletes runs and ad hoc tasks that ended longer ago than --days, in batches; open runs stay whole. And what the API "
-        "answered over a day ago to requests with an Idempotency-Key."
+        "Deletes runs, ad hoc tasks and holds that ended longer ago than --days, in batches; open runs stay whole. And what"
+        " the API answered over a day ago to requests with an Idempotency-Key."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -45,7 +45,8 @@ class Command(BaseCommand):
         while batch_of_answers := forget_answers(using=database):
             answers += batch_of_answers
         said = _(
-            "Deleted %(runs)d runs, %(tasks)d tasks, %(log_entries)d log entries and %(answers)d answers of the API."
+            "Deleted %(runs)d runs, %(tasks)d tasks, %(log_entries)d log entries, %(holds)d holds and %(answers)d answers of"
+            " the API."
         )
         self.stdout.write(said % {**total._asdict(), "answers": answers})
 

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from timeline.conf import get_settings
 from timeline.management.stopping import work_until_stopped
 from timeline.worker import Worker
+from timeline.worker.collecting import collecting_seldom
 
 
 class Command(BaseCommand):
@@ -32,6 +33,7 @@ class Command(BaseCommand):
             raise CommandError(_("--threads is %(threads)d. Give 1 or more.") % {"threads": threads})
         worker = Worker(database, name, threads=threads)
         said = {"name": worker.name, "seconds": get_settings().POLL_INTERVAL.total_seconds()}
-        self.stdout.write(_("Worker %(name)s polls every %(seconds)g s. Ctrl-C stops it.") % said)
-        work_until_stopped(worker)
+        with collecting_seldom():
+            self.stdout.write(_("Worker %(name)s polls every %(seconds)g s. Ctrl-C stops it.") % said)
+            work_until_stopped(worker)
         self.stdout.write(_("Worker %(name)s stopped; it ran %(count)d tasks.") % {**said, "count": worker.ran})

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
+from importlib import import_module
 from pathlib import Path
+from time import time
 from typing import Any
 
 from celery import current_app
@@ -16,10 +19,12 @@ from rich.console import Console
 
 from project.demo.live import live
 from project.demo.operators import make_operator
-from project.demo.people import people
+from project.demo.people import Person, people
 from project.demo.told import tell
 from timeline.exceptions import BrokerUnavailable
 from timeline.tasks.sending import CelerySender
+
+STORIES = {"trial": 2.0, "settlement": 120.0}  # Story → seconds of a day, where a site shows it.
 
 
 class Command(BaseCommand):
@@ -29,6 +34,12 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Take how many, how long, how fast."""
+        parser.add_argument(
+            "--story",
+            choices=STORIES,
+            default="trial",
+            help="Trials of a chat, or a settlement (default: trial).",
+        )
         parser.add_argument("--no-server", action="store_true", help="Tell the story in the terminal, and end.")
         parser.add_argument("--users", type=int, default=24, help="How many people sign up (default: %(default)s).")
         parser.add_argument("--days", type=int, default=40, help="Days told with --no-server (default: %(default)s).")
@@ -39,7 +50,15 @@ class Command(BaseCommand):
         )
         parser.add_argument("--port", type=int, default=8000, help="Of the site (default: %(default)s).")
         parser.add_argument(
-            "--seconds-per-day", type=float, default=2, help="How fast the clock runs (default: %(default)s)."
+            "--seconds-per-day",
+            type=float,
+            help="How fast the clock runs (default: 2; of the settlement with a site, 120).",
+        )
+        parser.add_argument("--transactions", type=int, default=10_000, help="Of a settlement (default: %(default)s).")
+        parser.add_argument(
+            "--no-keys",
+            action="store_true",
+            help="Let the payment processor heed no idempotency keys: see what goes wrong.",
         )
 
     def handle(
@@ -50,23 +69,56 @@ class Command(BaseCommand):
         days: int,
         celery: bool,
         port: int,
-        seconds_per_day: float,
+        seconds_per_day: float | None,
+        story: str,
+        transactions: int,
+        no_keys: bool,
         **options: Any,
     ) -> None:
         """Prepare an empty database, then tell the story or live it."""
-        if users < 1 or days < 1 or seconds_per_day <= 0:
-            raise CommandError("--users, --days and --seconds-per-day must be positive.")
+        speed = seconds_per_day if seconds_per_day is not None else STORIES[story]
+        if users < 1 or days < 1 or speed <= 0 or transactions < 1:
+            raise CommandError("--users, --days, --seconds-per-day and --transactions must be positive.")
+        if celery and story != "trial":
+            raise CommandError("--celery is for the story of the trial.")
+        if story != settings.STORY:
+            _begin_anew(story)
         _empty(Path(settings.DATA_DIR))
         call_command("migrate", verbosity=0)
         console = Console()
         crowd = list(people(users))
-        if no_server:
+        if story == "settlement":
+            _settle(transactions, crowd, no_server, port, speed, console, with_keys=not no_keys)
+        elif no_server:
             tell(crowd, days, console)
         else:
             if celery:
                 _see_the_broker()
             login = make_operator(now=timezone.now())
-            live(crowd, login, port=port, seconds_per_day=seconds_per_day, celery=celery, console=console)
+            live(crowd, login, port=port, seconds_per_day=speed, celery=celery, console=console)
+
+
+def _begin_anew(story: str) -> None:
+    """Be this command once more, as a process that has what the story needs installed, and its clock."""
+    os.environ |= {
+        "DEMO_STORY": story,
+        "DEMO_CLOCK": f"{time():.3f} {STORIES[story]:g}",
+        "SECRET_KEY": settings.SECRET_KEY,
+    }
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, *sys.argv])  # noqa: S606 (our own command)
+
+
+def _settle(
+    count: int, crowd: list[Person], no_server: bool, port: int, speed: float, console: Console, *, with_keys: bool
+) -> None:
+    """Tell the story of the settlement, or live it. What they need is installed for this story alone."""
+    if no_server:
+        import_module("project.demo.settling").settle(count, with_keys=with_keys, console=console)
+        return
+    login = make_operator(now=timezone.now())
+    nights = import_module("project.demo.nights")
+    nights.live(crowd, login, count=count, port=port, seconds_per_day=speed, with_keys=with_keys, console=console)
 
 
 def _see_the_broker() -> None:
@@ -82,6 +134,7 @@ def _see_the_broker() -> None:
 def _empty(folder: Path) -> None:
     """Begin anew: the demo's own database, mails and logs go."""
     folder.mkdir(parents=True, exist_ok=True)
-    for file in [*folder.glob("site.sqlite3*"), *folder.glob("*.log")]:
+    for file in [*folder.glob("site.sqlite3*"), *folder.glob("*.log"), *folder.glob("mail-is-down")]:
         file.unlink()
-    shutil.rmtree(folder / "mail", ignore_errors=True)
+    for name in ("mail", "documents"):
+        shutil.rmtree(folder / name, ignore_errors=True)

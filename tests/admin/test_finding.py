@@ -1,0 +1,161 @@
+"""The page that finds people and things."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+
+from tests.admin.conftest import LIST, detail, text_of
+from tests.testapp.models import Order
+from timeline import Timeline, task
+from timeline.admin.finding import MOST
+from timeline.exceptions import DefinitionError
+from timeline.registry import registry
+from timeline.testing import only_timelines
+
+FIND = reverse("admin:timeline_scheduledtask_find")
+
+
+class Writing(Timeline):
+    """About accounts, which their own admin finds by email and website."""
+
+    entity = "accounts.User"
+    starts_on = "user.enrolled"
+
+    @task()
+    def write(self, user): ...
+
+
+class Shipping(Timeline):
+    """About orders, found by their note."""
+
+    entity = "testapp.Order"
+    search = "note"
+
+    @task()
+    def ship(self, order): ...
+
+
+@pytest.fixture(autouse=True)
+def _known(clock):
+    with only_timelines(Writing, Shipping):
+        yield
+
+
+@pytest.fixture
+def viewer(person, browse):
+    return browse(person("vera", "view_scheduledtask"))
+
+
+class TestFind:
+    def test_opens_what_is_found_alone(self, viewer):
+        order = Order.objects.create(note="blue boots")
+
+        answer = viewer.get(FIND, {"words": "boots BLUE"})
+
+        assert answer.status_code == 302
+        assert answer["Location"].endswith(f"?label=testapp.order&id={order.pk}")
+
+    def test_shows_several_by_kind_with_what_waits_for_them(self, viewer, about):
+        some = [Order.objects.create(note=f"ada's {number}") for number in range(2)]
+        about(some[0], 5, task_key="shipping.ship")
+
+        page = text_of(viewer.get(FIND, {"words": "ada"}))
+
+        assert "Orders" in page
+        assert page.count("label=testapp.order") == 2
+        assert '<td data-name="Open tasks">1</td>' in page
+        assert '<td data-name="Open tasks">0</td>' in page
+
+    def test_finds_by_key(self, viewer):
+        Order.objects.create(pk=4711)
+
+        assert viewer.get(FIND, {"words": "4711"})["Location"].endswith("?label=testapp.order&id=4711")
+
+    def test_finds_a_task_by_its_id(self, viewer, about):
+        row = about(Order.objects.create(), task_key="shipping.ship")
+
+        assert viewer.get(FIND, {"words": str(row.pk)})["Location"] == detail(row)
+
+    @pytest.mark.parametrize(
+        "words", ["99999999999999999999", "'; DROP", "%", "^=@", "\x00", "a\x00b", '"', "x" * 5000, "0 0"]
+    )
+    def test_takes_whatever_is_typed(self, viewer, words):
+        assert viewer.get(FIND, {"words": words}).status_code == 200
+
+    def test_shows_no_more_of_a_kind_than_can_be_read(self, viewer):
+        Order.objects.bulk_create(Order(note="many") for _ in range(MOST + 5))
+
+        page = text_of(viewer.get(FIND, {"words": "many"}))
+
+        assert page.count("label=testapp.order") == MOST
+        assert f"more than {MOST}" in page
+
+    def test_takes_as_many_queries_for_many_as_for_two(self, viewer, django_assert_num_queries, about):
+        for number in range(15):
+            about(Order.objects.create(note=f"{'few' if number < 2 else 'many'}"), task_key="shipping.ship")
+
+        with django_assert_num_queries(6):  # Session, user, two of permissions, orders, what waits.
+            viewer.get(FIND, {"words": "few"})
+        with django_assert_num_queries(6):
+            viewer.get(FIND, {"words": "many"})
+
+
+class TestWhoFindsWhom:
+    def test_finds_as_the_models_own_admin_does_for_who_may_use_that(self, person, browse):
+        person("ada")
+        seer = browse(person("vera", "view_scheduledtask", "view_user"))
+
+        assert "ada@example.com" in text_of(seer.get(FIND, {"words": "example.com"}))
+
+    def test_finds_nothing_by_the_models_own_admin_for_who_may_not(self, viewer, person):
+        person("ada")
+
+        assert "ada@example.com" not in text_of(viewer.get(FIND, {"words": "example.com"}))
+
+    def test_finds_for_others_only_what_they_may_look_at(self, person, browse, about):
+        user = person("olaf", is_staff=True)
+        for note in ("olaf's", "olaf's, too"):
+            Order.objects.create(note=note)
+        about(user, task_key="writing.write")  # So that there is a page for them at all.
+
+        page = text_of(browse(user).get(FIND, {"words": "olaf's"}))
+
+        assert "label=testapp.order" not in page
+        assert "Nothing is called" in page
+
+    def test_is_refused_to_who_may_see_no_task(self, person, browse):
+        assert browse(person("nobody", "view_user")).get(FIND, {"words": "x"}).status_code in (302, 403)
+
+    def test_has_a_box_on_each_page(self, viewer):
+        assert f'action="{FIND}"' in text_of(viewer.get(LIST))
+
+
+class TestSearch:
+    @pytest.mark.parametrize("search", ["nothing", ("note", "nothing"), "note__more", ("note", 5), "ships_at__wrong"])
+    def test_is_refused_where_it_names_no_field(self, search):
+        class Right(Timeline):
+            entity = "testapp.Order"
+
+            @task()
+            def do(self, order): ...
+
+        with pytest.raises(DefinitionError, match="search"):
+            registry.register(type("Wrong", (Right,), {"search": search}))
+
+    def test_is_refused_without_an_entity(self):
+        with pytest.raises(DefinitionError, match="has search, but no entity"):
+
+            class System(Timeline):
+                search = "email"
+
+                @task()
+                def do(self): ...
+
+    def test_stays_the_name_of_a_task(self):
+        class Robot(Timeline):
+            @task()
+            def search(self): ...
+
+        assert Robot.definition.search == ()
+        assert "search" in Robot.definition.tasks

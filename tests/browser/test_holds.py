@@ -1,0 +1,57 @@
+"""Holds in a real browser: a customer put on hold and released, dark, narrow and read aloud."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import reverse
+from selenium.webdriver.common.by import By
+
+from tests.admin.conftest import ENTITY
+from tests.testapp.models import Order
+from timeline.models import Hold, ref_of
+from timeline.shortcuts import hold
+
+HOLDS = reverse("admin:timeline_scheduledtask_holds")
+
+
+@pytest.fixture
+def order(clock, make_task):
+    """With a task ahead."""
+    order = Order.objects.create()
+    ref = ref_of(order)
+    make_task(entity_label=ref.label, entity_id=ref.id, task_key="care.call")
+    return order
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_can_be_read(start_browser, staff, order, width, dark):
+    hold(order, reason="averylongreasonwithoutanyblank" * 6, actor="ada")
+    hold(timeline="care", reason="moving", then="shift")
+    browser = start_browser(width=width, dark=dark)
+    browser.log_in(staff)
+
+    for path in (HOLDS, f"{ENTITY}?label=testapp.order&id={order.pk}"):
+        browser.open(path)
+        browser.wait_for(".tl-held-note")
+        assert browser.barriers() == []
+        assert browser.width_needed() <= width
+
+
+def test_puts_a_customer_on_hold_and_releases_them(start_browser, staff, order):
+    browser = start_browser()
+    browser.log_in(staff)
+    browser.open(f"{ENTITY}?label=testapp.order&id={order.pk}")
+    browser.wait_for(".tl-card")
+
+    browser.follow("Hold…")
+    browser.wait_for("#id_reason")
+    assert browser.barriers() == []
+    browser.type("#id_reason", "a dispute")
+    browser.click(".tl-main")
+    browser.wait_for(".tl-held-note")
+    held = Hold.objects.get()
+    browser.driver.find_element(By.CSS_SELECTOR, ".tl-held-note button").click()
+    browser.wait_for_text("It is released.")
+
+    held.refresh_from_db()
+    assert held.released_by == staff.get_username()

@@ -1,0 +1,176 @@
+"""Release: batches, and how much time was lost. What it does is told in stories/test_holds."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.db import IntegrityError, connection
+from django.test.utils import CaptureQueriesContext
+
+from timeline.exceptions import AlreadyReleased
+from timeline.lifecycle import State
+from timeline.models import Hold, ScheduledTask, Scope
+from timeline.operations import releasing
+from timeline.operations.holding import hold
+from timeline.operations.releasing import lost, release, release_due
+
+HOUR = timedelta(hours=1)
+
+
+class TestLost:
+    @pytest.mark.parametrize(
+        ("counted", "hours"),
+        [
+            ([], 10),
+            ([(-5, 0)], 10),
+            ([(-5, 3)], 7),
+            ([(2, 3)], 9),
+            ([(2, 5), (3, 4)], 7),
+            ([(3, 6), (2, 5)], 6),
+            ([(8, 12), (1, 2)], 7),
+            ([(-1, 11)], 0),
+            ([(12, 13)], 10),
+        ],
+    )
+    def test_leaves_out_what_is_counted(self, now, counted, hours):
+        spans = [(now + first * HOUR, now + last * HOUR) for first, last in counted]
+
+        assert lost(now, now + 10 * HOUR, spans) == hours * HOUR
+
+
+@pytest.mark.django_db
+class TestRelease:
+    @pytest.fixture
+    def held(self, now):
+        def put(then, **given):
+            given = {"scope": Scope.TASK, "target": "trial.remind", **given}
+            return hold(reason="x", then=then, now=now, using="default", **given)
+
+        return put
+
+    def test_refuses_one_that_is_not_there(self, now):
+        with pytest.raises(Hold.DoesNotExist):
+            release(hold_id=uuid4(), now=now, using="default")
+
+    def test_refuses_one_that_is_being_released(self, held, now):
+        row = held("shift")
+        release(hold_id=row.pk, now=now + HOUR, using="default")
+
+        with pytest.raises(AlreadyReleased):
+            release(hold_id=row.pk, now=now + HOUR, using="default")
+
+    def test_counts_until_its_time_where_that_came_first(self, held, now):
+        row = held("shift", until=now + HOUR)
+
+        assert release(hold_id=row.pk, now=now + 5 * HOUR, using="default").lifted_at == now + HOUR
+
+    def test_takes_no_more_statements_for_a_hundred_than_for_ten(self, held, make_task, now):
+        counts = []
+        for number in (10, 100):
+            for _ in range(number):
+                make_task(scheduled_at=now + HOUR, created_at=now - HOUR)
+            row = held("shift")
+            release(hold_id=row.pk, now=now + HOUR, using="default")
+            with CaptureQueriesContext(
+                connection,
+            ) as caught:
+                assert release_due(now=now + HOUR, using="default") >= number
+            counts.append(len(caught))
+            Hold.objects.all().delete()
+
+        assert counts[0] == counts[1]
+
+    def test_goes_on_in_the_next_poll_when_its_turn_is_over(self, held, make_task, now, monkeypatch):
+        monkeypatch.setattr(releasing, "BATCH", 3)
+        monkeypatch.setattr(releasing, "A_TURN", 0)
+        rows = [make_task(scheduled_at=now + 9 * HOUR, created_at=now - HOUR) for _ in range(7)]
+        row = held("shift")
+        release(hold_id=row.pk, now=now + HOUR, using="default")
+
+        assert release_due(now=now + HOUR, using="default") == 0
+        monkeypatch.setattr(releasing, "A_TURN", 5)
+        assert release_due(now=now + HOUR, using="default") == 7
+
+        row.refresh_from_db()
+        assert (row.settled, row.is_open) == (7, False)
+        assert set(ScheduledTask.objects.values_list("scheduled_at", flat=True)) == {now + 10 * HOUR}
+        assert row.place == max(task.pk for task in rows)
+
+    def test_stops_no_poll_where_it_fails(self, held, make_task, now, monkeypatch, caplog):
+        """It stays on hold, the log of the process says why, and other holds are released."""
+        make_task(scheduled_at=now + HOUR, created_at=now - HOUR)
+        first, second = held("shift"), held("shift")
+        for row in (first, second):
+            release(hold_id=row.pk, now=now + HOUR, using="default")
+        settle = releasing._settle_some
+
+        def fail_at_first(hold_id, *args, **kwargs):
+            if hold_id == first.pk:
+                raise IntegrityError("refused")
+            return settle(hold_id, *args, **kwargs)
+
+        monkeypatch.setattr(releasing, "_settle_some", fail_at_first)
+
+        assert release_due(now=now + HOUR, using="default") == 1
+        assert list(Hold.objects.open()) == [first]
+        assert f"The hold {first.pk} cannot be released now" in caplog.text
+
+    def test_counts_the_time_of_two_holds_once_whichever_comes_to_its_end_first(
+        self, held, make_task, now, monkeypatch
+    ):
+        """The first cannot be ended just now, as somebody has locked what it is about; the second goes before it."""
+        ahead = make_task(scheduled_at=now + 9 * HOUR, created_at=now - HOUR)
+        due = make_task(scheduled_at=now + HOUR, created_at=now - HOUR, state=State.AVAILABLE, occurrence="due")
+        first, second = held("shift"), held("shift")
+        for row in (first, second):
+            release(hold_id=row.pk, now=now + 2 * HOUR, using="default")
+        settle = releasing._settle_some
+        monkeypatch.setattr(
+            releasing,
+            "_settle_some",
+            lambda hold_id, *args, **kwargs: (0, 0) if hold_id == first.pk else settle(hold_id, *args, **kwargs),
+        )
+        release_due(now=now + 2 * HOUR, using="default")
+        monkeypatch.undo()
+        release_due(now=now + 2 * HOUR, using="default")
+
+        ahead.refresh_from_db()
+        assert ahead.scheduled_at == now + 11 * HOUR
+        assert ScheduledTask.objects.get(previous=due).scheduled_at == now + 3 * HOUR
+        assert not Hold.objects.open().exists()
+
+    def test_counts_it_once_where_both_are_half_way(self, held, make_task, now, monkeypatch):
+        monkeypatch.setattr(releasing, "BATCH", 2)
+        monkeypatch.setattr(releasing, "A_TURN", 0)
+        for _ in range(5):
+            make_task(scheduled_at=now + 9 * HOUR, created_at=now - HOUR)
+        rows = [held("shift"), held("shift")]
+        for row in rows:
+            release(hold_id=row.pk, now=now + HOUR, using="default")
+        for turn in range(6):
+            releasing._settle_some(rows[turn % 2].pk, 2, now=now + HOUR, using="default")
+
+        assert set(ScheduledTask.objects.values_list("scheduled_at", flat=True)) == {now + 10 * HOUR}
+        assert not Hold.objects.open().exists()
+
+    def test_leaves_what_ran_meanwhile_and_what_came_later(self, held, make_task, now):
+        row = held("shift")
+        for state in (State.ACTIVE, State.COMPLETED):
+            make_task(state=state, scheduled_at=now, created_at=now)
+        make_task(scheduled_at=now + 9 * HOUR, created_at=now + HOUR)
+        release(hold_id=row.pk, now=now + HOUR, using="default")
+
+        assert release_due(now=now + HOUR, using="default") == 0
+        assert not Hold.objects.open().exists()
+
+    @pytest.mark.parametrize("scope", [Scope.EVERYTHING, Scope.QUEUE, Scope.TIMELINE, Scope.TASK])
+    def test_sees_to_the_tasks_of_its_scope(self, held, make_task, now, scope):
+        targets = {Scope.QUEUE: "default", Scope.TIMELINE: "trial", Scope.TASK: "trial.remind"}
+        make_task(scheduled_at=now, created_at=now - HOUR)
+        row = held("expire", scope=scope, target=targets.get(scope, ""))
+        release(hold_id=row.pk, now=now + HOUR, using="default")
+
+        assert release_due(now=now + HOUR, using="default") == 1
+        assert ScheduledTask.objects.get().reason_code == "expired"

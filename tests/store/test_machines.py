@@ -1,0 +1,225 @@
+"""The one way in which machines move, and the database's own refusal, asked in raw SQL."""
+
+import itertools
+
+import pytest
+from django.db import IntegrityError, connection, transaction
+
+from tests.machines import Booking, S, is_whole, placed
+from tests.store.test_triggers import update
+from tests.triggers import drop_trigger
+from timeline.exceptions import MoveNotAllowed
+from timeline.models import Edge, RunEntry, TimelineRun, ref_of
+from timeline.store.edges import see_edges
+from timeline.store.machines import Step, last_moved, move_runs, runs_to_move
+from timeline.testing import only_timelines
+
+pytestmark = pytest.mark.django_db
+
+RUN = TimelineRun._meta.db_table
+ENTRY = RunEntry._meta.db_table
+EDGES = Booking.definition.machine.edges
+
+
+@pytest.fixture(autouse=True)
+def _machine():
+    with only_timelines(Booking):
+        see_edges(using="default")
+        yield
+
+
+def moved(run, state):
+    return update(RUN, run, state=str(state), moves=run.moves + 1, state_at="2026-03-01 10:00:00+00:00")
+
+
+class TestGuardMove:
+    @pytest.mark.parametrize("state", S)
+    def test_passes_the_moves_of_the_table_and_no_others(self, state, order):
+        for target in S:
+            run = placed(order, state, key=str(target))
+            if (state, target) in EDGES or state == target:
+                assert moved(run, target).state == target
+            else:
+                with pytest.raises(IntegrityError, match="timeline: this machine has no such move"):
+                    moved(run, target)
+                run.refresh_from_db()
+                assert (run.state, run.moves) == (state, 0)
+
+    @pytest.mark.parametrize(
+        "columns",
+        [
+            {"state": "VALIDATING"},
+            {"state": "VALIDATING", "moves": 2},
+            {"state": "", "moves": 1},
+            {"back": "QUEUED"},
+            {"state_at": "2026-03-02 10:00:00+00:00"},
+            {"moves": -1},
+        ],
+    )
+    def test_refuses_a_move_that_is_not_counted(self, order, columns):
+        run = placed(order, S.CREATED)
+
+        with pytest.raises(IntegrityError):
+            update(RUN, run, **columns)
+
+    def test_refuses_a_stale_save(self, order):
+        run = placed(order, S.CREATED)
+        stale = TimelineRun.objects.get(pk=run.pk)
+        moved(run, S.VALIDATING)
+        moved(run, S.QUEUED)
+
+        with pytest.raises(IntegrityError), transaction.atomic():
+            stale.save()
+
+        assert TimelineRun.objects.get().state == "QUEUED"
+
+    def test_refuses_to_move_what_has_ended(self, order):
+        run = placed(order, S.CREATED, ended_at="2026-03-01T10:00Z", end_reason="left")
+
+        with pytest.raises(IntegrityError, match="no such move"):
+            moved(run, S.VALIDATING)
+
+    def test_refuses_to_give_a_run_a_state_that_is_no_machines(self, order, now):
+        run = TimelineRun.objects.create(
+            timeline="booking", entity_label="testapp.order", entity_id=str(order.pk), started_at=now
+        )
+
+        with pytest.raises(IntegrityError):
+            moved(run, S.VALIDATING)
+
+    def test_lets_all_else_of_a_run_change(self, order):
+        run = placed(order, S.CREATED)
+
+        assert update(RUN, run, is_cleared=True).is_cleared
+
+    def test_is_what_refuses(self, order):
+        """Without it nothing stands in the way: the tests above ask the trigger and nothing else."""
+        run = placed(order, S.BOOKED)
+        drop_trigger("guard_move")
+
+        assert moved(run, S.QUEUED).state == "QUEUED"
+
+
+class TestChecks:
+    @pytest.mark.parametrize(
+        "columns",
+        [{"state": "CREATED"}, {"state_at": "2026-03-01T10:00Z"}, {"moves": 1}, {"back": "A"}],
+    )
+    def test_refuse_half_a_state(self, order, now, columns):
+        with pytest.raises(IntegrityError, match="timeline_run_state_whole"):
+            TimelineRun.objects.create(
+                timeline="booking", entity_label="testapp.order", entity_id=str(order.pk), started_at=now, **columns
+            )
+
+
+class TestGuardEntry:
+    @pytest.mark.parametrize(
+        "columns",
+        [
+            {"seq": 7},
+            {"to_state": "BOOKED"},
+            {"from_state": "QUEUED"},
+            {"event": "x"},
+            {"back": "QUEUED"},
+            {"at": "2027-01-01 00:00:00+00:00"},
+            {"actor": "eve"},
+        ],
+    )
+    def test_refuses_a_change(self, order, columns):
+        placed(order, S.CREATED)
+
+        with pytest.raises(IntegrityError, match="timeline: the entries of a run do not change"):
+            update(ENTRY, RunEntry.objects.get(), **columns)
+
+    def test_lets_who_moved_it_be_blanked(self, order, now):
+        run = placed(order, S.CREATED)
+        move_runs([Step(run, S.VALIDATING, "CREATED", None)], event="a", actor="ada", now=now, using="default")
+
+        assert update(ENTRY, RunEntry.objects.get(seq=1), actor="").actor == ""
+
+    def test_has_no_two_of_one_number(self, order, now):
+        run = placed(order, S.CREATED)
+
+        with pytest.raises(IntegrityError), transaction.atomic():
+            RunEntry.objects.create(run=run, seq=0, at=now, to_state="CREATED")
+
+
+class TestMoveRuns:
+    def test_writes_all_of_a_move_and_its_entry(self, order, now, later):
+        run = placed(order, S.CREATED, started_at=now)
+
+        [done] = move_runs(
+            [Step(run, S.VALIDATING, "CREATED", None)],
+            event="booking.submitted",
+            actor="ada",
+            now=later,
+            using="default",
+        )
+
+        assert done is run
+        stored = TimelineRun.objects.get()
+        told = ("state", "state_at", "back", "moves")
+        assert [getattr(stored, name) for name in told] == [getattr(run, name) for name in told]
+        assert (stored.state, stored.state_at, stored.back, stored.moves) == ("VALIDATING", later, "CREATED", 1)
+        assert is_whole(run)
+
+    @pytest.mark.parametrize("columns", [{"state": S.QUEUED}, {"moves": 3}, {"ended_at": "2026-03-01T10:00Z"}])
+    def test_refuses_what_is_not_as_it_was_read(self, order, now, columns):
+        run = placed(order, S.CREATED, **({"end_reason": "left", **columns} if "ended_at" in columns else {}))
+        for name, value in columns.items():
+            setattr(run, name, value)
+
+        with pytest.raises(MoveNotAllowed), transaction.atomic():
+            move_runs([Step(run, S.VALIDATING, "", None)], event="x", actor="", now=now, using="default")
+
+        assert RunEntry.objects.count() == 1
+
+    def test_moves_none(self, now, django_assert_num_queries):
+        with django_assert_num_queries(0):
+            assert move_runs([], event="x", actor="", now=now, using="default") == []
+
+
+class TestQuestions:
+    def test_are_of_open_runs_in_order(self, order):
+        runs = [placed(order, S.CREATED, key=str(number)) for number in range(3)]
+        placed(order, S.BOOKED, ended_at="2026-03-01T10:00Z", end_reason="BOOKED")
+        placed(order, S.CREATED, machine=type("Other", (Booking,), {"name": "other"}))
+
+        assert self.to_move(order) == sorted(runs, key=lambda run: run.pk)
+        assert self.to_move(order, "1") == [runs[1]]
+
+    @staticmethod
+    def to_move(order, key=None):
+        return runs_to_move([ref_of(order)], {"booking": key}, using="default")
+
+    def test_are_not_of_runs_that_began_before_there_was_a_machine(self, order):
+        TimelineRun.objects.create(
+            timeline="booking", entity_label="testapp.order", entity_id=str(order.pk), started_at="2026-03-01T09:00Z"
+        )
+
+        assert self.to_move(order) == []
+
+    def test_are_of_the_last_that_ended(self, order):
+        for key, hour in itertools.product("ab", (11, 10, 12)):
+            ended = {"ended_at": f"2026-03-01T{hour}:00Z", "end_reason": "x"}
+            placed(order, S.BOOKED, key=key, started_at=f"2026-02-01T{hour}:00Z", **ended)
+
+        for asked, key in (
+            ("a", "a"),
+            ("b", "b"),
+            (None, "b"),
+        ):  # Of those that ended at the same time, that of the last id.
+            [found] = last_moved([ref_of(order)], {"booking": asked}, using="default")
+            assert (found.key, found.ended_at.hour) == (key, 12)
+
+    @pytest.mark.only_postgresql
+    def test_lock_what_they_find(self, order):
+        with connection.execute_wrapper(lambda run, sql, *rest: (asked.append(sql), run(sql, *rest))[1]):
+            asked = []
+            self.to_move(order)
+
+        assert "FOR NO KEY UPDATE" in asked[0]
+
+
+def test_edges_are_those_of_the_table():
+    assert set(Edge.objects.values_list("from_state", "to_state")) == EDGES

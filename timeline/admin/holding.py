@@ -1,0 +1,218 @@
+"""Holds: what is on hold, one made after a look at what it would hold, and one released."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import urlencode
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+
+from timeline import shortcuts
+from timeline.admin.entities import concerned_with
+from timeline.admin.forms import HoldForm
+from timeline.admin.naming import named
+from timeline.admin.pages import Pages
+from timeline.clocks import story_now
+from timeline.exceptions import TimelineError
+from timeline.models import EntityRef, Hold, Scope, exact_ref
+from timeline.models.entities import load_entities
+from timeline.models.kin import names_of
+from timeline.policy import get_policy
+from timeline.reading.holds import told_hold
+from timeline.registry import registry
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from timeline.models.task import ScheduledTaskQuerySet
+    from timeline.policy import TimelinePolicy, User
+
+MOST: Final = 200  # Holds on the page.
+FEW: Final = 20  # Of those that are over.
+
+
+class Target(NamedTuple):
+    """
+    What somebody wants to hold.
+
+    Args:
+        scope: What kind of thing it is.
+        name: Of the task, the timeline or the queue.
+        ref: The entity; None: it is no entity.
+    """
+
+    scope: Scope
+    name: str = ""
+    ref: EntityRef | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """As the shortcut takes it."""
+        if self.ref is not None:
+            return {"entity": self.ref}
+        return {"everything": True} if self.scope == Scope.EVERYTHING else {self.scope.value: self.name}
+
+    def narrow(self, tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
+        """Tasks that it would hold."""
+        if self.ref is not None:
+            return tasks.for_entity(self.ref)
+        if self.scope == Scope.TASK:
+            return tasks.with_handler([self.name])
+        if self.scope == Scope.TIMELINE:
+            return tasks.of_timeline(self.name)
+        return tasks.with_handler(registry.task_keys(self.name)) if self.scope == Scope.QUEUE else tasks
+
+
+class Told(NamedTuple):
+    """A hold, and what is said of it."""
+
+    hold: Hold
+    text: str
+
+
+class HoldPages(Pages):
+    """Who may see holds finds them; who may hold makes and releases them."""
+
+    def holds_view(self, request: HttpRequest) -> HttpResponse:
+        """Show what is on hold, and what was last; or release the one that was sent."""
+        policy, using = get_policy(), self.alias
+        may_hold = policy.may_hold(request.user)
+        if request.method == "POST":
+            if not may_hold:
+                raise PermissionDenied
+            return self._release(request)
+        if not may_hold and not request.user.has_perm("timeline.view_hold"):
+            raise PermissionDenied
+        holds = policy.visible_holds(Hold.objects.using(using), request.user)
+        over = holds.filter(released_at__isnull=False).order_by("-released_at", "-pk")[:FEW]
+        context = {
+            "holds": [Told(hold, told_hold(hold)) for hold in holds.open().oldest_first()[:MOST]],
+            "over": list(over),
+            "may_hold": may_hold,
+            "choices": _choices(),
+        }
+        return self.page(request, "holds", pgettext("timeline", "Holds"), story_now(using), context)
+
+    def hold_view(self, request: HttpRequest) -> HttpResponse:
+        """Show what a hold would hold, and ask why; once that is said, make it."""
+        policy, using = get_policy(), self.alias
+        if not policy.may_hold(request.user):
+            raise PermissionDenied
+        target = self._target(request)
+        now, zone = story_now(using), timezone.get_default_timezone()
+        form = HoldForm(request.POST if request.method == "POST" else None, now=now, zone=zone)
+        if request.method == "POST" and form.is_valid() and self._hold(request, target, form, now):
+            return HttpResponseRedirect(self._back(target.ref))
+        held = target.narrow(self.visible(request)).open()
+        entity = None if target.ref is None else load_entities([target.ref], using=using).get(target.ref)
+        context = {
+            "form": form,
+            "has_errors": bool(form.errors),
+            "what": _name_of(target, entity, self.admin_site.name),
+            "target": target,
+            "count": held.count(),
+            "due": held.filter(scheduled_at__lte=now).count(),
+            "back": self._back(target.ref),
+        }
+        return self.page(request, "hold", pgettext("timeline", "Put on hold"), now, context)
+
+    def _target(self, request: HttpRequest) -> Target:
+        """
+        What is to be held, as the address says.
+
+        Raises:
+            Http404: if there is no such thing, or no timeline is about it.
+        """
+        label, key, what = (request.GET.get(name, "") for name in ("label", "id", "what"))
+        if what == Scope.EVERYTHING:
+            return Target(Scope.EVERYTHING)
+        for scope, names in _choices():
+            if (name := what.removeprefix(f"{scope.value}:")) in names and name != what:
+                return Target(scope, name)
+        ref = exact_ref(label, key)
+        is_known = ref is not None and registry.knows(ref.label)
+        if ref is None or not is_known or load_entities([ref], using=self.alias).get(ref) is None:
+            raise Http404(_("There is no such entity."))
+        return Target(Scope.ENTITY, ref=ref)
+
+    def _hold(self, request: HttpRequest, target: Target, form: HoldForm, now: datetime) -> bool:
+        """Make it, and say so; sent twice, it is made once."""
+        said, actor = form.cleaned_data, request.user.get_username()
+        like = {"scope": target.scope, "target": target.name, "actor": actor}
+        like |= {name: said[name] for name in ("until", "then", "reason")}
+        root = names_of(target.ref, using=self.alias)[0] if target.ref is not None else EntityRef("", "")
+        holds = Hold.objects.using(self.alias).open().filter(lifted_at__isnull=True, **like)
+        try:
+            if not holds.filter(entity_label=root.label, entity_id=root.id).exists():
+                shortcuts.hold(
+                    **target.given,
+                    until=said["until"],
+                    then=said["then"],
+                    reason=said["reason"],
+                    actor=actor,
+                    using=self.alias,
+                )
+        except TimelineError as error:
+            messages.error(request, str(error))
+            return False
+        messages.success(request, _("It is on hold: within a poll nothing of it is started any more."))
+        return True
+
+    def _release(self, request: HttpRequest) -> HttpResponse:
+        """Release it, and lead back to where it was asked."""
+        given, actor = request.POST, request.user.get_username()
+        ref = exact_ref(given["label"], given.get("id", "")) if "label" in given else None
+        with suppress(ValueError):
+            key = UUID(given.get("hold", ""))
+            try:
+                shortcuts.release(key, actor=actor, using=self.alias)
+            except (Hold.DoesNotExist, TimelineError) as error:
+                messages.error(request, str(error))
+            else:
+                messages.success(request, _("It is released."))
+        return HttpResponseRedirect(self._back(ref))
+
+    def _back(self, ref: EntityRef | None) -> str:
+        """The page of the entity, or that of holds."""
+        return f"{self.address('entity')}?{urlencode(ref._asdict())}" if ref is not None else self.address("holds")
+
+
+def holds_of(ref: EntityRef, policy: TimelinePolicy, user: User, *, using: str) -> list[Told]:
+    """What is on hold of an entity, and why, for the page of that entity; who decided, for who may see holds."""
+    holds = Hold.objects.using(using).open().filter(_over(ref, using))
+    seen = policy.visible_holds(holds, user)
+    people = {hold.pk for hold in seen}
+    return [Told(hold, told_hold(hold, people=hold.pk in people)) for hold in holds.oldest_first()]
+
+
+def _over(ref: EntityRef, using: str) -> Q:
+    """Condition on holds that are over all that is about an entity, or over a timeline of it."""
+    names = concerned_with(ref, using=using)
+    keys = [key for key in registry.task_keys() if key.partition(".")[0] in names]
+    over = Q(scope=Scope.EVERYTHING) | Q(scope=Scope.TIMELINE, target__in=names) | Q(scope=Scope.TASK, target__in=keys)
+    if not ref.label:
+        return over
+    root = names_of(ref, using=using)[0]
+    return over | Q(scope=Scope.ENTITY, entity_label=root.label, entity_id=root.id)
+
+
+def _choices() -> list[tuple[Scope, list[str]]]:
+    """What can be held by name."""
+    keys = registry.task_keys()
+    queues = sorted({registry.task(key)[1].options.queue for key in keys})
+    timelines = sorted(definition.name for definition in registry)
+    return [(Scope.TIMELINE, timelines), (Scope.TASK, keys), (Scope.QUEUE, queues)]
+
+
+def _name_of(target: Target, entity: Any, site: str) -> str:
+    if target.ref is not None:
+        return named(target.ref, entity, site).name
+    return target.name or _("everything there is")

@@ -1,0 +1,134 @@
+"""
+Answering: what moves a machine with the outcome of a task, decided under the locks of its entity and its run.
+
+A timer moves it only in the visit it was made for. An error may be an answer: of the events that it may mean, the first that
+the state takes. And nobody makes a machine spin: past so many moves an hour the task is discarded, or another event comes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.db.models import Q
+
+from timeline import reasons
+from timeline.definition import IGNORE, Definition, Then
+from timeline.definition.machines import table_of
+from timeline.definition.reading_errors import events_of
+from timeline.engine.attempting import PASSING, Attempt
+from timeline.engine.failing import discarding
+from timeline.exceptions import HandlerSignal, MovesTooOften, UnknownTask
+from timeline.lifecycle import Reason, ReasonCode, Trigger
+from timeline.models import RunEntry, TimelineRun
+from timeline.models.facts import is_of_visit
+from timeline.planning.visits import left
+from timeline.registry import registry
+from timeline.store.writing import Write
+
+SPAN: Final = timedelta(hours=1)  # Moves are counted within it.
+
+
+def answered(attempt: Attempt, error: Exception, write: Write, *, together: bool = False) -> Write:
+    """
+    See whether what a handler raised is an answer of its machine: then the task completes, and the machine moves.
+
+    Args:
+        attempt: That raised it.
+        error: What was raised.
+        write: The failure that it is otherwise, or in a state that takes no such event.
+        together: Whether one call was for several tasks: nobody knows whose answer it is.
+    """
+    errors = attempt.definition.errors
+    if not errors or together or attempt.task.run_id is None or isinstance(error, HandlerSignal):
+        return write
+    passes = PASSING in write.evidence and not write.failures  # Tried again, and not counted.
+    if passes or write.reason is None or write.reason.code == ReasonCode.IN_DOUBT or attempt.declared.is_timer:
+        return write
+    events = tuple(dict.fromkeys(events_of(error, errors)))
+    return replace(write, answers=events) if events else write
+
+
+def decided(writes: Sequence[Write], runs: Mapping[UUID, TimelineRun], *, now: datetime, using: str) -> Sequence[Write]:
+    """
+    Decide what moves the machines of some tasks. A statement, if one of these has moved very often.
+
+    Args:
+        writes: Their outcomes.
+        runs: As the caller has locked them, by their ids.
+        now: Story time.
+        using: Database alias.
+    """
+    if not any(write.then is not None or write.answers for write in writes):
+        return writes
+    chosen = [_chosen(write, runs.get(write.task.run_id) if write.task.run_id else None) for write in writes]
+    spinning = _spinning([write for write in chosen if write.then is not None], runs, now=now, using=using)
+    if not spinning:
+        return chosen
+    return [_bounded(write, runs[key]) if (key := write.task.run_id) and key in spinning else write for write in chosen]
+
+
+def _chosen(write: Write, run: TimelineRun | None) -> Write:
+    if run is None or not (write.answers or write.then is not None):
+        return write
+    try:
+        definition, declared = registry.task(write.task.task_key)
+    except UnknownTask:
+        return write
+    if declared.is_timer and declared.when is not None and not is_of_visit(write.task, run, declared.when):
+        return Write(task=write.task, triggers=(Trigger.CANCEL,), reason=left(write.task.anchor, declared.when))
+    if not write.answers:
+        return write
+    takes = table_of(definition).takes(run.state)
+    event = next((event for event in write.answers if event in takes), None)
+    return replace(write, answers=()) if event is None else _moving_by(event, write)
+
+
+def _moving_by(event: str, write: Write) -> Write:
+    """The outcome of an error that is an answer: the error is kept, and no failure."""
+    error = (write.error or {}).get("class", "")
+    return Write(
+        task=write.task,
+        triggers=(Trigger.COMPLETE,),
+        reason=reasons.ANSWERED(error=error, event=event),
+        result=json.dumps({"then": event}, ensure_ascii=False),
+        error=write.error,
+        raised=write.raised,
+        then=Then(event),
+    )
+
+
+def _spinning(
+    writes: Sequence[Write], runs: Mapping[UUID, TimelineRun], *, now: datetime, using: str
+) -> set[UUID | None]:
+    """Of some runs that are to be moved, those that have moved as often as they may: within an hour, up to now."""
+    asked = Q()
+    for run_id in {write.task.run_id for write in writes}:
+        run = runs.get(run_id) if run_id else None
+        definition = registry.about(run.timeline, run.entity_label) if run else None
+        if run is not None and definition is not None and 0 < definition.most_moves <= run.moves:
+            asked |= Q(run=run.pk, seq=run.moves - definition.most_moves + 1)
+    if not asked:
+        return set()
+    entries = RunEntry.objects.using(using).filter(asked, at__gt=now - SPAN)
+    return set(entries.values_list("run", flat=True))
+
+
+def _bounded(write: Write, run: TimelineRun) -> Write:
+    """An outcome that would move a run once more: by the event that is there for that, or not at all."""
+    definition = registry.timeline(run.timeline)
+    if write.then is None or not _moves(definition, run, write.then.event):
+        return write
+    if definition.spinning and _moves(definition, run, definition.spinning):
+        return replace(write, then=Then(definition.spinning))
+    error = MovesTooOften(definition.name, str(run.entity_ref), definition.most_moves, write.then.event)
+    reason = Reason(ReasonCode.ERROR, error.in_english())
+    return discarding(write.task, reason, error, failures=1)
+
+
+def _moves(definition: Definition, run: TimelineRun, event: str) -> bool:
+    return table_of(definition).takes(run.state).get(event, IGNORE) is not IGNORE

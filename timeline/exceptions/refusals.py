@@ -1,0 +1,182 @@
+"""What cannot be done as things are. Nothing was written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext, pgettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
+
+from timeline.exceptions.base import Refusal, TimelineError
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
+
+
+_ASKED_FOR = (
+    pgettext_lazy("timeline", "move"),
+    pgettext_lazy("timeline", "redrive"),
+    pgettext_lazy("timeline", "decide"),
+)  # For the catalogue: no triggers.
+
+
+class TransitionNotAllowed(Refusal):
+    """The lifecycle has no such move from this state; nothing was written. See ``remedy``."""
+
+    message = _("state: %(which)s is %(state)s, which allows no '%(trigger)s'. %(remedy)s")
+
+    def __init__(self, state: str, trigger: str, remedy: StrOrPromise, task: object = "") -> None:
+        self.state = state
+        self.trigger = trigger
+        self.task = task
+        super().__init__(remedy)
+
+    def _values(self) -> Mapping[str, object]:
+        which = gettext("task %(task)s") % vars(self) if self.task else gettext("a task")
+        # A state is called in English what it is called in code, and so is a trigger.
+        return {
+            **super()._values(),
+            "which": which,
+            "state": pgettext("timeline", self.state),
+            "trigger": pgettext("timeline", self.trigger),
+        }
+
+
+class NoOpenRun(TimelineError):
+    """The entity has no open run of this timeline. Start one first, or check the key."""
+
+    message = _("timeline: %(entity)s has no open run of %(timeline)r (key %(key)r). Start one first.")
+
+    def __init__(self, timeline: str, entity: str, key: str) -> None:
+        self.timeline = timeline
+        self.entity = entity
+        self.key = key
+
+
+class RunEnded(Refusal):
+    """
+    An exit ended the run of this task, or came after it, so the task is no longer true. Start a new run instead.
+
+    Args:
+        task: Its id.
+        end_reason: Name of the exit, or what somebody wrote who ended the run; in no text, since not everybody may read that.
+    """
+
+    message = _("run: the run of task %(task)s has ended. %(remedy)s")
+
+    def __init__(self, task: object, end_reason: str) -> None:
+        self.task = task
+        self.end_reason = end_reason
+        super().__init__(_("Start a new run instead."))
+
+
+class AlreadyOpen(Refusal):
+    """Another revision of this task is open already. Move, run or cancel that one."""
+
+    message = _("task: %(task)s is open already. %(remedy)s")
+
+    def __init__(self, task: object) -> None:
+        self.task = task
+        super().__init__(_("Move, run or cancel it instead of making another."))
+
+
+class AlreadyReleased(Refusal):
+    """
+    Somebody has released this hold, or its time has come. What is left of it to do, polls do.
+
+    Args:
+        hold: Its id.
+        lifted_at: Until when it counts.
+    """
+
+    message = _("hold: %(hold)s was released already. %(remedy)s")
+
+    def __init__(self, hold: object, lifted_at: datetime) -> None:
+        self.hold = hold
+        self.lifted_at = lifted_at
+        super().__init__(_("Nothing is left to do."))
+
+
+class ChangedSince(Refusal):
+    """
+    The task has changed since it was looked at; nothing was written. Look at it again, and decide anew.
+
+    Args:
+        task: Its id.
+        state, scheduled_at: What it is by now.
+        seq: What to give as seen, once it was looked at again.
+        remedy: Other than to look again.
+        actor, reason: Who changed it last, and why; in no text, since not everybody may read them. Empty: the system.
+    """
+
+    message = _("task: %(task)s has changed since you looked: it is %(state)s by now, due %(due)s. %(remedy)s")
+
+    def __init__(
+        self,
+        task: object,
+        state: str,
+        scheduled_at: datetime,
+        *,
+        seq: int = 0,
+        actor: str = "",
+        reason: str = "",
+        remedy: StrOrPromise = "",
+    ) -> None:
+        self.task = task
+        self.state = state
+        self.scheduled_at = scheduled_at
+        self.seq = seq
+        self.actor = actor
+        self.reason = reason
+        super().__init__(remedy or _("Look at it again, and decide anew."))
+
+    def _values(self) -> Mapping[str, object]:
+        due = f"{self.scheduled_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        return {**super()._values(), "state": pgettext("timeline", self.state), "due": due}
+
+
+class AlreadyDecided(Refusal):
+    """
+    Somebody has approved or rejected it already; that stands. Nothing was written.
+
+    Args:
+        task: Its id.
+        event: Name of the event that says so.
+        actor: Who decided; empty: the host's code.
+        at: When that was recorded.
+    """
+
+    message = _("task: %(task)s was decided already: %(event)s%(who)s, %(when)s. %(remedy)s")
+
+    def __init__(self, task: object, event: str, actor: str, at: datetime) -> None:
+        self.task = task
+        self.event = event
+        self.actor = actor
+        self.at = at
+        super().__init__(_("The first decision stands."))
+
+    def _values(self) -> Mapping[str, object]:
+        who = gettext(" by %(actor)s") % {"actor": self.actor} if self.actor else ""
+        return {**super()._values(), "who": who, "when": f"{self.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"}
+
+
+class DecidedTooLate(Refusal):
+    """
+    The time in which it could be approved or rejected is over; nothing was written.
+
+    Args:
+        task: Its id.
+        until: When it ended.
+    """
+
+    message = _("task: %(task)s was to be decided before %(when)s. %(remedy)s")
+
+    def __init__(self, task: object, until: datetime) -> None:
+        self.task = task
+        self.until = until
+        super().__init__(_("It goes on without a decision."))
+
+    def _values(self) -> Mapping[str, object]:
+        return {**super()._values(), "when": f"{self.until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"}

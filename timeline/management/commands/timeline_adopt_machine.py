@@ -1,0 +1,130 @@
+"""``manage.py timeline_adopt_machine booking --from status --map open=SEARCHING``: a machine for rows that it finds there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DEFAULT_DB_ALIAS
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+
+from timeline.clocks import story_now
+from timeline.exceptions import TimelineError
+from timeline.operations.adopting_machines import (
+    Adopted,
+    Adoption,
+    Found,
+    adopt_rows,
+    check_survey,
+    plan_adoption,
+    survey,
+)
+from timeline.operations.sets import BATCH
+
+
+class Command(BaseCommand):
+    """Adopts rows for a machine."""
+
+    help = (
+        "Begins runs of a machine for rows that were there before it, each in the state that a column says. Shows what it "
+        "would do; with --apply it does it, in batches. Rows that have a run are passed over, so that it can be called again."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Take the machine, the column and what its values mean."""
+        parser.add_argument("machine", help="Name of the machine, e.g. booking.")
+        parser.add_argument("--from", required=True, metavar="FIELD", help="Field that says where a row is.")
+        parser.add_argument(
+            "--map",
+            action="append",
+            default=[],
+            metavar="VALUE=STATE",
+            help="What a value means; again for each. NULL is empty: =STATE. A value that is a state means itself.",
+        )
+        parser.add_argument("--skip", action="append", default=[], metavar="VALUE", help="Leave rows with it alone.")
+        parser.add_argument(
+            "--back", action="append", default=[], metavar="STATE=STATE", help="Where the BACK of a state leads."
+        )
+        parser.add_argument(
+            "--filter", action="append", default=[], metavar="LOOKUP=VALUE", help="Only these rows, as in filter()."
+        )
+        parser.add_argument(
+            "--with-ended", action="store_true", help="Begin runs, ended at once, of rows that are at an end, too."
+        )
+        choice = parser.add_mutually_exclusive_group()
+        choice.add_argument("--apply", action="store_true", help="Do it.")
+        choice.add_argument("--dry-run", action="store_true", help="Only show what it would do: that is so anyway.")
+        parser.add_argument("--batch", type=int, default=BATCH, help="Rows a transaction (default: %(default)s).")
+        parser.add_argument("--actor", default="timeline_adopt_machine", help="Who does it (default: %(default)s).")
+        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+
+    # The parameters are named after the options.
+    def handle(self, *args: Any, machine: str, apply: bool, database: str, **options: Any) -> None:
+        """Show the rows by their values; begin their runs if told to."""
+        try:
+            adoption = _adoption(machine, database, options)
+            found = survey(adoption)
+            for line in _table(found):
+                self.stdout.write(line)
+            check_survey(adoption, found)
+            if not apply:
+                self.stdout.write(_("Nothing was written. Say --apply to do it."))
+                return
+            done = Adopted()
+            for done in adopt_rows(
+                adoption, size=options["batch"], actor=options["actor"], clock=story_now, using=database
+            ):
+                if options["verbosity"] > 1:
+                    self.stdout.write(_("%(begun)d begun, %(passed)d passed over …") % done._asdict())
+        except TimelineError as error:
+            raise CommandError(str(error)) from error
+        said = _(
+            "Begun: %(begun)d runs. Passed over, as they have one, are at an end or are left out: %(passed)d rows."
+        )
+        self.stdout.write(self.style.SUCCESS(said % done._asdict()))
+
+
+def _adoption(machine: str, database: str, options: dict[str, Any]) -> Adoption:
+    return plan_adoption(
+        machine=machine,
+        column=options["from"],
+        states=_pairs("--map", options["map"], "VALUE=STATE", at_last=True),
+        skipped=frozenset(options["skip"]),
+        back=_pairs("--back", options["back"], "STATE=STATE"),
+        filters=dict(map(_lookup, _pairs("--filter", options["filter"], "LOOKUP=VALUE").items())),
+        with_ended=options["with_ended"],
+        using=database,
+    )
+
+
+def _pairs(option: str, given: Sequence[str], form: str, *, at_last: bool = False) -> dict[str, str]:
+    """Read ``a=b``, any number of times. A value may have a ``=`` itself, a state as well as a lookup hardly has one."""
+    pairs: dict[str, str] = {}
+    for text in given:
+        left, sign, right = text.rpartition("=") if at_last else text.partition("=")
+        if not sign or not (right or not at_last):
+            raise CommandError(
+                _("%(option)s %(text)r: give %(form)s.") % {"option": option, "text": text, "form": form}
+            )
+        if pairs.setdefault(left, right) != right:
+            raise CommandError(_("%(option)s names %(left)r twice.") % {"option": option, "left": left})
+    return pairs
+
+
+def _lookup(given: tuple[str, str]) -> tuple[str, Any]:
+    """What a shell can only give as text."""
+    name, value = given
+    if name.endswith("__isnull") and value.lower() in ("true", "false"):
+        return name, value.lower() == "true"
+    return name, value.split(",") if name.endswith(("__in", "__range")) else value
+
+
+def _table(found: Iterable[Found]) -> list[str]:
+    rows = [[pgettext("column", "value"), pgettext("timeline", "state"), pgettext("column", "rows"), ""]]
+    for known in found:
+        left_out = _("left out") if known.is_left_out else ""
+        rows.append([repr(known.value), known.state or "?", str(known.rows), left_out])
+    widths = [max(len(row[place]) for row in rows) for place in range(3)]
+    return [f"{row[0]:<{widths[0]}}  {row[1]:<{widths[1]}}  {row[2]:>{widths[2]}}  {row[3]}".rstrip() for row in rows]

@@ -1,0 +1,129 @@
+"""``Hold``: somebody says that nothing runs for a while: for an entity, of a kind, of a timeline, of a queue, or at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
+
+from timeline.ids import uuid7
+from timeline.models.columns import EntityColumns, in_range
+from timeline.models.entities import EntityRef
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+MAX_TARGET = 101  # As long as a task key.
+
+
+class Scope(models.TextChoices):
+    """What a hold holds."""
+
+    ENTITY = "entity", pgettext_lazy("timeline", "entity")
+    TASK = "task", pgettext_lazy("timeline", "task")
+    TIMELINE = "timeline", pgettext_lazy("timeline", "timeline")
+    QUEUE = "queue", pgettext_lazy("timeline", "queue")
+    EVERYTHING = "everything", pgettext_lazy("timeline", "everything")
+
+
+class Then(models.TextChoices):
+    """What the lost time means to the tasks when the hold ends."""
+
+    RUN = "run", _("what is due runs")
+    SHIFT = "shift", _("all of it moves on by the time it was held")
+    EXPIRE = "expire", _("what is due is cancelled")
+
+
+class HoldQuerySet(models.QuerySet["Hold"]):
+    """Questions asked of holds."""
+
+    def open(self) -> HoldQuerySet:
+        """Those that hold."""
+        return self.filter(released_at__isnull=True)
+
+    def over(self, now: datetime) -> HoldQuerySet:
+        """Those that hold still, though somebody has released them or their time has come."""
+        return self.open().filter(Q(lifted_at__isnull=False) | Q(until__lte=now))
+
+    def oldest_first(self) -> HoldQuerySet:
+        """In the order they were made."""
+        return self.order_by("created_at", "pk")
+
+
+class Hold(EntityColumns):
+    """
+    One hold. It is a fact beside the tasks: none of them changes while it is held.
+
+    ``target`` is the task key, the timeline or the queue. ``names`` are all that an entity is called, each a label and an id.
+    ``lifted_at`` is the moment until which it counts; ``released_at`` is when nothing was left to do about it, which may be
+    later: tasks are moved on or cancelled batch by batch, ``place`` is the last that was looked at, ``settled`` how many were
+    changed. It holds until ``released_at``. All moments are story time.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    scope = models.CharField(max_length=10, choices=Scope.choices)
+    target = models.CharField(max_length=MAX_TARGET, blank=True, default="")
+    names = models.JSONField(default=list, blank=True, editable=False)
+    then = models.CharField(max_length=6, choices=Then.choices, default=Then.RUN)
+    until = models.DateTimeField(null=True, blank=True)
+    reason = models.CharField(max_length=200)
+    actor = models.CharField(max_length=150, blank=True, default="")
+    created_at = models.DateTimeField()
+    lifted_at = models.DateTimeField(null=True, blank=True)
+    released_by = models.CharField(max_length=150, blank=True, default="")
+    place = models.UUIDField(null=True, blank=True, editable=False)
+    settled = models.PositiveIntegerField(default=0, editable=False)
+    released_at = models.DateTimeField(null=True, blank=True)
+
+    objects = models.Manager.from_queryset(HoldQuerySet)()
+
+    class Meta:
+        verbose_name = pgettext_lazy("timeline", "hold")
+        verbose_name_plural = pgettext_lazy("timeline", "holds")
+        default_permissions = ("view",)
+        permissions = [("hold_tasks", "Can hold and release tasks")]
+        constraints = [
+            models.CheckConstraint(condition=Q(scope__in=sorted(Scope)), name="timeline_hold_scope_known"),
+            models.CheckConstraint(condition=Q(then__in=sorted(Then)), name="timeline_hold_then_known"),
+            models.CheckConstraint(
+                condition=Q(scope=Scope.ENTITY, target="") & ~Q(entity_label="") & ~Q(entity_id="")
+                | Q(scope=Scope.EVERYTHING, target="", entity_label="", entity_id="")
+                | Q(scope__in=sorted([Scope.TASK, Scope.TIMELINE, Scope.QUEUE]), entity_label="", entity_id="")
+                & ~Q(target=""),
+                name="timeline_hold_names_what",
+            ),
+            models.CheckConstraint(
+                condition=Q(released_at__isnull=True) | Q(lifted_at__isnull=False), name="timeline_hold_lifted_first"
+            ),
+            models.CheckConstraint(
+                condition=in_range("created_at", optional=["until", "lifted_at", "released_at"]),
+                name="timeline_hold_in_range",
+            ),
+        ]
+        indexes = [
+            # Mostly empty: what each poll looks at, and each last look.
+            models.Index(fields=["created_at", "id"], condition=Q(released_at__isnull=True), name="timeline_hold_open"),
+        ]
+
+    def __str__(self) -> str:
+        return f"hold of {self.what}"
+
+    @property
+    def what(self) -> str:
+        """What it holds, for people; in English called as in code."""
+        if self.scope == Scope.ENTITY:
+            return str(self.entity_ref)
+        return self.target or gettext("everything there is")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it holds."""
+        return self.released_at is None
+
+    @property
+    def refs(self) -> list[EntityRef]:
+        """All that the entity is called."""
+        return [EntityRef(*name) for name in self.names]

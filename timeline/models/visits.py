@@ -1,0 +1,74 @@
+"""Questions about the runs of machines and the states they came by: rows of their tasks that count, visits, tries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.db.models import Count, F, Max, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce
+
+from timeline.lifecycle import FINAL, OPEN
+from timeline.models.run import TimelineRun
+from timeline.models.run_entry import RunEntry
+from timeline.models.task import ScheduledTask
+
+if TYPE_CHECKING:
+    from timeline.definition import Definition
+    from timeline.models.task import ScheduledTaskQuerySet
+
+Known = Sequence[tuple[TimelineRun, "Definition"]]
+
+
+def rows_to_plan(known: Known, *, moved: bool = False, using: str) -> ScheduledTaskQuerySet:
+    """
+    The rows that runs are planned from.
+
+    A machine's run comes by its states any number of times: of what is bound to them, rows of earlier visits that have ended
+    are not read, so that each move costs the same. Of a run that has just ``moved``, none of the present visit has.
+    """
+    rows = ScheduledTask.objects.using(using)
+    plain = [run.pk for run, definition in known if not definition.in_states]
+    wanted = Q(run__in=plain) if plain or not known else Q()
+    for definition, runs in _by_definition(known):
+        bound = {definition.task_key(name) for name in definition.in_states}
+        others = {definition.task_key(name) for name in definition.tasks} - bound
+        of_runs = Q(run__in=[run.pk for run in runs])
+        visits = {str(run.moves) for run in runs}
+        wanted |= of_runs & Q(state__in=sorted(OPEN))
+        if not moved:
+            wanted |= of_runs & Q(task_key__in=sorted(bound), occurrence__in=sorted(visits), state__in=sorted(FINAL))
+        if others:
+            wanted |= of_runs & Q(task_key__in=sorted(others), state__in=sorted(FINAL))
+    return rows.filter(wanted)
+
+
+def tries_of(known: Known, *, using: str) -> dict[UUID, int]:
+    """
+    Tell, of runs in a state in which something comes later with each try, the how-manieth it is.
+
+    It is the number of entries into that state since the last move from one working state to another; at least 1. A statement
+    for each machine with such runs, none where there are none.
+    """
+    waiting = [(run, definition) for run, definition in known if run.state and run.state in definition.backing_off]
+    tries: dict[UUID, int] = {}
+    for definition, runs in _by_definition(waiting):
+        working = sorted(definition.machine.working) if definition.machine else []
+        entries = RunEntry.objects.using(using)
+        moves = entries.filter(run=OuterRef("run"), from_state__in=working, to_state__in=working)
+        progress = moves.exclude(from_state=F("to_state")).values("run").annotate(last=Max("seq")).values("last")
+        since = entries.filter(run__in=[run.pk for run in runs], seq__gt=Coalesce(Subquery(progress), -1))
+        counts = since.values("run", "to_state").annotate(number=Count("pk")).values_list("run", "to_state", "number")
+        counted = {(run_id, state): number for run_id, state, number in counts}
+        tries |= {run.pk: max(counted.get((run.pk, run.state), 0), 1) for run in runs}
+    return tries
+
+
+def _by_definition(known: Known) -> list[tuple[Definition, list[TimelineRun]]]:
+    """Runs by their timelines, of those that have tasks bound to states."""
+    found: dict[str, tuple[Definition, list[TimelineRun]]] = {}
+    for run, definition in known:
+        if definition.in_states:
+            found.setdefault(definition.name, (definition, []))[1].append(run)
+    return list(found.values())

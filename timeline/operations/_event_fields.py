@@ -1,0 +1,17 @@
+"""``EventFields``: what an event says, whosever it is."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+
+class EventFields(NamedTuple):
+    """What an event says, whosever it is; its fields are columns."""
+
+    name: str
+    key: str
+    payload: dict[str, Any]
+    actor: str
+    occurred_at: datetime
+    recorded_at: datetime

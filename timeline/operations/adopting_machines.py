@@ -1,0 +1,264 @@
+"""Adopt rows for a machine: begin runs for what was there before it, each in the state that a column of the host's says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from django.core.exceptions import EmptyResultSet, FieldDoesNotExist, FieldError, ValidationError
+from django.db.models import Count, Model, QuerySet
+from django.utils.translation import gettext_lazy as _
+
+from timeline.definition import Definition
+from timeline.definition.machines import known_state, table_of
+from timeline.exceptions import InvalidInput
+from timeline.lifecycle import RunEnd
+from timeline.models import EntityRef, model_of
+from timeline.operations.enrolling import without_run
+from timeline.operations.reconciling import reconcile_locked
+from timeline.operations.sets import BATCH, Portion, check_batch_size, pages
+from timeline.payloads import as_text, check_text
+from timeline.registry import registry
+from timeline.runs import ending
+from timeline.store.beginning import Beginning, begin_runs, constantly, plan_runs
+from timeline.store.entity_locks import lock_entities
+from timeline.store.isolating import atomic
+from timeline.store.machines import MAX_ACTOR
+
+ADOPTED: Final = "adopted"  # What the first entry of such a run has as its event.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adoption:
+    """
+    Which rows are adopted, and how; made by ``plan_adoption``.
+
+    Args:
+        definition: The machine.
+        column: Name of the field that says where a row is.
+        states: Its value as text → the state; one that is left out has to be a state itself. NULL is empty text.
+        skipped: Values whose rows get no run.
+        back: State → where its BACK leads; of states whose row has one.
+        with_ended: Whether those get a run, too, that has ended as it begins, whose value is an end of the table.
+        rows: Of the model, those that are looked at.
+    """
+
+    definition: Definition
+    column: str
+    states: Mapping[str, str]
+    rows: QuerySet[Model]
+    skipped: frozenset[str] = frozenset()
+    back: Mapping[str, str] = field(default_factory=dict)
+    with_ended: bool = False
+
+    def state_of(self, value: str) -> str | None:
+        """The state of rows with this value; None: nobody has said."""
+        return self.states.get(value, value if value in table_of(self.definition).states else None)
+
+    def is_left_out(self, value: str) -> bool:
+        """Whether rows with this value get no run."""
+        ended = self.state_of(value) in table_of(self.definition).ends
+        return value in self.skipped or (ended and not self.with_ended)
+
+
+class Found(NamedTuple):
+    """How many rows have a value; the state that they come to, None if nobody has said; and whether they get no run."""
+
+    value: str
+    state: str | None
+    rows: int
+    is_left_out: bool
+
+
+class Adopted(NamedTuple):
+    """What was done so far: runs begun, and rows passed over, as they have a run or are gone."""
+
+    begun: int = 0
+    passed: int = 0
+
+
+def plan_adoption(
+    *,
+    machine: str,
+    column: str,
+    states: Mapping[str, str],
+    skipped: frozenset[str] = frozenset(),
+    back: Mapping[str, str] | None = None,
+    filters: Mapping[str, Any] | None = None,
+    with_ended: bool = False,
+    using: str,
+) -> Adoption:
+    """
+    See what can be seen before any row is read. Arguments as for ``Adoption``; ``filters`` are lookups of the model.
+
+    Raises:
+        UnknownTimeline: if there is none of this name.
+        InvalidInput: naming ``machine``, ``from``, ``map``, ``back`` or ``filter``.
+    """
+    definition = registry.timeline(machine)
+    table_of(definition)
+    model = model_of(definition.label)
+    if model is None:
+        raise InvalidInput("machine", _("is about no entity."), _("Begin its run by hand: start(…)."))
+    if definition.key:
+        remedy = _("Begin its runs by the events that start them.")
+        raise InvalidInput("machine", _("has a key, which no column of its entity says."), remedy)
+    known = {value: known_state(definition, "map", state) for value, state in states.items()}
+    return Adoption(
+        definition=definition,
+        column=_column(model, column),
+        states=known,
+        skipped=skipped,
+        back=_ways_back(definition, back or {}),
+        with_ended=with_ended,
+        rows=_rows(model, filters or {}, using),
+    )
+
+
+def _ways_back(definition: Definition, back: Mapping[str, str]) -> dict[str, str]:
+    table, ways = table_of(definition), {}
+    for state, target in back.items():
+        if known_state(definition, "back", state) not in table.backing or (state, target) not in table.edges:
+            problem = _("%(state)s has no BACK that leads to %(target)s.")
+            raise InvalidInput("back", problem, _("Look into the table."), state=state, target=target)
+        ways[as_text(state)] = as_text(target)
+    return ways
+
+
+def _column(model: type[Model], name: str) -> str:
+    try:
+        found = model._meta.get_field(name)
+    except FieldDoesNotExist:
+        found = None
+    if found is None or not getattr(found, "concrete", False):
+        names = ", ".join(field.name for field in model._meta.concrete_fields)
+        problem = _("%(name)r is no field of %(model)s.")
+        raise InvalidInput(
+            "from", problem, _("Name one of %(names)s."), name=name, model=model._meta.label, names=names
+        )
+    return str(found.attname)  # type: ignore[union-attr]
+
+
+def _rows(model: type[Model], filters: Mapping[str, Any], using: str) -> QuerySet[Model]:
+    rows: QuerySet[Model] = QuerySet(model, using=using)
+    try:
+        rows = rows.filter(**filters)
+        with suppress(EmptyResultSet):
+            rows.query.get_compiler(using).as_sql()  # Some lookups look at their value no sooner.
+    except (FieldError, ValidationError, ValueError, TypeError) as error:
+        problem, remedy = _("does not fit %(model)s (%(error)s)."), _("Give lookups such as created_at__year=2026.")
+        raise InvalidInput("filter", problem, remedy, model=model._meta.label, error=str(error)) from None
+    return rows
+
+
+def survey(adoption: Adoption) -> list[Found]:
+    """Count the rows by their values, in order of the states of the table. One statement; writes nothing."""
+    counted: dict[str, int] = {}
+    by_value = adoption.rows.order_by().values_list(adoption.column)
+    for value, count in by_value.annotate(_timeline_rows=Count("pk")):
+        counted[_said(value)] = counted.get(_said(value), 0) + count
+    found = [
+        Found(value, adoption.state_of(value), count, adoption.is_left_out(value)) for value, count in counted.items()
+    ]
+    order = [None, *table_of(adoption.definition).states]
+    return sorted(found, key=lambda known: (order.index(known.state), known.value))
+
+
+def check_survey(adoption: Adoption, found: list[Found]) -> None:
+    """
+    See that it is known of all rows where they come to, and where they go back to.
+
+    Raises:
+        InvalidInput: naming ``map`` or ``back``.
+    """
+    if unknown := [known.value for known in found if known.state is None and not known.is_left_out]:
+        problem = _("nobody has said in what state rows are that have %(values)s.")
+        raise InvalidInput("map", problem, _("Map each to a state, or skip it."), values=", ".join(map(repr, unknown)))
+    backing = table_of(adoption.definition).backing
+    for known in found:
+        if known.state in backing and known.state not in adoption.back and not known.is_left_out:
+            problem, remedy = _("%(state)s has a BACK, and nobody has said to where."), _("Say it: %(state)s=….")
+            raise InvalidInput("back", problem, remedy, state=known.state)
+
+
+def adopt_rows(
+    adoption: Adoption, *, size: int = BATCH, actor: str = "", clock: Callable[[str], datetime], using: str
+) -> Iterator[Adopted]:
+    """
+    Begin the runs, a transaction a batch; those who have a run are passed over, so that it can be called again after a crash.
+
+    Args:
+        adoption: What ``check_survey`` has passed.
+        size: Rows a batch.
+        actor: Who does it, for the first entry of each run.
+        clock: Tells the story time of a database; read once a batch.
+        using: Database alias.
+
+    Returns:
+        After each batch, what was done so far.
+
+    Raises:
+        InvalidInput: as ``check_survey``, where a row has another value by now; nothing of its batch is written then.
+        UnreadableEntity: the same.
+    """
+    check_batch_size(size)
+    check_text("actor", actor, MAX_ACTOR)
+    model = adoption.rows.model
+    done = Adopted()
+    for batch in pages(adoption.rows, model, size, using=using):
+        left = without_run(batch, adoption.definition.name, "", once=True)
+        begun = _adopt_some(adoption, left, actor, clock(using), using) if left.refs else 0
+        done = Adopted(done.begun + begun, done.passed + len(batch.refs) - begun)
+        yield done
+
+
+def _adopt_some(adoption: Adoption, batch: Portion, actor: str, now: datetime, using: str) -> int:
+    with atomic(using=using):
+        entities = lock_entities(batch.refs, fresh=True, using=using)
+        for unreadable in entities.unreadable.values():
+            raise unreadable
+        # Whoever began a run meanwhile has it: of one that has ended, no unique index would tell.
+        still = without_run(batch._replace(refs=list(entities)), adoption.definition.name, "", once=True).refs
+        states = _states_of(adoption, {ref: entities[ref] for ref in still})
+        begun = begin_runs(_beginnings(adoption, states, actor, now), now=now, using=using)
+        runs = [beginning.run(using=using) for beginning in begun]
+        # What its tasks are is said by the ordinary way, from the state that it is in.
+        reconcile_locked(runs, entities, now=now, using=using)
+    return len(begun)
+
+
+def _states_of(adoption: Adoption, entities: Mapping[EntityRef, Model]) -> dict[EntityRef, str]:
+    """Where those come to that get a run, as they are now that they are locked."""
+    values = {ref: _said(getattr(entity, adoption.column)) for ref, entity in entities.items()}
+    found = [Found(value, adoption.state_of(value), 1, adoption.is_left_out(value)) for value in set(values.values())]
+    check_survey(adoption, found)
+    states = {known.value: known.state for known in found if known.state is not None and not known.is_left_out}
+    return {ref: states[value] for ref, value in values.items() if value in states}
+
+
+def _beginnings(adoption: Adoption, states: Mapping[EntityRef, str], actor: str, now: datetime) -> list[Beginning]:
+    """Runs in these states, with no tasks yet; what is in an end of the table has ended."""
+    definition, ends = adoption.definition, table_of(adoption.definition).ends
+    still_open = {"ended_at": None, "end_code": "", "end_reason": ""}
+    beginnings = plan_runs(
+        {definition.label: [definition]},
+        dict.fromkeys(states),
+        event=ADOPTED,
+        actor=actor,
+        begins=constantly(now),
+        now=now,
+    )
+    for beginning in beginnings:
+        state = states[beginning.ref]
+        beginning.planned, beginning.open, beginning.problem = (), True, None
+        beginning.columns |= {"state": state, "back": adoption.back.get(state, "")}
+        beginning.columns |= ending(RunEnd.EXIT, state, now=now) if state in ends else still_open
+    return beginnings
+
+
+def _said(value: object) -> str:
+    """A value of the column as text, as it is mapped."""
+    return "" if value is None else as_text(value) if isinstance(value, str) else str(value)

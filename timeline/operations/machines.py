@@ -1,0 +1,277 @@
+"""Machines: what an event means for their runs. It is decided before anything is written, and written in sets."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from django.utils.translation import gettext_lazy as _
+
+from timeline.definition import BACK, IGNORE, STAY, Definition
+from timeline.definition.machines import known_state, table_of, unknown_event
+from timeline.definition.payload_types import check_payload
+from timeline.exceptions import InvalidInput, MoveNotAllowed, NoOpenRun, WrongEntity
+from timeline.lifecycle import Reason, ReasonCode, RunEnd
+from timeline.models import EntityRef, TimelineRun
+from timeline.models.families import kinds_of
+from timeline.operations.leaving import Ended, end_runs
+from timeline.registry import registry
+from timeline.store.edges import see_pairs
+from timeline.store.machines import Step, last_moved, move_runs, runs_to_move
+
+if TYPE_CHECKING:
+    from timeline.operations._event_fields import EventFields
+    from timeline.operations._subjects import Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """
+    What the caller says of machines.
+
+    Args:
+        machine: Name of the one that has to take the event; empty: whichever do.
+        expect: The state in which its runs have to be; empty: any.
+        run_key: Of its runs those of this key; None: those of the event, or all.
+    """
+
+    machine: str = ""
+    expect: str = ""
+    run_key: str | None = None
+
+    def keys(self, definitions: Iterable[Definition], payload: Mapping[str, Any]) -> dict[str, str]:
+        """
+        Name of a machine → key of the runs that an event moves; not among them: machines of which it moves all.
+
+        Raises:
+            InvalidInput: if the payload lacks what makes the key.
+        """
+        own = {} if self.run_key is None else {self.machine: self.run_key}
+        others = [known for known in definitions if known.key and known.name not in own]
+        return {known.name: known.run_key(payload) for known in others} | own
+
+
+ANY: Final = Wish()
+
+
+@dataclass(frozen=True, slots=True)
+class Moving:
+    """
+    A move that is decided.
+
+    Args:
+        subject: What the event is recorded under.
+        definition: The machine.
+        run: As it was read and locked.
+        target: The state it comes to.
+    """
+
+    subject: EntityRef
+    definition: Definition
+    run: TimelineRun
+    target: str
+
+
+def check_wish(
+    name: str, labels: Iterable[str], payload: Mapping[str, Any], *, machine: str = "", expect: str | None = None
+) -> Wish:
+    """
+    See what can be seen of an event without asking the database.
+
+    Args:
+        name: Of the event.
+        labels: Of the entities; empty: the system.
+        payload: Of it; has to be of the type that a machine declares.
+        machine, expect: As the caller gave them.
+
+    Raises:
+        UnknownTimeline: if there is no timeline of the name ``machine``.
+        UnknownMachineEvent: if that machine, or with ``expect`` any, takes no such event in whatever state.
+        WrongEntity: if it is about other entities.
+        InvalidInput: naming ``machine``, ``expect`` or ``payload``.
+    """
+    machines = registry.machines()
+    if not machines and not machine and expect is None:
+        return ANY
+    kinds = {kind for label in set(labels) for kind in kinds_of(label)}
+    known = [definition for definition in machines if definition.label in kinds]
+    named = _named(name, known, machine, expect, kinds)
+    for definition in known:
+        if name in definition.payloads:
+            check_payload(payload, definition.payloads[name], event=name)
+    if named is None:
+        return ANY
+    return Wish(named.name, "" if expect is None else known_state(named, "expect", expect))
+
+
+def _named(
+    event: str, known: Sequence[Definition], machine: str, expect: str | None, kinds: Collection[str]
+) -> Definition | None:
+    """The machine that is meant; None: none in particular."""
+    if machine:
+        definition = registry.timeline(machine)
+        table = table_of(definition)
+        if definition.label not in kinds:
+            said = {"machine": machine, "wanted": definition.label or _("no entity")}
+            problem = _("the machine %(machine)r is about %(wanted)s.")
+            raise WrongEntity(problem, _("Give the entity it is about."), **said)
+        known_to_it = table.events if expect is not None else {*table.events, *definition.starts_on, *definition.exits}
+        if event not in known_to_it:
+            raise unknown_event(definition, event)
+        return definition
+    if expect is None:
+        return None
+    if not known:
+        problem = _("no machine is about this entity.")
+        raise InvalidInput("expect", problem, _("Leave it out, or give an entity of a machine."))
+    taking = [definition for definition in known if event in table_of(definition).events]
+    if not taking:
+        raise unknown_event(known[0], event)
+    if len(taking) > 1:
+        names = ", ".join(definition.name for definition in taking)
+        problem = _("several machines take %(event)s: %(names)s.")
+        raise InvalidInput("expect", problem, _("Name the one you mean: machine=…"), event=event, names=names)
+    return taking[0]
+
+
+def is_moving(event: str, names: Iterable[EntityRef]) -> bool:
+    """Whether a machine about entities of these kinds has the event in its table."""
+    labels = {definition.label for definition in registry.machines(event)}
+    return bool(labels) and any(name.label in labels for name in names)
+
+
+def decide_moves(
+    said: EventFields, subjects: Mapping[EntityRef, Subject], wish: Wish = ANY, *, using: str
+) -> list[Moving]:
+    """
+    Decide what an event moves, of some entities that the caller has locked. One statement, and a second where a machine has no
+    open run; none, where no machine takes the event. Writes nothing.
+
+    Args:
+        said: The event.
+        subjects: Whose.
+        wish: What the caller says of machines.
+        using: Database alias.
+
+    Returns:
+        The moves; not among them: what the table ignores.
+
+    Raises:
+        MoveNotAllowed: if a run is in a state that does not take it, or another than expected, or has ended.
+        NoOpenRun: if the machine that the caller named has no run of an entity.
+        InvalidInput: if the payload lacks what makes the key of a run.
+    """
+    machines = registry.machines(said.name)
+    names = {name: subject.ref for subject in subjects.values() for name in subject.names} if machines else {}
+    labels = {ref.label for ref in names}
+    known = {definition.name: definition for definition in machines if definition.label in labels}
+    if not known:
+        return []
+    asked = [(ref, known_one) for known_one in known.values() for ref in names if ref.label == known_one.label]
+    keys = wish.keys(known.values(), said.payload)
+    refs = {ref for ref, _definition in asked}
+    runs = _by_place(runs_to_move(refs, {name: keys.get(name) for name in known}, using=using))
+    without = [(ref, definition) for ref, definition in asked if not runs[ref, definition.name]]
+    if without:
+        _refuse_without(said, without, keys, wish, using)
+    moves = [
+        (names[ref], definition, run, _target(run, definition, said.name, wish))
+        for ref, definition in asked
+        for run in runs[ref, definition.name]
+    ]
+    return [
+        Moving(subject, definition, run, target) for subject, definition, run, target in moves if target is not None
+    ]
+
+
+def _by_place(runs: Iterable[TimelineRun]) -> defaultdict[tuple[EntityRef, str], list[TimelineRun]]:
+    """Runs by entity and machine."""
+    found: defaultdict[tuple[EntityRef, str], list[TimelineRun]] = defaultdict(list)
+    for run in runs:
+        found[run.entity_ref, run.timeline].append(run)
+    return found
+
+
+def _refuse_without(
+    said: EventFields,
+    without: Sequence[tuple[EntityRef, Definition]],
+    keys: Mapping[str, str],
+    wish: Wish,
+    using: str,
+) -> None:
+    """Where no run is open, the last one has ended and takes nothing; unless the event begins another."""
+    asked = [(ref, definition) for ref, definition in without if said.name not in definition.starts_on]
+    refs = {ref for ref, _definition in asked}
+    names = {known.name: keys.get(known.name) for _ref, known in asked}
+    ended = _by_place(last_moved(refs, names, using=using) if asked else ())
+    for ref, definition in asked:
+        for run in ended[ref, definition.name]:
+            raise MoveNotAllowed(definition.name, str(ref), run.state, said.name, [], ended=True)
+    expecting = without if wish.expect else asked
+    for ref, definition in expecting if wish.machine else ():
+        if definition.name == wish.machine:
+            raise NoOpenRun(definition.name, str(ref), keys.get(definition.name, ""))
+
+
+def _target(run: TimelineRun, definition: Definition, event: str, wish: Wish) -> str | None:
+    """Where a run comes to; None: it stays as it is."""
+    table = table_of(definition)
+    takes = table.takes(run.state)
+    if wish.expect and wish.machine == definition.name and run.state != wish.expect:
+        raise MoveNotAllowed(
+            definition.name, str(run.entity_ref), run.state, event, sorted(takes), expected=wish.expect
+        )
+    answer = takes.get(event)
+    leads_on = answer is not BACK or (run.state, run.back) in table.edges
+    if answer is None or not leads_on:  # Of a table that was another when the run was moved, there may be no way back.
+        raise MoveNotAllowed(definition.name, str(run.entity_ref), run.state, event, sorted(takes))
+    if answer is IGNORE:
+        return None
+    if answer is BACK:
+        return run.back
+    return run.state if answer is STAY else str(answer)
+
+
+def write_moves(
+    moves: Sequence[Moving], said: EventFields, causes: Mapping[EntityRef, UUID], *, now: datetime, using: str
+) -> tuple[list[TimelineRun], Ended]:
+    """
+    Write moves that were decided, with their entries; what comes to an end of its table has ended.
+
+    Args:
+        moves: Of one event.
+        said: It.
+        causes: What it is recorded under → its id.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        The runs as they are now; and those that have ended, with the tasks cancelled with them.
+    """
+    pairs: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for move in moves:
+        pairs[move.definition.name].add((move.run.state, move.target))
+    see_pairs({name: frozenset(some) for name, some in pairs.items()}, using=using)
+    steps = [
+        Step(
+            run=move.run,
+            target=move.target,
+            back=table_of(move.definition).lasting(move.run.state, move.run.back),
+            cause_id=causes.get(move.subject),
+        )
+        for move in moves
+    ]
+    moved = move_runs(steps, event=said.name, actor=said.actor, now=now, using=using)
+    ends: dict[str, list[TimelineRun]] = defaultdict(list)
+    for move, run in zip(moves, moved, strict=True):
+        if run.state in table_of(move.definition).ends:
+            ends[run.state].append(run)
+    cancelled = []
+    for state, runs in sorted(ends.items()):
+        reason = Reason(ReasonCode.EXIT, state, said.actor)
+        cancelled += end_runs(runs, RunEnd.EXIT, reason=reason, now=now, using=using)
+    return moved, Ended([run for runs in ends.values() for run in runs], cancelled)

@@ -1,0 +1,71 @@
+"""Open: let a key that a task has left closed be taken again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from uuid import UUID
+
+from django.utils.translation import gettext_lazy as _
+
+from timeline.definition.limits import MAX_KEY
+from timeline.exceptions import InvalidInput
+from timeline.lifecycle import Reason
+from timeline.models import Opening, ScheduledTask
+from timeline.payloads import check_text, clip
+from timeline.store.announcing import announce
+from timeline.store.changes import MAX_ACTOR, MAX_REASON
+from timeline.store.competing import give_up_places
+from timeline.store.isolating import atomic
+
+
+def open_limit(
+    *, key: str, reason: Reason, seen: Collection[UUID] | None = None, now: datetime, using: str
+) -> list[ScheduledTask]:
+    """
+    Open a key: tasks that were started and did not complete give up the places that they keep closed.
+
+    Who opens it has seen to what they left half done. To go on with one of them, redrive it instead: it keeps its place.
+
+    Args:
+        key: What tasks compete for, as ``limit_key`` of a task.
+        reason: Why, and who decided; kept in ``Opening``, a row a task.
+        seen: Ids of the tasks that were shown to who decided: what keeps it closed since then stays so. None: whichever do.
+        now: Story time of the decision.
+        using: Database alias the tasks live in.
+
+    Returns:
+        The tasks that kept it closed.
+
+    Raises:
+        InvalidInput: naming ``key``, if it is not closed, or by others than were seen; or ``reason``, if there is none. Nothing
+            is changed then.
+    """
+    check_text("key", key, MAX_KEY)
+    if not reason.text.strip():
+        raise InvalidInput("reason", _("is empty."), _("Say why it is opened."))
+    with atomic(using=using):
+        rows = ScheduledTask.objects.using(using).filter(limit_key=key).closing()
+        tasks = list(rows.by_id().locked())
+        if not tasks:
+            raise InvalidInput(
+                "key", _("%(key)r is not closed."), _("See timeline_limits for those that are."), key=key
+            )
+        if seen is not None and not (tasks := [task for task in tasks if task.pk in seen]):
+            problem = _("%(key)r is closed by other tasks than you have seen.")
+            raise InvalidInput("key", problem, _("Look again, and see to what they left half done."), key=key)
+        Opening.objects.using(using).bulk_create(
+            Opening(
+                limit_key=key,
+                task_key=task.task_key,
+                task_id=task.pk,
+                slot=task.slot,
+                opened_at=now,
+                reason=clip(reason.text, MAX_REASON),
+                actor=clip(reason.actor, MAX_ACTOR),
+            )
+            for task in tasks
+        )
+        give_up_places(tasks, using=using)
+        announce(using=using)
+    return tasks

@@ -1,0 +1,119 @@
+"""A task that comes again and again: which of its rows is the last, when the next one is, and whether that comes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, tzinfo
+from typing import Final
+
+from timeline.lifecycle import ReasonCode
+from timeline.planning.answers import Foreseen, Plan, TaskRow, Times
+from timeline.planning.outlooks import Outlook
+from timeline.timing import Repeat
+
+FORESEEN: Final = 3  # Of a series, so many are foreseen behind the one that has a row.
+
+# A person has called it off, or what it was repeated for has come.
+_ENDS: Final = frozenset({ReasonCode.OPERATOR, ReasonCode.UNTIL})
+
+
+def is_number(occurrence: str) -> bool:
+    """Whether a row is one of a series."""
+    return occurrence.isascii() and occurrence.isdecimal()
+
+
+def at_later(first: Times, nominal: datetime) -> Times:
+    """The times of a later one, by those of the first."""
+    apart = nominal - first.nominal_at
+    return replace(
+        first,
+        nominal_at=nominal,
+        scheduled_at=first.scheduled_at + apart,
+        expires_at=None if first.expires_at is None else first.expires_at + apart,
+    )
+
+
+class Series:
+    """
+    The rows of one task.
+
+    Args:
+        latest: Occurrence → its latest row.
+        repeats: How it is repeated.
+        first: Time of the first.
+        zone: On whose wall clock calendar units count.
+    """
+
+    def __init__(self, latest: Mapping[str, TaskRow], repeats: Repeat, first: datetime, zone: tzinfo) -> None:
+        rows = sorted((row for row in latest.values() if is_number(row.occurrence)), key=_number)
+        self.earlier: Sequence[TaskRow] = rows[:-1]
+        self.last: TaskRow | None = rows[-1] if rows else None
+        self._repeats, self._first, self._zone = repeats, first, zone
+
+    @property
+    def number(self) -> int:
+        """Of the last; 0: there is none yet."""
+        return _number(self.last) if self.last else 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether none follows the last, which has ended."""
+        most = self._repeats.most
+        return self.last is not None and (self.last.reason_code in _ENDS or (most is not None and self.number >= most))
+
+    def present(self) -> datetime:
+        """
+        The time of the last one as things stand: what it was given, unless the schedule has changed.
+
+        Its own is left to it as well if the one before it was run again since, and has ended later.
+        """
+        row, before = self.last, self.earlier[-1] if self.earlier else None
+        if row is None or before is None:
+            return self._first
+        wanted = self._following(before)
+        if row.nominal_at < wanted and self._repeats.is_time(row.nominal_at, self._first, self._zone):
+            return row.nominal_at
+        return wanted
+
+    def following(self) -> datetime:
+        """The time of the one after the last, which has ended: one interval later, or the first that has not passed then."""
+        return self._first if self.last is None else self._following(self.last)
+
+    def _following(self, row: TaskRow) -> datetime:
+        since = row.nominal_at if row.finished_at is None else max(row.nominal_at, row.finished_at)
+        return self._repeats.time_after(since, self._first, self._zone)
+
+    def foresee(self, name: str, number: int, standing: Sequence[Outlook], result: Plan) -> Outlook:
+        """
+        Add those to come behind the last that has a row, and say how the series stands.
+
+        Args:
+            name: Of the task.
+            number: Of that last one.
+            standing: How those stand that have rows; the last one's last.
+            result: Takes what is foreseen.
+        """
+        last, most = standing[-1], self._repeats.most
+        if last.expected_at is None:  # It is over, but one of an earlier number may have been made again.
+            return next((outlook for outlook in standing if outlook.to_come), last)
+        since = last.expected_at if self.last is None else max(last.expected_at, self.last.nominal_at)
+        at = since
+        for following in range(number + 1, min(number + FORESEEN, most or number + FORESEEN) + 1):
+            at = self._repeats.time_after(at, self._first, self._zone)
+            result.foreseen.append(
+                Foreseen(task_name=name, predecessor=name, expected_at=at, occurrence=str(following))
+            )
+        if most is None:
+            return Outlook(to_come=True)
+        return Outlook(to_come=True, expected_at=self._last_of(most - number, since))
+
+    def _last_of(self, further: int, since: datetime) -> datetime:
+        """When the last is expected: so many behind one that is expected then."""
+        if further <= 0:
+            return since
+        return self._repeats.time_of(further, self._repeats.time_after(since, self._first, self._zone), self._zone)
+
+
+def _number(row: TaskRow) -> int:
+    return int(row.occurrence)

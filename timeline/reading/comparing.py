@@ -1,0 +1,126 @@
+"""What an entity has ahead, seen twice; and what the one differs from the other in."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from django.utils.translation import pgettext
+
+from timeline.models import EntityRef, ScheduledTask, TimelineRun
+from timeline.models.among import Among
+from timeline.reading.explaining import why
+from timeline.reading.foreseeing import foreseen_of
+
+
+class Effect(NamedTuple):
+    """
+    What would become of one task that is ahead, or would be.
+
+    Args:
+        task_key: Which; with its occurrence, if it is one of many.
+        at: When it is due, or expected, as things stand (aware); None: it is not ahead, or nobody can say.
+        then_at: When it would be; None: it would not be ahead, or nobody could say.
+        change: ``new``, ``moved``, ``gone`` or ``same``.
+        is_foreseen: Whether it would have no row yet.
+        why: Why it would be gone; else empty.
+    """
+
+    task_key: str
+    at: datetime | None
+    then_at: datetime | None
+    change: str
+    is_foreseen: bool
+    why: str = ""
+
+    @property
+    def words(self) -> str:
+        """What would become of it, for people."""
+        said = {
+            "new": pgettext("timeline", "new"),
+            "moved": pgettext("timeline", "moved"),
+            "gone": pgettext("timeline", "called off"),
+            "same": pgettext("timeline", "as it is"),
+        }[self.change]
+        return f"{said}: {self.why}" if self.why else said
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """
+    What is ahead at one moment.
+
+    Args:
+        rows: Open tasks; and those that were open at the moment before, if they are asked for.
+        foreseen: Run and key of what has no row yet → when each is expected.
+    """
+
+    rows: dict[UUID, ScheduledTask]
+    foreseen: dict[tuple[UUID, str], list[datetime | None]]
+
+
+def snapshot(ref: EntityRef, *, known: Iterable[UUID] = (), now: datetime, using: str) -> Snapshot:
+    """
+    Look at what an entity has ahead. Four statements, and those that read what its runs are about.
+
+    Args:
+        ref: The entity.
+        known: Tasks that are read whatever has become of them.
+        now: Story time.
+        using: Database alias.
+    """
+    tasks = ScheduledTask.objects.using(using)
+    rows = {task.pk: task for task in tasks.for_entity(ref).open().select_related("run")}
+    ended = [key for key in known if key not in rows]
+    rows |= {task.pk: task for task in tasks.filter(Among(ended)).select_related("run")} if ended else {}
+    expected: dict[tuple[UUID, str], list[datetime | None]] = defaultdict(list)
+    runs = TimelineRun.objects.using(using).open().for_entity(ref)
+    for run, outlook in foreseen_of(runs, now=now, using=using):
+        expected[run.pk, outlook.task_key].append(outlook.expected_at)
+    return Snapshot(rows, dict(expected))
+
+
+def effects(before: Snapshot, after: Snapshot) -> list[Effect]:
+    """Tell what differs, and what does not: by the time at which it would be due, what would be gone by its own."""
+    found = [*_of_rows(before, after), *_of_foreseen(before, after)]
+    return sorted(found, key=lambda effect: (_moment(effect), effect.task_key))
+
+
+def _of_rows(before: Snapshot, after: Snapshot) -> Iterable[Effect]:
+    carried_on = {task.previous_id: task for task in after.rows.values() if task.is_open and task.previous_id}
+    seen = set()
+    for key, task in before.rows.items():
+        then = after.rows.get(key)
+        if then is None or not then.is_open:
+            told, then = then, carried_on.get(key)
+        if then is None:
+            said = why(told) if told is not None else ""
+            yield Effect(task.full_key, task.scheduled_at, None, "gone", is_foreseen=False, why=said)
+            continue
+        seen.add(then.pk)
+        yield _moved(task.full_key, task.scheduled_at, then.scheduled_at, is_foreseen=False)
+    for key, task in after.rows.items():
+        if task.is_open and key not in seen:
+            yield Effect(task.full_key, None, task.scheduled_at, "new", is_foreseen=False)
+
+
+def _of_foreseen(before: Snapshot, after: Snapshot) -> Iterable[Effect]:
+    for run, key in before.foreseen.keys() | after.foreseen.keys():
+        old, new = (deque(side.foreseen.get((run, key), [])) for side in (before, after))
+        while old and new:
+            yield _moved(key, old.popleft(), new.popleft(), is_foreseen=True)
+        yield from (Effect(key, at, None, "gone", is_foreseen=True) for at in old)
+        yield from (Effect(key, None, at, "new", is_foreseen=True) for at in new)
+
+
+def _moved(key: str, at: datetime | None, then_at: datetime | None, *, is_foreseen: bool) -> Effect:
+    return Effect(key, at, then_at, "same" if at == then_at else "moved", is_foreseen=is_foreseen)
+
+
+def _moment(effect: Effect) -> tuple[bool, float]:
+    at = effect.then_at or effect.at
+    return (at is None, at.timestamp() if at is not None else 0.0)

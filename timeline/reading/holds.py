@@ -1,0 +1,35 @@
+"""Holds, as people read them."""
+
+from __future__ import annotations
+
+from django.utils.translation import gettext as _
+
+from timeline.models import Hold, Then
+from timeline.timing import in_utc
+
+
+def told_hold(hold: Hold, *, people: bool = True) -> str:
+    """
+    Say what is on hold, since when, until when, by whom, why, and what then.
+
+    Args:
+        hold: Open.
+        people: Whether to tell who decided, and what they wrote.
+    """
+    told = {
+        "what": hold.what,
+        "since": in_utc(hold.created_at),
+        "until": in_utc(hold.until) if hold.until else "",
+        "actor": hold.actor,
+        "reason": hold.reason,
+    }
+    if hold.lifted_at is not None:
+        said = _("On hold since %(since)s (%(what)s); it is being released") % told
+    elif hold.until is not None:
+        said = _("On hold from %(since)s to %(until)s (%(what)s)") % told
+    else:
+        said = _("On hold since %(since)s, until somebody releases it (%(what)s)") % told
+    if people and hold.actor:
+        said = _("%(said)s, by %(actor)s") % {"said": said, "actor": hold.actor}
+    why = f": {hold.reason}" if people else ""
+    return _("%(said)s. Then %(what)s.") % {"said": f"{said}{why}", "what": Then(hold.then).label}

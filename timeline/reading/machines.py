@@ -1,0 +1,189 @@
+"""Machines: where a run is, since when, what it would take, and how it came there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from timeline.definition import Answer, Definition, Table
+from timeline.models import RunEntry, TimelineRun
+from timeline.registry import registry
+from timeline.timing import in_utc
+
+SHOWN = 50  # So many entries of a run are shown, the latest.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveLine:
+    """
+    One move of a run, or its beginning.
+
+    Args:
+        seq: Counts moves; 0: it began.
+        at: Story time.
+        from_state, to_state: As the machine calls them; the first is empty where it began.
+        event: Its name; empty: it was begun by hand.
+        actor: Who did it; empty: the system, or the reader may not know.
+    """
+
+    seq: int
+    at: datetime
+    from_state: str
+    to_state: str
+    event: str
+    actor: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineLine:
+    """
+    Where the run of a machine is.
+
+    Args:
+        run: The run.
+        takes: Events that its state takes, in order; none where it has ended.
+        moves: The latest, from the first to the last.
+        is_cut: Whether there are earlier ones.
+    """
+
+    run: TimelineRun
+    takes: list[str]
+    moves: list[MoveLine]
+    is_cut: bool
+
+    @property
+    def told(self) -> str:
+        """The state and since when, in words."""
+        return state_of(self.run)
+
+
+def state_of(run: TimelineRun) -> str:
+    """Say in words where the run of a machine is: ``QUEUED since …``; empty: it is no machine's."""
+    if not run.state or run.state_at is None:
+        return ""
+    return _("%(state)s since %(at)s") % {"state": run.state, "at": in_utc(run.state_at)}
+
+
+def taken_by(run: TimelineRun) -> list[str]:
+    """Events that the state of an open run takes, by name."""
+    definition = registry.about(run.timeline, run.entity_label)
+    if definition is None or definition.machine is None or not run.is_open:
+        return []
+    return sorted(definition.machine.takes(run.state))
+
+
+def machine_lines(
+    runs: Iterable[TimelineRun], *, people: Callable[[TimelineRun], bool], using: str
+) -> list[MachineLine]:
+    """
+    Tell of those runs that are machines', in the order given: in one statement; in none, if there are none.
+
+    Args:
+        runs: Any.
+        people: Whether to tell who moved a run.
+        using: Database alias.
+    """
+    moving = [run for run in runs if run.state]
+    entries = _entries_of(moving, using)
+    return [
+        MachineLine(
+            run=run,
+            takes=taken_by(run),
+            moves=[_line(entry, people(run)) for entry in entries[run.pk]],
+            is_cut=run.moves >= SHOWN,
+        )
+        for run in moving
+    ]
+
+
+def told_state(run: TimelineRun | None) -> Iterator[str]:
+    """Say of a task's run, for its story, in what state it is and what it takes."""
+    if run is None or not run.state:
+        return
+    yield _("Its run is %(told)s.") % {"told": state_of(run)}
+    if takes := taken_by(run):
+        yield _("It takes %(events)s.") % {"events": ", ".join(takes)}
+
+
+def told_machine(line: MachineLine) -> Iterator[str]:
+    """Tell of the run of a machine in sentences: where it is, what it takes, and how it came there."""
+    run = line.run
+    name = f"{run.timeline} {run.key}".strip()
+    yield _("%(name)s of %(entity)s is %(told)s.") % {"name": name, "entity": run.entity_ref, "told": line.told}
+    if line.takes:
+        yield _("It takes %(events)s.") % {"events": ", ".join(line.takes)}
+    for move in line.moves:
+        said = " → ".join(filter(None, [move.from_state, move.to_state]))
+        said = f"{said} ({move.event})" if move.event else said
+        if move.actor:
+            said = _("%(said)s, by %(actor)s") % {"said": said, "actor": move.actor}
+        yield f"  {in_utc(move.at)}  {said}"
+
+
+def _entries_of(runs: Iterable[TimelineRun], using: str) -> dict[UUID, list[RunEntry]]:
+    """The latest entries of each: how many there are, the run knows."""
+    found: dict[UUID, list[RunEntry]] = defaultdict(list)
+    latest = Q()
+    for run in runs:
+        latest |= Q(run=run.pk, seq__gt=run.moves - SHOWN)
+    if latest:
+        for entry in RunEntry.objects.using(using).filter(latest).order_by("run", "seq"):
+            found[entry.run_id].append(entry)
+    return found
+
+
+def _line(entry: RunEntry, people: bool) -> MoveLine:
+    return MoveLine(
+        seq=entry.seq,
+        at=entry.at,
+        from_state=entry.from_state,
+        to_state=entry.to_state,
+        event=entry.event,
+        actor=entry.actor if people else "",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateEntry:
+    """
+    A state of a machine, as its table has it.
+
+    Args:
+        name: Of it.
+        takes: Event → next state, or ``BACK``, ``STAY``, ``IGNORE``. An end takes nothing.
+        initial, working, end: Whether runs begin there, something is being done there, or runs end there.
+    """
+
+    name: str
+    takes: dict[str, str]
+    initial: bool
+    working: bool
+    end: bool
+
+    @property
+    def told(self) -> str:
+        """What it takes, in one line."""
+        return ", ".join(f"{event} → {target}" for event, target in self.takes.items()) or _("an end")
+
+
+def states_of(definition: Definition) -> list[StateEntry]:
+    """The states of a machine in the order of its table; none of another timeline."""
+    table = definition.machine
+    return [] if table is None else [_state(table, state) for state in table.states]
+
+
+def _state(table: Table, state: str) -> StateEntry:
+    takes = table.takes(state)
+    return StateEntry(
+        name=state,
+        takes={event: to.value if isinstance(to, Answer) else to for event, to in sorted(takes.items())},
+        initial=state == table.initial,
+        working=state in table.working,
+        end=state in table.ends,
+    )

@@ -1,0 +1,53 @@
+"""A task that is repeated, in words: which one of its series it is, what is to come, and what followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from django.utils.translation import gettext as _
+
+from timeline.exceptions import UnknownTask
+from timeline.models import ScheduledTask
+from timeline.reading.foreseeing import foreseen_of
+from timeline.registry import registry
+from timeline.timing import in_utc
+
+
+def is_repeated(task: ScheduledTask) -> bool:
+    """Whether it is one of a series, as far as this process knows."""
+    try:
+        return task.run_id is not None and registry.task(task.task_key)[1].is_repeated
+    except UnknownTask:
+        return False
+
+
+def series_ahead(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[str]:
+    """Say of an open one when the next are expected. Nothing, if it is not repeated, or is the last."""
+    if task.run is None or not is_repeated(task):
+        return
+    outlooks = foreseen_of([task.run], now=now, using=using)
+    coming = [item.expected_at for _run, item in outlooks if item.task_key == task.task_key and item.expected_at]
+    if coming:
+        yield _("It is number %(number)s of its series. The next are foreseen on %(times)s.") % {
+            "number": task.occurrence,
+            "times": ", ".join(in_utc(at) for at in coming),
+        }
+    else:
+        yield _("It is number %(number)s of its series, and the last.") % {"number": task.occurrence}
+
+
+def series_after(task: ScheduledTask, *, using: str) -> str | None:
+    """Say of one that has ended which one followed it; None: none did."""
+    if not is_repeated(task) or not task.occurrence.isdecimal():
+        return None
+    following = ScheduledTask.objects.using(using).filter(
+        run=task.run_id, task_key=task.task_key, occurrence=str(int(task.occurrence) + 1)
+    )
+    later = following.order_by("-revision").first()
+    if later is None:
+        return None
+    return _("Number %(number)s of its series followed, due on %(at)s.") % {
+        "number": later.occurrence,
+        "at": in_utc(later.scheduled_at),
+    }

@@ -1,0 +1,82 @@
+"""What puts tasks on hold, and ends that."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from django.db import DEFAULT_DB_ALIAS, router
+from django.utils.translation import gettext_lazy as _
+
+from timeline.clocks import story_now
+from timeline.exceptions import InvalidInput
+from timeline.models import EntityRef, Hold, ScheduledTask, Scope
+from timeline.operations import holding, releasing
+from timeline.registry import registry
+from timeline.shortcuts._named import alias_of
+
+if TYPE_CHECKING:
+    from django.db.models import Model
+
+    from timeline.definition import Timeline
+
+
+def hold(
+    entity: Model | EntityRef | None = None,
+    *,
+    task: str = "",
+    timeline: str | type[Timeline] = "",
+    queue: str = "",
+    everything: bool = False,
+    until: datetime | None = None,
+    then: str = "run",
+    reason: str,
+    actor: str = "",
+    using: str | None = None,
+) -> Hold:
+    """
+    Let nothing run of an entity, of a task's kind, of a timeline, of a queue, or at all: until then, or until it is released.
+
+    Args:
+        entity, task, timeline, queue, everything: One of them. ``task`` is a key, ``trial.remind``.
+        until, reason, actor: See ``timeline.operations.holding.hold``, also for errors.
+        then: What becomes of the tasks when it ends: ``run`` what is due, ``shift`` all of them by how long they were held,
+            or ``expire`` what is due.
+        using: Database alias.
+    """
+    targets = {
+        Scope.ENTITY: entity is not None,
+        Scope.TASK: bool(task),
+        Scope.TIMELINE: bool(timeline),
+        Scope.QUEUE: bool(queue),
+        Scope.EVERYTHING: everything,
+    }
+    scopes = [scope for scope, is_given in targets.items() if is_given]
+    if len(scopes) != 1:
+        problem = _("it has to be said what to hold, and one thing only.")
+        raise InvalidInput("hold", problem, _("Give an entity, task=, timeline=, queue= or everything=True."))
+    if not isinstance(entity, EntityRef):
+        using = using or (alias_of(entity) if entity is not None else None)
+    using = using or router.db_for_write(ScheduledTask)
+    name = registry.timeline(timeline).name if timeline else ""
+    return holding.hold(
+        scope=scopes[0],
+        target=task or name or queue,
+        entity=entity,
+        until=until,
+        then=then,
+        reason=reason,
+        actor=actor,
+        now=story_now(using),
+        using=using,
+    )
+
+
+def release(hold: Hold | UUID, *, actor: str = "", using: str | None = None) -> Hold:
+    """End a hold. See ``timeline.operations.releasing.release`` for what becomes of its tasks, and for errors."""
+    if isinstance(hold, Hold):
+        using = using or hold._state.db or DEFAULT_DB_ALIAS
+    hold_id = hold.pk if isinstance(hold, Hold) else hold
+    using = using or router.db_for_write(ScheduledTask)
+    return releasing.release(hold_id=hold_id, actor=actor, now=story_now(using), using=using)

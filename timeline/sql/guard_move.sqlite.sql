@@ -1,0 +1,21 @@
+-- A run of a machine moves as its table says, one move at a time, and not once it has ended.
+CREATE TRIGGER timeline_guard_move
+BEFORE UPDATE ON timeline_timelinerun
+FOR EACH ROW
+WHEN (
+    OLD.state IS NOT NEW.state
+    OR OLD.state_at IS NOT NEW.state_at
+    OR OLD.back IS NOT NEW.back
+    OR OLD.moves IS NOT NEW.moves
+) AND (
+    OLD.ended_at IS NOT NULL
+    OR OLD.state = ''
+    OR NEW.moves <> OLD.moves + 1
+    OR (NEW.state <> OLD.state AND NOT EXISTS (
+        SELECT 1 FROM timeline_edge
+        WHERE timeline = OLD.timeline AND from_state = OLD.state AND to_state = NEW.state
+    ))
+)
+BEGIN
+    SELECT RAISE(ABORT, 'timeline: this machine has no such move');
+END

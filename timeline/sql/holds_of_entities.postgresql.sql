@@ -1,0 +1,10 @@
+-- The open holds of some entities, by whichever of their names.
+SELECT *
+FROM timeline_hold
+WHERE released_at IS NULL
+    AND EXISTS (
+        SELECT FROM jsonb_array_elements(names) AS name
+        WHERE (name ->> 0, name ->> 1) IN (
+            SELECT entity.label, entity.id FROM unnest(%(labels)s::text[], %(ids)s::text[]) AS entity(label, id)
+        )
+    )

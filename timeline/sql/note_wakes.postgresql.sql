@@ -1,0 +1,15 @@
+-- Note that something happened to some entities: to those for which tasks of others wait. Each is looked up by itself, in the
+-- index of those who wait. Without a name, whatever they wait for.
+INSERT INTO timeline_wake (entity_label, entity_id, name, key)
+SELECT entity.label, entity.id, %(name)s::text, %(key)s::text
+FROM unnest(%(labels)s::text[], %(ids)s::text[]) AS entity(label, id)
+WHERE EXISTS (
+    SELECT 1
+    FROM timeline_scheduledtask
+    WHERE awaits_label = entity.label
+        AND awaits_id = entity.id
+        AND awaits > ''
+        AND state IN ({waiting})
+        AND awaits_other
+        AND (%(name)s::text = '' OR %(name)s::text = ANY(string_to_array(awaits, ' ')) AND awaits_key IN ('', %(key)s::text))
+)

@@ -1,0 +1,32 @@
+-- The open runs of machines of some entities, locked in order of their ids. Each entity is looked up by itself, as in end_open_runs;
+-- and each key, where a machine's runs have keys. A run that began before its timeline was a machine is in no state.
+SELECT *
+FROM timeline_timelinerun
+WHERE ended_at IS NULL
+    AND id = ANY(ARRAY(
+        SELECT run.id
+        FROM unnest(%(labels)s::text[], %(ids)s::text[]) AS entity(label, id)
+        CROSS JOIN unnest(%(timelines)s::text[], %(keys)s::text[]) AS machine(timeline, key)
+        CROSS JOIN LATERAL (
+            SELECT id
+            FROM timeline_timelinerun
+            WHERE machine.key IS NULL
+                AND ended_at IS NULL
+                AND entity_label = entity.label
+                AND entity_id = entity.id
+                AND timeline = machine.timeline
+                AND state > ''
+            UNION ALL
+            SELECT id
+            FROM timeline_timelinerun
+            WHERE ended_at IS NULL
+                AND entity_label = entity.label
+                AND entity_id = entity.id
+                AND timeline = machine.timeline
+                AND key = machine.key
+                AND state > ''
+            OFFSET 0
+        ) AS run
+    ))
+ORDER BY id
+FOR NO KEY UPDATE

@@ -1,0 +1,105 @@
+"""Edges: what the tables of machines have, written for the database, which refuses all other moves."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Set
+from typing import Final
+
+from django.db import IntegrityError, connections, transaction
+
+from timeline.definition import Definition
+from timeline.models import Edge
+from timeline.registry import registry
+from timeline.store.inserting import insert_missing
+
+logger = logging.getLogger("timeline")
+
+Pair = tuple[str, str]
+REFUSED: Final = "timeline: this machine has no such move"  # What the trigger says.
+
+# Alias and name of a machine → the edges that this process has seen committed.
+_seen: Final[dict[tuple[str, str], frozenset[Pair]]] = {}
+
+
+def missing_edges(using: str) -> dict[str, list[Pair]]:
+    """Name the moves that machines have and the database does not know yet, by machine; none where nothing is migrated."""
+    wanted = _wanted(registry)
+    if not wanted or Edge._meta.db_table not in connections[using].introspection.table_names():
+        return {}
+    there = _there(wanted, using)
+    missing = {name: sorted(pairs - there.get(name, set())) for name, pairs in wanted.items()}
+    return {name: pairs for name, pairs in missing.items() if pairs}
+
+
+def see_edges(definitions: Iterable[Definition] = registry, *, using: str) -> None:
+    """
+    Write what is missing of the edges of these machines, in the caller's transaction or in one of its own.
+
+    Once they have been seen committed, this process asks no more. Where there is no machine, it asks nothing.
+    """
+    see_pairs(_wanted(definitions), using=using)
+
+
+def see_pairs(asked: Mapping[str, frozenset[Pair]], *, using: str) -> None:
+    """
+    The same of some moves only: who moves a run has locked something, and waits for nobody who writes others.
+
+    Args:
+        asked: Name of a machine → from where to where its runs move.
+        using: Database alias.
+    """
+    wanted = {name: pairs for name, pairs in asked.items() if not pairs <= _seen.get((using, name), frozenset())}
+    if not wanted:
+        return
+    there = _there(wanted, using)
+    # In one order, so that two who write the same do not wait for each other.
+    missing = sorted((name, *pair) for name, pairs in wanted.items() for pair in pairs - there.get(name, set()))
+    rows = [Edge(timeline=name, from_state=source, to_state=target) for name, source, target in missing]
+    insert_missing(rows, using=using)
+    seen = {name: pairs | there.get(name, set()) for name, pairs in wanted.items()}
+    transaction.on_commit(lambda: _remember(seen, using), using=using)
+
+
+def remove_edges(machine: str, *, but: Set[Pair], using: str) -> list[Pair]:
+    """Take away the moves of a machine other than these, and say which. The caller has seen that no process needs them."""
+    rows = Edge.objects.using(using).filter(timeline=machine).order_by("from_state", "to_state").select_for_update()
+    old = {key: (source, target) for key, source, target in rows.values_list("pk", "from_state", "to_state")}
+    gone = {key: pair for key, pair in old.items() if pair not in but}
+    Edge.objects.using(using).filter(pk__in=list(gone)).delete()
+    transaction.on_commit(lambda: forget_edges(using), using=using)
+    return list(gone.values())
+
+
+def mind_refusal(error: IntegrityError, *, using: str) -> None:
+    """
+    Where the database has refused a move that it had been told of, it may have been restored from a copy: tell it anew at the
+    next try. A transaction in which it has refused something is over.
+    """
+    if REFUSED in str(error):
+        logger.warning(
+            "The database %s has refused a move of a machine; its moves are written anew at the next try.", using
+        )
+        forget_edges(using)
+
+
+def forget_edges(using: str) -> None:
+    """Ask anew: the tables of a database may have been emptied."""
+    for known in [known for known in _seen if known[0] == using]:
+        del _seen[known]
+
+
+def _remember(wanted: Mapping[str, frozenset[Pair]], using: str) -> None:
+    _seen.update({(using, name): pairs | _seen.get((using, name), frozenset()) for name, pairs in wanted.items()})
+
+
+def _wanted(definitions: Iterable[Definition]) -> dict[str, frozenset[Pair]]:
+    return {known.name: known.machine.edges for known in definitions if known.machine is not None}
+
+
+def _there(wanted: Iterable[str], using: str) -> dict[str, set[Pair]]:
+    found: dict[str, set[Pair]] = {}
+    edges = Edge.objects.using(using).filter(timeline__in=sorted(wanted))
+    for name, source, target in edges.values_list("timeline", "from_state", "to_state"):
+        found.setdefault(name, set()).add((source, target))
+    return found

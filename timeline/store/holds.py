@@ -1,0 +1,160 @@
+"""
+What is on hold. Nothing of it stands on the rows of tasks: who claims, begins or looks asks the table of holds, which is mostly
+empty, in a statement that is made anyway.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from django.db import connections
+from django.db.models import Q
+from django.utils import translation
+
+from timeline import reasons
+from timeline.dialects import dialect_of
+from timeline.exceptions import UnknownTask
+from timeline.lifecycle import Reason
+from timeline.models import EntityRef, Hold, ScheduledTask, Scope
+from timeline.models.task import ScheduledTaskQuerySet
+from timeline.registry import registry
+
+# Whether anything is on hold: a column of a statement that asks for something else.
+IS_ANY_OPEN: Final = "EXISTS (SELECT 1 FROM timeline_hold WHERE released_at IS NULL)"
+
+
+@dataclass(frozen=True, slots=True)
+class OnHold:
+    """
+    Which kinds of tasks are on hold, whatever they are about.
+
+    Args:
+        targets: Scope and target of open holds, each once.
+    """
+
+    targets: frozenset[tuple[str, str]] = frozenset()
+
+    @classmethod
+    def read(cls, found: str | None) -> OnHold:
+        """As a statement with ``{kinds_on_hold}`` tells it."""
+        return cls(frozenset((scope, target) for scope, target in json.loads(found))) if found else cls()
+
+    @property
+    def has_entities(self) -> bool:
+        """Whether entities are on hold, too."""
+        return (Scope.ENTITY, "") in self.targets
+
+    def covers(self, task_key: str, queue: str = "") -> bool:
+        """
+        Whether a kind is on hold.
+
+        Args:
+            task_key: Of the kind.
+            queue: What to take for its queue, where this process does not know the kind.
+        """
+        asked = {
+            (Scope.EVERYTHING.value, ""),
+            (Scope.TASK.value, task_key),
+            (Scope.TIMELINE.value, task_key.partition(".")[0]),
+            (Scope.QUEUE.value, queue_of(task_key, queue)),
+        }
+        return not asked.isdisjoint(self.targets)
+
+
+NOTHING_ON_HOLD: Final = OnHold()
+
+
+def queue_of(task_key: str, otherwise: str = "") -> str:
+    """The queue of a kind as declared: by that it is claimed, whatever its rows say."""
+    try:
+        return registry.task(task_key)[1].options.queue
+    except UnknownTask:
+        return otherwise
+
+
+def is_any_open(*, using: str) -> bool:
+    """Whether anything is on hold: one probe of an index that is mostly empty."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(f"SELECT {IS_ANY_OPEN}")
+        return bool(cursor.fetchone()[0])
+
+
+def on_hold(*, using: str) -> OnHold:
+    """Read which kinds are on hold."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect_of(using).sql("on_hold"))
+        return OnHold.read(cursor.fetchone()[0])
+
+
+def holds_over(tasks: Sequence[ScheduledTask], *, using: str) -> dict[UUID, list[Hold]]:
+    """
+    Find the open holds over some tasks: two statements.
+
+    Returns:
+        Id of a task that is on hold → its holds, the oldest first.
+    """
+    rows = Hold.objects.using(using).open()
+    of_kinds = rows.exclude(scope=Scope.ENTITY)
+    dialect, refs = dialect_of(using), sorted({task.entity_ref for task in tasks if task.entity_label})
+    of_entities = Hold.objects.using(using).raw(dialect.sql("holds_of_entities"), dialect.entities_of(refs))
+    named: dict[EntityRef, list[Hold]] = defaultdict(list)
+    for hold in of_entities if refs else ():
+        for ref in hold.refs:
+            named[ref].append(hold)
+    others = list(of_kinds)
+    found = {}
+    for task in tasks:
+        over = [*named.get(task.entity_ref, ()), *(hold for hold in others if _covers(hold, task))]
+        if over:
+            found[task.id] = sorted(over, key=lambda hold: (hold.created_at, hold.pk))
+    return found
+
+
+def covers(hold: Hold, task: ScheduledTask) -> bool:
+    """Whether a task is of what a hold holds."""
+    return task.entity_ref in hold.refs if hold.scope == Scope.ENTITY else _covers(hold, task)
+
+
+def _covers(hold: Hold, task: ScheduledTask) -> bool:
+    return OnHold(frozenset({(hold.scope, hold.target)})).covers(task.task_key, task.queue)
+
+
+def tasks_under(hold: Hold, tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
+    """Narrow tasks down to those of what a hold holds."""
+    match hold.scope:
+        case Scope.ENTITY:
+            condition = Q()
+            for ref in hold.refs:
+                condition |= Q(entity_label=ref.label, entity_id=ref.id)
+            return tasks.filter(condition)
+        case Scope.TASK:
+            return tasks.filter(task_key=hold.target)
+        case Scope.TIMELINE:
+            return tasks.of_timeline(hold.target)
+        case Scope.QUEUE:
+            unknown = Q(queue=hold.target) & ~Q(task_key__in=registry.task_keys())
+            return tasks.filter(Q(task_key__in=registry.task_keys(hold.target)) | unknown)
+        case _:
+            return tasks
+
+
+def not_on_hold(tasks: ScheduledTaskQuerySet, held: OnHold, *, task_keys: Iterable[str]) -> ScheduledTaskQuerySet:
+    """Narrow tasks of these kinds down to those that nothing holds."""
+    free = tasks.with_handler([key for key in task_keys if not held.covers(key)])
+    return free.not_of_held_entities() if held.has_entities else free
+
+
+def reason_of(hold: Hold) -> Reason:
+    """Say that a task is on hold, for its row and its log."""
+    return reasons.ON_HOLD(what=in_english(hold), at=hold.created_at)
+
+
+def in_english(hold: Hold) -> str:
+    """What it holds, as rows keep it."""
+    with translation.override("en"):
+        return hold.what

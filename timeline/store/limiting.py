@@ -1,0 +1,232 @@
+"""Give places: where only so many may be under way at once, those of each key that have waited longest."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import chain
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from django.db import connections
+
+from timeline.dialects import dialect_of
+from timeline.lifecycle import Trigger
+from timeline.models import ScheduledTask
+from timeline.models.statements import narrowed
+from timeline.store.advancing import advance
+from timeline.store.isolating import atomic
+from timeline.store.limited_kinds import LimitedKind
+from timeline.store.returning import COLUMNS, as_tasks
+from timeline.store.writing import Write, apply
+
+LOOKED_AT: Final = 200  # Keys of a kind, in one look at them; the next one goes on behind them.
+TOGETHER: Final = 50  # Keys of which places are given in one statement: it takes no more than some 20 ms.
+A_FEW: Final = 20  # Keys looked at first, where few are wanted.
+
+# Gives keys behind one, so many, and how often the first of each was tried.
+Look = Callable[[str, int], list[tuple[str, int | None]]]
+
+_turn: dict[tuple[str, str], str] = {}  # Alias and kind → the key behind which the next look begins.
+
+
+class Waiting(NamedTuple):
+    """
+    A key for which a task waits that may be under way.
+
+    Args:
+        limit_key: The key.
+        attempt: How often the first of its tasks was tried; a rest begins anew.
+    """
+
+    limit_key: str
+    attempt: int
+
+
+class Found(NamedTuple):
+    """
+    What a look at the keys of a kind has found.
+
+    Args:
+        waiting: In order.
+        seen: All keys that were looked at.
+        after: The key that was looked at last.
+        is_last: Whether there are no more.
+    """
+
+    waiting: list[Waiting]
+    seen: set[str]
+    after: str
+    is_last: bool
+
+
+def find_waiting(kind: LimitedKind, *, most: int, using: str) -> list[Waiting]:
+    """
+    Find keys of a kind whose turn it is, and of which a place is free: ``LOOKED_AT`` are looked at, in order, each in its turn.
+
+    The look goes on behind the last one that was found; ``leave_turn`` puts it elsewhere.
+
+    Args:
+        kind: Of the tasks.
+        most: Find no more than so many; ``TOGETHER`` at most.
+        using: Database alias.
+    """
+    begun = turn_of(kind.task_key, using=using)
+    look = partial(_look, kind, using=using)
+    found = _found(look, begun, set(), min(most, TOGETHER))
+    if begun and found.is_last:  # Then it is the turn of those before it.
+        rest = min(most, TOGETHER) - len(found.waiting)
+        before = _found(look, "", found.seen, rest)
+        found = Found(found.waiting + before.waiting, before.seen, before.after, before.is_last)
+    leave_turn(kind.task_key, "" if found.is_last else found.after, using=using)
+    return found.waiting
+
+
+def _found(look: Look, after: str, known: set[str], most: int) -> Found:
+    """Find so many behind a key, up to one that is known already, or the last there is."""
+    waiting: list[Waiting] = []
+    keys: set[str] = set()
+    left = LOOKED_AT
+    while left > 0 and len(waiting) < most:
+        size = min(left, max(A_FEW, most) if left == LOOKED_AT else left)
+        seen = look(after, size)
+        for limit_key, attempt in seen:
+            if limit_key in known:
+                return Found(waiting, keys, after, True)
+            after = limit_key
+            keys.add(limit_key)
+            if attempt is not None:
+                waiting.append(Waiting(limit_key, attempt))
+            if len(waiting) == most:
+                return Found(waiting, keys, after, False)
+        left -= len(seen)
+        if len(seen) < size:
+            return Found(waiting, keys, after, True)
+    return Found(waiting, keys, after, False)
+
+
+def leave_turn(task_key: str, after: str, *, using: str) -> None:
+    """Have the next look begin behind this key."""
+    _turn[using, task_key] = after
+
+
+def turn_of(task_key: str, *, using: str) -> str:
+    """The key behind which the next look begins."""
+    return _turn.get((using, task_key), "")
+
+
+def take(
+    trigger: Trigger,
+    kind: LimitedKind,
+    limit_keys: Sequence[str],
+    *,
+    each: int,
+    attempts: int,
+    now: datetime,
+    using: str,
+    lease: timedelta | None = None,
+    claim_token: UUID | None = None,
+    worker: str | None = None,
+) -> list[ScheduledTask]:
+    """
+    Move tasks that wait for a place, and give each one: in one statement a task's own write, so that nothing is left of it if
+    that is undone. Committed when this returns. Keys of which somebody else gives places just now are passed over.
+
+    Args:
+        trigger: Claim or start.
+        kind: Of the tasks.
+        limit_keys: Of these keys.
+        each: Take no more than so many tasks of each.
+        attempts: None that was tried more often.
+        now: Story time, for the log.
+        using: Database alias.
+        lease, claim_token, worker: Of who takes them, as for ``Write``.
+    """
+    if not limit_keys:
+        return []
+    dialect = dialect_of(using)
+    asked: dict[str, Any] = {
+        "task_key": kind.task_key,
+        "places": kind.places,
+        "each": each,
+        "attempts": attempts,
+        **_others(kind, using),
+    }
+    with atomic(using=using):
+        if dialect.has_set_statements:
+            tried = _tried(limit_keys, using)
+            if not tried:
+                return []
+            rows = advance(
+                "limited",
+                trigger,
+                columns=COLUMNS,
+                lease=lease,
+                claim_token=claim_token,
+                worker=worker,
+                limit_keys=tried,
+                parts=kind.parts,
+                now=now,
+                using=using,
+                **asked,
+            )
+            return as_tasks(rows, using)
+        sql = narrowed(dialect.sql("held_limited"), kind.parts).replace("{columns}", _OF_TASK)
+        ready = ScheduledTask.objects.using(using).raw(sql, {**asked, "limit_keys": dialect.list_of(limit_keys)})
+        given = _numbered(list(ready), limit_keys, kind.places, each, using)
+        writes = [
+            Write(task=task, triggers=(trigger,), slot=slot, lease=lease, claim_token=claim_token, worker=worker)
+            for task, slot in given
+        ]
+        return apply(writes, now=now, using=using)
+
+
+_OF_TASK: Final = ", ".join(f"task.{column}" for column in COLUMNS.split(", "))
+
+
+def _others(kind: LimitedKind, using: str) -> dict[str, Any]:
+    """Kinds that compete with it, each with its places, as a statement reads them: SQLite takes no list, used or not."""
+    if not dialect_of(using).has_arrays:
+        return {"others": json.dumps(kind.others)}
+    return {
+        "others": [task_key for task_key, _places in kind.others],
+        "places_of_others": [places for _task_key, places in kind.others],
+    }
+
+
+def _look(kind: LimitedKind, after: str, most: int, *, using: str) -> list[tuple[str, int | None]]:
+    asked: dict[str, Any] = {"task_key": kind.task_key, "after": after, "most": most, "places": kind.places}
+    with connections[using].cursor() as cursor:
+        cursor.execute(narrowed(dialect_of(using).sql("limited_keys"), kind.parts), asked)
+        return list(cursor.fetchall())
+
+
+def _tried(limit_keys: Sequence[str], using: str) -> list[str]:
+    """Lock keys until the transaction ends; those that are not locked by somebody else."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect_of(using).sql("try_limits"), {"limit_keys": list(limit_keys)})
+        return [key for (key,) in cursor.fetchall()]
+
+
+def _numbered(
+    ready: Iterable[ScheduledTask], limit_keys: Sequence[str], places: int, each: int, using: str
+) -> list[tuple[ScheduledTask, int]]:
+    """Give each its number: who has one keeps it, the others get those that are free."""
+    held: dict[str, set[int]] = defaultdict(set)
+    rows = ScheduledTask.objects.using(using).filter(limit_key__in=limit_keys, slot__gt=0)
+    for limit_key, slot in rows.values_list("limit_key", "slot"):
+        held[limit_key].add(slot)
+    by_key: dict[str, list[ScheduledTask]] = defaultdict(list)
+    for task in ready:
+        by_key[task.limit_key].append(task)
+    return list(chain.from_iterable(_of_key(by_key[key], held[key], places, each) for key in limit_keys))
+
+
+def _of_key(tasks: Sequence[ScheduledTask], held: set[int], places: int, each: int) -> list[tuple[ScheduledTask, int]]:
+    given = [(task, task.slot) for task in tasks if task.slot][:each]
+    room = max(min(each - len(given), places - len(held)), 0)
+    free = [number for number in range(1, places + 1) if number not in held][:room]
+    return given + list(zip((task for task in tasks if not task.slot), free, strict=False))

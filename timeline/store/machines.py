@@ -1,0 +1,130 @@
+"""Machines: which runs there are to move, and the one way in which they move: any number in one guarded write, with entries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import IntegrityError, connections
+
+from timeline.dialects import dialect_of
+from timeline.exceptions import MoveNotAllowed
+from timeline.ids import uuid7s
+from timeline.models import EntityRef, TimelineRun
+from timeline.payloads import clip
+from timeline.store.edges import mind_refusal
+from timeline.store.isolating import atomic
+from timeline.store.mirroring import mirror_states
+
+MAX_ACTOR = 150
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """
+    A move of a run.
+
+    Args:
+        run: As it was read and locked; its state and its number of moves guard the write.
+        target: The state it comes to; the one it is in: it is entered anew.
+        back: What BACK leads to from then on.
+        cause_id: Id of the event.
+    """
+
+    run: TimelineRun
+    target: str
+    back: str
+    cause_id: UUID | None
+
+
+def runs_to_move(refs: Iterable[EntityRef], machines: Mapping[str, str | None], *, using: str) -> list[TimelineRun]:
+    """
+    The open runs of some machines and entities, which the caller has locked; they are locked, in order of their ids.
+
+    Args:
+        refs: The entities.
+        machines: Name of a machine → the key of its runs; None: whichever they have.
+        using: Database alias.
+    """
+    return _asked("runs_to_move", refs, machines, using)
+
+
+def last_moved(refs: Iterable[EntityRef], machines: Mapping[str, str | None], *, using: str) -> list[TimelineRun]:
+    """The run that has ended last, of each of some machines and entities; arguments as for ``runs_to_move``."""
+    return _asked("last_moved", refs, machines, using)
+
+
+def _asked(verb: str, refs: Iterable[EntityRef], machines: Mapping[str, str | None], using: str) -> list[TimelineRun]:
+    dialect, names = dialect_of(using), sorted(machines)
+    asked: dict[str, Any] = dialect.entities_of(sorted(set(refs)))
+    if dialect.has_arrays:
+        asked |= {"timelines": names, "keys": [machines[name] for name in names]}
+    else:
+        asked |= {"machines": json.dumps([(name, machines[name]) for name in names])}
+    return list(TimelineRun.objects.using(using).raw(dialect.sql(verb), asked))
+
+
+def move_runs(steps: Sequence[Step], *, event: str, actor: str, now: datetime, using: str) -> list[TimelineRun]:
+    """
+    Move runs, and write their entries. The caller has locked the entities and the runs, and has asked the table.
+
+    Args:
+        steps: One a run.
+        event: Its name.
+        actor: Who did it; empty for the system itself.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        The runs as they are now, in the order given.
+
+    Raises:
+        MoveNotAllowed: if one is not what it was when it was read; the caller undoes what was written.
+    """
+    if not steps:
+        return []
+    dialect, connection = dialect_of(using), connections[using]
+    parameters: dict[str, Any] = {
+        "moves": json.dumps([_as_data(step, key) for step, key in zip(steps, uuid7s(len(steps)), strict=True)]),
+        "at": connection.ops.adapt_datetimefield_value(now),
+        "event": event,
+        "actor": clip(actor, MAX_ACTOR),
+    }
+    if dialect.has_arrays:
+        parameters["ids"] = [step.run.pk for step in steps]
+    with atomic(using=using, savepoint=False), connection.cursor() as cursor:
+        try:
+            cursor.execute(dialect.sql("move_runs"), parameters)
+        except IntegrityError as error:
+            mind_refusal(error, using=using)
+            raise
+        moved = {UUID(str(key)) for [key] in cursor.fetchall()}
+        for step in steps:
+            if step.run.pk not in moved:
+                run = step.run
+                raise MoveNotAllowed(run.timeline, str(run.entity_ref), run.state, event, [], expected=run.state)
+        if not dialect.has_set_statements:
+            cursor.execute(dialect.sql("enter_runs"), parameters)
+        mirror_states(
+            [(step.run.timeline, step.run.entity_ref, step.run.key, step.target) for step in steps], using=using
+        )
+    for step in steps:
+        run = step.run
+        run.state, run.state_at, run.back, run.moves = step.target, now, step.back, run.moves + 1
+    return [step.run for step in steps]
+
+
+def _as_data(step: Step, key: UUID) -> dict[str, Any]:
+    return {
+        "id": key.hex,
+        "run": step.run.pk.hex,
+        "seq": step.run.moves + 1,
+        "from_state": step.run.state,
+        "to_state": step.target,
+        "back": step.back,
+        "cause": None if step.cause_id is None else step.cause_id.hex,
+    }

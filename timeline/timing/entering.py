@@ -1,0 +1,40 @@
+"""``on``: from when a state of a machine is entered, as long as it is not left."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from timeline.timing.offsets import read_offset
+from timeline.timing.states import backoff_problems, state_problems
+from timeline.timing.whens import When, when_in
+
+
+def on(
+    *states: str,
+    years: int = 0,
+    months: int = 0,
+    weeks: int = 0,
+    days: int = 0,
+    hours: float = 0,
+    minutes: float = 0,
+    seconds: float = 0,
+    backoff: Any = None,
+    spent: str = "",
+) -> When:
+    """
+    In a state of a machine: its row is there exactly while the run is in that state, and is due when it is entered, or later.
+
+    Each time that a state is entered there is a row of its own. When it is left, the row is cancelled (``state``) unless it
+    has ended.
+
+    Args:
+        states: One, or several.
+        years, months, weeks, days: Whole calendar units after it was entered.
+        hours, minutes, seconds: Exact units.
+        backoff: Of a timer: a ``Retry``, instead of a distance. It comes later with each try.
+        spent: The event that comes instead, at once, when as many tries as ``max_attempts`` have been needed.
+    """
+    offset, problems = read_offset(years, months, weeks, days, timedelta(0), hours, minutes, seconds)
+    wrong = (*state_problems(states), *backoff_problems(backoff, spent, offset))
+    return when_in(states, offset, (*problems, *wrong), backoff, spent)
