@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -21,27 +22,53 @@ if TYPE_CHECKING:
 Known = Sequence[tuple[TimelineRun, "Definition"]]
 
 
-def rows_to_plan(known: Known, *, moved: bool = False, using: str) -> ScheduledTaskQuerySet:
+@dataclass(frozen=True, slots=True)
+class RowsToPlan:
     """
     The rows that runs are planned from.
 
     A machine's run comes by its states any number of times: of what is bound to them, rows of earlier visits that have ended
-    are not read, so that each move costs the same. Of a run that has just ``moved``, none of the present visit has.
+    are not read, so that each move costs the same.
+
+    Args:
+        whole: Ids of runs of which all rows are read.
+        in_states: Ids of runs of which those are read that are open, and the following of those that have ended.
+        others: Keys of tasks that are bound to no state.
+        bound: Keys of those that are.
+        visits: Which of these rows: the occurrences of the present visits.
     """
-    rows = ScheduledTask.objects.using(using)
-    plain = [run.pk for run, definition in known if not definition.in_states]
-    wanted = Q(run__in=plain) if plain or not known else Q()
+
+    whole: list[UUID]
+    in_states: list[UUID]
+    others: list[str]
+    bound: list[str]
+    visits: list[str]
+
+
+def wanted_of(known: Known, *, moved: bool = False) -> RowsToPlan:
+    """Say which rows some runs are planned from. Of runs that have just ``moved``, none of the present visit has ended."""
+    whole = [run.pk for run, definition in known if not definition.in_states]
+    others, bound, visits, in_states = set[str](), set[str](), set[str](), list[UUID]()
     for definition, runs in _by_definition(known):
-        bound = {definition.task_key(name) for name in definition.in_states}
-        others = {definition.task_key(name) for name in definition.tasks} - bound
-        of_runs = Q(run__in=[run.pk for run in runs])
-        visits = {str(run.moves) for run in runs}
-        wanted |= of_runs & Q(state__in=sorted(OPEN))
+        keys = {definition.task_key(name) for name in definition.in_states}
+        others |= {definition.task_key(name) for name in definition.tasks} - keys
+        in_states += [run.pk for run in runs]
         if not moved:
-            wanted |= of_runs & Q(task_key__in=sorted(bound), occurrence__in=sorted(visits), state__in=sorted(FINAL))
-        if others:
-            wanted |= of_runs & Q(task_key__in=sorted(others), state__in=sorted(FINAL))
-    return rows.filter(wanted)
+            bound |= keys
+            visits |= {str(run.moves) for run in runs}
+    return RowsToPlan(whole, in_states, sorted(others), sorted(bound), sorted(visits))
+
+
+def rows_to_plan(known: Known, *, using: str) -> ScheduledTaskQuerySet:
+    """The rows that runs are planned from, to be read only."""
+    rows, wanted = ScheduledTask.objects.using(using), wanted_of(known)
+    chosen = Q(run__in=wanted.whole)
+    if of_runs := Q(run__in=wanted.in_states) if wanted.in_states else None:
+        chosen |= of_runs & Q(state__in=sorted(OPEN))
+        chosen |= of_runs & Q(task_key__in=wanted.bound, occurrence__in=wanted.visits, state__in=sorted(FINAL))
+        if wanted.others:
+            chosen |= of_runs & Q(task_key__in=wanted.others, state__in=sorted(FINAL))
+    return rows.filter(chosen)
 
 
 def tries_of(known: Known, *, using: str) -> dict[UUID, int]:

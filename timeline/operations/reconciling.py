@@ -17,7 +17,7 @@ from timeline.lifecycle import RunEnd, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import Entities, load_entities
 from timeline.models.facts import plan_of
-from timeline.models.visits import rows_to_plan, tries_of
+from timeline.models.visits import tries_of, wanted_of
 from timeline.operations._rebinding import rebinding
 from timeline.operations._succeeding import succeed
 from timeline.operations.current import running
@@ -28,7 +28,7 @@ from timeline.runs import end
 from timeline.store.competing import hand_on
 from timeline.store.creating import create_missing, new_task
 from timeline.store.isolating import atomic
-from timeline.store.locking import lock_runs
+from timeline.store.locking import lock_rows_to_plan, lock_runs
 from timeline.store.mirroring import mirror_runs
 from timeline.store.writing import Write, apply
 
@@ -158,9 +158,7 @@ def _rows_of(
 ) -> dict[UUID, list[ScheduledTask]]:
     """Lock and read the tasks of runs."""
     rows: dict[UUID, list[ScheduledTask]] = {run.pk: [] for run, _definition in known}
-    if not rows:
-        return rows
-    for task in rows_to_plan(known, moved=moved, using=using).by_id().locked():
+    for task in lock_rows_to_plan(wanted_of(known, moved=moved), using=using):
         if task.run_id is not None:
             rows[task.run_id].append(task)
     return rows

@@ -1,5 +1,5 @@
 -- The run that has ended last, of each of some machines and entities; of a machine whose runs have keys, of one key.
-SELECT run.*
+SELECT {columns}
 FROM unnest(%(labels)s::text[], %(ids)s::text[]) AS entity(label, id)
 CROSS JOIN unnest(%(timelines)s::text[], %(keys)s::text[]) AS machine(timeline, key)
 CROSS JOIN LATERAL (

@@ -1,10 +1,10 @@
 -- The open runs of machines of some entities, locked in order of their ids. Each entity is looked up by itself, as in end_open_runs;
 -- and each key, where a machine's runs have keys. A run that began before its timeline was a machine is in no state.
-SELECT *
-FROM timeline_timelinerun
-WHERE ended_at IS NULL
-    AND id = ANY(ARRAY(
-        SELECT run.id
+SELECT {columns}
+FROM timeline_timelinerun AS run
+WHERE run.ended_at IS NULL
+    AND run.id = ANY(ARRAY(
+        SELECT found.id
         FROM unnest(%(labels)s::text[], %(ids)s::text[]) AS entity(label, id)
         CROSS JOIN unnest(%(timelines)s::text[], %(keys)s::text[]) AS machine(timeline, key)
         CROSS JOIN LATERAL (
@@ -26,7 +26,7 @@ WHERE ended_at IS NULL
                 AND key = machine.key
                 AND state > ''
             OFFSET 0
-        ) AS run
+        ) AS found
     ))
-ORDER BY id
+ORDER BY run.id
 FOR NO KEY UPDATE

@@ -1,6 +1,6 @@
 -- The open runs of machines of some entities; of a machine whose runs have keys, those of one. A run that began before its timeline
 -- was a machine is in no state.
-SELECT run.*
+SELECT {columns}
 FROM json_each(%(entities)s) AS entity
 CROSS JOIN json_each(%(machines)s) AS machine
 CROSS JOIN timeline_timelinerun AS run

@@ -17,10 +17,14 @@ from timeline.ids import uuid7s
 from timeline.models import EntityRef, TimelineRun
 from timeline.payloads import clip
 from timeline.store.edges import mind_refusal
+from timeline.store.inserting import fields_of
 from timeline.store.isolating import atomic
 from timeline.store.mirroring import mirror_states
+from timeline.store.returning import as_models, cursor_for_rows, rows_of
 
 MAX_ACTOR = 150
+_NAMES = tuple(fields_of(TimelineRun))
+_COLUMNS = ", ".join(f"run.{field.column}" for field in fields_of(TimelineRun).values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +63,19 @@ def last_moved(refs: Iterable[EntityRef], machines: Mapping[str, str | None], *,
 
 
 def _asked(verb: str, refs: Iterable[EntityRef], machines: Mapping[str, str | None], using: str) -> list[TimelineRun]:
-    dialect, names = dialect_of(using), sorted(machines)
-    asked: dict[str, Any] = dialect.entities_of(sorted(set(refs)))
+    connection, dialect, names = connections[using], dialect_of(using), sorted(machines)
+    entities = sorted(set(refs))
+    asked: dict[str, Any] = dialect.entities_of(entities)
     if dialect.has_arrays:
         asked |= {"timelines": names, "keys": [machines[name] for name in names]}
+        if verb == "runs_to_move" and len(entities) == 1 and set(machines.values()) == {None}:
+            [(label, key)], verb = entities, "runs_to_move_of_one"
+            asked |= {"label": label, "id": key}
     else:
         asked |= {"machines": json.dumps([(name, machines[name]) for name in names])}
-    return list(TimelineRun.objects.using(using).raw(dialect.sql(verb), asked))
+    with cursor_for_rows(connection) as cursor:
+        cursor.execute(dialect.sql(verb).replace("{columns}", _COLUMNS), asked)
+        return as_models(rows_of(cursor, connection, _NAMES, model=TimelineRun).values(), TimelineRun, using)
 
 
 def move_runs(steps: Sequence[Step], *, event: str, actor: str, now: datetime, using: str) -> list[TimelineRun]:

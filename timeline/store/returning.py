@@ -1,26 +1,29 @@
-"""Read what raw statements return of tasks, as the model has it."""
+"""Read what raw statements return of tasks and runs, as the model has it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Model
 from django.db.models.base import ModelState
 from django.db.models.signals import post_init, pre_init
 
 from timeline.dialects import is_by_psycopg3
 from timeline.models.task import ScheduledTask
+from timeline.store.inserting import fields_of
 
 RawRow = dict[str, Any]
 Convert = Callable[[Any, Any, BaseDatabaseWrapper], Any]
 
-FIELDS = {field.attname: field for field in ScheduledTask._meta.concrete_fields}
-_NAMES = list(FIELDS)
+M = TypeVar("M", bound=Model)
+
+FIELDS = fields_of(ScheduledTask)
 COLUMNS = ", ".join(str(field.column) for field in FIELDS.values())
 
 
@@ -36,7 +39,9 @@ def cursor_for_rows(connection: BaseDatabaseWrapper) -> Iterator[Any]:
         yield cursor
 
 
-def rows_of(cursor: Any, connection: BaseDatabaseWrapper, names: tuple[str, ...] = ()) -> dict[UUID, RawRow]:
+def rows_of(
+    cursor: Any, connection: BaseDatabaseWrapper, names: tuple[str, ...] = (), *, model: type[Model] = ScheduledTask
+) -> dict[UUID, RawRow]:
     """
     Read the rows a cursor returns: id → value by name of column. In their order.
 
@@ -44,9 +49,10 @@ def rows_of(cursor: Any, connection: BaseDatabaseWrapper, names: tuple[str, ...]
         cursor: Where the statement was executed.
         connection: Its own.
         names: Of the columns; left out: as the cursor says them, which takes longer.
+        model: Whose rows they are.
     """
     names = names or tuple(column[0] for column in cursor.description)
-    converters = _converters(names, connection.alias)
+    converters = _converters(model, names, connection.alias)
     rows: dict[UUID, RawRow] = {}
     for values in cursor.fetchall():
         row = dict(zip(names, values, strict=True))
@@ -57,28 +63,33 @@ def rows_of(cursor: Any, connection: BaseDatabaseWrapper, names: tuple[str, ...]
 
 
 def as_tasks(rows: Iterable[RawRow], using: str) -> list[ScheduledTask]:
-    """
-    Make the models of rows that were read with ``COLUMNS``: as Django makes them, in a third of the time, unless somebody is
-    to be told of each one.
-    """
-    if pre_init.has_listeners(ScheduledTask) or post_init.has_listeners(ScheduledTask):
-        return [ScheduledTask.from_db(using, _NAMES, list(row.values())) for row in rows]
-    return [_as_task(row, using) for row in rows]
+    """Make the models of tasks that were read with ``COLUMNS``."""
+    return as_models(rows, ScheduledTask, using)
 
 
-def _as_task(row: RawRow, using: str) -> ScheduledTask:
-    task = ScheduledTask.__new__(ScheduledTask)
-    task.__dict__.update(row)
-    task._state = state = ModelState()
+def as_models(rows: Iterable[RawRow], model: type[M], using: str) -> list[M]:
+    """
+    Make the models of rows that were read whole, in the model's order: as Django makes them, in a third of the time, unless
+    somebody is to be told of each one.
+    """
+    if pre_init.has_listeners(model) or post_init.has_listeners(model):
+        return [model.from_db(using, list(row), list(row.values())) for row in rows]
+    return [_as_model(row, model, using) for row in rows]
+
+
+def _as_model(row: RawRow, model: type[M], using: str) -> M:
+    made = model.__new__(model)
+    made.__dict__.update(row)
+    made._state = state = ModelState()
     state.db, state.adding = using, False
-    return task
+    return made
 
 
 @lru_cache
-def _converters(names: tuple[str, ...], using: str) -> list[tuple[str, Convert, Any]]:
+def _converters(model: type[Model], names: tuple[str, ...], using: str) -> list[tuple[str, Convert, Any]]:
     """What Django does to values of these columns as they come from the database: name, how, and the column it is told."""
     connection = connections[using]
-    columns = [(name, FIELDS[name].get_col(ScheduledTask._meta.db_table)) for name in names]
+    columns = [(name, fields_of(model)[name].get_col(model._meta.db_table)) for name in names]
     return [
         (name, convert, column)
         for name, column in columns

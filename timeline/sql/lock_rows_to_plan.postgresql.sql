@@ -1,0 +1,11 @@
+-- The rows that runs are planned from, locked in the lock order: sorted once found, as in held_entity. Which they are says
+-- models/visits.py.
+SELECT {columns}
+FROM timeline_scheduledtask
+WHERE false
+    OR run_id = ANY(%(whole)s::uuid[])  -- if whole
+    OR (run_id = ANY(%(in_states)s::uuid[]) AND state IN ({open}))  -- if in_states
+    OR (run_id = ANY(%(in_states)s::uuid[]) AND task_key = ANY(%(others)s::text[]))  -- if others
+    OR (run_id = ANY(%(in_states)s::uuid[]) AND task_key = ANY(%(bound)s::text[]) AND occurrence = ANY(%(visits)s::text[]))  -- if visits
+ORDER BY id::text
+FOR NO KEY UPDATE
