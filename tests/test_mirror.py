@@ -22,6 +22,7 @@ WITHOUT = {
     "models/run_entry": "columns only: store/test_machines writes them",
     "models/wake": "columns only: operations/test_waking_others writes them",
     "models/sign": "columns only: dispatch/test_signing writes them",
+    "operations/reconciling_moved": "each move ends there: operations/test_machines_on",
     "operations/_event_fields": "a shape only: operations/test_emitting",
     "operations/_rebinding": "a saved entity does it: engine/test_waiting_for_others_declared",
     "operations/_recording": "what emit and Then have in common: operations/test_emitting, operations/test_machines",

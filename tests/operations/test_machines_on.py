@@ -16,7 +16,7 @@ from timeline.engine.running import run
 from timeline.exceptions import DefinitionError
 from timeline.lifecycle import ReasonCode, State
 from timeline.models import ScheduledTask, TimelineRun
-from timeline.operations.reconciling import reconcile_moved
+from timeline.operations.reconciling_moved import reconcile_moved
 from timeline.operations.sweeping import sweep
 from timeline.shortcuts import emit, emit_many, explain, preview, start
 from timeline.testing import only_timelines

@@ -25,11 +25,11 @@ DRIFTS = {
         ),
         Fault(
             "a worker without a name is not written",
-            (Change("store.changes:_as_change", "if value not in (None, 0):", "if value:"),),
+            (Change("store.change_columns:_as_change", "if value not in (None, 0):", "if value:"),),
         ),
         Fault(
             "a lease is as long as ever",
-            (Change("store.changes:_as_change", "lease if write.lease is None else write.lease", "lease"),),
+            (Change("store.change_columns:_as_change", "lease if write.lease is None else write.lease", "lease"),),
         ),
         Fault(
             "new times keep the old value of the anchor",

@@ -16,7 +16,7 @@ from timeline.admin.pages import Pages
 from timeline.clocks import story_now
 from timeline.exceptions import InvalidInput
 from timeline.reading.limits import limits
-from timeline.store.changes import MAX_REASON
+from timeline.store.change_columns import MAX_REASON
 
 
 class LimitPages(Pages):

@@ -24,7 +24,7 @@ from timeline.operations._event_fields import EventFields
 from timeline.operations._subjects import Subject
 from timeline.operations.leaving import Ended, exit_runs
 from timeline.operations.machines import ANY, Wish, decide_moves, is_moving, write_moves
-from timeline.operations.reconciling import reconcile_moved
+from timeline.operations.reconciling_moved import reconcile_moved
 from timeline.operations.sets import Tally
 from timeline.operations.waking import AWAITED
 from timeline.payloads import same_json

@@ -12,7 +12,7 @@ from timeline.models import EntityRef, Hold, Scope, Then, exact_ref, model_of, r
 from timeline.models.kin import names_of
 from timeline.payloads import check_text
 from timeline.registry import registry
-from timeline.store.changes import MAX_ACTOR, MAX_REASON
+from timeline.store.change_columns import MAX_ACTOR, MAX_REASON
 from timeline.store.locking import missing
 from timeline.timing import check_time
 

@@ -14,7 +14,7 @@ from timeline.lifecycle import Reason
 from timeline.models import Opening, ScheduledTask
 from timeline.payloads import check_text, clip
 from timeline.store.announcing import announce
-from timeline.store.changes import MAX_ACTOR, MAX_REASON
+from timeline.store.change_columns import MAX_ACTOR, MAX_REASON
 from timeline.store.competing import give_up_places
 from timeline.store.isolating import atomic
 

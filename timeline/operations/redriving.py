@@ -20,7 +20,7 @@ from timeline.operations.sets import check_spread
 from timeline.payloads import clip
 from timeline.registry import registry
 from timeline.runs import reopen
-from timeline.store.changes import MAX_ACTOR, MAX_REASON
+from timeline.store.change_columns import MAX_ACTOR, MAX_REASON
 from timeline.store.competing import give_up_places
 from timeline.store.creating import create_tasks, next_revision
 from timeline.store.isolating import atomic

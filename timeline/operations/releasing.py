@@ -27,7 +27,7 @@ from timeline.operations.moving import move_locked
 from timeline.operations.reconciling import reconcile_locked
 from timeline.payloads import check_text
 from timeline.store.announcing import announce
-from timeline.store.changes import MAX_ACTOR
+from timeline.store.change_columns import MAX_ACTOR
 from timeline.store.errors import catching
 from timeline.store.holds import covers, in_english, tasks_under
 from timeline.store.isolating import atomic

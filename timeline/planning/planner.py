@@ -11,13 +11,14 @@ from uuid import UUID
 
 from timeline import reasons
 from timeline.definition import Definition, Task
-from timeline.lifecycle import OPEN, WAITING, Reason, ReasonCode, State
-from timeline.planning.answers import Cancel, Create, Foreseen, Keep, Move, Plan, TaskRow, Times
+from timeline.lifecycle import OPEN, Reason, ReasonCode
+from timeline.planning.answers import Foreseen, Plan, TaskRow, Times
 from timeline.planning.occurrences import cancel_open, end_aside, keep_occurrences, latest_of
-from timeline.planning.outlooks import LEFT_OPEN, Outlook, outlook_of
+from timeline.planning.outlooks import LEFT_OPEN, Outlook
+from timeline.planning.rows import Rows
 from timeline.planning.series import Series, at_later, is_number
 from timeline.planning.visits import Place, is_wanted, leave_behind, wait_of
-from timeline.timing import Repeat, When, begins_at, day_of, share_of
+from timeline.timing import Repeat, When, share_of
 
 
 def plan(
@@ -58,19 +59,6 @@ def plan(
     ).plan()
 
 
-def _same_anchor(row: TaskRow, times: Times) -> bool:
-    """
-    Whether its anchor is what it was. A date is the same in every time zone, while its midnight is not.
-
-    Rows of an earlier version know the midnight only, and so do those that it moved: the day is told from that if it can be.
-    """
-    if times.anchor_date is None or row.anchor_value is None:
-        return row.anchor_value == times.anchor_value
-    if row.anchor_date is not None and begins_at(row.anchor_date, row.anchor_value):
-        return row.anchor_date == times.anchor_date
-    return row.anchor_value == times.anchor_value or day_of(row.anchor_value) == times.anchor_date
-
-
 class _Planner:
     """Decides task by task, predecessors first."""
 
@@ -100,6 +88,7 @@ class _Planner:
         self.by_table = by_table
         self.place = place
         self.result = Plan()
+        self.answer = Rows(self.result, now)
         self.outlooks: dict[str, Outlook] = {}
 
     def plan(self) -> Plan:
@@ -138,7 +127,7 @@ class _Planner:
             return self.decide_series(declared, when, when.repeats)
         row = self.latest.get(declared.name, {}).get("")
         if row is not None and row.id in self.spare and row.state in OPEN:
-            return self.keep(row, "it is being run")
+            return self.answer.keep(row, "it is being run")
         if when.predecessor_name:
             predecessor = self.outlook(when.predecessor_name)
             value = predecessor.since(when)
@@ -147,8 +136,8 @@ class _Planner:
         else:
             value = self.anchors.get(when.field_name) if when.field_name else self.started_at
         if value is None:
-            return self.unanchored(when, row)
-        return self.with_row(declared, self.times(declared, when, value), row)
+            return self.answer.unanchored(when, row)
+        return self.answer.with_row(declared, self.times(declared, when, value), row)
 
     def decide_each(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
         """What another task fans out has its rows from that one's outcome: none is made out of nothing."""
@@ -164,19 +153,19 @@ class _Planner:
         """What is repeated has one row at a time: the next is made when the one before it has ended."""
         first = self.times(declared, when, self.started_at)
         series = Series(self.latest.get(declared.name, {}), repeats, first.nominal_at, self.zone)
-        standing = [self.keep(row, "it was made again") for row in series.earlier if row.state in OPEN]
+        standing = [self.answer.keep(row, "it was made again") for row in series.earlier if row.state in OPEN]
         row, number = series.last, max(series.number, 1)
         if row is not None and row.id in self.spare and row.state in OPEN:
-            standing.append(self.keep(row, "it is being run"))
+            standing.append(self.answer.keep(row, "it is being run"))
         elif row is None:
-            standing.append(self.create(declared, first, None, "it is planned by the timeline", "1"))
+            standing.append(self.answer.create(declared, first, None, "it is planned by the timeline", "1"))
         elif row.state in OPEN or row.reason_code in LEFT_OPEN:
-            standing.append(self.with_row(declared, at_later(first, series.present()), row))
+            standing.append(self.answer.with_row(declared, at_later(first, series.present()), row))
         elif series.is_over:
-            standing.append(self.ended(row))
+            standing.append(self.answer.ended(row))
         else:
             times, number = at_later(first, series.following()), series.number + 1
-            standing.append(self.create(declared, times, None, "the one before it has ended", str(number)))
+            standing.append(self.answer.create(declared, times, None, "the one before it has ended", str(number)))
         return series.foresee(declared.name, number, standing, self.result)
 
     def decide_in_state(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
@@ -189,30 +178,24 @@ class _Planner:
         others = [other for other in self.rows(declared.name) if other is not row]
         leave_behind(others, place, when, result=self.result, spare=self.spare)
         if row is not None and row.id in self.spare and row.state in OPEN:
-            return self.keep(row, "it is being run")
+            return self.answer.keep(row, "it is being run")
         value = self.anchors.get(when.field_name) if when.field_name else self.started_at
         value = place.since if when.states else value
         if value is None:
-            return self.unanchored(when, row)
+            return self.answer.unanchored(when, row)
         if when.backoff is not None and place.tries is None:
-            return self.stands(row)
+            return self.answer.stands(row)
         times = replace(self.times(declared, when, value), anchor=when.anchor_in(place.state))
         if when.backoff is not None:
             times = at_later(times, times.nominal_at + wait_of(when.backoff, place, self.about))
-        return self.with_row(declared, times, row, place.occurrence)
-
-    def stands(self, row: TaskRow | None) -> Outlook:
-        """As it is, whatever time it would be given."""
-        if row is None:
-            return Outlook()
-        return self.keep(row, "its time stands") if row.state in OPEN else self.ended(row)
+        return self.answer.with_row(declared, times, row, place.occurrence)
 
     def without_row(
         self, declared: Task[Any, ..., Any], when: When, row: TaskRow | None, predecessor: Outlook
     ) -> Outlook:
         """Its predecessor has not completed: no open row; foreseen, or never."""
         if row is not None and row.state in OPEN:
-            self.cancel(row, self.why_not_now(when, predecessor))
+            self.answer.cancel(row, self.why_not_now(when, predecessor))
         elif row is not None and row.reason_code == ReasonCode.OPERATOR:
             called_off = reasons.PREDECESSOR_CALLED_OFF(task=declared.name)
             return Outlook(ended_at=row.finished_at, why_never=called_off)
@@ -230,42 +213,6 @@ class _Planner:
         )
         return Outlook(to_come=True, expected_at=expected)
 
-    def unanchored(self, when: When, row: TaskRow | None) -> Outlook:
-        """Its field is not set: nothing to do until it is."""
-        if row is not None and row.state in OPEN:
-            self.cancel(row, reasons.ANCHOR_NOT_SET(anchor=when.field_name))
-        elif row is not None and row.reason_code not in LEFT_OPEN:
-            return self.ended(row)
-        return Outlook(to_come=True)
-
-    def with_row(
-        self, declared: Task[Any, ..., Any], times: Times, row: TaskRow | None, occurrence: str = ""
-    ) -> Outlook:
-        """It has a time: see that the row of this time is there."""
-        if row is None:
-            return self.create(declared, times, None, "it is planned by the timeline", occurrence)
-        if row.state not in OPEN:
-            return self.again(declared, times, row)
-        if (row.nominal_at, row.anchor_value) == (times.nominal_at, times.anchor_value):
-            return self.keep(row, "its time stands")
-        named = times.anchor.partition(":")[2] or times.anchor
-        if row.state in WAITING:
-            rests = bool(declared.when and declared.when.awaits) and row.reason_code == ReasonCode.WAITING
-            return self.move(row, times, reasons.MOVED(anchor=named), backs_off=not rests)
-        replaced = reasons.REPLACED(anchor=named)
-        self.cancel(row, replaced)
-        return self.create(declared, times, row, replaced.text)
-
-    def again(self, declared: Task[Any, ..., Any], times: Times, row: TaskRow) -> Outlook:
-        """It has ended: that stands, unless its anchor changed and gives it a new time."""
-        if row.reason_code in LEFT_OPEN:
-            return self.create(declared, times, row, f"it is wanted again after it was {row.reason_code}")
-        if row.reason_code == ReasonCode.OPERATOR or _same_anchor(row, times):
-            return self.ended(row)
-        if times.anchor.startswith("field:") and times.nominal_at <= self.now:
-            return self.ended(row)
-        return self.create(declared, times, row, f"its anchor ({times.anchor}) changed after it had ended")
-
     def times(self, declared: Task[Any, ..., Any], when: When, value: datetime) -> Times:
         nominal = when.resolve(value, self.zone)
         expires, spread = declared.options.expires, declared.options.spread
@@ -277,38 +224,3 @@ class _Planner:
             expires_at=None if expires is None else nominal + expires,
             anchor_date=self.dates.get(when.field_name),
         )
-
-    def create(
-        self, declared: Task[Any, ..., Any], times: Times, previous: TaskRow | None, why: str, occurrence: str = ""
-    ) -> Outlook:
-        self.result.changes.append(
-            Create(
-                task_name=declared.name,
-                times=times,
-                revision=previous.revision + 1 if previous else 1,
-                previous=previous.id if previous else None,
-                why=why,
-                like=previous if previous and previous.occurrence else None,
-                occurrence=occurrence,
-            )
-        )
-        return Outlook(to_come=True, expected_at=max(times.scheduled_at, self.now))
-
-    def move(self, row: TaskRow, times: Times, reason: Reason, *, backs_off: bool = True) -> Outlook:
-        """Give it its new time: what failed waits out its backoff, unless it rests for something that has a deadline."""
-        is_later = backs_off and row.state == State.RETRYABLE
-        scheduled_at = max(times.scheduled_at, row.scheduled_at) if is_later else times.scheduled_at
-        times = replace(times, scheduled_at=scheduled_at)
-        self.result.changes.append(Move(row=row, times=times, reason=reason))
-        return Outlook(to_come=True, expected_at=max(scheduled_at, self.now))
-
-    def cancel(self, row: TaskRow, reason: Reason) -> None:
-        self.result.changes.append(Cancel(row=row, reason=reason))
-
-    def keep(self, row: TaskRow, why: str) -> Outlook:
-        self.result.changes.append(Keep(row=row, why=why))
-        return Outlook(to_come=True, expected_at=max(row.scheduled_at, self.now))
-
-    def ended(self, row: TaskRow) -> Outlook:
-        self.result.changes.append(Keep(row=row, why=f"it has ended ({row.reason_code})"))
-        return outlook_of(row)

@@ -17,7 +17,8 @@ from timeline.conf import get_settings
 from timeline.dialects import dialect_of
 from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import FINAL, LEASED, Reason, State, Trigger
-from timeline.store.changes import ChangeColumns, columns_of, passed, seconds
+from timeline.store.change_columns import ChangeColumns, columns_of, seconds
+from timeline.store.changes import passed
 from timeline.store.composing import NOTHING, composed, touched
 from timeline.store.guiding import IN_ORDER, execute_guided
 from timeline.store.isolating import atomic

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from timeline.dialects import Dialect
 from timeline.lifecycle import FINAL, State
 from timeline.models.statements import narrowed
-from timeline.store.changes import ChangeColumns
+from timeline.store.change_columns import ChangeColumns
 
 # What a change may say, and as what PostgreSQL reads it.
 VALUES: Final = {

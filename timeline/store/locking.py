@@ -192,12 +192,13 @@ def lock_rows_to_plan(wanted: RowsToPlan, *, using: str) -> list[ScheduledTask]:
     runs = {name: dialect.list_of(key.hex for key in getattr(wanted, name)) for name in ("whole", "in_states")}
     keys = {name: dialect.list_of(getattr(wanted, name)) for name in ("others", "bound", "visits")}
     with cursor_for_rows(connection) as cursor:
-        cursor.execute(_lock_rows_to_plan(using, names), runs | keys)
+        cursor.execute(statement_of_rows(using, names), runs | keys)
         return as_tasks(rows_of(cursor, connection, tuple(FIELDS)).values(), using)
 
 
 @cache
-def _lock_rows_to_plan(using: str, names: frozenset[str]) -> str:
+def statement_of_rows(using: str, names: frozenset[str]) -> str:
+    """The statement of ``lock_rows_to_plan``, with the lines that these names ask for."""
     return narrowed(dialect_of(using).sql("lock_rows_to_plan").replace("{columns}", COLUMNS), names)
 
 

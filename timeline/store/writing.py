@@ -15,7 +15,8 @@ from timeline.dialects import dialect_of
 from timeline.lifecycle import WAITING
 from timeline.models import ScheduledTask
 from timeline.store.announcing import announce, announce_times
-from timeline.store.changes import MAX_ACTOR, MAX_REASON, ChangeColumns, Write, as_changes, stored_by
+from timeline.store.change_columns import MAX_ACTOR, MAX_REASON, ChangeColumns, as_changes, stored_by
+from timeline.store.changes import Write
 from timeline.store.composing import NOTHING, Composed, composed, touched
 from timeline.store.noticing import notice
 from timeline.store.returning import RawRow, cursor_for_rows, rows_of

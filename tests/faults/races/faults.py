@@ -50,7 +50,7 @@ _ENTITIES: Final = (
 )
 _RUNS: Final = ("store.locking:lock_runs", ".locked(skip_locked=not wait)", "")
 _GIVEN: Final = ("lock_tasks", "FOR NO KEY UPDATE\n", "")
-_RECONCILED: Final = ("operations.reconciling:_rows_of", ".by_id().locked()", ".by_id()")
+_RECONCILED: Final = ("lock_rows_to_plan", "FOR NO KEY UPDATE\n", "", "postgresql")
 
 # Writes.
 NO_STATE: Final = _fault(

@@ -1,0 +1,55 @@
+"""Reconcile runs of machines that have just moved, where anything is bound to the states that they left or came to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Model
+
+from timeline.models import EntityRef, ScheduledTask, TimelineRun
+from timeline.models.entities import load_entities
+from timeline.operations.reconciling import reconcile_locked
+from timeline.registry import registry
+
+
+def reconcile_moved(
+    moved: Iterable[TimelineRun],
+    before: Mapping[UUID, str],
+    held: Mapping[EntityRef, Model | None],
+    *,
+    now: datetime,
+    using: str,
+) -> list[ScheduledTask]:
+    """
+    Reconcile runs of machines that have just moved: what was bound to the state they left is cancelled, what is bound to the
+    one they came to is made. Nothing is done, nor asked, where nothing is bound to either.
+
+    A run whose entity gives no proper time has moved all the same: its rows follow when that is mended.
+
+    Args:
+        moved: As they are now, locked with their entities.
+        before: Id of a run → the state it left.
+        held: The entities, as far as they were read.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        The tasks created.
+    """
+    known = [(run, registry.about(run.timeline, run.entity_label)) for run in moved if run.is_open]
+    bound = [
+        (run, definition)
+        for run, definition in known
+        if definition is not None and not definition.bound_states.isdisjoint({run.state, before.get(run.pk, run.state)})
+    ]
+    if not bound:
+        return []
+    read = {run.entity_ref for run, definition in bound if definition.label and held.get(run.entity_ref) is None}
+    wanted = read if any(definition.followed_fields for _run, definition in bound) else set()
+    entities = load_entities(wanted, using=using)
+    entities |= {ref: entity for ref, entity in held.items() if entity is not None}
+    taken = read - wanted
+    runs = [run for run, _definition in bound]
+    return reconcile_locked(runs, entities, there=taken, moved=True, now=now, using=using, lenient=True)

@@ -1,0 +1,117 @@
+"""One row at a time: whether it is made, moved, kept or cancelled, so that the row of the time that is wanted is there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from timeline import reasons
+from timeline.definition import Task
+from timeline.lifecycle import OPEN, WAITING, Reason, ReasonCode, State
+from timeline.planning.answers import Cancel, Create, Keep, Move, Plan, TaskRow, Times
+from timeline.planning.outlooks import LEFT_OPEN, Outlook, outlook_of
+from timeline.timing import When, begins_at, day_of
+
+
+def _same_anchor(row: TaskRow, times: Times) -> bool:
+    """
+    Whether its anchor is what it was. A date is the same in every time zone, while its midnight is not.
+
+    Rows of an earlier version know the midnight only, and so do those that it moved: the day is told from that if it can be.
+    """
+    if times.anchor_date is None or row.anchor_value is None:
+        return row.anchor_value == times.anchor_value
+    if row.anchor_date is not None and begins_at(row.anchor_date, row.anchor_value):
+        return row.anchor_date == times.anchor_date
+    return row.anchor_value == times.anchor_value or day_of(row.anchor_value) == times.anchor_date
+
+
+class Rows:
+    """
+    Answers row by row.
+
+    Args:
+        result: Takes the answers.
+        now: Story time.
+    """
+
+    def __init__(self, result: Plan, now: datetime) -> None:
+        self._plan, self._now = result, now
+
+    def with_row(
+        self, declared: Task[Any, ..., Any], times: Times, row: TaskRow | None, occurrence: str = ""
+    ) -> Outlook:
+        """It has a time: see that the row of this time is there."""
+        if row is None:
+            return self.create(declared, times, None, "it is planned by the timeline", occurrence)
+        if row.state not in OPEN:
+            return self.again(declared, times, row)
+        if (row.nominal_at, row.anchor_value) == (times.nominal_at, times.anchor_value):
+            return self.keep(row, "its time stands")
+        named = times.anchor.partition(":")[2] or times.anchor
+        if row.state in WAITING:
+            rests = bool(declared.when and declared.when.awaits) and row.reason_code == ReasonCode.WAITING
+            return self.move(row, times, reasons.MOVED(anchor=named), backs_off=not rests)
+        replaced = reasons.REPLACED(anchor=named)
+        self.cancel(row, replaced)
+        return self.create(declared, times, row, replaced.text)
+
+    def again(self, declared: Task[Any, ..., Any], times: Times, row: TaskRow) -> Outlook:
+        """It has ended: that stands, unless its anchor changed and gives it a new time."""
+        if row.reason_code in LEFT_OPEN:
+            return self.create(declared, times, row, f"it is wanted again after it was {row.reason_code}")
+        if row.reason_code == ReasonCode.OPERATOR or _same_anchor(row, times):
+            return self.ended(row)
+        if times.anchor.startswith("field:") and times.nominal_at <= self._now:
+            return self.ended(row)
+        return self.create(declared, times, row, f"its anchor ({times.anchor}) changed after it had ended")
+
+    def unanchored(self, when: When, row: TaskRow | None) -> Outlook:
+        """Its field is not set: nothing to do until it is."""
+        if row is not None and row.state in OPEN:
+            self.cancel(row, reasons.ANCHOR_NOT_SET(anchor=when.field_name))
+        elif row is not None and row.reason_code not in LEFT_OPEN:
+            return self.ended(row)
+        return Outlook(to_come=True)
+
+    def stands(self, row: TaskRow | None) -> Outlook:
+        """As it is, whatever time it would be given."""
+        if row is None:
+            return Outlook()
+        return self.keep(row, "its time stands") if row.state in OPEN else self.ended(row)
+
+    def create(
+        self, declared: Task[Any, ..., Any], times: Times, previous: TaskRow | None, why: str, occurrence: str = ""
+    ) -> Outlook:
+        self._plan.changes.append(
+            Create(
+                task_name=declared.name,
+                times=times,
+                revision=previous.revision + 1 if previous else 1,
+                previous=previous.id if previous else None,
+                why=why,
+                like=previous if previous and previous.occurrence else None,
+                occurrence=occurrence,
+            )
+        )
+        return Outlook(to_come=True, expected_at=max(times.scheduled_at, self._now))
+
+    def move(self, row: TaskRow, times: Times, reason: Reason, *, backs_off: bool = True) -> Outlook:
+        """Give it its new time: what failed waits out its backoff, unless it rests for something that has a deadline."""
+        is_later = backs_off and row.state == State.RETRYABLE
+        scheduled_at = max(times.scheduled_at, row.scheduled_at) if is_later else times.scheduled_at
+        times = replace(times, scheduled_at=scheduled_at)
+        self._plan.changes.append(Move(row=row, times=times, reason=reason))
+        return Outlook(to_come=True, expected_at=max(scheduled_at, self._now))
+
+    def cancel(self, row: TaskRow, reason: Reason) -> None:
+        self._plan.changes.append(Cancel(row=row, reason=reason))
+
+    def keep(self, row: TaskRow, why: str) -> Outlook:
+        self._plan.changes.append(Keep(row=row, why=why))
+        return Outlook(to_come=True, expected_at=max(row.scheduled_at, self._now))
+
+    def ended(self, row: TaskRow) -> Outlook:
+        self._plan.changes.append(Keep(row=row, why=f"it has ended ({row.reason_code})"))
+        return outlook_of(row)
