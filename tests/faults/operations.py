@@ -335,6 +335,37 @@ def switching(key: str, *, after_days: int) -> Act:
     return arrange
 
 
+def doors(scene: Scene) -> None:
+    """Doors that are shut, each with its timer."""
+    emit_many("door.made", scene.orders, key="made")
+
+
+def knocked(scene: Scene) -> None:
+    """Each is to be opened, and jams."""
+    doors(scene)
+    emit_many("door.knocked", scene.orders, key="knocked")
+    scene.told["batches"] = claim(now=scene.clock.now, using="default")
+
+
+def jammed(scene: Scene) -> None:
+    """Each has jammed, and is to be tried again."""
+    knocked(scene)
+    scene.run()
+    due_in(scene, timedelta(hours=2))
+
+
+def late(scene: Scene) -> None:
+    """Nobody came for a month."""
+    doors(scene)
+    due_in(scene, timedelta(days=31))
+
+
+def due_in(scene: Scene, length: timedelta) -> None:
+    scene.clock.now += length
+    stage(now=scene.clock.now, using="default")
+    scene.told["batches"] = claim(now=scene.clock.now, using="default")
+
+
 def in_doubt(scene: Scene) -> None:
     """Of a step nobody knows whether it happened."""
     schedule("stepped.pay", scene.order, at=START)
@@ -492,6 +523,13 @@ OPERATIONS = {
     "run, then": Operation(Scene.run, switching("switch", after_days=1), whole=False, again=False, orders=1),
     "run, then, plain": Operation(Scene.run, switching("look", after_days=2), whole=False, again=False, orders=1),
     "run, then ends": Operation(Scene.run, switching("end", after_days=3), whole=False, again=False, orders=1),
+    "emit, timers": Operation(lambda scene: emit("door.knocked", scene.order, key="k"), doors),
+    "emit_many, timers": Operation(
+        lambda scene: emit_many("door.knocked", scene.orders, key="k"), doors, to_the_end=False
+    ),
+    "run, error answers": Operation(Scene.run, knocked, whole=False, again=False, orders=1),
+    "run, timer": Operation(Scene.run, jammed, whole=False, again=False, orders=1),
+    "run, timer ends": Operation(Scene.run, late, whole=False, again=False, orders=1),
     "approve": Operation(lambda _scene: approve(refund(), actor="ada"), waiting),
     "discard, alert": Operation(Scene.run, doomed, whole=False, again=False, orders=1),
     "step_happened": Operation(lambda _scene: step_happened(paying(), "transfer", 7, reason=WHY), in_doubt),

@@ -16,6 +16,7 @@ from django.conf import settings
 from django.db import connection
 from django.test import override_settings
 
+from tests.faults.doors import Doors
 from tests.faults.dying import Points
 from tests.faults.operations import OPERATIONS, arranged
 from tests.faults.world import (
@@ -39,6 +40,7 @@ from timeline.timelines import Alerts
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+TIMELINES = [World, Born, Stepped, Fanning, Doomed, Waiting, Elsewhere, Repeated, Narrow, Crossing, Doors, Alerts]
 FILE = Path(__file__).parent / "points.json"
 
 
@@ -46,7 +48,7 @@ FILE = Path(__file__).parent / "points.json"
 def _world():
     told = {**settings.TIMELINE, "ALERTS": ["ops@example.com"]}
     with (
-        only_timelines(World, Born, Stepped, Fanning, Doomed, Waiting, Elsewhere, Repeated, Narrow, Crossing, Alerts),
+        only_timelines(*TIMELINES),
         override_settings(TIMELINE=told),
     ):
         yield

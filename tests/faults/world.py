@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.db import connection, transaction
 
+from tests.faults.doors import check_doors
 from tests.faults.invariants import violations
 from tests.testapp.models import Effect, Order
 from timeline import OPEN as ANY
@@ -449,11 +450,12 @@ def check() -> None:
     _check_series()
     _check_places()
     _check_machines()
+    check_doors()
 
 
 def _check_machines() -> None:
     """What a run is, its entries lead to; each is of an event that is there; and what a task said is said once."""
-    for light in TimelineRun.objects.exclude(state=""):
+    for light in TimelineRun.objects.filter(timeline="crossing"):
         entries = list(RunEntry.objects.filter(run=light.pk).order_by("seq"))
         assert [entry.seq for entry in entries] == list(range(light.moves + 1))
         assert (entries[-1].to_state, entries[-1].at, entries[-1].back) == (light.state, light.state_at, light.back)
