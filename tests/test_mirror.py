@@ -23,6 +23,7 @@ WITHOUT = {
     "models/wake": "columns only: operations/test_waking_others writes them",
     "models/sign": "columns only: dispatch/test_signing writes them",
     "operations/reconciling_moved": "each move ends there: operations/test_machines_on",
+    "operations/choosing": "lookups that somebody types: operations/test_adopting_machines, management/test_enroll",
     "operations/_event_fields": "a shape only: operations/test_emitting",
     "operations/_rebinding": "a saved entity does it: engine/test_waiting_for_others_declared",
     "operations/_recording": "what emit and Then have in common: operations/test_emitting, operations/test_machines",

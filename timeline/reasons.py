@@ -130,6 +130,9 @@ FANNED_OUT_ANEW: Final = Sentence("fanned_out_anew", ReasonCode.SUPERSEDED, _("%
 # Of a task that keeps no run open.
 RUN_HAS_ENDED: Final = Sentence("run_has_ended", ReasonCode.RUN_ENDED, _("nothing else was left of its run"))
 
+# Of a task whose time had passed before its run was begun for what was there already.
+PASSED: Final = Sentence("passed", ReasonCode.EXPIRED, _("its time had passed before the run began"))
+
 TOO_LATE: Final = Sentence("too_late", ReasonCode.EXPIRED, _("too late: it was to run before %(at)s"))
 
 SLOTS_PASSED: Final = Sentence(

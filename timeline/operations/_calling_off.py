@@ -12,6 +12,7 @@ from django.db import connections
 from timeline.dialects import dialect_of
 from timeline.lifecycle import Reason, Trigger
 from timeline.models import ScheduledTask
+from timeline.models.statements import narrowed
 from timeline.operations.current import running
 from timeline.store.advancing import advance
 from timeline.store.announcing import announce
@@ -25,7 +26,14 @@ BRIEFLY: Final = ", ".join(name for name in FIELDS if name in {*ALWAYS, "run_id"
 
 
 def call_off(
-    whose: str, named: dict[str, Any], *, columns: str = BRIEFLY, reason: Reason, now: datetime, using: str
+    whose: str,
+    named: dict[str, Any],
+    *,
+    columns: str = BRIEFLY,
+    before: datetime | None = None,
+    reason: Reason,
+    now: datetime,
+    using: str,
 ) -> list[ScheduledTask]:
     """
     Cancel what is open. The task being run right now is spared: it records its own outcome.
@@ -36,6 +44,7 @@ def call_off(
             the caller has locked them.
         named: Which. The caller has locked the entities.
         columns: What to read of the tasks, in the model's order; the rest is read when it is asked for.
+        before: Of ``runs`` only what was planned for a time before this, of the ``kinds`` that are named, too; None: all.
         reason: Kept on the rows and in the log.
         now: Story time.
         using: Database alias.
@@ -46,15 +55,20 @@ def call_off(
     connection, dialect = connections[using], dialect_of(using)
     columns = COLUMNS if is_heard() else columns
     asked = {**named, "spared": dialect.list_of(task_id.hex for task_id in running())}
+    parts = frozenset[str]()
+    if before is not None:
+        parts, asked["before"] = frozenset({"before"}), connection.ops.adapt_datetimefield_value(before)
     if dialect.has_set_statements:
-        rows = advance(whose, Trigger.CANCEL, columns=columns, reason=reason, now=now, using=using, **asked)
+        rows = advance(
+            whose, Trigger.CANCEL, columns=columns, reason=reason, now=now, using=using, parts=parts, **asked
+        )
         tasks = sorted(_as_tasks(rows, using), key=attrgetter("pk"))
         tell_ended(tasks, using=using)
         if any(task.limit_key for task in tasks):
             announce(using=using)  # Somebody waits for the place that one of them had, perhaps.
         return tasks
     with connection.cursor() as cursor:
-        cursor.execute(dialect.sql(f"open_of_{whose}").replace("{columns}", columns), asked)
+        cursor.execute(narrowed(dialect.sql(f"open_of_{whose}"), parts).replace("{columns}", columns), asked)
         tasks = _as_tasks(rows_of(cursor, connection).values(), using)
     writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks]
     return apply(writes, now=now, using=using)

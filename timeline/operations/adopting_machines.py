@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from django.core.exceptions import EmptyResultSet, FieldDoesNotExist, FieldError, ValidationError
+from django.core.exceptions import FieldDoesNotExist
 from django.db.models import Count, Model, QuerySet
 from django.utils.translation import gettext_lazy as _
 
@@ -17,6 +16,7 @@ from timeline.definition.machines import known_state, table_of
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import RunEnd
 from timeline.models import EntityRef, model_of
+from timeline.operations.choosing import rows_matching
 from timeline.operations.enrolling import without_run
 from timeline.operations.reconciling import reconcile_locked
 from timeline.operations.sets import BATCH, Portion, check_batch_size, pages
@@ -114,7 +114,7 @@ def plan_adoption(
         skipped=skipped,
         back=_ways_back(definition, back or {}),
         with_ended=with_ended,
-        rows=_rows(model, filters or {}, using),
+        rows=rows_matching(model, filters or {}, using=using),
     )
 
 
@@ -140,18 +140,6 @@ def _column(model: type[Model], name: str) -> str:
             "from", problem, _("Name one of %(names)s."), name=name, model=model._meta.label, names=names
         )
     return str(found.attname)  # type: ignore[union-attr]
-
-
-def _rows(model: type[Model], filters: Mapping[str, Any], using: str) -> QuerySet[Model]:
-    rows: QuerySet[Model] = QuerySet(model, using=using)
-    try:
-        rows = rows.filter(**filters)
-        with suppress(EmptyResultSet):
-            rows.query.get_compiler(using).as_sql()  # Some lookups look at their value no sooner.
-    except (FieldError, ValidationError, ValueError, TypeError) as error:
-        problem, remedy = _("does not fit %(model)s (%(error)s)."), _("Give lookups such as created_at__year=2026.")
-        raise InvalidInput("filter", problem, remedy, model=model._meta.label, error=str(error)) from None
-    return rows
 
 
 def survey(adoption: Adoption) -> list[Found]:

@@ -11,9 +11,12 @@ from django.db import connections
 from timeline.dialects import dialect_of
 from timeline.models import EntityRef
 from timeline.models.entities import by_label
+from timeline.operations.past import Past, check_past
 from timeline.operations.sets import Portion, Tally
 from timeline.operations.starting import start_many
+from timeline.payloads import check_text
 from timeline.registry import registry
+from timeline.store.change_columns import MAX_ACTOR
 
 
 def enroll(
@@ -25,6 +28,8 @@ def enroll(
     started_at: datetime | str | None,
     once: bool,
     spread: timedelta | None = None,
+    past: str = Past.RUN,
+    actor: str = "",
     clock: Callable[[str], datetime],
 ) -> Tally:
     """
@@ -33,14 +38,20 @@ def enroll(
     Args:
         timeline, batches, key, params, started_at, spread, clock: As for ``start_many``.
         once: Pass over those, too, whose run has ended.
+        past: What becomes of tasks that were due before: ``run``, they are due now; ``skip``, they are cancelled for good, as
+            an operator would; ``expire``, they are cancelled as too late, and made anew where their date becomes another.
+            What follows one that is cancelled does not come. Timers of machines run in any case.
+        actor: Who decided that, for the log.
 
     Returns:
-        What was done; ``again`` counts those passed over.
+        What was done; ``again`` counts those passed over, ``cancelled`` the tasks that were due before and do not run.
 
     Raises:
-        As ``start_many``.
+        InvalidInput: naming ``past`` or ``actor``; and as ``start_many``.
     """
     passed, ended = 0, once or registry.timeline(timeline).once
+    known = check_past(past)
+    check_text("actor", actor, MAX_ACTOR)
 
     def remaining() -> Iterator[Portion]:
         nonlocal passed
@@ -57,6 +68,8 @@ def enroll(
         params=params,
         started_at=started_at,
         spread=spread,
+        past=known,
+        actor=actor,
         clock=clock,
     )
     return started + Tally(again=passed)

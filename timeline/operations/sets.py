@@ -37,7 +37,7 @@ class Tally:
         ended: Runs.
         moved: Runs of machines.
         tasks: Rows the started runs have.
-        cancelled: Tasks of the ended runs.
+        cancelled: Tasks of the ended runs; of those enrolled, tasks that were due before and do not run.
     """
 
     recorded: int = 0

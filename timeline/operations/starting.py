@@ -15,6 +15,7 @@ from timeline.exceptions import InvalidInput, WrongEntity
 from timeline.models import EntityRef, TimelineRun, model_of, ref_of
 from timeline.models.entities import naming
 from timeline.models.facts import moment_in
+from timeline.operations.past import Past, call_off_past
 from timeline.operations.sets import Portion, Tally, check_spread, in_portions, rounds
 from timeline.payloads import check_json, check_text
 from timeline.registry import registry
@@ -86,6 +87,8 @@ def start_many(
     params: dict[str, Any],
     started_at: datetime | str | None,
     spread: timedelta | None = None,
+    past: Past = Past.RUN,
+    actor: str = "",
     clock: Callable[[str], datetime],
 ) -> Tally:
     """
@@ -98,10 +101,12 @@ def start_many(
         started_at: What times count from (aware), or the name of a date or datetime field of the entity; None: now.
         spread: Within which the first tasks of each run become due after their time, each run's at a moment of its own; 30 days
             at most. None: at their time.
+        past: What becomes of tasks that were due before.
+        actor: Who decided that.
         clock: Tells the story time of a database; read once a batch, when its entities are locked.
 
     Returns:
-        What was done; ``again`` counts those that had an open run.
+        What was done; ``again`` counts those that had an open run, ``cancelled`` tasks that were due before.
 
     Raises:
         As ``start``: nothing of the batch with the entity at fault is written then, and those before it stand.
@@ -109,7 +114,7 @@ def start_many(
     definition = registry.timeline(timeline)
     _check_run(key, params)
     check_spread(spread)
-    begins = _begins(definition, started_at)
+    begins = begins_of(definition, started_at)
     read = bool(definition.followed_fields) or isinstance(started_at, str)
 
     def start_some(entities: Mapping[EntityRef, Model | None], *, now: datetime, using: str) -> Tally:
@@ -118,7 +123,8 @@ def start_many(
             [definition], entities, key=key, params=params, begins=since, spread=spread, now=now, using=using
         )
         tasks = sum(len(known.planned) for known in begun)
-        return Tally(again=len(entities) - len(begun), started=len(begun), tasks=tasks)
+        passed = call_off_past(definition, begun, entities, past, actor=actor, now=now, using=using)
+        return Tally(again=len(entities) - len(begun), started=len(begun), tasks=tasks, cancelled=passed)
 
     tally = Tally()
     for batch in batches:
@@ -151,7 +157,7 @@ def start_locked(
         return begin_runs(beginnings, now=now, using=using)
 
 
-def _begins(definition: Definition, started_at: datetime | str | None) -> Begins | None:
+def begins_of(definition: Definition, started_at: datetime | str | None) -> Begins | None:
     """What times count from; None: from now, whenever that is."""
     if started_at is None:
         return None

@@ -146,6 +146,8 @@ def enroll(
     started_at: datetime | str | None = None,
     once: bool = False,
     spread: timedelta | None = None,
+    past: str = "run",
+    actor: str = "",
     batch_size: int = BATCH,
     using: str | None = None,
 ) -> Tally:
@@ -153,7 +155,8 @@ def enroll(
     Start a run for each entity of a queryset that has no open one; with ``once``, that never had one.
 
     Any number of entities, in batches as those of ``start_many``: no more than a batch is held at a time, and called again it
-    goes on with those left. See ``timeline.operations.enrolling.enroll`` for arguments and errors.
+    goes on with those left. ``past`` says what becomes of tasks that were due before: ``run``, ``skip`` or ``expire``.
+    See ``timeline.operations.enrolling.enroll`` for arguments and errors.
     """
     definition = registry.timeline(timeline)
     return enrolling.enroll(
@@ -164,6 +167,8 @@ def enroll(
         started_at=started_at,
         once=once,
         spread=spread,
+        past=past,
+        actor=actor,
         clock=story_now,
     )
 

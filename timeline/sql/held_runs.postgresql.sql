@@ -4,5 +4,6 @@
     WHERE run_id = ANY(%(runs)s::uuid[])
         AND state NOT IN ({final})
         AND id <> ALL(%(spared)s::uuid[])
+        AND nominal_at < %(before)s AND task_key = ANY(%(kinds)s::text[])  -- if before
     ORDER BY id::text
     FOR NO KEY UPDATE

@@ -4,4 +4,5 @@ FROM timeline_scheduledtask
 WHERE run_id IN (SELECT value FROM json_each(%(runs)s))
     AND state NOT IN ({final})
     AND id NOT IN (SELECT value FROM json_each(%(spared)s))
+    AND nominal_at < %(before)s AND task_key IN (SELECT value FROM json_each(%(kinds)s))  -- if before
 ORDER BY id

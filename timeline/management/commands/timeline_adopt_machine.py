@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -12,6 +12,7 @@ from django.utils.translation import pgettext
 
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
+from timeline.management.options import lookups, pairs
 from timeline.operations.adopting_machines import (
     Adopted,
     Adoption,
@@ -90,35 +91,13 @@ def _adoption(machine: str, database: str, options: dict[str, Any]) -> Adoption:
     return plan_adoption(
         machine=machine,
         column=options["from"],
-        states=_pairs("--map", options["map"], "VALUE=STATE", at_last=True),
+        states=pairs("--map", options["map"], "VALUE=STATE", at_last=True),
         skipped=frozenset(options["skip"]),
-        back=_pairs("--back", options["back"], "STATE=STATE"),
-        filters=dict(map(_lookup, _pairs("--filter", options["filter"], "LOOKUP=VALUE").items())),
+        back=pairs("--back", options["back"], "STATE=STATE"),
+        filters=lookups(options["filter"]),
         with_ended=options["with_ended"],
         using=database,
     )
-
-
-def _pairs(option: str, given: Sequence[str], form: str, *, at_last: bool = False) -> dict[str, str]:
-    """Read ``a=b``, any number of times. A value may have a ``=`` itself, a state as well as a lookup hardly has one."""
-    pairs: dict[str, str] = {}
-    for text in given:
-        left, sign, right = text.rpartition("=") if at_last else text.partition("=")
-        if not sign or not (right or not at_last):
-            raise CommandError(
-                _("%(option)s %(text)r: give %(form)s.") % {"option": option, "text": text, "form": form}
-            )
-        if pairs.setdefault(left, right) != right:
-            raise CommandError(_("%(option)s names %(left)r twice.") % {"option": option, "left": left})
-    return pairs
-
-
-def _lookup(given: tuple[str, str]) -> tuple[str, Any]:
-    """What a shell can only give as text."""
-    name, value = given
-    if name.endswith("__isnull") and value.lower() in ("true", "false"):
-        return name, value.lower() == "true"
-    return name, value.split(",") if name.endswith(("__in", "__range")) else value
 
 
 def _table(found: Iterable[Found]) -> list[str]:

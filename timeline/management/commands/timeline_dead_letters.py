@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import DEFAULT_DB_ALIAS
-from django.utils.dateparse import parse_duration
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
 from timeline import shortcuts
 from timeline.exceptions import InvalidInput
+from timeline.management.options import length
 from timeline.management.piping import PipedCommand
 from timeline.models import ScheduledTask
 from timeline.reading.dead_letters import DeadLetters, dead_letters
@@ -38,9 +37,7 @@ class Command(PipedCommand):
         )
         parser.add_argument("--json", action="store_true", help="Print plain data.")
         parser.add_argument("--redrive", metavar="REASON", help="Run the group again, for this reason.")
-        parser.add_argument(
-            "--spread", metavar="[DD] HH:MM:SS", help="Within which the tasks become due (default: at once)."
-        )
+        parser.add_argument("--spread", metavar="6h", help="Within which the tasks become due (default: at once).")
         parser.add_argument("--actor", default="", help="Who decided that.")
         parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
 
@@ -65,22 +62,15 @@ class Command(PipedCommand):
         if not group or not reason:
             raise CommandError(_("Name the group to redrive, and give the reason: GROUP --redrive REASON."))
         try:
-            done = shortcuts.redrive_group(group, reason=reason, actor=actor, spread=_span(spread), using=using)
+            done = shortcuts.redrive_group(
+                group, reason=reason, actor=actor, spread=length("--spread", spread), using=using
+            )
         except InvalidInput as error:
             raise CommandError(str(error)) from None
         said = ngettext("%(count)d task runs again.", "%(count)d tasks run again.", done.redriven)
         self.stdout.write(self.style.SUCCESS(said % {"count": done.redriven}))
         for task_id, why in done.left.items():
             self.stdout.write(self.style.WARNING(f"{task_id}: {why}"))
-
-
-def _span(text: str | None) -> timedelta | None:
-    if text is None:
-        return None
-    span = parse_duration(text)
-    if span is None:
-        raise CommandError(_("--spread: %(text)r is no duration. Give for example 00:30:00.") % {"text": text})
-    return span
 
 
 def _table(found: Sequence[DeadLetters]) -> list[str]:

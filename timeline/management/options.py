@@ -1,0 +1,54 @@
+"""Options of commands that more than one of them takes: pairs, lookups, and lengths of time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+from django.core.management.base import CommandError
+from django.utils.dateparse import parse_duration
+from django.utils.translation import gettext as _
+
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+_SHORT: Final = re.compile(r"(\d{1,6})([smhd])")
+
+
+def pairs(option: str, given: Sequence[str], form: str, *, at_last: bool = False) -> dict[str, str]:
+    """Read ``a=b``, any number of times. A value may have a ``=`` itself, a state as well as a lookup hardly has one."""
+    found: dict[str, str] = {}
+    for text in given:
+        left, sign, right = text.rpartition("=") if at_last else text.partition("=")
+        if not sign or not (right or not at_last):
+            raise CommandError(
+                _("%(option)s %(text)r: give %(form)s.") % {"option": option, "text": text, "form": form}
+            )
+        if found.setdefault(left, right) != right:
+            raise CommandError(_("%(option)s names %(left)r twice.") % {"option": option, "left": left})
+    return found
+
+
+def lookups(given: Sequence[str]) -> dict[str, Any]:
+    """Read ``--filter LOOKUP=VALUE``, any number of times, as what ``filter()`` takes."""
+    return dict(map(_lookup, pairs("--filter", given, "LOOKUP=VALUE").items()))
+
+
+def length(option: str, text: str | None) -> timedelta | None:
+    """Read a length of time such as ``6h``, ``90m`` or ``00:30:00``; None: none was given."""
+    if text is None:
+        return None
+    short = _SHORT.fullmatch(text)
+    found = timedelta(**{_UNITS[short[2]]: int(short[1])}) if short else parse_duration(text)
+    if found is None:
+        said = {"option": option, "text": text}
+        raise CommandError(_("%(option)s: %(text)r is no duration. Give for example 6h or 00:30:00.") % said)
+    return found
+
+
+def _lookup(given: tuple[str, str]) -> tuple[str, Any]:
+    """What a shell can only give as text."""
+    name, value = given
+    if name.endswith("__isnull") and value.lower() in ("true", "false"):
+        return name, value.lower() == "true"
+    return name, value.split(",") if name.endswith(("__in", "__range")) else value

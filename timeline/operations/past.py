@@ -1,0 +1,117 @@
+"""What becomes of tasks whose time had passed before their run was begun: of those who were there before their timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from django.db.models import Model
+from django.utils.translation import gettext_lazy as _
+
+from timeline import reasons
+from timeline.definition import Definition
+from timeline.dialects import dialect_of
+from timeline.exceptions import InvalidInput
+from timeline.lifecycle import ReasonCode
+from timeline.models import EntityRef
+from timeline.models.entities import Entities
+from timeline.operations._calling_off import call_off
+from timeline.operations.reconciling import reconcile_locked
+from timeline.store.beginning import Beginning
+
+
+class Past(StrEnum):
+    """What becomes of a task that was due before its run began."""
+
+    RUN = "run"  # It is due at once.
+    SKIP = "skip"  # It is cancelled, as by an operator: for good.
+    EXPIRE = "expire"  # It is cancelled as too late: if its date becomes another, it is made anew.
+
+
+_CODES: Final = {Past.SKIP: ReasonCode.OPERATOR, Past.EXPIRE: ReasonCode.EXPIRED}
+
+
+def check_past(past: str) -> Past:
+    """
+    Read what the caller wants to become of it.
+
+    Raises:
+        InvalidInput: naming ``past``.
+    """
+    if past not in list(Past):
+        remedy = _("Give one of %(known)s.")
+        raise InvalidInput("past", _("%(value)r does not do."), remedy, value=past, known=", ".join(Past))
+    return Past(past)
+
+
+def is_past(definition: Definition, columns: Mapping[str, Any], now: datetime) -> bool:
+    """
+    Whether a row that is planned for a new run was due before. What waits for an event comes with that; and a timer moves its
+    machine however late it is, which would rest for ever without.
+    """
+    if columns["nominal_at"] >= now or columns.get("awaits"):
+        return False
+    return not definition.tasks[columns["task_key"].partition(".")[2]].is_timer
+
+
+def call_off_past(
+    definition: Definition,
+    begun: Sequence[Beginning],
+    entities: Mapping[EntityRef, Model | None],
+    past: Past,
+    *,
+    actor: str,
+    now: datetime,
+    using: str,
+) -> int:
+    """
+    Cancel what was due before the runs began, in one statement; what is repeated goes on from there, and runs of which nothing
+    is left end.
+
+    Args:
+        definition: Their timeline.
+        begun: Runs that were begun just now, in this transaction.
+        entities: Theirs, locked, as far as they were read.
+        past: Why; ``RUN``: nothing is done.
+        actor: Who decided it.
+        now: Story time, at which they were begun.
+        using: Database alias.
+
+    Returns:
+        How many tasks were cancelled.
+    """
+    if past == Past.RUN:
+        return 0
+    late = {
+        known.columns["id"]: kinds
+        for known in begun
+        if (kinds := {columns["task_key"] for columns in known.planned if is_past(definition, columns, now)})
+    }
+    if not late:
+        return 0
+    dialect = dialect_of(using)
+    named = {
+        "runs": dialect.list_of(key.hex for key in late),
+        "kinds": dialect.list_of(sorted(set().union(*late.values()))),
+    }
+    reason = replace(reasons.PASSED(), code=_CODES[past], actor=actor)
+    cancelled = call_off("runs", named, before=now, reason=reason, now=now, using=using)
+    aside = {definition.task_key(name) for name in definition.aside}
+    # What is repeated goes on; and a run of which nothing else is left ends.
+    concerned = [
+        known
+        for known in begun
+        if known.columns["id"] in late
+        and (
+            definition.repeated
+            or {columns["task_key"] for columns in known.planned} <= late[known.columns["id"]] | aside
+        )
+    ]
+    if concerned:
+        there = Entities({ref: entity for ref, entity in entities.items() if entity is not None})
+        runs = [known.run(using=using) for known in concerned]
+        reconcile_locked(runs, there, there=entities.keys(), now=now, using=using)
+    return len(cancelled)
