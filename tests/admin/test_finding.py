@@ -95,9 +95,11 @@ class TestFind:
         for number in range(15):
             about(Order.objects.create(note=f"{'few' if number < 2 else 'many'}"), task_key="shipping.ship")
 
-        with django_assert_num_queries(6):  # Session, user, two of permissions, orders, what waits.
+        with django_assert_num_queries(
+            7
+        ):  # Session, user, two of permissions, whether anybody polls, orders, what waits.
             viewer.get(FIND, {"words": "few"})
-        with django_assert_num_queries(6):
+        with django_assert_num_queries(7):
             viewer.get(FIND, {"words": "many"})
 
 

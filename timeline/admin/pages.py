@@ -14,6 +14,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from timeline.admin.asking import asked
+from timeline.dispatch.noticing_silence import is_silent
 from timeline.models import ScheduledTask
 from timeline.policy import get_policy
 
@@ -31,6 +32,7 @@ PAGES: Final = (
     "entity",
     "find",
     "dead",
+    "health",
     "inventory",
     "limits",
     "holds",
@@ -72,6 +74,7 @@ class Pages(Base):
             "site_name": self.admin_site.name,
             "who": str(request.user.pk),
             "urls": {name: self.address(name) for name in PAGES},
+            "nobody_polls": is_silent(using=self.alias),
         }
         response = TemplateResponse(request, f"admin/timeline/{name}.html", {**shared, **context})
         response["Cache-Control"] = "no-store, private"

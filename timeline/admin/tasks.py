@@ -19,6 +19,7 @@ from timeline.admin.asking import asked
 from timeline.admin.dead import DeadLetterPages
 from timeline.admin.entities import may_look, timeline_of
 from timeline.admin.finding import FindPages
+from timeline.admin.health import HealthPages
 from timeline.admin.holding import HoldPages, holds_of
 from timeline.admin.limiting import LimitPages
 from timeline.admin.listing import chips, filters, listing, row_of
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 _BUTTONS: Final = [action for action in Action if action in WORDINGS]
 
 
-class TaskAdmin(FindPages, HoldPages, LimitPages, RedrivePages, WhatIfPages, DeadLetterPages):
+class TaskAdmin(FindPages, HealthPages, HoldPages, LimitPages, RedrivePages, WhatIfPages, DeadLetterPages):
     """Upcoming events, a task, and the timeline of an entity. Changes go through the shortcuts; nothing is edited here."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -62,6 +63,7 @@ class TaskAdmin(FindPages, HoldPages, LimitPages, RedrivePages, WhatIfPages, Dea
             path("dead/", require_safe(wrap(self.dead_view)), name=f"{name}_dead"),
             path("dead/redrive/", forms(wrap(self.redrive_view)), name=f"{name}_redrive"),
             path("inventory/", require_safe(wrap(self.inventory_view)), name=f"{name}_inventory"),
+            path("health/", require_safe(wrap(self.health_view)), name=f"{name}_health"),
             path("holds/", forms(wrap(self.holds_view)), name=f"{name}_holds"),
             path("holds/new/", forms(wrap(self.hold_view)), name=f"{name}_hold"),
             path("limits/", forms(wrap(self.limits_view)), name=f"{name}_limits"),

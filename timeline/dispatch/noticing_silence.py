@@ -18,6 +18,12 @@ from timeline.store.alerting import alert_unpolled, is_anybody_told
 SILENT: Final = timedelta(minutes=2)
 
 
+def is_silent(*, using: str) -> bool:
+    """Whether nobody has polled a database of this site for two minutes. One statement, about one row."""
+    silent = Identity.objects.using(using).unpolled(SILENT).there(SILENT)
+    return silent.filter(site=get_settings().SITE).exists()
+
+
 def tell_if_unpolled(*, using: str) -> list[ScheduledTask]:
     """
     Have people told if nobody has polled a database of this site for two minutes: once an hour, however many notice it.
@@ -32,8 +38,7 @@ def tell_if_unpolled(*, using: str) -> list[ScheduledTask]:
     """
     if connections[using].in_atomic_block or not is_anybody_told():
         return []
-    silent = Identity.objects.using(using).unpolled(SILENT).there(SILENT)
-    if not silent.filter(site=get_settings().SITE).exists():
+    if not is_silent(using=using):
         return []
     text = _("Nobody polls it. Start timeline_worker; with Celery, beat and a worker for polls, or timeline_poll.")
     alert = alert_unpolled(text, now=story_now(using), using=using)
