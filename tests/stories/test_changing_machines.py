@@ -49,12 +49,14 @@ class TestTheDayAfterTheDeploy:
 
         assert status == 2
         lines = said.splitlines()
-        assert lines[:2] == ["tour:", "  NEW      1 open run"]
+        assert lines[0].startswith("tour: 4 open runs, ")
+        assert "  NEW      1 open run" in lines
         assert "! CHECKED  1 open run  the table does not have it" in lines
         assert "! CHECKED  1 open run  would go back to it, and the table does not have it" in lines
         assert "- NEW → CHECKED  passes the database, and the table does not have it" in lines
         assert "+ NEW → PACKED  is written when a worker or poller starts, or by migrate" in lines
-        [plan] = json.loads(called("timeline_plan", "tour", "--json")[0])
+        [found] = json.loads(called("timeline_plan", "tour", "--json")[0])["timelines"]
+        plan = found["machine"]
         assert (plan["stranded"], plan["backs"]) == ({"CHECKED": 1, "ODD": 1}, {"CHECKED": 1})
 
     @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ class TestTheDayAfterTheDeploy:
 
     def test_has_nothing_to_do_without_machines(self):
         with only_timelines():
-            assert called("timeline_plan") == ("There is no machine.\n", 0)
+            assert called("timeline_plan") == ("There is no timeline.\n", 0)
             assert called("timeline_apply") == ("Changed 0 runs; took away 0 moves.\n", 0)
         with pytest.raises(CommandError):
             call_command("timeline_plan", "turo")

@@ -85,7 +85,7 @@ def drifted(runs: Iterable[TimelineRun], *, now: datetime, using: str) -> list[T
         (run, definition) for run in runs if (definition := registry.about(run.timeline, run.entity_label)) is not None
     ]
     entities = load_entities((run.entity_ref for run, _definition in known), using=using)
-    rows, tries = _rows_of(known, using), tries_of(known, using=using)
+    rows, tries = rows_of_runs(known, using), tries_of(known, using=using)
     found, missing = [], []
     for run, definition in known:
         if shows_another(run, definition, entities.get(run.entity_ref)):
@@ -100,7 +100,8 @@ def drifted(runs: Iterable[TimelineRun], *, now: datetime, using: str) -> list[T
     return found + _gone(missing, using)
 
 
-def _rows_of(known: Sequence[tuple[TimelineRun, Definition]], using: str) -> dict[UUID, list[ScheduledTask]]:
+def rows_of_runs(known: Sequence[tuple[TimelineRun, Definition]], using: str) -> dict[UUID, list[ScheduledTask]]:
+    """Read the tasks of runs, as much of them as a plan reads."""
     rows: dict[UUID, list[ScheduledTask]] = defaultdict(list)
     if known:
         for task in rows_to_plan(known, using=using).only(*READ):

@@ -1,64 +1,135 @@
-"""``manage.py timeline_plan``: what is in the database that the tables of machines do not have. Writes nothing."""
+"""``manage.py timeline_plan``: how the rows in a database differ from what its timelines say now. Writes nothing."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
 from django.db import DEFAULT_DB_ALIAS
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from timeline.definition.machines import table_of
+from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
+from timeline.management.bar import Bar
 from timeline.management.piping import PipedCommand
+from timeline.models import TimelineRun
+from timeline.operations.differing import Differs, Sample, TaskDiffers, differences, runs_of_nobody
 from timeline.reading.machine_plans import MachinePlan, machine_plans
 from timeline.registry import registry
 
 HAS_WORK: Final = 2  # Its exit status.
+MAX_WHY: Final = 80
 
 
 class Command(PipedCommand):
     """Shows what differs."""
 
     help = (
-        "Shows of each machine the states and moves that are in the database, and not in its table. Ends with status 2 where "
-        "timeline_apply has something to do, else 0."
+        "Shows of each timeline what the next sweep would change, and of machines the states and moves that are in the "
+        "database, and not in their tables. Ends with status 2 where timeline_sweep or timeline_apply has something to do, "
+        "else 0."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Take the machine."""
-        parser.add_argument("machine", nargs="?", default="", help="Name of a machine (default: all).")
+        """Take the timeline."""
+        parser.add_argument("timeline", nargs="?", default="", help="Name of a timeline (default: all).")
         parser.add_argument("--json", action="store_true", help="Print plain data.")
         parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
 
     # The parameters are named after the options.
-    def handle(self, *args: Any, machine: str, database: str, **options: Any) -> None:
+    def handle(self, *args: Any, timeline: str, database: str, **options: Any) -> None:
         """Print the plans."""
         try:
-            definitions = [registry.timeline(machine)] if machine else registry.machines()
-            for definition in definitions:
-                table_of(definition)
+            definitions = [registry.timeline(timeline)] if timeline else list(registry)
         except TimelineError as error:
             raise CommandError(str(error)) from error
-        plans = machine_plans(definitions, using=database)
+        machines = machine_plans([known for known in definitions if known.machine is not None], using=database)
+        names = [known.name for known in definitions]
+        total = TimelineRun.objects.using(database).open().filter(timeline__in=names).count()
+        found = {name: Differs(name) for name in names}
+        with Bar(self.stdout, total) as bar:
+            for found in differences(definitions, now=story_now(database), using=database):
+                bar.at(sum(each.runs for each in found.values()))
+        nobody = {} if timeline else runs_of_nobody(using=database)
+        by_name = {plan.machine: plan for plan in machines}
         if options["json"]:
-            self.stdout.write(json.dumps([plan.as_data() for plan in plans], indent=2))
+            data = [_as_data(found[name], by_name.get(name)) for name in names]
+            self.stdout.write(json.dumps({"timelines": data, "of_nobody": nobody}, indent=2))
         else:
-            for plan in plans:
-                for line in _lines(plan):
-                    self.stdout.write(line)
-            if not plans:
-                self.stdout.write(_("There is no machine."))
-        if any(plan.has_work for plan in plans):
+            self.stdout.write("\n".join(_lines(found, by_name, nobody)) or _("There is no timeline."))
+        if any(each.changed for each in found.values()) or any(plan.has_work for plan in machines):
             sys.exit(HAS_WORK)
 
 
-def _lines(plan: MachinePlan) -> Iterator[str]:
-    yield f"{plan.machine}:"
+def _as_data(found: Differs, machine: MachinePlan | None) -> dict[str, Any]:
+    return found.as_data() | ({"machine": machine.as_data()} if machine else {})
+
+
+def _lines(
+    found: Mapping[str, Differs], machines: Mapping[str, MachinePlan], nobody: Mapping[str, int]
+) -> Iterator[str]:
+    for name, each in found.items():
+        yield from _drift(each)
+        if name in machines:
+            yield from _machine(machines[name])
+    for name, count in nobody.items():
+        yield f"! {name}: {_runs(count)}  " + _("no timeline has this name")
+
+
+def _drift(found: Differs) -> Iterator[str]:
+    if not found.changed:
+        yield f"{found.timeline}: {_runs(found.runs)}, " + _("as they should be")
+    else:
+        said = _("%(count)s of them would change") % {"count": number_format(found.changed)}
+        yield f"{found.timeline}: {_runs(found.runs)}, {said}"
+    for name, task in found.tasks.items():
+        if task.new or task.moved or task.cancelled:
+            yield f"  {name}: {', '.join(_told(task))}"
+            yield from (f"      {_sample(sample)}" for sample in task.samples)
+    if found.ending:
+        yield "  " + _("%(runs)s would end") % {"runs": _runs(found.ending)}
+    if found.busy:
+        yield "  " + _("%(runs)s have a task that is being run, and are looked at when it ends") % {
+            "runs": _runs(found.busy)
+        }
+    for why, count in found.left.most_common(5):
+        yield "  " + _("%(runs)s are left as they are: %(why)s") % {"runs": _runs(count), "why": why}
+
+
+def _told(task: TaskDiffers) -> Iterator[str]:
+    if task.new:
+        yield _("%(count)s new") % {"count": number_format(task.new)}
+    if task.moved and task.earliest is not None and task.latest is not None:
+        by = (
+            _length(task.earliest)
+            if task.earliest == task.latest
+            else f"{_length(task.earliest)} … {_length(task.latest)}"
+        )
+        yield _("%(count)s moved by %(length)s") % {"count": number_format(task.moved), "length": by}
+    if task.cancelled:
+        yield _("%(count)s cancelled") % {"count": number_format(task.cancelled)}
+    if task.unchanged:
+        yield _("%(count)s unchanged") % {"count": number_format(task.unchanged)}
+
+
+def _length(length: timedelta) -> str:
+    """A shift as people read it: ``+5 days``, ``-1:30:00``."""
+    said = str(abs(length)).removesuffix(", 0:00:00")
+    return f"-{said}" if length < timedelta() else f"+{said}"
+
+
+def _sample(sample: Sample) -> str:
+    times = [moment.strftime("%Y-%m-%d %H:%M") if moment else "–" for moment in (sample.at, sample.then_at)]
+    return f"{sample.entity}: {times[0]} → {times[1]}  ({sample.why[:MAX_WHY]})"
+
+
+def _machine(plan: MachinePlan) -> Iterator[str]:
     width = max(map(len, [*plan.states, *plan.stranded, *plan.backs]))
     for state, count in plan.states.items():
         yield f"  {state:<{width}}  {_runs(count)}"

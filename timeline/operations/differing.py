@@ -1,0 +1,199 @@
+"""Differ: what reconciling all open runs would change, as after a release that brings another definition. Writes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db.models import Count
+
+from timeline.definition import Definition
+from timeline.exceptions import InvalidInput
+from timeline.lifecycle import State
+from timeline.models import TimelineRun
+from timeline.models.entities import load_entities
+from timeline.models.facts import plan_of
+from timeline.models.visits import tries_of
+from timeline.operations._drifting import rows_of_runs
+from timeline.planning import Cancel, Create, Keep, Move, PlannedChange
+from timeline.registry import registry
+
+SIZE: Final = 500  # Runs that are looked at together.
+SAMPLES: Final = 3  # Of each task, so many are shown.
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One row that would change: whose, from when to when (None: there is none), and why."""
+
+    entity: str
+    at: datetime | None
+    then_at: datetime | None
+    why: str
+
+
+@dataclass
+class TaskDiffers:
+    """
+    What would become of one task's rows.
+
+    Args:
+        new: How many would be made.
+        moved: How many would move in time.
+        cancelled: How many would be cancelled: those that are on their way are replaced by new ones.
+        unchanged: How many open ones would stay as they are.
+        earliest, latest: By how much they would move, the least and the most.
+        samples: A few of those that change.
+    """
+
+    new: int = 0
+    moved: int = 0
+    cancelled: int = 0
+    unchanged: int = 0
+    earliest: timedelta | None = None
+    latest: timedelta | None = None
+    samples: list[Sample] = field(default_factory=list)
+
+    def count(self, change: PlannedChange, entity: str) -> bool:
+        """Count a change; say whether it is one."""
+        match change:
+            case Keep():
+                self.unchanged += change.row.finished_at is None
+                return False
+            case Create():
+                self.new += 1
+                sample = Sample(entity, None, change.times.scheduled_at, change.why)
+            case Move():
+                self.moved += 1
+                shift = change.times.scheduled_at - change.row.scheduled_at
+                self.earliest = shift if self.earliest is None else min(self.earliest, shift)
+                self.latest = shift if self.latest is None else max(self.latest, shift)
+                sample = Sample(entity, change.row.scheduled_at, change.times.scheduled_at, change.why)
+            case Cancel():
+                self.cancelled += 1
+                sample = Sample(entity, change.row.scheduled_at, None, change.why)
+        if len(self.samples) < SAMPLES:
+            self.samples.append(sample)
+        return True
+
+
+@dataclass
+class Differs:
+    """
+    How the rows of a timeline's open runs differ from what it says now.
+
+    Args:
+        timeline: Its name.
+        runs: How many were looked at.
+        changed: How many of them would be changed.
+        ending: How many would end, as nothing is left of them.
+        busy: How many have a task that is being run, whose outcome reconciles them.
+        left: Why runs would be left as they are: sentence → how many.
+        tasks: Name of a task → what would become of its rows.
+    """
+
+    timeline: str
+    runs: int = 0
+    changed: int = 0
+    ending: int = 0
+    busy: int = 0
+    left: Counter[str] = field(default_factory=Counter)
+    tasks: dict[str, TaskDiffers] = field(default_factory=dict)
+
+    def as_data(self) -> dict[str, Any]:
+        """As JSON has it: times in ISO 8601, lengths in seconds."""
+        return {
+            "timeline": self.timeline,
+            "runs": self.runs,
+            "changed": self.changed,
+            "ending": self.ending,
+            "busy": self.busy,
+            "left": dict(self.left),
+            "tasks": {
+                name: {
+                    "new": task.new,
+                    "moved": task.moved,
+                    "cancelled": task.cancelled,
+                    "unchanged": task.unchanged,
+                    "earliest": None if task.earliest is None else task.earliest.total_seconds(),
+                    "latest": None if task.latest is None else task.latest.total_seconds(),
+                    "samples": [
+                        {
+                            "entity": sample.entity,
+                            "at": sample.at and sample.at.isoformat(),
+                            "then_at": sample.then_at and sample.then_at.isoformat(),
+                            "why": sample.why,
+                        }
+                        for sample in task.samples
+                    ],
+                }
+                for name, task in self.tasks.items()
+            },
+        }
+
+
+def differences(definitions: Collection[Definition], *, now: datetime, using: str) -> Iterator[dict[str, Differs]]:
+    """
+    Compare open runs with their definitions and their entities as they are now. A few statements for 500 runs; locks nothing.
+
+    Args:
+        definitions: Of which timelines.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        After each 500 runs, what was found so far: name of a timeline → how it differs. Always the same object.
+    """
+    found = {definition.name: Differs(definition.name) for definition in definitions}
+    runs = TimelineRun.objects.using(using).open().filter(timeline__in=sorted(found)).order_by("pk")
+    some = list(runs[:SIZE])
+    while some:
+        _compare(some, found, now, using)
+        yield found
+        some = list(runs.filter(pk__gt=some[-1].pk)[:SIZE])
+
+
+def _compare(runs: Sequence[TimelineRun], found: dict[str, Differs], now: datetime, using: str) -> None:
+    known = [
+        (run, definition) for run in runs if (definition := registry.about(run.timeline, run.entity_label)) is not None
+    ]
+    entities = load_entities((run.entity_ref for run, _definition in known), using=using)
+    rows, tries = rows_of_runs(known, using), tries_of(known, using=using)
+    for run, definition in known:
+        differs, ours = found[run.timeline], rows[run.pk]
+        differs.runs += 1
+        if any(row.state == State.ACTIVE for row in ours):
+            differs.busy += 1
+            continue
+        if unreadable := entities.unreadable.get(run.entity_ref):
+            differs.left[unreadable.in_english()] += 1
+            continue
+        entity = entities.get(run.entity_ref)
+        if definition.label and entity is None:
+            differs.ending += 1
+            differs.changed += 1
+            continue
+        try:
+            planned = plan_of(run, definition, entity, ours, now=now, tries=tries)
+        except InvalidInput as error:
+            differs.left[error.in_english()] += 1
+            continue
+        whose = str(run.entity_ref)
+        changes = [
+            differs.tasks.setdefault(_name_of(change), TaskDiffers()).count(change, whose) for change in planned.changes
+        ]
+        differs.ending += not planned.open
+        differs.changed += any(changes) or not planned.open
+
+
+def _name_of(change: PlannedChange) -> str:
+    return change.task_name if isinstance(change, Create) else change.row.task_name
+
+
+def runs_of_nobody(*, using: str) -> dict[str, int]:
+    """Names of timelines that nobody declares here → how many open runs they have. One statement."""
+    runs = TimelineRun.objects.using(using).open().exclude(timeline__in=[definition.name for definition in registry])
+    return dict(runs.order_by("timeline").values_list("timeline").annotate(count=Count("pk")))
