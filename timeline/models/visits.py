@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from django.db.models import Count, F, Max, OuterRef, Q, Subquery
+from django.db.models import Count, F, Max, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
-from timeline.lifecycle import FINAL, OPEN
 from timeline.models.run import TimelineRun
 from timeline.models.run_entry import RunEntry
-from timeline.models.task import ScheduledTask
 
 if TYPE_CHECKING:
     from timeline.definition import Definition
-    from timeline.models.task import ScheduledTaskQuerySet
 
 Known = Sequence[tuple[TimelineRun, "Definition"]]
 
@@ -57,18 +54,6 @@ def wanted_of(known: Known, *, moved: bool = False) -> RowsToPlan:
             bound |= keys
             visits |= {str(run.moves) for run in runs}
     return RowsToPlan(whole, in_states, sorted(others), sorted(bound), sorted(visits))
-
-
-def rows_to_plan(known: Known, *, using: str) -> ScheduledTaskQuerySet:
-    """The rows that runs are planned from, to be read only."""
-    rows, wanted = ScheduledTask.objects.using(using), wanted_of(known)
-    chosen = Q(run__in=wanted.whole)
-    if of_runs := Q(run__in=wanted.in_states) if wanted.in_states else None:
-        chosen |= of_runs & Q(state__in=sorted(OPEN))
-        chosen |= of_runs & Q(task_key__in=wanted.bound, occurrence__in=wanted.visits, state__in=sorted(FINAL))
-        if wanted.others:
-            chosen |= of_runs & Q(task_key__in=wanted.others, state__in=sorted(FINAL))
-    return rows.filter(chosen)
 
 
 def tries_of(known: Known, *, using: str) -> dict[UUID, int]:

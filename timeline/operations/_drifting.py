@@ -20,7 +20,7 @@ from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.among import Among
 from timeline.models.entities import Entities, label_of, load_entities, models_of
 from timeline.models.facts import plan_of
-from timeline.models.visits import rows_to_plan, tries_of
+from timeline.models.visits import tries_of, wanted_of
 from timeline.operations._parting import Part, Swept, Taken, each_if_not_all
 from timeline.operations.reconciling import reconcile_locked
 from timeline.planning import Keep
@@ -28,10 +28,12 @@ from timeline.registry import registry
 from timeline.store.errors import catching
 from timeline.store.locking import lock_runs
 from timeline.store.mirroring import mirror_runs, shows_another
+from timeline.store.rows_to_plan import read_rows_to_plan
 
 logger = logging.getLogger("timeline")
 
 READ = (
+    "id",
     "run_id",
     "task_key",
     "occurrence",
@@ -103,10 +105,9 @@ def drifted(runs: Iterable[TimelineRun], *, now: datetime, using: str) -> list[T
 def rows_of_runs(known: Sequence[tuple[TimelineRun, Definition]], using: str) -> dict[UUID, list[ScheduledTask]]:
     """Read the tasks of runs, as much of them as a plan reads."""
     rows: dict[UUID, list[ScheduledTask]] = defaultdict(list)
-    if known:
-        for task in rows_to_plan(known, using=using).only(*READ):
-            if task.run_id is not None:
-                rows[task.run_id].append(task)
+    for task in read_rows_to_plan(wanted_of(known), READ, using=using):
+        if task.run_id is not None:
+            rows[task.run_id].append(task)
     return rows
 
 

@@ -28,8 +28,9 @@ from timeline.runs import end
 from timeline.store.competing import hand_on
 from timeline.store.creating import create_missing, new_task
 from timeline.store.isolating import atomic
-from timeline.store.locking import lock_rows_to_plan, lock_runs
+from timeline.store.locking import lock_runs
 from timeline.store.mirroring import mirror_runs
+from timeline.store.rows_to_plan import lock_rows_to_plan
 from timeline.store.writing import Write, apply
 
 logger = logging.getLogger("timeline")

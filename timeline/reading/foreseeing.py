@@ -18,9 +18,11 @@ from timeline.exceptions import InvalidInput, WrongEntity
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, family_of, ref_of
 from timeline.models.entities import label_of, load_entities
 from timeline.models.facts import plan_of
-from timeline.models.visits import rows_to_plan
+from timeline.models.visits import wanted_of
 from timeline.planning import Create, Foreseen, Plan
 from timeline.registry import registry
+from timeline.store.returning import FIELDS
+from timeline.store.rows_to_plan import read_rows_to_plan
 from timeline.timing import LATEST, check_time
 
 
@@ -67,7 +69,7 @@ def foreseen_of(
         (run, definition) for run in runs if (definition := registry.about(run.timeline, run.entity_label)) is not None
     ]
     rows: dict[UUID | None, list[ScheduledTask]] = defaultdict(list)
-    for task in rows_to_plan(known, using=using):
+    for task in read_rows_to_plan(wanted_of(known), tuple(FIELDS), using=using):
         rows[task.run_id].append(task)
     given = entities or {}
     there = load_entities({run.entity_ref for run, _definition in known} - given.keys(), using=using)

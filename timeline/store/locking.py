@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
 from uuid import UUID
 
 from django.db import connections
@@ -19,11 +18,9 @@ from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.among import Among
 from timeline.models.entities import Entities
-from timeline.models.statements import narrowed
-from timeline.models.visits import RowsToPlan
 from timeline.store.entity_locks import lock_entities, lock_rows
 from timeline.store.isolating import atomic, now_in_fresh_transaction
-from timeline.store.returning import COLUMNS, FIELDS, RawRow, as_tasks, cursor_for_rows, rows_of
+from timeline.store.returning import COLUMNS, RawRow, as_tasks, cursor_for_rows, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,31 +172,6 @@ def lock_tasks_with_runs(task_ids: Sequence[UUID], *, using: str) -> tuple[list[
     if missing := [str(task_id) for task_id in task_ids if task_id not in held]:
         raise ScheduledTask.DoesNotExist(f"There is no task {', '.join(missing)} in the database {using!r}.")
     return [held[task_id] for task_id in dict.fromkeys(task_ids)], locked
-
-
-def lock_rows_to_plan(wanted: RowsToPlan, *, using: str) -> list[ScheduledTask]:
-    """
-    Lock the rows that runs are planned from, and read them; the caller has locked the runs.
-
-    Args:
-        wanted: Which.
-        using: Database alias.
-    """
-    if not wanted.whole and not wanted.in_states:
-        return []
-    connection, dialect = connections[using], dialect_of(using)
-    names = frozenset(name for name in ("whole", "in_states", "others", "visits") if getattr(wanted, name))
-    runs = {name: dialect.list_of(key.hex for key in getattr(wanted, name)) for name in ("whole", "in_states")}
-    keys = {name: dialect.list_of(getattr(wanted, name)) for name in ("others", "bound", "visits")}
-    with cursor_for_rows(connection) as cursor:
-        cursor.execute(statement_of_rows(using, names), runs | keys)
-        return as_tasks(rows_of(cursor, connection, tuple(FIELDS)).values(), using)
-
-
-@cache
-def statement_of_rows(using: str, names: frozenset[str]) -> str:
-    """The statement of ``lock_rows_to_plan``, with the lines that these names ask for."""
-    return narrowed(dialect_of(using).sql("lock_rows_to_plan").replace("{columns}", COLUMNS), names)
 
 
 def _with_runs(rows: dict[UUID, RawRow], locked: Locked, using: str) -> dict[UUID, ScheduledTask]:

@@ -16,7 +16,7 @@ from django.db import connection
 
 from tests.faults.harness.roles import ROOT
 from timeline import dialects
-from timeline.store import composing, entity_locks, locking
+from timeline.store import composing, entity_locks, rows_to_plan
 
 
 class Change(NamedTuple):
@@ -79,7 +79,7 @@ def _other_statements(changes: list[Change], folder: Path) -> Iterator[None]:
 
 
 def _forget_statements() -> None:
-    for remembered in (dialects._read, composing.composed, entity_locks.lock_statement, locking.statement_of_rows):
+    for remembered in (dialects._read, composing.composed, entity_locks.lock_statement, rows_to_plan.statement_of_rows):
         remembered.cache_clear()
 
 

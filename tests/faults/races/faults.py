@@ -50,7 +50,7 @@ _ENTITIES: Final = (
 )
 _RUNS: Final = ("store.locking:lock_runs", ".locked(skip_locked=not wait)", "")
 _GIVEN: Final = ("lock_tasks", "FOR NO KEY UPDATE\n", "")
-_RECONCILED: Final = ("lock_rows_to_plan", "FOR NO KEY UPDATE\n", "")
+_RECONCILED: Final = ("rows_to_plan", "FOR NO KEY UPDATE  -- if locked\n", "")
 
 # Writes.
 NO_STATE: Final = _fault(

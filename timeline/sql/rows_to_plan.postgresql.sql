@@ -1,5 +1,5 @@
--- The rows that runs are planned from, locked in the lock order: sorted once found, as in held_entity. Which they are says
--- models/visits.py.
+-- The rows that runs are planned from; which they are says models/visits.py. Locked, they are so in the lock order: sorted once
+-- found, as in held_entity.
 SELECT {columns}
 FROM timeline_scheduledtask
 WHERE false
@@ -8,4 +8,4 @@ WHERE false
     OR (run_id = ANY(%(in_states)s::uuid[]) AND task_key = ANY(%(others)s::text[]))  -- if others
     OR (run_id = ANY(%(in_states)s::uuid[]) AND task_key = ANY(%(bound)s::text[]) AND occurrence = ANY(%(visits)s::text[]))  -- if visits
 ORDER BY id::text
-FOR NO KEY UPDATE
+FOR NO KEY UPDATE  -- if locked
