@@ -20,6 +20,7 @@ from timeline.models.families import relatives
 from timeline.models.kin import named_as, names_of
 from timeline.reading.explaining import why
 from timeline.reading.foreseeing import foreseen
+from timeline.reading.machine_pictures import run_picture
 from timeline.reading.machines import machine_lines
 from timeline.reading.recalling import recall
 from timeline.reading.schedules import schedule_in_words
@@ -133,7 +134,9 @@ def timeline_of(
         "drawing": drawing([item for item in items if item.at is not None], now=now, zone=zone),
         "schedules": _schedules(ref, seen, now),
         "runs": [(run, reader.end_of(run)) for run in shown],
-        "machines": machine_lines(shown, people=reader.reads_people_of, using=visible.db),
+        "machines": [
+            (line, run_picture(line)) for line in machine_lines(shown, people=reader.reads_people_of, using=visible.db)
+        ],
         "is_cut": is_cut,
         "most": MAX_SHOWN,
         "signs": [*((state.value, state.label) for state in State), (FORESEEN, pgettext("timeline", "foreseen"))],

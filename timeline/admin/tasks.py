@@ -36,6 +36,7 @@ from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
 from timeline.policy import APPROVALS, POSSIBLE, Action, get_policy
 from timeline.reading.inventory import inventory
+from timeline.reading.machine_pictures import machine_picture
 from timeline.reading.steps import steps_of_task
 from timeline.reading.waits import wait_of
 from timeline.registry import registry
@@ -149,7 +150,8 @@ class TaskAdmin(FindPages, HealthPages, HoldPages, LimitPages, RedrivePages, Wha
         if not request.user.has_perm("timeline.view_scheduledtask"):
             raise PermissionDenied
         now = story_now(self.alias)
-        context = {"timelines": inventory(now=now, using=self.alias)}
+        pictures = {known.name: machine_picture(known) for known in registry.machines()}
+        context = {"timelines": [(each, pictures.get(each.name)) for each in inventory(now=now, using=self.alias)]}
         return self.page(request, "inventory", pgettext("timeline", "Inventory"), now, context)
 
     def entity_view(self, request: HttpRequest) -> HttpResponse:

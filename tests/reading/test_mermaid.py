@@ -1,0 +1,43 @@
+"""A machine as text for Mermaid."""
+
+from __future__ import annotations
+
+from tests.machines import Booking
+from tests.reading.test_machine_pictures import Door
+from timeline import Machine
+from timeline.reading.mermaid import mermaid_of
+
+
+class TestMermaid:
+    def test_has_each_state_and_each_way(self):
+        assert mermaid_of(Door.definition).splitlines() == [
+            "stateDiagram-v2",
+            '    state "shut" as s0',
+            '    state "open" as s1',
+            '    state "held" as s2',
+            '    state "gone" as s3',
+            "    [*] --> s0",
+            "    s0 --> s1: door.opened",
+            "    s1 --> s0: door.shut",
+            "    s1 --> s1: door.pushed",
+            "    s1 --> s2: door.late",
+            "    note right of s2: back by door.freed",
+            "    s3 --> [*]",
+            "    note left of s0: any open state takes door.torn → gone",
+        ]
+
+    def test_names_all_28_states(self):
+        text = mermaid_of(Booking.definition)
+
+        assert all(f'state "{state}" as ' in text for state in Booking.definition.machine.states)
+
+    def test_takes_the_meaning_from_hostile_names(self):
+        class Hostile(Machine):
+            entity = "testapp.Order"
+            initial = '"a;%%{init}'
+            table = {'"a;%%{init}': {'b"-->[*]<script>': "c#"}, "c#": {}}
+
+        lines = mermaid_of(Hostile.definition).splitlines()
+
+        assert lines[1] == '    state "#34;a#59;#37;#37;#123;init#125;" as s0'
+        assert lines[4] == "    s0 --> s1: b#34;--#62;#91;#42;#93;#60;script#62;"

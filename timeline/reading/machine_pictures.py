@@ -1,0 +1,294 @@
+"""
+Pictures of machines: where each state, each event and each way stands on a drawing. Pure: no database, no markup.
+
+States stand one below the other, in the order of the table, each with the events that it takes. From an event a line leads to a
+lane that runs to the state where the event leads: on the right where that is further down, on the left where it is further up.
+So no line crosses a text, however many there are.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+
+from timeline.definition.machines import table_of
+from timeline.definition.tables import BACK, IGNORE, STAY, Answer, Row
+from timeline.registry import registry
+
+if TYPE_CHECKING:
+    from timeline.definition import Definition
+    from timeline.reading.machines import MachineLine, MoveLine
+
+HEAD: Final = 26  # Height of a state's name, in pixels, as all that follows.
+LINE: Final = 16  # Of an event.
+GAP: Final = 12  # Between two states.
+EDGE: Final = 8  # Around all.
+LANE: Final = 10  # Between two lanes.
+STUB: Final = 12  # From a state to its nearest lane.
+LETTER: Final = 7.1  # About the width of one, in bold.
+LONGEST: Final = 76  # Letters of a line; what is longer is cut.
+HUES: Final = 4  # Lanes that are side by side differ in colour.
+
+
+@dataclass(slots=True)
+class EventLine:
+    """
+    An event that a state takes.
+
+    Args:
+        event: Its name.
+        target: Where it leads, as people read it.
+        timer: When it comes by itself, in words; empty: it does not.
+        middle: How far down its line is.
+        is_gone: Whether the run has gone this way.
+    """
+
+    event: str
+    target: str
+    timer: str
+    middle: int
+    is_gone: bool = False
+
+    @property
+    def text(self) -> str:
+        """The whole line."""
+        said = f"{self.event} → {self.target}" + (f" · ⏱ {self.timer}" if self.timer else "")
+        return said if len(said) <= LONGEST else f"{said[: LONGEST - 1]}…"
+
+
+@dataclass(slots=True)
+class StateBox:
+    """
+    A state.
+
+    Args:
+        state: Its name; of what several states have in common, a text that says so.
+        kind: ``working``, ``rest``, ``end``; or ``any``, of several states.
+        top, height: Where it stands.
+        lines: The events it takes.
+        is_initial: Whether runs begin there.
+        is_now: Whether the run is there.
+        visits: How often the run has come there.
+        last_at: When it came there last; None: never.
+    """
+
+    state: str
+    kind: str
+    top: int
+    height: int = HEAD
+    lines: list[EventLine] = field(default_factory=list)
+    is_initial: bool = False
+    is_now: bool = False
+    visits: int = 0
+    last_at: datetime | None = None
+
+    @property
+    def middle(self) -> int:
+        """How far down its name stands."""
+        return self.top + HEAD // 2
+
+
+@dataclass(slots=True)
+class Stretch:
+    """A part of a lane, from the line of an event to the state that it leads to."""
+
+    source: int
+    target: int
+    is_gone: bool
+
+
+@dataclass(slots=True)
+class Lane:
+    """
+    What leads to one state from one side.
+
+    Args:
+        x: Where it runs.
+        hue: Which colour, counted from 0.
+        stretches: From each event.
+    """
+
+    x: int
+    hue: int
+    stretches: list[Stretch]
+
+    @property
+    def top(self) -> int:
+        """Its upper end."""
+        return min(min(known.source, known.target) for known in self.stretches)
+
+    @property
+    def bottom(self) -> int:
+        """Its lower end."""
+        return max(max(known.source, known.target) for known in self.stretches)
+
+    @property
+    def target(self) -> int:
+        """How far down the state stands that it leads to."""
+        return self.stretches[0].target
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the run has gone a part of it."""
+        return any(known.is_gone for known in self.stretches)
+
+
+@dataclass(slots=True)
+class MachinePicture:
+    """
+    A whole drawing, in pixels.
+
+    Args:
+        name: Of the machine.
+        width, height: Of all.
+        left, right: Where the boxes begin and end.
+        boxes: The states.
+        lanes_left, lanes_right: What runs beside them.
+        is_about_a_run: Whether it shows the way of one.
+    """
+
+    name: str
+    width: int
+    height: int
+    left: int
+    right: int
+    boxes: list[StateBox]
+    lanes_left: list[Lane]
+    lanes_right: list[Lane]
+    is_about_a_run: bool
+
+    @property
+    def inner(self) -> int:
+        """How wide boxes are."""
+        return self.right - self.left
+
+    @property
+    def text_x(self) -> int:
+        """Where texts begin."""
+        return self.left + 10
+
+    @property
+    def seen_x(self) -> int:
+        """Where ends what is said of visits."""
+        return self.right - 10
+
+
+def machine_picture(definition: Definition, *, moves: Iterable[MoveLine] = (), now_in: str = "") -> MachinePicture:
+    """
+    Lay out a machine, and on it the way of a run, if there is one.
+
+    Args:
+        definition: A machine.
+        moves: Of the run, from the first to the last.
+        now_in: The state in which it is; empty: there is no run.
+
+    Raises:
+        InvalidInput: if it is no machine.
+    """
+    table = table_of(definition)
+    way = list(moves)
+    gone = {(move.from_state, move.event) for move in way}
+    rows: list[tuple[str, str, Row, Mapping[str, str]]] = []
+    timers = _timers(definition)
+    for state in table.states:
+        kind = "end" if state in table.ends else "working" if state in table.working else "rest"
+        rows.append((state, kind, table.rows[state], timers.get(state, {})))
+    rows += [(_("any working state"), "any", table.of_working, {})] if table.of_working else []
+    rows += [(_("any open state"), "any", table.of_open, {})] if table.of_open else []
+    boxes, top = list[StateBox](), EDGE
+    for name, kind, row, when in rows:
+        box = StateBox(name, kind, top, is_initial=name == table.initial, is_now=bool(now_in) and name == now_in)
+        box.lines = _lines(box, row, when, gone)
+        box.height = HEAD + LINE * len(box.lines) + (6 if box.lines else 0)
+        _visit(box, way)
+        boxes.append(box)
+        top += box.height + GAP
+    place = {box.state: box for box in boxes if box.kind != "any"}
+    targets = [(line, place[line.target], box) for box in boxes for line in box.lines if line.target in place]
+    down = [(line, end) for line, end, start in targets if end.top > start.top]
+    up = [(line, end) for line, end, start in targets if end.top < start.top]
+    inner = max([*(len(line.text) * LETTER + 20 for box in boxes for line in box.lines), *map(_head_width, boxes)])
+    lanes_up = _lanes(up)
+    left = EDGE + _breadth(lanes_up)
+    right = left + int(inner)
+    lanes_down = _lanes(down)
+    width = right + _breadth(lanes_down) + EDGE
+    for lane in lanes_up:
+        lane.x = left - STUB - LANE * lane.x
+    for lane in lanes_down:
+        lane.x = right + STUB + LANE * lane.x
+    return MachinePicture(
+        definition.name, width, top - GAP + EDGE, left, right, boxes, lanes_up, lanes_down, bool(now_in)
+    )
+
+
+def run_picture(line: MachineLine) -> MachinePicture | None:
+    """Draw the machine of a run with the way that it went; None: nobody declares that here, or as no machine."""
+    definition = registry.about(line.run.timeline, line.run.entity_label)
+    if definition is None or definition.machine is None:
+        return None
+    return machine_picture(definition, moves=line.moves, now_in=line.run.state)
+
+
+def _timers(definition: Definition) -> dict[str, dict[str, str]]:
+    """State → event → when it comes there by itself, in words."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for declared in definition.tasks.values():
+        if declared.is_timer and declared.when is not None:
+            for state in declared.when.during:
+                found[state][declared.when.tells] = replace(declared.when, tells="").describe()
+    return found
+
+
+def _lines(box: StateBox, row: Row, timers: Mapping[str, str], gone: set[tuple[str, str]]) -> list[EventLine]:
+    words = {BACK: pgettext("timeline", "back"), STAY: _("the same, anew"), IGNORE: pgettext("timeline", "nothing")}
+    shown = [(event, words[target] if isinstance(target, Answer) else target) for event, target in row.items()]
+    # A timer may be of an event that the state takes only as all open ones do.
+    shown += [(event, _("as any such state")) for event in timers if event not in row]
+    return [
+        EventLine(
+            event, target, timers.get(event, ""), box.top + HEAD + LINE * number + LINE // 2, (box.state, event) in gone
+        )
+        for number, (event, target) in enumerate(shown)
+    ]
+
+
+def _visit(box: StateBox, way: Sequence[MoveLine]) -> None:
+    """Write down how often the run came to a state, and when it did last."""
+    entered = [move.at for move in way if move.to_state == box.state and box.kind != "any"]
+    box.visits, box.last_at = len(entered), entered[-1] if entered else None
+
+
+def _head_width(box: StateBox) -> float:
+    return len(box.state) * (LETTER + 1) + 190
+
+
+def _lanes(ways: Iterable[tuple[EventLine, StateBox]]) -> list[Lane]:
+    """One lane for each state that is led to; the shorter, the nearer to the boxes. ``x`` counts them at first."""
+    stretches: dict[int, list[Stretch]] = defaultdict(list)
+    for line, end in ways:
+        stretches[end.middle].append(Stretch(line.middle, end.middle, line.is_gone))
+    lanes = sorted(
+        (Lane(0, 0, known) for known in stretches.values()), key=lambda lane: (lane.bottom - lane.top, lane.top)
+    )
+    taken: list[list[Lane]] = []
+    for number, lane in enumerate(lanes):
+        x = next((x for x, beside in enumerate(taken) if all(_are_apart(lane, other) for other in beside)), len(taken))
+        taken += [[]] if x == len(taken) else []
+        taken[x].append(lane)
+        lane.x, lane.hue = x, number % HUES
+    return lanes
+
+
+def _are_apart(one: Lane, other: Lane) -> bool:
+    return one.bottom + LINE < other.top or other.bottom + LINE < one.top
+
+
+def _breadth(lanes: Sequence[Lane]) -> int:
+    return STUB + LANE * (1 + max((lane.x for lane in lanes), default=-1)) if lanes else 0
