@@ -32,6 +32,7 @@ class Settings:
         QUEUE_PREFIX: First part of the names of Celery's queues. Sites that share a broker need one each.
         RECORDED_EVENTS: Names of events that no timeline knows and that are recorded on purpose.
         RETENTION: How long ``timeline.maintain`` keeps what has ended. None: for ever.
+        SECRET_NAMES: What a name in a payload may not end in, word by word; empty: anything goes.
         SILENCE: How long a worker may give no sign before what it runs counts as lost.
         SITE: Name of this site: production and staging need one each. A database of another site is not worked on.
         STRICT_EVENTS: Whether an event that no timeline knows is refused (``UnknownEvent``). Else: a warning, with ``DEBUG``.
@@ -50,6 +51,17 @@ class Settings:
     QUEUE_PREFIX: str = "timeline"
     RECORDED_EVENTS: Collection[str] = ()
     RETENTION: timedelta | None = None
+    SECRET_NAMES: Collection[str] = (
+        "otp",
+        "password",
+        "passwd",
+        "passphrase",
+        "secret",
+        "token",
+        "api_key",
+        "private_key",
+        "credentials",
+    )
     SILENCE: timedelta = timedelta(seconds=12)
     SITE: str = ""
     STRICT_EVENTS: bool = False
@@ -104,6 +116,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "QUEUE_PREFIX": (str,),
     "RECORDED_EVENTS": (tuple, list, set, frozenset),
     "RETENTION": (timedelta, type(None)),
+    "SECRET_NAMES": (tuple, list, set, frozenset),
     "SILENCE": (timedelta,),
     "SITE": (str,),
     "STRICT_EVENTS": (bool,),

@@ -15,6 +15,7 @@ from timeline.exceptions import UnknownTask
 from timeline.lifecycle import OPEN, WAITING, ReasonCode, State
 from timeline.models import EntityRef, ScheduledTask, model_of, ref_as
 from timeline.models.entities import keys_of
+from timeline.models.families import kinds_of
 from timeline.models.kin import Names, names_of
 from timeline.models.owned import can_be_looked_up, naming_one_of
 from timeline.registry import registry
@@ -22,6 +23,7 @@ from timeline.registry import registry
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser
 
+    from timeline.definition import Definition
     from timeline.models import TimelineRun
     from timeline.models.hold import HoldQuerySet
     from timeline.models.run import TimelineRunQuerySet
@@ -209,6 +211,35 @@ class TimelinePolicy:
         """Whether the user may say yes or no to what a task asks for that they see: staff with the permission that it names."""
         permission = approver_of(task)
         return bool(permission) and self.allows(user, Action.APPROVE) and bool(user.has_perm(permission))  # type: ignore[union-attr]
+
+    def may_ask(self, user: User, run: TimelineRun, event: str, *, using: str) -> bool:
+        """
+        Whether the user may say an event that the machine of a run asks people for: staff with a permission that ``asks``
+        names, or whoever owns the entity, where it names ``OWNER``. Where another machine takes the event as well, that has to
+        ask them, too: it would move.
+        """
+        definition = registry.about(run.timeline, run.entity_label)
+        if definition is None or not getattr(user, "is_active", False) or user.pk is None:
+            return False
+        others = [known for known in registry.machines(event) if known.label in kinds_of(run.entity_label)]
+        return bool(others) and all(self._is_asked(user, known, run, event, using) for known in (definition, *others))
+
+    def _is_asked(self, user: User, definition: Definition, run: TimelineRun, event: str, using: str) -> bool:
+        ask = definition.asks.get(event)
+        if ask is None:
+            return False
+        if getattr(user, "is_staff", False) and any(user.has_perm(name) for name in ask.permissions):  # type: ignore[union-attr]
+            return True
+        theirs = self.belongings(user, using=using) if ask.owner else []
+        return any(known.timeline in ("", definition.name) and known.names(run.entity_ref) for known in theirs)
+
+    def asked_of(self, user: User, run: TimelineRun, *, using: str) -> list[str]:
+        """Events that the machine of a run asks for in its state, and that the user may say now; by name."""
+        definition = registry.about(run.timeline, run.entity_label)
+        if definition is None or not run.is_open:
+            return []
+        asked = definition.asked_in.get(run.state, ())
+        return [event for event in asked if self.may_ask(user, run, event, using=using)]
 
     def sees_payload(self, user: User) -> bool:
         """Whether the user may read payloads, results and errors."""

@@ -29,7 +29,7 @@ class Charging(Timeline):
 
     @task(atomic=False, retry=Retry(max_attempts=1))
     def charge(self, order):
-        raise ValueError(f"order {order.pk} of 'Ann' <ann@example.com> refused: {self.task.payload.get('secret', '')}")
+        raise ValueError(f"order {order.pk} of 'Ann' <ann@example.com> refused: {self.task.payload.get('note', '')}")
 
     @task(retry=Retry(max_attempts=1))
     def charge_atomically(self, order):
@@ -80,7 +80,7 @@ class TestADiscard:
         assert alerts().get().state == State.COMPLETED
 
     def test_is_told_without_what_the_error_quotes(self, clock):
-        scheduled(clock, payload={"secret": "'hunter two' 4711"})
+        scheduled(clock, payload={"note": "'hunter two' 4711"})
 
         work(clock)
 

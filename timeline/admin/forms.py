@@ -30,13 +30,16 @@ def _moment(text: str, zone: tzinfo) -> datetime:
         raise forms.ValidationError(_("Give a time between the years 1970 and 9000.")) from None
 
 
+REASON: Final = gettext_lazy("Required, 200 characters at most. It is kept in the log, with your name.")
+
+
 class ReasonForm(forms.Form):
     """Why; kept on the task and in its log."""
 
     reason = forms.CharField(
         label=pgettext_lazy("timeline", "Reason"),
         max_length=200,
-        help_text=gettext_lazy("Required, 200 characters at most. It is kept in the log, with your name."),
+        help_text=REASON,
         widget=forms.TextInput(attrs={"class": "vTextField", "maxlength": 200, "autocomplete": "off"}),
     )
 

@@ -37,7 +37,9 @@ PAGES: Final = (
     "limits",
     "holds",
     "hold",
+    "people",
     "redrive",
+    "say",
     "what_if",
 )
 

@@ -25,6 +25,7 @@ from timeline.admin.limiting import LimitPages
 from timeline.admin.listing import chips, filters, listing, row_of
 from timeline.admin.naming import named
 from timeline.admin.owning import belongings_of
+from timeline.admin.people import PeoplePages
 from timeline.admin.readers import Reader
 from timeline.admin.redriving import RedrivePages
 from timeline.admin.stepping import stepping
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 _BUTTONS: Final = [action for action in Action if action in WORDINGS]
 
 
-class TaskAdmin(FindPages, HealthPages, HoldPages, LimitPages, RedrivePages, WhatIfPages, DeadLetterPages):
+class TaskAdmin(FindPages, HealthPages, HoldPages, LimitPages, PeoplePages, RedrivePages, WhatIfPages, DeadLetterPages):
     """Upcoming events, a task, and the timeline of an entity. Changes go through the shortcuts; nothing is edited here."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -70,6 +71,8 @@ class TaskAdmin(FindPages, HealthPages, HoldPages, LimitPages, RedrivePages, Wha
             path("limits/", forms(wrap(self.limits_view)), name=f"{name}_limits"),
             path("find/", require_safe(wrap(self.find_view)), name=f"{name}_find"),
             path("entity/", require_safe(wrap(self.entity_view)), name=f"{name}_entity"),
+            path("people/", require_safe(wrap(self.people_view)), name=f"{name}_people"),
+            path("say/", forms(wrap(self.say_view)), name=f"{name}_say"),
             path("what-if/", forms(wrap(self.what_if_view)), name=f"{name}_what_if"),
             path("act/", forms(self.keeping_what_was_typed(wrap(self.act_view))), name=f"{name}_act"),
             path("<uuid:object_id>/change/", require_safe(wrap(self.change_view)), name=f"{name}_change"),
@@ -113,6 +116,7 @@ class TaskAdmin(FindPages, HealthPages, HoldPages, LimitPages, RedrivePages, Wha
             "chips": chips(question),
             "may_list": request.user.has_perm("timeline.view_scheduledtask"),
             "has_limits": bool(registry.limited()),
+            "asks_people": any(known.asked_in for known in registry),
             "sees_holds": request.user.has_perm("timeline.view_hold") or policy.may_hold(request.user),
             "filters": filters(question),
             "actions": _verbs(_possible(shown["states"], policy, request.user)),
@@ -163,8 +167,10 @@ class TaskAdmin(FindPages, HealthPages, HoldPages, LimitPages, RedrivePages, Wha
         now, zone, reader = story_now(self.alias), timezone.get_default_timezone(), Reader(policy, request.user)
         there = load_entities([ref], using=self.alias)
         entity = there.get(ref)
+        told = timeline_of(ref, visible, reader, now=now, zone=zone)
         context = {
-            **timeline_of(ref, visible, reader, now=now, zone=zone),
+            **told,
+            "machines": self.with_buttons(request, told["machines"]),
             **belongings_of(entity, visible, reader, now=now, site=self.admin_site.name),
             "entity": named(ref, entity, self.admin_site.name),
             "is_gone": bool(ref.label) and entity is None and not there.unreadable,

@@ -20,14 +20,14 @@ from timeline.api.requests import EventBody
 from timeline.api.schema import REPEATABLE, answers, described
 from timeline.api.serializers import EmissionSerializer
 from timeline.exceptions import WrongEntity
-from timeline.models import EntityRef, ScheduledTask, family_of, model_of
+from timeline.models import EntityRef, ScheduledTask, TimelineRun, family_of, model_of
 from timeline.models.entities import label_of
 from timeline.models.families import relatives
 from timeline.registry import registry
 
 
 class Events(TimelineAPI):
-    """Events that those who may emit."""
+    """Events, by those who may emit; and what a machine asks for, by whom it asks."""
 
     serializer_class: type[EmissionSerializer] = EmissionSerializer
 
@@ -40,17 +40,47 @@ class Events(TimelineAPI):
     def post(self, request: Request) -> Response:
         """
         Record what happened. The same again, with the same key, does nothing and says so; with another payload it is
-        refused. So is what the state of a machine does not take.
+        refused. So is what the state of a machine does not take. Who may not emit may say what a machine asks them for: with
+        `machine` and `entity`.
         """
-        if not self.policy.may_emit(request.user):
+        may_emit, asks = self.policy.may_emit(request.user), any(known.asked_in for known in registry)
+        if not may_emit and not asks:
             raise PermissionDenied
         body = EventBody(data=request.data)
+        if not may_emit and not body.is_valid():
+            raise PermissionDenied  # Who may say nothing is told nothing.
         body.is_valid(raise_exception=True)
         given = body.validated_data
+        if not may_emit and not self._is_asked(given):
+            raise PermissionDenied
         ref = None if given.get("entity") is None else EntityRef(**given["entity"])
         using = self.get_using(ScheduledTask if ref is None else self._model(ref.label))
         # Of whom it is about, the answer has no more than the request; so who may emit may have it again as it was.
         return answer_once(request, partial(self._emit, given, ref, using), lambda said, _again: said, using=using)
+
+    def _is_asked(self, given: dict[str, Any]) -> bool:
+        """
+        Whether the machine that is named asks the user for this event, of a run that is open. Absent, foreign and ended alike
+        are no, and are told by the same statements.
+        """
+        definition = next((known for known in registry.machines(given["name"]) if known.name == given["machine"]), None)
+        if definition is None or given.get("entity") is None or given.get("occurred_at") is not None:
+            return False
+        using = self.get_using(self._model(definition.label))
+        runs = (
+            TimelineRun.objects.using(using)
+            .open()
+            .filter(timeline=definition.name, entity_label=definition.label, entity_id=given["entity"]["id"])
+        )
+        [*found] = runs.order_by("pk")[:1]
+        wanted = EntityRef(definition.label, given["entity"]["id"])
+        run = (
+            found[0] if found else TimelineRun(timeline=definition.name, entity_label=wanted.label, entity_id=wanted.id)
+        )
+        may = given["entity"]["label"] == definition.label and self.policy.may_ask(
+            self.request.user, run, given["name"], using=using
+        )
+        return may and bool(found)
 
     def _emit(self, given: dict[str, Any], ref: EntityRef | None, using: str) -> Outcome:
         """

@@ -41,7 +41,15 @@ class MachineSerializer(serializers.Serializer[Any]):
     takes = serializers.ListField(
         child=serializers.CharField(), read_only=True, help_text="Events that its state takes; none once it has ended."
     )
+    asked = serializers.SerializerMethodField(help_text="Those of them that it asks you for: you may say them.")
     moves = MoveSerializer(many=True, read_only=True, help_text="The latest 50, from the first to the last.")
+
+    @extend_schema_field(serializers.ListField(child=serializers.CharField()))
+    def get_asked(self, line: Any) -> list[str]:
+        """Events."""
+        view = self.context["view"]
+        asked: list[str] = view.policy.asked_of(view.request.user, line.run, using=line.run._state.db)
+        return asked
 
     @extend_schema_field(EntitySerializer(allow_null=True))
     def get_entity(self, line: Any) -> dict[str, str] | None:

@@ -115,7 +115,7 @@ class PartsView(TimelineAPI):
         """Where the latest runs of machines are."""
         seen = self.policy.runs_seen(runs.exclude(state=""), self.request.user, MOST_MACHINES)
         lines = machine_lines(seen, people=self._sees_people, using=self.get_using())
-        return list(MachineSerializer(lines, many=True).data)
+        return list(MachineSerializer(lines, many=True, context={"view": self}).data)
 
     def _sees_people(self, run: TimelineRun) -> bool:
         about = {"entity_label": run.entity_label, "entity_id": run.entity_id}

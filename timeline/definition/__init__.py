@@ -1,5 +1,6 @@
 """What a team writes: a ``Timeline`` class with tasks, steps, starts and exits. Every mistake in it is an error at start."""
 
+from timeline.definition.asks import OWNER, Ask
 from timeline.definition.context import Context, StepContext
 from timeline.definition.definitions import Definition
 from timeline.definition.handlers import Task, task
@@ -18,10 +19,12 @@ __all__ = [
     "BACK",
     "IGNORE",
     "OPEN",
+    "OWNER",
     "STAY",
     "WORKING",
     "AfterRun",
     "Answer",
+    "Ask",
     "Context",
     "Created",
     "Definition",

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from timeline.definition.asks import Ask
 from timeline.definition.fingerprints import code_of
 from timeline.definition.handlers import Task
 from timeline.definition.keys import key_from
 from timeline.definition.recurring import Recurring
 from timeline.definition.starts import AfterRun, Created
 from timeline.definition.steps import Step
-from timeline.definition.tables import Table
+from timeline.definition.tables import IGNORE, Table
 from timeline.definition.timers import Timers
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Definition:
         payloads: Event → the type of its payload, where a machine declares one.
         timers: What moves a machine by itself, and where nothing does.
         errors: Class of what a handler of a machine raises → the event that it means.
+        asks: Event → who may say it.
         most_moves: So many moves of a run of a machine within an hour are made by handlers and timers.
         spinning: The event that comes instead of more; empty: none.
     """
@@ -62,6 +64,7 @@ class Definition:
     payloads: Mapping[str, type] = field(default_factory=dict)
     timers: Timers = field(default_factory=Timers)
     errors: Mapping[type[Exception], str] = field(default_factory=dict)
+    asks: Mapping[str, Ask] = field(default_factory=dict)
     most_moves: int = 0
     spinning: str = ""
 
@@ -87,6 +90,19 @@ class Definition:
     def code(self) -> str:
         """Changes when the code changes that takes the steps: 16 hex digits, kept with each record of a step."""
         return code_of(self.cls)
+
+    @cached_property
+    def asked_in(self) -> Mapping[str, tuple[str, ...]]:
+        """State of a machine → events that it asks people for there, sorted; without those of which nobody is asked."""
+        table = self.machine
+        if table is None or not self.asks:
+            return {}
+        taken = {state: table.takes(state) for state in table.states}
+        found = {
+            state: tuple(sorted(event for event in self.asks if takes.get(event, IGNORE) is not IGNORE))
+            for state, takes in taken.items()
+        }
+        return {state: events for state, events in found.items() if events}
 
     @cached_property
     def recurring(self) -> Recurring | None:

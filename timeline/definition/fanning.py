@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from django.utils.translation import gettext_lazy as _
 
+from timeline.confiding import check_data
 from timeline.definition.handlers import Task
 from timeline.exceptions import InvalidInput
-from timeline.payloads import check_json, check_text
+from timeline.payloads import check_text
 
 if TYPE_CHECKING:
     from timeline.definition.definitions import Definition
@@ -78,7 +79,7 @@ def payloads_of(occurrences: Mapping[str, dict[str, Any]] | Iterable[str]) -> Pa
             raise InvalidInput(
                 "payload", _("of %(name)s is a %(kind)s."), _("Give a dict."), name=occurrence, kind=kind
             )
-        size += check_json("payload", payload)
+        size += check_data("payload", payload)
         check_size(size)
         payloads[occurrence] = deepcopy(payload)  # The handler may go on to change its own.
         check_count(len(payloads))

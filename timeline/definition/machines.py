@@ -7,8 +7,10 @@ from difflib import get_close_matches
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
+from timeline.definition.asks import owner_problems, read_asks
 from timeline.definition.handlers import Task
 from timeline.definition.mirrors import mirror_problems
 from timeline.definition.moving import Then
@@ -61,6 +63,9 @@ class Machine(Timeline, abstract=True):
     """So many moves of a run within an hour are made by its handlers and timers; what would make more is discarded."""
     spinning: ClassVar[str] = ""
     """The event that comes instead then, where the state takes it. Nothing: none."""
+    asks: ClassVar[Mapping[Any, Any]] = {}
+    """Event → who may say it: a permission ``app.codename``, ``OWNER``, or several of these. They are buttons in the admin, and
+    events that the API takes from who may say them, while the run's state takes the event."""
     mirror: ClassVar[str] = ""
     """A ``StateField`` of the entity that shows the state, written with each move. Nothing: none does."""
 
@@ -161,6 +166,7 @@ class Machine(Timeline, abstract=True):
         try:
             timers: Timers = read_timers(cls.timers, table)
             errors = read_errors(cls.errors, table)
+            asks = read_asks(cls.asks, table)
             if type(cls.most_moves) is not int or not 1 <= cls.most_moves < 2**31:
                 raise Unreadable(f"has most_moves = {cls.most_moves!a:.60}.", "Use a whole number from 1 on.")
             spinning = as_text(cls.spinning) if isinstance(cls.spinning, str) else cls.spinning
@@ -168,11 +174,19 @@ class Machine(Timeline, abstract=True):
                 raise Unreadable(f"has spinning = {spinning!a:.60}.", "Name an event of its table, or leave it out.")
         except Unreadable as error:
             raise DefinitionError(cls.__name__, error.problem, error.remedy) from None
-        return {"timers": timers, "errors": errors, "most_moves": cls.most_moves, "spinning": spinning}
+        for problem, remedy in owner_problems(asks, has_owner=bool(cls.owner) or _is_account(cls.entity)):
+            raise DefinitionError(cls.__name__, problem, remedy)
+        conduct = {"timers": timers, "errors": errors, "asks": asks}
+        return {**conduct, "most_moves": cls.most_moves, "spinning": spinning}
 
     @classmethod
     def _payload_types(cls) -> Mapping[str, type]:
         return texts_of(cls.payloads)
+
+
+def _is_account(entity: object) -> bool:
+    """Whether entities are users of the site, who own what is about them."""
+    return isinstance(entity, str) and entity.lower() == settings.AUTH_USER_MODEL.lower()
 
 
 def table_of(definition: Definition) -> Table:

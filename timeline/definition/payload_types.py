@@ -67,7 +67,7 @@ def _unknown(declared: Any, seen: tuple[Any, ...]) -> str:
     if declared in seen or declared is Any or declared in _PLAIN or get_origin(declared) is Literal:
         return ""
     if _is_record(declared):
-        inner = [known for known, _needed in _members(declared).values()]
+        inner = [known for known, _needed in members_of(declared).values()]
     elif _is_union(declared) or get_origin(declared) is list:
         inner = list(get_args(declared))
     elif get_origin(declared) is dict and get_args(declared)[0] is str:
@@ -130,7 +130,7 @@ def _check_plain(value: object, declared: Any, path: str) -> None:
 def _check_record(value: object, declared: type, path: str) -> None:
     if not isinstance(value, dict):
         raise Misfit(path, f"is {value!a:.40}, not a dict")
-    members = _members(declared)
+    members = members_of(declared)
     if missing := [name for name, (_type, needed) in members.items() if needed and name not in value]:
         raise Misfit(path, f"lacks {missing[0]!r}")
     for name, item in value.items():
@@ -152,7 +152,7 @@ def _check_union(value: object, several: tuple[Any, ...], path: str) -> None:
 
 
 @cache
-def _members(declared: type) -> dict[str, tuple[Any, bool]]:
+def members_of(declared: type) -> dict[str, tuple[Any, bool]]:
     """Name of a field → its type, and whether it has to be there."""
     hints = get_type_hints(declared, include_extras=True)
     if is_typeddict(declared):  # Of annotations that are text, __required_keys__ knows not what they say.

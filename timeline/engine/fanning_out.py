@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext_lazy as _
 
+from timeline.confiding import check_data
 from timeline.definition.context import step_under_way
 from timeline.definition.fanning import check_count, check_size, refuse_twice
 from timeline.exceptions import InvalidInput
-from timeline.payloads import check_json
 
 if TYPE_CHECKING:
     from timeline.definition import Task
@@ -47,7 +47,7 @@ class FannedOut:
             if occurrence in known:
                 refuse_twice(occurrence)
         check_count(len(payloads) + sum(map(len, self._wanted.values())))
-        size = self._size + sum(check_json("payload", payload) for payload in payloads.values())
+        size = self._size + sum(check_data("payload", payload) for payload in payloads.values())
         check_size(size)
         self._size, self._wanted[declared.name] = size, known | payloads
 

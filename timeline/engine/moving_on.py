@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.utils.translation import gettext_lazy as _
 
+from timeline.confiding import check_data
 from timeline.definition import Definition, Then
 from timeline.definition.machines import table_of, unknown_event
 from timeline.definition.payload_types import check_payload
@@ -20,7 +21,6 @@ from timeline.operations._event_fields import EventFields
 from timeline.operations.emitting import emit_among
 from timeline.operations.machines import Wish
 from timeline.operations.sets import rounds
-from timeline.payloads import check_json
 from timeline.store.writing import Write
 
 _OF_RUN: Final = ("state", "state_at", "back", "moves", "ended_at", "end_code", "end_reason")
@@ -43,7 +43,7 @@ def checked(then: Then, definition: Definition) -> dict[str, Any]:
         raise InvalidInput("result", problem, _("Call emit(…) in the handler."), timeline=definition.name)
     if then.event not in table_of(definition).events:
         raise unknown_event(definition, then.event)
-    check_json("payload", then.payload)
+    check_data("payload", then.payload)
     if then.event in definition.payloads:
         check_payload(then.payload, definition.payloads[then.event], event=then.event)
     return {"then": then.event} | ({"payload": then.payload} if then.payload else {})

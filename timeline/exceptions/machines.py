@@ -28,6 +28,7 @@ class MoveNotAllowed(TransitionNotAllowed):
         takes: Events that this state takes.
         expected: The state that was expected; empty: any.
         ended: Whether the run has ended.
+        moved: Whether it is in that state for another time than the one that was expected.
     """
 
     message = _("state: %(which)s is %(state)s, which does not take '%(event)s'. %(remedy)s")
@@ -42,9 +43,11 @@ class MoveNotAllowed(TransitionNotAllowed):
         *,
         expected: str = "",
         ended: bool = False,
+        moved: bool = False,
     ) -> None:
         self.machine = machine
         self.entity = entity
+        self.moved = moved
         self.event = event
         self.takes = takes
         self.expected = expected
@@ -57,6 +60,9 @@ class MoveNotAllowed(TransitionNotAllowed):
         return {**super()._values(), "which": which, "state": self.state or "''"}
 
     def __str__(self) -> str:
+        if self.moved:
+            said = _("state: %(which)s has moved since, and is %(state)s. %(remedy)s")
+            return str(said) % self._values()
         if self.expected:
             said = _("state: %(which)s is %(state)s, not %(expected)s as expected by '%(event)s'. %(remedy)s")
             return str(said) % self._values()
@@ -65,7 +71,7 @@ class MoveNotAllowed(TransitionNotAllowed):
     @property
     def remedy(self) -> str:
         """What it would take, in the present language."""
-        if self.expected:
+        if self.expected or self.moved:
             return gettext("Look at it again.")
         if self.ended:
             return gettext("It has ended; start a new run instead.")

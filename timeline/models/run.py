@@ -102,6 +102,12 @@ class TimelineRun(EntityColumns):
                 condition=Q(ended_at__isnull=False, state__gt=""),
                 name="timeline_run_last_moved",
             ),
+            # Of machines: those in a state, the one that came there first at first.
+            models.Index(
+                fields=["timeline", "state", "state_at", "id"],
+                condition=Q(ended_at__isnull=True, state__gt=""),
+                name="timeline_run_in_state",
+            ),
             models.Index(
                 fields=["ended_at", "id"],
                 condition=Q(ended_at__isnull=False, pruned=False),

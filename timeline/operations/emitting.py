@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
+from timeline.confiding import check_data
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
@@ -24,7 +25,7 @@ from timeline.operations.machines import Wish, check_wish
 from timeline.operations.sets import Portion, Tally, check_spread, in_portions, rounds
 from timeline.operations.waking import wake
 from timeline.operations.waking_others import note
-from timeline.payloads import check_json, check_text
+from timeline.payloads import check_text
 from timeline.registry import registry
 from timeline.store.inserting import as_stored
 from timeline.store.isolating import atomic
@@ -63,6 +64,7 @@ def emit(
     occurred_at: datetime | None,
     machine: str = "",
     expect: str | None = None,
+    visit: tuple[str, int] | None = None,
     now: datetime | None = None,
     using: str,
 ) -> Emission:
@@ -82,6 +84,7 @@ def emit(
         machine: Name of the machine that has to take it; empty: whichever do.
         expect: The state in which that machine's run has to be; None: any that takes the event. If one machine about the entity
             has the event, it need not be named.
+        visit: Of a named machine, the key of the run that is meant, and how often it has moved by now.
         now: Story time; None: as it is when the entity is locked, and read in the same trip.
         using: Database alias of the entity.
 
@@ -98,6 +101,8 @@ def emit(
     happened = None if occurred_at is None else check_time("occurred_at", occurred_at)
     ref = ref_of(entity)
     wish = check_wish(name, [ref.label], payload, machine=machine, expect=expect)
+    if visit is not None:
+        wish = replace(wish, run_key=visit[0], moves=visit[1])
     mind_unknown(name, [ref.label])
     with in_transaction(using):
         starters = starters_of(name)
@@ -235,4 +240,4 @@ def _check(name: str, key: str, payload: dict[str, Any], actor: str) -> None:
     check_text("actor", actor, 150)
     if not isinstance(payload, dict):
         raise InvalidInput("payload", _("is a %(kind)s."), _("Give a dict."), kind=type(payload).__name__)
-    check_json("payload", payload)
+    check_data("payload", payload)

@@ -9,10 +9,11 @@ from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
 from timeline.clocks import is_told, story_now
+from timeline.confiding import check_data
 from timeline.exceptions import InvalidInput, KeyConflict, WrongEntity
 from timeline.models import EntityRef, Event, ScheduledTask, ref_of
 from timeline.models.entities import naming
-from timeline.payloads import check_json, check_text, same_json
+from timeline.payloads import check_text, same_json
 from timeline.registry import registry
 from timeline.store.announcing import announce_times
 from timeline.store.competing import compete
@@ -68,7 +69,7 @@ def schedule(
     check_text("key", key, 100)
     if not isinstance(payload, dict):
         raise InvalidInput("payload", _("is a %(kind)s."), _("Give a dict."), kind=type(payload).__name__)
-    check_json("payload", payload)
+    check_data("payload", payload)
     task = ScheduledTask(
         task_key=task_key,
         entity_label=ref.label,

@@ -21,6 +21,7 @@ from timeline.store.inserting import fields_of
 from timeline.store.isolating import atomic
 from timeline.store.mirroring import mirror_states
 from timeline.store.returning import as_models, cursor_for_rows, rows_of
+from timeline.timing import EARLIEST
 
 MAX_ACTOR = 150
 _NAMES = tuple(fields_of(TimelineRun))
@@ -60,6 +61,34 @@ def runs_to_move(refs: Iterable[EntityRef], machines: Mapping[str, str | None], 
 def last_moved(refs: Iterable[EntityRef], machines: Mapping[str, str | None], *, using: str) -> list[TimelineRun]:
     """The run that has ended last, of each of some machines and entities; arguments as for ``runs_to_move``."""
     return _asked("last_moved", refs, machines, using)
+
+
+def asking_runs(
+    states: Iterable[tuple[str, str]], *, after: tuple[datetime, UUID] | None = None, most: int, using: str
+) -> list[TimelineRun]:
+    """
+    The open runs that are in some states, those first that have been there for longest. Locks nothing.
+
+    Args:
+        states: Name of a machine, and a state of it.
+        after: Since when, and the id, of the last one that is known already; None: from the first.
+        most: So many at most.
+        using: Database alias.
+    """
+    connection, dialect, wanted = connections[using], dialect_of(using), sorted(set(states))
+    at, key = after or (EARLIEST, UUID(int=0))
+    asked: dict[str, Any] = {
+        "after_at": connection.ops.adapt_datetimefield_value(at),
+        "after_id": key.hex,
+        "most": most,
+    }
+    if dialect.has_arrays:
+        asked |= {"timelines": [name for name, _state in wanted], "states": [state for _name, state in wanted]}
+    else:
+        asked |= {"asked": json.dumps(wanted)}
+    with cursor_for_rows(connection) as cursor:
+        cursor.execute(dialect.sql("asking_runs").replace("{columns}", _COLUMNS), asked)
+        return as_models(rows_of(cursor, connection, _NAMES, model=TimelineRun).values(), TimelineRun, using)
 
 
 def _asked(verb: str, refs: Iterable[EntityRef], machines: Mapping[str, str | None], using: str) -> list[TimelineRun]:

@@ -1,0 +1,53 @@
+"""What a machine asks people for is checked when the class is made."""
+
+from __future__ import annotations
+
+import pytest
+
+from timeline import OWNER, Machine
+from timeline.definition.asks import Ask
+from timeline.exceptions import DefinitionError
+
+TABLE = {"a": {"go": "b", "say": "a", "noise": "b"}, "b": {}}
+
+
+def made(asks, **columns):
+    return type(
+        "Asked",
+        (Machine,),
+        {"__module__": __name__, "entity": "testapp.Order", "initial": "a", "table": TABLE, "asks": asks, **columns},
+    )
+
+
+class TestAsks:
+    def test_are_read_with_the_states_in_which_they_are_asked(self):
+        definition = made({"go": "shop.resolve", "say": ("shop.resolve", "shop.look")}).definition
+
+        assert definition.asks == {"go": Ask(("shop.resolve",)), "say": Ask(("shop.look", "shop.resolve"))}
+        assert definition.asked_in == {"a": ("go", "say")}
+
+    def test_may_be_asked_of_the_owner(self):
+        class Mine(Machine):
+            entity = "testapp.Seat"
+            owner = "plan.user"
+            initial = "a"
+            table = TABLE
+            asks = {"go": OWNER}
+
+        assert Mine.definition.asks["go"] == Ask((), owner=True)
+
+    @pytest.mark.parametrize(
+        ("asks", "said"),
+        [
+            ({"gone": "shop.resolve"}, "gone"),
+            ({"go": "resolve"}, "no permission"),
+            ({"go": ()}, "asks nobody"),
+            ({"go": 7}, "no permission"),
+            ({7: "shop.resolve"}, "no state takes"),
+            (["go"], "Use a dict"),
+            ({"go": OWNER}, "have none"),
+        ],
+    )
+    def test_are_refused_where_they_mean_nothing(self, asks, said):
+        with pytest.raises(DefinitionError, match=said):
+            made(asks)
