@@ -86,6 +86,7 @@ DEFAULT_FROM_EMAIL = "Parley <hello@parley.example>"
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [BASE_DIR / "project" / "locale"]  # Of the pages of bookings; the package has its own.
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"
