@@ -68,9 +68,13 @@ class Office:
         seed: The same makes the same applicants.
         now: Story time.
         by_night: Whether it is closed by night.
+        pace: How much longer than in earnest it keeps a reservation.
     """
 
-    def __init__(self, ways: Ways, *, seed: int, now: Callable[[], datetime], by_night: bool = True) -> None:
+    def __init__(
+        self, ways: Ways, *, seed: int, now: Callable[[], datetime], by_night: bool = True, pace: int = 1
+    ) -> None:
+        self.held_for = HELD_FOR * pace
         self.ways, self.seed, self.now, self.by_night = ways, seed, now, by_night
         self.counts = Counter[str]()
         self._accounts: dict[str, Account] = {}
@@ -139,7 +143,9 @@ class Office:
                 day + timedelta(days=chances.randint(1, DAYS_AHEAD), hours=chances.randrange(*hours), minutes=minutes)
                 for minutes in chances.choices(range(0, 60, 10), k=OFFERED)
             ]
-            return {"slots": [slot.isoformat() for slot in offered if self._is_free(slot.isoformat(), reference)]}
+            return {
+                "slots": [slot.isoformat() for slot in sorted(offered) if self._is_free(slot.isoformat(), reference)]
+            }
 
     def hold(self, reference: str, slot: str) -> tuple[int, dict[str, Any]]:
         """Reserve a slot for a while."""
@@ -151,7 +157,7 @@ class Office:
             self.counts["holds"] += 1
             if not self._is_free(slot, reference) or self.chance(self.ways.gone, "gone", self.counts["holds"]):
                 return 409, {}
-            hold, until = f"{reference}-{self.counts['holds']}", self.now() + HELD_FOR
+            hold, until = f"{reference}-{self.counts['holds']}", self.now() + self.held_for
             account.holds[hold] = slot, until
             self._holders[hold] = reference
             self._taken[slot] = reference, until

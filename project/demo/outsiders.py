@@ -44,6 +44,7 @@ def start(stack: ExitStack, name: str, *options: str) -> str:
 def start_portal(stack: ExitStack, *, slow: float = 0.05, failing: float = 0.02, losing: float = 0.02) -> str:
     """Start the portal on which appointments are booked, and tell this process and those that follow where it is."""
     rates = f"--failing {failing} --losing {losing} --slow {slow} --most-a-second 150 --by-day-only"
+    rates += f" --pace {settings.PORTAL_PACE}"
     url = start(stack, "portal", *rates.split())
     settings.PORTAL_URL = os.environ["PORTAL_URL"] = url
     return url

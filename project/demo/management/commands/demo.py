@@ -83,16 +83,16 @@ class Command(BaseCommand):
             raise CommandError("--users, --days, --seconds-per-day, --transactions and --bookings must be positive.")
         if celery and story != "trial":
             raise CommandError("--celery is for the story of the trial.")
-        if story != settings.STORY:
-            _begin_anew(story)
+        if story != settings.STORY or (not no_server and "PORTAL_PACE" not in os.environ):
+            _begin_anew(story, speed)
         _empty(Path(settings.DATA_DIR))
         call_command("migrate", verbosity=0)
         console = Console()
         crowd = list(people(users))
         if story == "settlement":
             _settle(transactions, crowd, no_server, port, speed, console, with_keys=not no_keys)
-        elif story == "booking":
-            _book(bookings, no_server, console)
+        elif story == "booking" and no_server:
+            import_module("project.demo.booking").book(bookings, console=console)
         elif no_server:
             tell(crowd, days, console)
         else:
@@ -102,11 +102,15 @@ class Command(BaseCommand):
             live(crowd, login, port=port, seconds_per_day=speed, celery=celery, console=console)
 
 
-def _begin_anew(story: str) -> None:
-    """Be this command once more, as a process that has what the story needs installed, and its clock."""
+def _begin_anew(story: str, speed: float) -> None:
+    """
+    Be this command once more, as a process that has what the story needs installed, its clock, and the pace of bookings. Where
+    a day takes seconds, what is a minute for them in earnest takes one second at least: people can follow.
+    """
     os.environ |= {
         "DEMO_STORY": story,
         "DEMO_CLOCK": f"{time():.3f} {STORIES[story]:g}",
+        "PORTAL_PACE": str(max(round(1440 / speed), 1)),
         "SECRET_KEY": settings.SECRET_KEY,
     }
     sys.stdout.flush()
@@ -123,13 +127,6 @@ def _settle(
     login = make_operator(now=timezone.now())
     nights = import_module("project.demo.nights")
     nights.live(crowd, login, count=count, port=port, seconds_per_day=speed, with_keys=with_keys, console=console)
-
-
-def _book(count: int, no_server: bool, console: Console) -> None:
-    """Tell the story of the bookings."""
-    if not no_server:
-        raise CommandError("The story of the bookings is told with --no-server.")
-    import_module("project.demo.booking").book(count, console=console)
 
 
 def _see_the_broker() -> None:
