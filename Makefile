@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # The tests start hundreds of processes: what one of them has compiled, the others need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: slots settlement demo test install lint types floors checks read tests tests-sqlite tests-postgresql tests-processes on-sqlite \
+.PHONY: slots settlement bookings demo test install lint types floors checks read tests tests-sqlite tests-postgresql tests-processes on-sqlite \
 	on-postgresql on-both faults coverage pictures foreign matrix release paths baseline sizing throughput scale \
 	herd admin-pages api-pages owned-on-sqlite fuzz bench bench-quick bench-steps bench-limits bench-loops bench-machines bench-waits chaos clean
 
@@ -158,6 +158,10 @@ slots: install
 # A thousand nights of the demo's settlement with faults, on SQLite: nothing paid twice. About two minutes.
 settlement: install
 	NIGHTS=1000 TEST_DB=sqlite $(BIN)/python -m pytest tests/stories/test_from_cron_settlement.py -k ManyNights $(ARGS)
+
+# 10,000 bookings through the demo's portal, on SQLite, with workers killed and somebody who meddles: each is accounted for. An hour.
+bookings: install
+	@$(BIN)/python manage.py demo --story booking --no-server --bookings 10000 --within 7200 $(ARGS)
 
 # Ours beside others, each installed into an environment of its own below .bench, and the page of the docs: about 40 minutes.
 # For example: make bench ARGS="--runs 3 --sizes 10000,100000 --only oban,timeline_embedded"

@@ -20,6 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from project.demo.applicants import Crowd, applicants
 from project.demo.clock import SettableClock, now
 from project.demo.fates import Fates, fates, table_of_ends, table_of_rests, told_by
+from project.demo.meddling import Meddler
 from project.demo.outsiders import read_books, start_portal
 from project.demo.processes import Interrupted, interruptible, start_process
 from project.portal.models import Booking
@@ -28,27 +29,25 @@ from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
 
 WORKERS, THREADS = 2, 2
-FAST, SLOW = (
-    96.0,
-    360.0,
-)  # Seconds of a day: fifteen minutes of the story in a second, and four where workers have a lot to do.
+# Seconds of a day: fifteen minutes of the story in a second, and four where workers have a lot to do.
+FAST, SLOW = 96.0, 360.0
 A_LOT = 12  # Tasks that are due.
-FIRST, LAST = (
-    timedelta(hours=18, minutes=30),
-    timedelta(hours=21, minutes=50),
-)  # Two crowds come; the second finds it closing.
+# Two crowds come; the second finds it closing.
+FIRST, LAST = timedelta(hours=18, minutes=30), timedelta(hours=21, minutes=50)
 LAST_SHARE, COMING_FOR = 0.12, timedelta(minutes=30)
 TOGETHER = timedelta(minutes=4)  # When the clock is set on, what comes so soon after the next comes with it.
 KILL_EVERY = 8.0  # Seconds, as long as most are under way.
-WITHIN = 54.0  # Seconds, then it ends as it is.
+MEDDLE_EVERY = 1.0  # Seconds.
+WITHIN = 54.0  # Seconds, then it ends as it is, unless more time is given.
 
 
-def book(count: int, *, console: Console) -> None:
+def book(count: int, *, within: float = WITHIN, console: Console) -> None:
     """
     Take so many bookings through the portal, kill a worker every few seconds, and say how each ended; leave nothing running.
 
     Args:
         count: Of bookings, at least 1.
+        within: Seconds; what is open then rests as it is, and is counted.
         console: Where it is shown.
 
     Raises:
@@ -60,17 +59,19 @@ def book(count: int, *, console: Console) -> None:
             clock = SettableClock(Path(settings.DATA_DIR) / "clock", seconds_per_day=FAST, begin=day + FIRST)
             start_portal(stack)
             told = _Told(stack, clock, day, count, console)
-            told.tell()
+            told.tell(within)
             books = read_books(settings.PORTAL_URL)
     except Interrupted:
         raise SystemExit("\nStopped: all that worked for it has ended.") from None
     found = fates()
     booked = set(Booking.objects.filter(state=S.BOOKED).values_list("reference", flat=True))
-    found.wrong += told_by(books, booked) if told.is_over else []
+    found.wrong += told.meddler.wrong + (told_by(books, booked) if told.is_over else [])
     print_fates(found, console)
     console.print(
         f"The portal: {books['calls']:,} calls, {books['failed']} failed, {books['lost']} answers lost, "
-        f"{books['strange']} that nobody knows, booked twice: {books['booked_twice']}. Workers killed: {told.killed}.",
+        f"{books['strange']} that nobody knows, booked twice: {books['booked_twice']}. Workers killed: {told.killed}.\n"
+        f"Moves by raw SQL, states given by hand, old rows saved: {told.meddler.tries} tries, "
+        f"{told.meddler.refused} refused, the others without effect; moved by them: {len(told.meddler.wrong)}.",
         highlight=False,
         soft_wrap=True,
     )
@@ -110,6 +111,7 @@ class _Told:
         self.to_come = list(zip(moments, islice(applicants(), count), strict=True))
         self.count = count
         self.crowd = Crowd()
+        self.meddler = Meddler()
         self.workers: list[subprocess.Popen[bytes]] = []
         self.started = self.killed = 0
         self.is_over = False
@@ -117,14 +119,14 @@ class _Told:
         for _ in range(WORKERS):
             self._start_worker()
 
-    def tell(self) -> None:
+    def tell(self, within: float) -> None:
         """Let people apply, act and be waited for, until all has ended, or the time is over."""
         began = monotonic()
-        kill_at = began + KILL_EVERY
+        kill_at, meddle_at = began + KILL_EVERY / 2, began
         columns = (TextColumn("{task.description}"), BarColumn(40), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self.console) as progress:
             bar = progress.add_task("Bookings", total=self.count)
-            while not self.is_over and monotonic() - began < WITHIN:
+            while not self.is_over and monotonic() - began < within:
                 at = now()
                 self._let_come(at)
                 acts_next = self.crowd.act(at)
@@ -134,6 +136,9 @@ class _Told:
                 if monotonic() >= kill_at and ended < 0.7 * self.count:
                     self._kill_one(at)
                     kill_at = monotonic() + KILL_EVERY
+                if monotonic() >= meddle_at:
+                    self.meddler.act()
+                    meddle_at = monotonic() + MEDDLE_EVERY
                 if not self._set_on(at, acts_next):
                     sleep(0.08)
 

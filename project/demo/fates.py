@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.table import Table
 
+from project.portal.models import Booking as Row
 from project.portal.states import RESTS, S
 from project.portal.timelines import Booking
 from timeline import BACK, IGNORE, STAY
@@ -55,6 +56,10 @@ def fates() -> Fates:
     entries = RunEntry.objects.filter(run__timeline="booking").order_by("run_id", "seq").iterator(chunk_size=2000)
     for pk, told in groupby(entries, key=lambda entry: entry.run_id):
         _follow(found, runs.pop(pk), list(told), has_ahead=pk in ahead)
+    states = dict(TimelineRun.objects.filter(timeline="booking").values_list("entity_id", "state"))
+    for booking_id, shown in Row.objects.values_list("pk", "state"):
+        if shown != states.get(str(booking_id)):
+            found.wrong.append(f"{booking_id} shows {shown}, and is {states.get(str(booking_id))}")
     found.wrong += [f"{run.entity_id} has no entry" for run in runs.values()]
     return found
 

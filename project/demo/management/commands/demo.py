@@ -56,6 +56,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--transactions", type=int, default=10_000, help="Of a settlement (default: %(default)s).")
         parser.add_argument("--bookings", type=int, default=200, help="Told of a portal (default: %(default)s).")
+        parser.add_argument("--within", type=float, default=54, help="Seconds for all bookings (default: %(default)s).")
         parser.add_argument(
             "--no-keys",
             action="store_true",
@@ -74,6 +75,7 @@ class Command(BaseCommand):
         story: str,
         transactions: int,
         bookings: int,
+        within: float,
         no_keys: bool,
         **options: Any,
     ) -> None:
@@ -92,7 +94,7 @@ class Command(BaseCommand):
         if story == "settlement":
             _settle(transactions, crowd, no_server, port, speed, console, with_keys=not no_keys)
         elif story == "booking" and no_server:
-            import_module("project.demo.booking").book(bookings, console=console)
+            import_module("project.demo.booking").book(bookings, within=within, console=console)
         elif no_server:
             tell(crowd, days, console)
         else:
