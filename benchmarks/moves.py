@@ -1,6 +1,6 @@
 """
-A bare transition with its save, on PostgreSQL, by turns: machines of ours, which write a log and an event, with a StateField and
-without, beside django-fsm-2 and Viewflow's fsm, which write neither. ``make bench-moves`` installs these two on the side.
+A bare transition with its save, on PostgreSQL, by turns: machines of ours, which write a log and an event, beside django-fsm-2
+and Viewflow's fsm, which write neither. ``make bench-moves`` installs these two on the side.
 """
 
 from __future__ import annotations
