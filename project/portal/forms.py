@@ -12,7 +12,9 @@ class ApplicationForm(forms.Form):
     """Who wants an appointment, and their account at the portal."""
 
     name = forms.CharField(label=_("Your name"), max_length=100, widget=forms.TextInput(attrs={"autocomplete": "name"}))
-    email = forms.EmailField(label=_("E-mail address"), widget=forms.EmailInput(attrs={"autocomplete": "email"}))
+    email = forms.EmailField(
+        label=_("E-mail address"), max_length=150, widget=forms.EmailInput(attrs={"autocomplete": "email"})
+    )
     password = forms.CharField(
         label=_("Password of your account at the portal"),
         max_length=100,
@@ -25,7 +27,7 @@ class CodeForm(forms.Form):
     """The code that the portal has sent."""
 
     code = forms.RegexField(
-        r"^\d{4,10}$",
+        r"^[0-9]{4,10}\Z",
         label=_("Code"),
         error_messages={"invalid": _("The code is digits only.")},
         widget=forms.TextInput(attrs={"inputmode": "numeric", "autocomplete": "one-time-code"}),

@@ -23,7 +23,7 @@ from project.portal.models import Booking
 from project.portal.presenting import cases, present, slot_in_words
 from project.portal.states import FOR_OPERATORS
 from timeline.clocks import story_now
-from timeline.exceptions import TransitionNotAllowed
+from timeline.exceptions import NoOpenRun, TransitionNotAllowed
 
 RIGHT: Final = "portal.resolve_booking"
 
@@ -90,7 +90,7 @@ def resolve(request: HttpRequest, pk: int, what: str) -> HttpResponse:
     case = get_object_or_404(Booking, pk=pk)
     try:
         deeds[what](case, actor=request.user.get_username(), state=state)
-    except TransitionNotAllowed:
+    except (TransitionNotAllowed, NoOpenRun):
         context = {"cases": cases(), "now": story_now(DEFAULT_DB_ALIAS), "moved_on": case}
         return render(request, "portal/desk.html", context, status=409)
     return redirect("booking-desk")

@@ -17,6 +17,7 @@ from project.portal.states import S
 from tests.booking import state_of, wanted
 from tests.machines import no_write
 from timeline.models import Event
+from timeline.testing import only_timelines
 
 
 @pytest.fixture
@@ -64,10 +65,21 @@ class TestApply:
         assert "It is booked" in page.content.decode()
         assert page["Referrer-Policy"] == "same-origin"
 
-    def test_says_what_is_wrong_and_begins_nothing(self, client, bookings):
-        page = client.post("/appointments/", {"name": "", "email": "x", "password": "", "latest_hour": "99"})
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            {"name": ""},
+            {"name": "A\0da"},
+            {"email": "x"},
+            {"email": f"{'a' * 60}@{'b' * 60}.{'c' * 60}.de"},
+            {"password": "x" * 101},
+            {"latest_hour": "99"},
+        ],
+    )
+    def test_says_what_is_wrong_and_begins_nothing(self, client, bookings, wrong):
+        given = {"name": "Ada", "email": "ada@example.com", "password": "horse", "latest_hour": "24"}
 
-        assert page.status_code == 400
+        assert client.post("/appointments/", given | wrong).status_code == 400
         assert not Booking.objects.exists()
 
     def test_speaks_german(self, client, bookings):
@@ -98,7 +110,7 @@ class TestABookingsPage:
         bookings.advance(seconds=0)
         assert state_of(asked) == S.BOOKED
 
-    @pytest.mark.parametrize("code", ["", "12", "abcdef", "1" * 11, "<b>1234</b>"])
+    @pytest.mark.parametrize("code", ["", "12", "abcdef", "1" * 11, "<b>1234</b>", "١٢٣٤٥٦"])
     def test_refuses_what_is_no_code(self, client, asked, home, code):
         with no_write():
             page = client.post(f"{home}code/", {"code": code})
@@ -174,6 +186,15 @@ class TestDesk:
         )
 
         assert state_of(stuck) == S.FAILED
+
+    def test_says_so_of_a_booking_that_has_no_run(self, client, bookings, operator):
+        client.force_login(operator)
+        with only_timelines():
+            bare = Booking.objects.create(reference="bare", search_until=bookings.now, created_at=bookings.now)
+
+        for pk, status in ((bare.pk, 409), (10**40, 404)):
+            answer = client.post(f"/appointments/desk/{pk}/resolve/", {"state": S.OPERATOR_ESCALATED})
+            assert answer.status_code == status
 
     @pytest.mark.parametrize("state", ["", "nonsense", S.BOOKED])
     def test_refuses_a_state_that_there_is_not(self, client, stuck, operator, state):
