@@ -36,9 +36,9 @@ A_LOT = 12  # Tasks that are due.
 FIRST, LAST = timedelta(hours=18, minutes=30), timedelta(hours=21, minutes=50)
 LAST_SHARE, COMING_FOR = 0.12, timedelta(minutes=30)
 TOGETHER = timedelta(minutes=4)  # When the clock is set on, what comes so soon after the next comes with it.
-KILL_EVERY = 8.0  # Seconds, as long as most are under way.
+KILL_EVERY = 9.0  # Seconds, as long as most are under way.
 MEDDLE_EVERY = 1.0  # Seconds.
-WITHIN = 54.0  # Seconds, then it ends as it is, unless more time is given.
+WITHIN = 51.0  # Seconds, then it ends as it is, unless more time is given.
 
 
 def book(count: int, *, within: float = WITHIN, console: Console) -> None:
@@ -141,6 +141,9 @@ class _Told:
                     meddle_at = monotonic() + MEDDLE_EVERY
                 if not self._set_on(at, acts_next):
                     sleep(0.08)
+
+        for _at, who in self.to_come:  # Where the time was over before they came: they are accounted for, too.
+            who.apply(now=now())
 
     def _let_come(self, at: datetime) -> None:
         while self.to_come and self.to_come[0][0] <= at:

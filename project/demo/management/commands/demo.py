@@ -56,7 +56,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--transactions", type=int, default=10_000, help="Of a settlement (default: %(default)s).")
         parser.add_argument("--bookings", type=int, default=200, help="Told of a portal (default: %(default)s).")
-        parser.add_argument("--within", type=float, default=54, help="Seconds for all bookings (default: %(default)s).")
+        parser.add_argument("--within", type=float, default=51, help="Seconds for all bookings (default: %(default)s).")
         parser.add_argument(
             "--no-keys",
             action="store_true",
