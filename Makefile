@@ -7,9 +7,9 @@ BIN := $(VENV)/bin
 # The tests start hundreds of processes: what one of them has compiled, the others need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: slots settlement demo test install lint types floors checks read tests tests-sqlite tests-postgresql tests-processes on-sqlite \
+.PHONY: slots settlement bookings demo test install lint types floors checks read tests tests-sqlite tests-postgresql tests-processes on-sqlite \
 	on-postgresql on-both faults coverage pictures foreign matrix release paths baseline sizing throughput scale \
-	herd admin-pages api-pages owned-on-sqlite fuzz bench bench-quick bench-steps bench-limits bench-loops bench-machines bench-waits chaos clean
+	herd admin-pages api-pages owned-on-sqlite fuzz bench bench-quick bench-steps bench-limits bench-loops bench-machines bench-moves bench-waits chaos clean
 
 # What is installed follows the files that say so.
 $(VENV)/.installed: pyproject.toml requirements.txt
@@ -159,6 +159,10 @@ slots: install
 settlement: install
 	NIGHTS=1000 TEST_DB=sqlite $(BIN)/python -m pytest tests/stories/test_from_cron_settlement.py -k ManyNights $(ARGS)
 
+# 10,000 bookings through the demo's portal, on SQLite, with workers killed and somebody who meddles: each is accounted for. An hour.
+bookings: install
+	@$(BIN)/python manage.py demo --story booking --no-server --bookings 10000 --within 7200 $(ARGS)
+
 # Ours beside others, each installed into an environment of its own below .bench, and the page of the docs: about 40 minutes.
 # For example: make bench ARGS="--runs 3 --sizes 10000,100000 --only oban,timeline_embedded"
 # All figures are kept in .bench/results.json, and what the page shows of them in benchmarks/results.json.
@@ -193,6 +197,11 @@ bench-waits: install
 # For example: make bench-machines ARGS="--members 11000"
 bench-machines: install
 	@$(BIN)/python -m benchmarks.machines $(ARGS)
+
+# A bare transition with its save beside django-fsm-2 and Viewflow's fsm, which are installed on the side, below .bench.
+bench-moves: install
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target .bench/moves django-fsm-2 django-viewflow
+	@PYTHONPATH=.bench/moves $(BIN)/python -m benchmarks.moves $(ARGS)
 
 # 10,000 tasks and one fault a second, twenty seeds, by turns over Celery and embedded: figures, and what should not be. Needs
 # redis-server and faketime. Seeds that passed, which .chaos remembers, are left out: make chaos ARGS="--seeds 1-4"

@@ -28,6 +28,7 @@ INSTALLED_APPS = [
     *(["django_celery_beat"] if find_spec("django_celery_beat") else []),
     "timeline",
     "project.accounts",
+    "project.portal",
     "project.demo",
 ]
 STORY = os.environ.get("DEMO_STORY", "trial")
@@ -85,6 +86,7 @@ DEFAULT_FROM_EMAIL = "Parley <hello@parley.example>"
 
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "Deutsch")]
+LOCALE_PATHS = [BASE_DIR / "project" / "locale"]  # Of the pages of bookings; the package has its own.
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "static/"
@@ -97,6 +99,11 @@ TRIAL_DAYS = 30
 
 # Those whom billing calls: project/demo/outside.py. What it writes for people to read is below the demo's folder.
 BILLING_OUTSIDE = os.environ.get("OUTSIDE_URL", "http://127.0.0.1:8010")
+
+# The portal on which appointments are booked: project/demo/portal.py; and how much longer than in earnest a booking waits.
+PORTAL_URL = os.environ.get("PORTAL_URL", "http://127.0.0.1:8011")
+PORTAL_PACE = int(os.environ.get("PORTAL_PACE", "1"))
+
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -111,7 +118,7 @@ TIMELINE: dict[str, object] = {"QUEUE_PREFIX": QUEUE_PREFIX}
 if "DEMO_CLOCK" in os.environ:
     # A day passes in seconds, so the worker looks more often.
     TIMELINE |= {"CLOCK": "project.demo.clock.now", "POLL_INTERVAL": timedelta(milliseconds=100)}
-if STORY == "settlement":
+if STORY in ("settlement", "booking"):
     # Workers are killed, so they are missed soon, and whoever operates it hears of what fails.
     TIMELINE |= {"SILENCE": timedelta(seconds=2), "ALERTS": ["operator@parley.example"]}
 

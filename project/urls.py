@@ -18,6 +18,7 @@ urlpatterns = [
     path("my/<str:token>/extend/", views.extend_trial, name="extend-trial"),
     path("my/<str:token>/close/", views.close_trial, name="close-trial"),
     path("script/<str:token>/", views.script_call, name="script-call"),
+    path("appointments/", include("project.portal.urls")),
     path("api/v1/", include("timeline.api.urls")),
     path("health/", health, name="health"),
 ]

@@ -25,7 +25,7 @@ from timeline.models import ScheduledTask
 from timeline.registry import registry
 from timeline.testing import only_timelines
 
-pytest_plugins = ["tests.acting", "tests.billing"]
+pytest_plugins = ["tests.acting", "tests.billing", "tests.booking"]
 
 # What does not depend on the database runs once.
 ONCE = [
@@ -104,9 +104,10 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
 
 
 @pytest.fixture(autouse=True)
-def _without_billing() -> Iterator[None]:
-    """Let only tests that ask for the demo's billing know it: it starts by the clock."""
-    others = [known.cls for known in registry if not known.cls.__module__.startswith("project.billing.")]
+def _without_the_others() -> Iterator[None]:
+    """Let only tests that ask for the demo's billing, which starts by the clock, and its bookings know them."""
+    aside = ("project.billing.", "project.portal.")
+    others = [known.cls for known in registry if not known.cls.__module__.startswith(aside)]
     with only_timelines(*others):
         yield
 

@@ -1,117 +1,39 @@
-"""A booking on a hostile portal, as a machine of 28 states; and what tests ask of machines."""
+"""The booking of the demo, a machine of 28 states, about an entity of the tests; and what tests ask of machines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from enum import StrEnum
 from itertools import pairwise
 
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from timeline import BACK, IGNORE, OPEN, STAY, WORKING, Machine, Retry, after, at, on
+from project.portal.errors import BadLogin, Captcha, PortalTimeout
+from project.portal.states import ENDS, RESTS, WORKING_ONES, S
+from project.portal.table import EVENTS, TABLE
+from timeline import OPEN, WORKING, Machine, Retry, after, at, on
 from timeline.models import RunEntry, TimelineRun
 
-
-class S(StrEnum):
-    CREATED = "CREATED"
-    VALIDATING = "VALIDATING"
-    QUEUED = "QUEUED"
-    AWAITING_RELEASE = "AWAITING_RELEASE"
-    AUTHENTICATING = "AUTHENTICATING"
-    AUTH_OTP_REQUIRED = "AUTH_OTP_REQUIRED"
-    AUTH_OTP_SUBMITTING = "AUTH_OTP_SUBMITTING"
-    AUTH_CAPTCHA_REQUIRED = "AUTH_CAPTCHA_REQUIRED"
-    CREDENTIALS_REQUIRED = "CREDENTIALS_REQUIRED"
-    SEARCHING = "SEARCHING"
-    NO_SLOT = "NO_SLOT"
-    SLOT_FOUND = "SLOT_FOUND"
-    CHOICE_REQUIRED = "CHOICE_REQUIRED"
-    HOLDING_SLOT = "HOLDING_SLOT"
-    SLOT_HELD = "SLOT_HELD"
-    FILLING_FORM = "FILLING_FORM"
-    DOCUMENTS_REQUIRED = "DOCUMENTS_REQUIRED"
-    PAYMENT_REQUIRED = "PAYMENT_REQUIRED"
-    CONFIRMING = "CONFIRMING"
-    CONFIRM_OTP_REQUIRED = "CONFIRM_OTP_REQUIRED"
-    CONFIRM_OTP_SUBMITTING = "CONFIRM_OTP_SUBMITTING"
-    VERIFYING = "VERIFYING"
-    RETRY_SCHEDULED = "RETRY_SCHEDULED"
-    OPERATOR_ESCALATED = "OPERATOR_ESCALATED"
-    BOOKED = "BOOKED"
-    FAILED = "FAILED"
-    EXPIRED = "EXPIRED"
-    CANCELLED = "CANCELLED"
-
-
-TABLE = {
-    S.CREATED: {"booking.submitted": S.VALIDATING},
-    S.VALIDATING: {"input.ok": S.QUEUED, "input.bad": S.FAILED},
-    S.QUEUED: {"portal.open": S.AUTHENTICATING, "portal.closed": S.AWAITING_RELEASE},
-    S.AWAITING_RELEASE: {"release.reached": S.AUTHENTICATING},
-    S.AUTHENTICATING: {
-        "auth.ok": S.SEARCHING,
-        "auth.otp_required": S.AUTH_OTP_REQUIRED,
-        "auth.captcha": S.AUTH_CAPTCHA_REQUIRED,
-        "auth.rejected": S.CREDENTIALS_REQUIRED,
-    },
-    S.AUTH_OTP_REQUIRED: {"otp.given": S.AUTH_OTP_SUBMITTING, "otp.timed_out": S.OPERATOR_ESCALATED},
-    S.AUTH_OTP_SUBMITTING: {"auth.ok": S.SEARCHING, "otp.wrong": S.AUTH_OTP_REQUIRED},
-    S.AUTH_CAPTCHA_REQUIRED: {"operator.resolved": BACK, "sla.captcha": S.OPERATOR_ESCALATED},
-    S.CREDENTIALS_REQUIRED: {"credentials.updated": S.AUTHENTICATING, "sla.credentials": S.EXPIRED},
-    S.SEARCHING: {"slot.found": S.SLOT_FOUND, "slot.none": S.NO_SLOT},
-    S.NO_SLOT: {"look.again": S.SEARCHING, "search.over": S.EXPIRED},
-    S.SLOT_FOUND: {"slot.suits": S.HOLDING_SLOT, "slot.ask": S.CHOICE_REQUIRED},
-    S.CHOICE_REQUIRED: {"slot.chosen": S.HOLDING_SLOT, "choice.timed_out": S.SEARCHING},
-    S.HOLDING_SLOT: {"slot.held": S.SLOT_HELD, "slot.gone": S.SEARCHING},
-    S.SLOT_HELD: {"form.open": S.FILLING_FORM},
-    S.FILLING_FORM: {"form.done": S.CONFIRMING, "form.documents": S.DOCUMENTS_REQUIRED, "form.fee": S.PAYMENT_REQUIRED},
-    S.DOCUMENTS_REQUIRED: {"documents.given": S.FILLING_FORM, "hold.over": S.SEARCHING},
-    S.PAYMENT_REQUIRED: {"payment.completed": S.CONFIRMING, "hold.over": S.SEARCHING},
-    S.CONFIRMING: {"confirm.ok": S.VERIFYING, "confirm.otp_required": S.CONFIRM_OTP_REQUIRED},
-    S.CONFIRM_OTP_REQUIRED: {"otp.given": S.CONFIRM_OTP_SUBMITTING, "otp.timed_out": S.OPERATOR_ESCALATED},
-    S.CONFIRM_OTP_SUBMITTING: {"confirm.ok": S.VERIFYING, "otp.wrong": S.CONFIRM_OTP_REQUIRED},
-    S.VERIFYING: {"booking.verified": S.BOOKED, "booking.absent": S.SEARCHING},
-    S.RETRY_SCHEDULED: {"retry.due": BACK, "retries.used_up": S.OPERATOR_ESCALATED},
-    S.OPERATOR_ESCALATED: {"operator.resolved": BACK, "operator.gave_up": S.FAILED, "sla.operator": STAY},
-    S.BOOKED: {},
-    S.FAILED: {},
-    S.EXPIRED: {},
-    S.CANCELLED: {},
-    WORKING: {"portal.error": S.RETRY_SCHEDULED, "portal.unknown": S.OPERATOR_ESCALATED},
-    OPEN: {"booking.cancelled": S.CANCELLED, "portal.heartbeat": IGNORE},
-}
-
-RESTS = {
-    S.AWAITING_RELEASE,
-    S.AUTH_OTP_REQUIRED,
-    S.AUTH_CAPTCHA_REQUIRED,
-    S.CREDENTIALS_REQUIRED,
-    S.NO_SLOT,
-    S.CHOICE_REQUIRED,
-    S.DOCUMENTS_REQUIRED,
-    S.PAYMENT_REQUIRED,
-    S.CONFIRM_OTP_REQUIRED,
-    S.RETRY_SCHEDULED,
-    S.OPERATOR_ESCALATED,
-}
-ENDS = {S.BOOKED, S.FAILED, S.EXPIRED, S.CANCELLED}
-EVENTS = sorted({event for row in TABLE.values() for event in row})
-
-
-class PortalTimeout(Exception):
-    """The portal did not answer in time."""
-
-
-class BadLogin(Exception):
-    """It does not know the name, or the password."""
-
-
-class Captcha(Exception):
-    """It wants to know whether somebody is there."""
-
+__all__ = [
+    "ENDS",
+    "ERRORS",
+    "EVENTS",
+    "RESTS",
+    "TABLE",
+    "TIMERS",
+    "BadLogin",
+    "Booking",
+    "Captcha",
+    "PortalTimeout",
+    "S",
+    "expected",
+    "is_whole",
+    "no_write",
+    "placed",
+    "replayed",
+]
 
 TIMERS = {
     "otp.timed_out": after(S.AUTH_OTP_REQUIRED, S.CONFIRM_OTP_REQUIRED, minutes=10),
@@ -143,7 +65,7 @@ class Booking(Machine):
     starts_on = "booking.created"
     initial = S.CREATED
     table = TABLE
-    working = tuple(state for state in S if state not in RESTS | ENDS)
+    working = WORKING_ONES
     timers = TIMERS
     errors = ERRORS
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from time import time
 
 
 def now() -> datetime:
     """
-    Tell story time from ``DEMO_CLOCK``: ``<start, seconds since 1970> <seconds of a story day> <what the story begins at>``.
+    Tell story time from ``DEMO_CLOCK``: ``<start, seconds since 1970> <seconds of a story day> <what it begins at>``.
 
-    A story day passes in that many real seconds, counted from the real time given as start. What the story begins at is seconds
-    since 1970, too; left out, the start.
+    A story day passes in that many real seconds, counted from the real time given as start. What it begins at is seconds since
+    1970, too; left out, the start. Instead of all that, ``@`` and the path of a file that says it: that one can be set on.
     """
-    start, seconds_per_day, *begin = (float(part) for part in os.environ["DEMO_CLOCK"].split())
+    said = os.environ["DEMO_CLOCK"]
+    if said.startswith("@"):
+        said = Path(said[1:]).read_text(encoding="ascii")
+    start, seconds_per_day, *begin = (float(part) for part in said.split())
     return datetime.fromtimestamp(begin[0] if begin else start, UTC) + timedelta(
         days=(time() - start) / seconds_per_day
     )
@@ -22,4 +26,38 @@ def now() -> datetime:
 
 def set_going(*, seconds_per_day: float, begin: datetime) -> None:
     """Let story time begin now, at that moment, for this process and those that it starts."""
-    os.environ["DEMO_CLOCK"] = f"{time():.3f} {seconds_per_day:g} {begin.timestamp():.3f}"
+    os.environ["DEMO_CLOCK"] = _said(seconds_per_day, begin)
+
+
+class SettableClock:
+    """
+    Story time that runs, and can be set on, for this process and all that it starts from then on.
+
+    Args:
+        file: Where the time is kept; all these processes read it.
+        seconds_per_day: Real seconds of a story day.
+        begin: Story time now.
+    """
+
+    def __init__(self, file: Path, *, seconds_per_day: float, begin: datetime) -> None:
+        self._file = file
+        self._seconds_per_day = seconds_per_day
+        self.set(begin)
+        os.environ["DEMO_CLOCK"] = f"@{file}"
+
+    def set(self, moment: datetime) -> None:
+        """Let it be that moment now; it goes on from there."""
+        beside = self._file.with_suffix(".new")
+        beside.write_text(_said(self._seconds_per_day, moment), encoding="ascii")
+        beside.replace(self._file)  # At once: nobody reads half of it.
+
+    def run_at(self, seconds_per_day: float) -> None:
+        """Let it run faster or slower from now on."""
+        if seconds_per_day != self._seconds_per_day:
+            at = now()
+            self._seconds_per_day = seconds_per_day
+            self.set(at)
+
+
+def _said(seconds_per_day: float, begin: datetime) -> str:
+    return f"{time():.3f} {seconds_per_day:g} {begin.timestamp():.3f}"

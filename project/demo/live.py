@@ -14,10 +14,12 @@ from django.conf import settings
 from django.urls import reverse
 from rich.console import Console
 
+from project.demo.appointments import Appointments
 from project.demo.browsers import HttpBrowser, Visit
 from project.demo.clock import now
 from project.demo.mailing import let_be_down
 from project.demo.operators import Login
+from project.demo.outsiders import start_portal
 from project.demo.people import Action, Person, newcomers
 from project.demo.processes import Interrupted, interruptible, start_process
 
@@ -54,6 +56,7 @@ def live(
                 "--noreload",
                 "--insecure",
             )  # Which gives static files.
+            start_portal(stack, slow=0.02)
             site = start_process(stack, "site", *serve)
             others = _celery(stack) if celery else [start_process(stack, "worker", "manage", "timeline_worker")]
             base = f"http://127.0.0.1:{port}"
@@ -83,11 +86,12 @@ class _Crowd:
         self.first = len(people)
         self.to_come = chain(people, newcomers(self.first))
         self.begin = now()
+        self.appointments = Appointments(base, console)
         self.agenda: list[tuple[datetime, Visit, Action]] = []
         self.joined: list[Visit] = []
 
     def act_until_interrupted(self, processes: list[subprocess.Popen[bytes]]) -> None:
-        """Let one after the other sign up, everybody do what they do, and the mail server break down and come back."""
+        """Let one after the other sign up or apply, everybody do what they do, and the mail server break down and come back."""
         next_sign_up = now()
         while all(process.poll() is None for process in processes):
             self._let_it_break_down()
@@ -97,6 +101,8 @@ class _Crowd:
             for entry in [entry for entry in self.agenda if entry[0] <= now()]:
                 self.agenda.remove(entry)
                 entry[1].do(entry[2])
+            if self.joined:
+                self.appointments.act(now())
             sleep(0.05)
         raise SystemExit("The site or a worker has ended by itself; see the files *.log in the demo's folder.")
 

@@ -23,9 +23,10 @@ from project.demo.clock import now, set_going
 from project.demo.live import wait_for_site
 from project.demo.mailing import let_be_down
 from project.demo.operators import Login
+from project.demo.outsiders import read_books
 from project.demo.people import Person
 from project.demo.processes import Interrupted, interruptible, start_process
-from project.demo.settling import loop_of, make_transactions, read_books, settle_now, six_in_the_evening, start_outside
+from project.demo.settling import loop_of, make_transactions, settle_now, six_in_the_evening, start_outside
 from timeline.models import ScheduledTask
 
 EVERY = timedelta(minutes=20)  # Of story time: somebody does something.

@@ -8,27 +8,22 @@ one, as services do that know of no idempotency keys. ``GET /books`` says what i
 from __future__ import annotations
 
 import argparse
-import json
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from time import sleep
-from typing import Any
 
 if __name__ == "__main__":  # As a process it needs nothing of the site.
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from project.demo.books import Books
 from project.demo.faults import Faults
+from project.demo.serving import Answering, Call
 
 SERVICES = ("settle", "accounting", "crm", "chat", "tickets")
 
 
-class Outside(ThreadingHTTPServer):
+class Outside(Answering):
     """
     The server.
 
@@ -39,84 +34,50 @@ class Outside(ThreadingHTTPServer):
         taking: Seconds that a call takes.
     """
 
-    daemon_threads = True
-
     def __init__(
         self, port: int = 0, *, faults: Faults | None = None, with_keys: bool = True, taking: float = 0
     ) -> None:
-        super().__init__(("127.0.0.1", port), _Calls)
+        super().__init__(port, _Calls)
         self.faults = faults or Faults()
         self.books = Books(with_keys=with_keys)
         self.taking = taking
 
-    @property
-    def url(self) -> str:
-        """Its address."""
-        return f"http://127.0.0.1:{self.server_address[1]}"
 
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A caller that was killed is nothing to tell of."""
-
-    @contextmanager
-    def answering(self) -> Iterator[Outside]:
-        """Answer in threads within the block."""
-        thread = Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
-        try:
-            yield self
-        finally:
-            self.shutdown()
-            thread.join()
-            self.server_close()
-
-
-class _Calls(BaseHTTPRequestHandler):
+class _Calls(Call):
     """One call."""
 
     server: Outside
-    timeout = 10
 
     def do_GET(self) -> None:
         """Say what was done: all of it, or what was paid out for a day."""
         place, _slash, day = self.path.strip("/").partition("/")
         if place == "books":
-            self._answer(200, self.server.books.told())
+            self.answer(200, self.server.books.told())
         elif place == "settle" and day:
-            self._answer(200, self.server.books.paid_for(day))
+            self.answer(200, self.server.books.paid_for(day))
         else:
-            self._answer(404, {})
+            self.answer(404, {})
 
     def do_POST(self) -> None:
         """Do what is asked for, unless that goes wrong."""
         service = self.path.strip("/")
-        asked = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or "{}")
+        asked = self.read()
         key = self.headers.get("Idempotency-Key", "")
         if service not in SERVICES:
-            self._answer(404, {})
+            self.answer(404, {})
             return
         sleep(self.server.taking)
         fault = self.server.faults.of(service)
         if fault == "refused":
             self.server.books.note("failed")
-            self._answer(503, {})
+            self.answer(503, {})
             return
         done = self.server.books.do(service, asked, key)
         if fault == "lost":
             self.server.books.note("lost")
             self.close_connection = True
             return
-        self._answer(200, done)
-
-    def _answer(self, status: int, said: dict[str, Any]) -> None:
-        body = json.dumps(said).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the books say it."""
+        self.answer(200, done)
 
 
 def main() -> None:
@@ -132,12 +93,7 @@ def main() -> None:
     faults = Faults(given.failing, given.losing, given.seed)
     outside = Outside(given.port, faults=faults, with_keys=not given.no_keys, taking=given.taking)
     signal.signal(signal.SIGTERM, lambda *_signal: sys.exit(0))
-    try:
-        outside.serve_forever(poll_interval=0.05)
-    except KeyboardInterrupt:
-        pass
-    finally:
-        outside.server_close()
+    outside.answer_for_ever()
 
 
 if __name__ == "__main__":

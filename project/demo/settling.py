@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import socket
 import subprocess
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from time import monotonic, sleep
 from typing import Any
-from urllib.error import URLError
-from urllib.request import urlopen
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -21,6 +17,7 @@ from rich.table import Table
 
 from project.billing.models import Transaction
 from project.demo.clock import now, set_going
+from project.demo.outsiders import read_books, start
 from project.demo.processes import Interrupted, interruptible, start_process
 from timeline.models import ScheduledTask, StepRecord
 from timeline.shortcuts import run_now
@@ -88,28 +85,10 @@ def make_transactions(count: int, *, at: datetime) -> None:
 
 def start_outside(stack: ExitStack, *, with_keys: bool = True) -> str:
     """Start those whom billing calls, and tell all processes where they are; gives their address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    rates = f"--port {port} --failing {FAILING} --losing {LOSING} --taking 0.02 --seed {SEED}"
-    options = [*rates.split(), *([] if with_keys else ["--no-keys"])]
-    process = start_process(stack, "outside", "project.demo.outside", *options)
-    url = os.environ["OUTSIDE_URL"] = f"http://127.0.0.1:{port}"
-    give_up = monotonic() + 20
-    while monotonic() < give_up and process.poll() is None:
-        try:
-            read_books(url)
-            return url
-        except (URLError, OSError):
-            sleep(0.05)
-    raise SystemExit("Those whom billing calls did not come up; see outside.log in the demo's folder.")
-
-
-def read_books(url: str) -> dict[str, Any]:
-    """Ask those whom billing calls what they have done."""
-    with urlopen(f"{url}/books", timeout=20) as answer:  # noqa: S310 (the demo's own)
-        told: dict[str, Any] = json.load(answer)
-    return told
+    rates = f"--failing {FAILING} --losing {LOSING} --taking 0.02 --seed {SEED}"
+    url = start(stack, "outside", *rates.split(), *([] if with_keys else ["--no-keys"]))
+    os.environ["OUTSIDE_URL"] = url
+    return url
 
 
 def loop_of(task: ScheduledTask) -> StepRecord | None:

@@ -187,6 +187,27 @@ class TestSettled:
         pytest.fail(f"{text!r} was not printed: {(tmp_path / 'out.txt').read_text()}")
 
 
+class TestBooked:
+    """The story of the bookings, told."""
+
+    def test_accounts_for_each_though_workers_are_killed(self, tmp_path):
+        process = demo(tmp_path, "--story", "booking", "--no-server", "--bookings", "16", "--within", "11")
+
+        assert process.wait(90) == 0, (tmp_path / "out.txt").read_text()
+        shown = (tmp_path / "out.txt").read_text()
+        ends = dict(re.findall(r"│ ([A-Z_]+(?: \(still\))?|all) +│ +(\d+) │$", shown, re.MULTILINE))
+        assert sum(int(count) for end, count in ends.items() if end != "all") == int(ends["all"]) == 16
+        assert int(ends["BOOKED"]) > 0
+        assert "How long they rested where" in shown
+        assert "Workers killed: 1." in shown
+        assert (
+            "each run is where its entries lead, each move is one of the table's, and what rests has a timer." in shown
+        )
+        assert "booked twice: 0" in shown
+        tries, refused = re.search(r"old rows saved: (\d+) tries, (\d+) refused.*moved by them: 0\.", shown).groups()
+        assert int(tries) > int(refused) > 5
+
+
 class TestClock:
     def test_begins_when_it_is_told_to(self, monkeypatch):
         monkeypatch.setenv("DEMO_CLOCK", "")
@@ -202,6 +223,18 @@ class TestClock:
         elapsed = clock.now().timestamp() - (time.time() - 10)
 
         assert elapsed == pytest.approx(5 * 86_400, rel=0.1)
+
+
+class TestSettableClock:
+    def test_is_set_on_and_runs_on_from_there(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("DEMO_CLOCK", "")
+        begin = datetime(2026, 11, 24, 18, 0, tzinfo=UTC)
+        running = clock.SettableClock(tmp_path / "clock", seconds_per_day=86_400, begin=begin)
+        running.set(begin + timedelta(days=2))
+        running.run_at(8640)
+
+        assert timedelta(seconds=-1) < clock.now() - begin - timedelta(days=2) < timedelta(minutes=5)
+        assert os.environ["DEMO_CLOCK"] == f"@{tmp_path / 'clock'}"
 
 
 class TestPeople:

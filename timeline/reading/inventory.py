@@ -162,11 +162,11 @@ class _Known(NamedTuple):
 
 
 def undocumented(definitions: Iterable[Definition]) -> list[str]:
-    """Name the timelines, tasks and steps without a docstring."""
+    """Name the timelines, tasks and steps without a docstring. Timers have no handler, and their event says what they do."""
     found = []
     for definition in definitions:
         found += [] if _doc(definition.cls) else [definition.name]
-        methods = {name: declared.method for name, declared in definition.tasks.items()}
+        methods = {name: declared.method for name, declared in definition.tasks.items() if not declared.is_timer}
         methods |= {name: declared.method for name, declared in definition.steps.items()}
         found += [f"{definition.name}.{name}" for name, method in methods.items() if not _doc(method)]
     return found

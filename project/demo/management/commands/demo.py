@@ -24,7 +24,7 @@ from project.demo.told import tell
 from timeline.exceptions import BrokerUnavailable
 from timeline.tasks.sending import CelerySender
 
-STORIES = {"trial": 2.0, "settlement": 120.0}  # Story → seconds of a day, where a site shows it.
+STORIES = {"trial": 2.0, "settlement": 120.0, "booking": 14_400.0}  # Story → seconds of a day, where a site shows it.
 
 
 class Command(BaseCommand):
@@ -38,7 +38,7 @@ class Command(BaseCommand):
             "--story",
             choices=STORIES,
             default="trial",
-            help="Trials of a chat, or a settlement (default: trial).",
+            help="Trials of a chat, a settlement, or bookings on a portal (default: trial).",
         )
         parser.add_argument("--no-server", action="store_true", help="Tell the story in the terminal, and end.")
         parser.add_argument("--users", type=int, default=24, help="How many people sign up (default: %(default)s).")
@@ -55,6 +55,8 @@ class Command(BaseCommand):
             help="How fast the clock runs (default: 2; of the settlement with a site, 120).",
         )
         parser.add_argument("--transactions", type=int, default=10_000, help="Of a settlement (default: %(default)s).")
+        parser.add_argument("--bookings", type=int, default=200, help="Told of a portal (default: %(default)s).")
+        parser.add_argument("--within", type=float, default=51, help="Seconds for all bookings (default: %(default)s).")
         parser.add_argument(
             "--no-keys",
             action="store_true",
@@ -72,23 +74,27 @@ class Command(BaseCommand):
         seconds_per_day: float | None,
         story: str,
         transactions: int,
+        bookings: int,
+        within: float,
         no_keys: bool,
         **options: Any,
     ) -> None:
         """Prepare an empty database, then tell the story or live it."""
         speed = seconds_per_day if seconds_per_day is not None else STORIES[story]
-        if users < 1 or days < 1 or speed <= 0 or transactions < 1:
-            raise CommandError("--users, --days, --seconds-per-day and --transactions must be positive.")
+        if min(users, days, transactions, bookings) < 1 or speed <= 0:
+            raise CommandError("--users, --days, --seconds-per-day, --transactions and --bookings must be positive.")
         if celery and story != "trial":
             raise CommandError("--celery is for the story of the trial.")
-        if story != settings.STORY:
-            _begin_anew(story)
+        if story != settings.STORY or (not no_server and "PORTAL_PACE" not in os.environ):
+            _begin_anew(story, speed)
         _empty(Path(settings.DATA_DIR))
         call_command("migrate", verbosity=0)
         console = Console()
         crowd = list(people(users))
         if story == "settlement":
             _settle(transactions, crowd, no_server, port, speed, console, with_keys=not no_keys)
+        elif story == "booking" and no_server:
+            import_module("project.demo.booking").book(bookings, within=within, console=console)
         elif no_server:
             tell(crowd, days, console)
         else:
@@ -98,11 +104,15 @@ class Command(BaseCommand):
             live(crowd, login, port=port, seconds_per_day=speed, celery=celery, console=console)
 
 
-def _begin_anew(story: str) -> None:
-    """Be this command once more, as a process that has what the story needs installed, and its clock."""
+def _begin_anew(story: str, speed: float) -> None:
+    """
+    Be this command once more, as a process that has what the story needs installed, its clock, and the pace of bookings. Where
+    a day takes seconds, what is a minute for them in earnest takes one second at least: people can follow.
+    """
     os.environ |= {
         "DEMO_STORY": story,
         "DEMO_CLOCK": f"{time():.3f} {STORIES[story]:g}",
+        "PORTAL_PACE": str(max(round(1440 / speed), 1)),
         "SECRET_KEY": settings.SECRET_KEY,
     }
     sys.stdout.flush()

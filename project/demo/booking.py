@@ -1,0 +1,180 @@
+"""The bookings told: 200 go through a hostile portal while the workers that take them there are killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from time import monotonic, sleep
+
+from django.conf import settings
+from django.db.models import Min, Q
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from project.demo.applicants import Crowd, applicants
+from project.demo.clock import SettableClock, now
+from project.demo.fates import Fates, fates, table_of_ends, table_of_rests, told_by
+from project.demo.meddling import Meddler
+from project.demo.outsiders import read_books, start_portal
+from project.demo.processes import Interrupted, interruptible, start_process
+from project.portal.models import Booking
+from project.portal.states import S
+from timeline.lifecycle import State
+from timeline.models import ScheduledTask, TimelineRun
+
+WORKERS, THREADS = 2, 2
+# Seconds of a day: fifteen minutes of the story in a second, and four where workers have a lot to do.
+FAST, SLOW = 96.0, 360.0
+A_LOT = 12  # Tasks that are due.
+# Two crowds come; the second finds it closing.
+FIRST, LAST = timedelta(hours=18, minutes=30), timedelta(hours=21, minutes=50)
+LAST_SHARE, COMING_FOR = 0.12, timedelta(minutes=30)
+TOGETHER = timedelta(minutes=4)  # When the clock is set on, what comes so soon after the next comes with it.
+KILL_EVERY = 9.0  # Seconds, as long as most are under way.
+MEDDLE_EVERY = 1.0  # Seconds.
+WITHIN = 51.0  # Seconds, then it ends as it is, unless more time is given.
+
+
+def book(count: int, *, within: float = WITHIN, console: Console) -> None:
+    """
+    Take so many bookings through the portal, kill a worker every few seconds, and say how each ended; leave nothing running.
+
+    Args:
+        count: Of bookings, at least 1.
+        within: Seconds; what is open then rests as it is, and is counted.
+        console: Where it is shown.
+
+    Raises:
+        SystemExit: if something does not add up, or if it is interrupted.
+    """
+    try:
+        with interruptible(), ExitStack() as stack:
+            day = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+            clock = SettableClock(Path(settings.DATA_DIR) / "clock", seconds_per_day=FAST, begin=day + FIRST)
+            start_portal(stack)
+            told = _Told(stack, clock, day, count, console)
+            told.tell(within)
+            books = read_books(settings.PORTAL_URL)
+    except Interrupted:
+        raise SystemExit("\nStopped: all that worked for it has ended.") from None
+    found = fates()
+    booked = set(Booking.objects.filter(state=S.BOOKED).values_list("reference", flat=True))
+    found.wrong += told.meddler.wrong + (told_by(books, booked) if told.is_over else [])
+    print_fates(found, console)
+    console.print(
+        f"The portal: {books['calls']:,} calls, {books['failed']} failed, {books['lost']} answers lost, "
+        f"{books['strange']} that nobody knows, booked twice: {books['booked_twice']}. Workers killed: {told.killed}.\n"
+        f"Moves by raw SQL, states given by hand, old rows saved: {told.meddler.tries} tries, "
+        f"{told.meddler.refused} refused, the others without effect; moved by them: {len(told.meddler.wrong)}.",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if found.wrong or found.count != count:
+        raise SystemExit("\n".join([*found.wrong, f"{found.count} of {count} bookings are there."]))
+
+
+def print_fates(found: Fates, console: Console) -> None:
+    """Print how they ended, how long they rested, and that it adds up."""
+    console.print(table_of_ends(found))
+    console.print(table_of_rests(found))
+    said = "each run is where its entries lead, each move is one of the table's, and what rests has a timer"
+    console.print(
+        f"{found.moves:,} moves of {found.count:,} bookings looked at: {said if not found.wrong else 'see below'}.",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+class _Told:
+    """
+    The story under way.
+
+    Args:
+        stack: What is started ends with it.
+        clock: Of the story.
+        day: Midnight before it begins.
+        count: How many apply.
+        console: Where it is shown.
+    """
+
+    def __init__(self, stack: ExitStack, clock: SettableClock, day: datetime, count: int, console: Console) -> None:
+        self.stack, self.clock, self.console = stack, clock, console
+        late = round(count * LAST_SHARE)
+        crowds = ((day + FIRST, count - late), (day + LAST, late))
+        moments = [begin + COMING_FOR * number / many for begin, many in crowds for number in range(many)]
+        self.to_come = list(zip(moments, islice(applicants(), count), strict=True))
+        self.count = count
+        self.crowd = Crowd()
+        self.meddler = Meddler()
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.started = self.killed = 0
+        self.is_over = False
+        self._chances = random.Random(1)  # noqa: S311 (whom a demonstration kills)
+        for _ in range(WORKERS):
+            self._start_worker()
+
+    def tell(self, within: float) -> None:
+        """Let people apply, act and be waited for, until all has ended, or the time is over."""
+        began = monotonic()
+        kill_at, meddle_at = began + KILL_EVERY / 2, began
+        columns = (TextColumn("{task.description}"), BarColumn(40), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=self.console) as progress:
+            bar = progress.add_task("Bookings", total=self.count)
+            while not self.is_over and monotonic() - began < within:
+                at = now()
+                self._let_come(at)
+                acts_next = self.crowd.act(at)
+                ended = TimelineRun.objects.filter(timeline="booking", ended_at__isnull=False).count()
+                progress.update(bar, completed=ended, description=f"{at:%a %H:%M}  bookings that have ended")
+                self.is_over = ended == self.count and not ScheduledTask.objects.open().exists()
+                if monotonic() >= kill_at and ended < 0.7 * self.count:
+                    self._kill_one(at)
+                    kill_at = monotonic() + KILL_EVERY
+                if monotonic() >= meddle_at:
+                    self.meddler.act()
+                    meddle_at = monotonic() + MEDDLE_EVERY
+                if not self._set_on(at, acts_next):
+                    sleep(0.08)
+
+        for _at, who in self.to_come:  # Where the time was over before they came: they are accounted for, too.
+            who.apply(now=now())
+
+    def _let_come(self, at: datetime) -> None:
+        while self.to_come and self.to_come[0][0] <= at:
+            self.to_come.pop(0)[1].apply(now=at)
+
+    def _set_on(self, at: datetime, acts_next: datetime | None) -> bool:
+        """Let the clock run as fast as workers can follow; where nothing is to be done, set it on. Whether that was so."""
+        waits = Q(state__in=[State.SCHEDULED, State.RETRYABLE])
+        rows = ScheduledTask.objects.open()
+        busy = rows.exclude(waits).count() + rows.filter(waits, scheduled_at__lte=at).count()
+        self.clock.run_at(SLOW if busy >= A_LOT else FAST)
+        if busy:
+            return False
+        due = rows.filter(waits).aggregate(due=Min("scheduled_at"))["due"]
+        moments = [moment for moment in (due, acts_next, *(when for when, _who in self.to_come[:1])) if moment]
+        if moments and min(moments) > at:
+            self.clock.set(min(moments) + TOGETHER)
+            return True
+        return False
+
+    def _start_worker(self) -> None:
+        self.started += 1
+        name = f"worker-{self.started}"
+        command = ("manage", "timeline_worker", "--name", name, "--threads", str(THREADS))
+        self.workers.append(start_process(self.stack, name, *command))
+
+    def _kill_one(self, at: datetime) -> None:
+        """Kill one of them, with no chance to say anything, and start another."""
+        process = self.workers.pop(self._chances.randrange(len(self.workers)))
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        self.killed += 1
+        self.console.print(f"kill -9 {process.pid}  at {at:%a %H:%M}", style="red", highlight=False)
+        self._start_worker()

@@ -1,0 +1,72 @@
+"""The pages of bookings in a real browser: an applicant gives her code, an operator helps; dark, narrow, German, read aloud."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from project.accounts.models import User
+from project.demo.office import FRIENDLY
+from project.portal.links import booking_token
+from project.portal.states import S
+from tests.booking import wanted, way_of
+from tests.browser.conftest import PASSWORD
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def operator(bookings):
+    """Who may do everything."""
+    at = bookings.now
+    made = User(email="olga@example.com", is_staff=True, is_superuser=True, signed_up_at=at, trial_ends_at=at)
+    made.set_password(PASSWORD)
+    made.save()
+    return made
+
+
+@pytest.fixture
+def pages(bookings, portal):
+    """A page that asks for a code, one that asks to choose, one that has ended, and the desk with something on it."""
+    asked = {}
+    for name, ways in {"code": {"code": 1}, "choice": {"late": 1}, "booked": {}, "stuck": {"strange": 1}}.items():
+        portal.office.ways = replace(FRIENDLY, **ways)
+        asked[name] = wanted(bookings, name="Adelheid von und zu Hohenstein-Wittgenstein", latest_hour=12)
+        bookings.advance(seconds=0)
+    portal.office.ways = FRIENDLY
+    return asked
+
+
+def page_of(booking):
+    return f"/appointments/{booking_token(booking)}/"
+
+
+@pytest.mark.parametrize(("width", "dark", "language"), [(390, True, "de"), (1280, False, "en"), (390, False, "en")])
+def test_can_be_read_by_anybody(start_browser, operator, pages, width, dark, language):
+    browser = start_browser(width=width, dark=dark)
+    browser.log_in(operator)
+    browser.open("/appointments/")
+    if language == "de":
+        browser.click(".languages button")
+        browser.wait_for_text("Wir holen Ihnen den Termin")
+    paths = {"apply": "/appointments/", "desk": "/appointments/desk/"}
+    paths |= {name: page_of(booking) for name, booking in pages.items()}
+    for name, path in paths.items():
+        browser.open(path)
+        assert browser.width_needed() <= width, name
+        assert browser.barriers() == [], name
+        assert browser.complaints() == []
+        assert browser.strangers() == set()
+
+
+def test_goes_on_when_she_gives_her_code_without_a_script(start_browser, bookings, portal, pages):
+    browser = start_browser(scripts=False)
+    browser.open(page_of(pages["code"]))
+    browser.type("[name=code]", portal.office.code_of(pages["code"].reference))
+    browser.click("form.form button")
+    browser.wait_for_text("We hand on your code")
+
+    bookings.advance(seconds=0)
+
+    assert way_of(pages["code"])[-1] in (S.BOOKED, S.CHOICE_REQUIRED)
