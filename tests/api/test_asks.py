@@ -57,7 +57,7 @@ class TestWhoIsAsked:
         assert run.state == "over"
 
     def test_is_told_so(self, by_ada, run):
-        [machine] = by_ada.get("me/timeline/").json()["machines"]
+        [machine] = by_ada.get("me/tasks/").json()["machines"]
 
         assert (machine["takes"], machine["asked"]) == (["code.given", "gave_up", "helped"], ["code.given"])
 
