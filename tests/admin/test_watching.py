@@ -102,7 +102,7 @@ class TestLive:
                 connection,
             ) as asked:
                 assert ask(operator, address, seen).status_code == 204
-            assert len(asked) <= 9, (name, [each["sql"] for each in asked])
+            assert len(asked) <= 8, (name, [each["sql"] for each in asked])
 
     def test_is_drawn_again_after_a_while(self, operator, row, monkeypatch):
         seen = ask(operator, detail(row))["X-Timeline-Version"]

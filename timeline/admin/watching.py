@@ -8,7 +8,6 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from django.contrib.auth import get_user
 from django.db.models import Count, Max, Sum
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -104,7 +103,7 @@ def _newest(model: type[Model], using: str) -> list[Any]:
 
 def _version(request: HttpRequest, using: str, mark: tuple[Any, ...]) -> str:
     """Sign the mark with all that decides what is shown: who looks, what they may do, where, in which language, and when."""
-    user = get_user(request)
+    user = request.user
     ages = (int(time.time()) // AGES_AFTER, int(story_now(using).timestamp()) // AGES_AFTER)
     rights = (user.pk, user.is_active, getattr(user, "is_staff", False), sorted(user.get_all_permissions()))
     told = repr((rights, request.get_full_path(), getattr(request, "LANGUAGE_CODE", ""), ages, mark))
