@@ -161,7 +161,7 @@ class TestUpdates:
         browser.wait_for_text("Go on updating")
 
         cancel(greeting_of(orders[0]), reason="elsewhere")
-        time.sleep(5)
+        time.sleep(2.5)
         assert "4 tasks on this page" in browser.text
 
         browser.click("[data-timeline-pause]")
@@ -173,7 +173,7 @@ class TestUpdates:
         browser.open(f"{LIST}?timeline=care")
         browser.driver.delete_all_cookies()
 
-        browser.wait_for_text("You are logged out: this list is not brought up to date any more.")
+        browser.wait_for_text("You are logged out: this page is not brought up to date any more.")
         browser.follow("Log in again")
         browser.type("[name=username]", staff.email)
         browser.type("[name=password]", PASSWORD)
@@ -186,7 +186,7 @@ class TestUpdates:
         browser.open(LIST)
         User.objects.update(is_superuser=False)
 
-        browser.wait_for_text("You may not see this list any more")
+        browser.wait_for_text("You may not see this page any more")
 
     def test_bring_an_empty_list_its_buttons(self, start_browser, staff, clock):
         browser = start_browser()

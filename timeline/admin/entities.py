@@ -77,10 +77,14 @@ def may_look(ref: EntityRef, visible: ScheduledTaskQuerySet, policy: TimelinePol
 
 def concerned_with(ref: EntityRef, *, using: str) -> list[str]:
     """Names of timelines that may show something on the page of an entity: about it, or, of a user, about what is theirs."""
-    user = get_user_model()
-    accounts = {label_of(model) for model in (*family_of(user), *relatives(label_of(user)))}
     labels = {name.label for name in names_of(ref, using=using) if name == ref or _is_also(name, using)}
-    return [known.name for known in registry if known.label in labels or (known.cls.owner and ref.label in accounts)]
+    return [known.name for known in registry if known.label in labels or (known.cls.owner and ref.label in accounts())]
+
+
+def accounts() -> set[str]:
+    """Labels of the models that users are rows of: what belongs to them is shown with them."""
+    user = get_user_model()
+    return {label_of(model) for model in (*family_of(user), *relatives(label_of(user)))}
 
 
 def _is_also(ref: EntityRef, using: str) -> bool:

@@ -44,6 +44,10 @@ PAGES: Final = (
 )
 
 
+# Pages whose content follows what happens while they are open. The list refreshes a part of itself.
+LIVE: Final = frozenset({"dead", "entity", "health", "holds", "inventory", "limits", "people", "task"})
+
+
 class Pages(Base):
     """
     Base of the pages.
@@ -76,6 +80,8 @@ class Pages(Base):
             "site_name": self.admin_site.name,
             "who": str(request.user.pk),
             "urls": {name: self.address(name) for name in PAGES},
+            "live": request.get_full_path() if name in LIVE and request.method == "GET" else "",
+            "login": self.login_for(request.get_full_path()),
             "nobody_polls": is_silent(using=self.alias),
         }
         response = TemplateResponse(request, f"admin/timeline/{name}.html", {**shared, **context})

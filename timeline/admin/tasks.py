@@ -31,6 +31,7 @@ from timeline.admin.redriving import RedrivePages
 from timeline.admin.stepping import stepping
 from timeline.admin.telling import telling
 from timeline.admin.trying import WhatIfPages
+from timeline.admin.watching import live, of_all, of_entity, of_task
 from timeline.admin.wording import WORDINGS
 from timeline.clocks import story_now
 from timeline.models import ScheduledTask, exact_ref
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from django.urls import URLPattern
     from django_stubs_ext import StrPromise
 
+    from timeline.admin.watching import Mark, View
     from timeline.models.task import ScheduledTaskQuerySet
     from timeline.policy import TimelinePolicy, User
 
@@ -60,22 +62,26 @@ class TaskAdmin(FindPages, HealthPages, HoldPages, LimitPages, PeoplePages, Redr
         """The pages there are; Django's own for adding, deleting and history are none of them."""
         forms = require_http_methods(["GET", "HEAD", "POST"])
         wrap, name = self.admin_site.admin_view, "timeline_scheduledtask"
+
+        def shows(view: View, mark: Mark = of_all) -> View:
+            return wrap(live(view, mark, lambda: self.alias))
+
         return [
-            path("", require_safe(wrap(self.changelist_view)), name=f"{name}_changelist"),
-            path("dead/", require_safe(wrap(self.dead_view)), name=f"{name}_dead"),
+            path("", require_safe(shows(self.changelist_view)), name=f"{name}_changelist"),
+            path("dead/", require_safe(shows(self.dead_view)), name=f"{name}_dead"),
             path("dead/redrive/", forms(wrap(self.redrive_view)), name=f"{name}_redrive"),
-            path("inventory/", require_safe(wrap(self.inventory_view)), name=f"{name}_inventory"),
-            path("health/", require_safe(wrap(self.health_view)), name=f"{name}_health"),
-            path("holds/", forms(wrap(self.holds_view)), name=f"{name}_holds"),
+            path("inventory/", require_safe(shows(self.inventory_view)), name=f"{name}_inventory"),
+            path("health/", require_safe(shows(self.health_view)), name=f"{name}_health"),
+            path("holds/", forms(shows(self.holds_view)), name=f"{name}_holds"),
             path("holds/new/", forms(wrap(self.hold_view)), name=f"{name}_hold"),
-            path("limits/", forms(wrap(self.limits_view)), name=f"{name}_limits"),
+            path("limits/", forms(shows(self.limits_view)), name=f"{name}_limits"),
             path("find/", require_safe(wrap(self.find_view)), name=f"{name}_find"),
-            path("entity/", require_safe(wrap(self.entity_view)), name=f"{name}_entity"),
-            path("people/", require_safe(wrap(self.people_view)), name=f"{name}_people"),
+            path("entity/", require_safe(shows(self.entity_view, of_entity)), name=f"{name}_entity"),
+            path("people/", require_safe(shows(self.people_view)), name=f"{name}_people"),
             path("say/", forms(wrap(self.say_view)), name=f"{name}_say"),
             path("what-if/", forms(wrap(self.what_if_view)), name=f"{name}_what_if"),
             path("act/", forms(self.keeping_what_was_typed(wrap(self.act_view))), name=f"{name}_act"),
-            path("<uuid:object_id>/change/", require_safe(wrap(self.change_view)), name=f"{name}_change"),
+            path("<uuid:object_id>/change/", require_safe(shows(self.change_view, of_task)), name=f"{name}_change"),
         ]
 
     def get_queryset(self, request: HttpRequest) -> ScheduledTaskQuerySet:

@@ -1,13 +1,17 @@
-// Brings the list up to date every few seconds, and rests while nobody looks, somebody is choosing, or it was paused. Where it cannot,
-// it says so. The page works without it.
+// Keeps an open page as the site would show it now: asks each second whether anything changed, and changes just what differs. It rests
+// while nobody looks or it was paused, never takes away what somebody has begun to fill in or choose, and says where it cannot go on.
+// The page works without it.
 "use strict";
 
-const EVERY = 3000;
-const PAUSED = "timeline-paused"; // Remembered for the session, in this tab.
+const EVERY = 1000; // Milliseconds from an answer to the next question.
+const MOST = 30000; // The longest time between two, while the site does not answer.
+const PAUSED = "timeline-paused"; // Remembered for the session, in this tab, for each page.
+
+const place = `${PAUSED}:${location.pathname}`;
 
 const remembered = () => {
   try {
-    return sessionStorage.getItem(PAUSED) === "yes";
+    return sessionStorage.getItem(place) === "yes";
   } catch {
     return false; // Storage may be forbidden.
   }
@@ -15,24 +19,86 @@ const remembered = () => {
 
 const remember = (paused) => {
   try {
-    sessionStorage.setItem(PAUSED, paused ? "yes" : "no");
+    sessionStorage.setItem(place, paused ? "yes" : "no");
   } catch {
     // Then it holds for this page.
+  }
+};
+
+const FIELDS = "input:not([type=hidden]), select, textarea";
+
+const isTouched = (field) => {
+  if (field === document.activeElement && !["button", "submit", "checkbox", "radio"].includes(field.type)) {
+    return true;
+  }
+  if (field.matches("select")) {
+    const chosen = [...field.options].findIndex((option) => option.defaultSelected);
+    return field.selectedIndex !== Math.max(chosen, 0);
+  }
+  return ["checkbox", "radio"].includes(field.type) ? field.checked !== field.defaultChecked : field.value !== field.defaultValue;
+};
+
+// What somebody reads there, but for the time of day.
+const wordsOf = (element) => {
+  const copy = element.cloneNode(true);
+  copy.querySelectorAll(".tl-clock").forEach((clock) => clock.remove());
+  return copy.textContent.replace(/\s+/g, " ").trim();
+};
+
+// Makes an element like another one, and leaves alone what is alike: the focus, where it is scrolled to, and what is folded open.
+const liken = (old, fresh) => {
+  if (old.isEqualNode(fresh)) {
+    return;
+  }
+  for (const { name } of [...old.attributes]) {
+    if (!fresh.hasAttribute(name) && !(name === "open" && old.matches("details"))) {
+      old.removeAttribute(name);
+    }
+  }
+  for (const { name, value } of fresh.attributes) {
+    if (old.getAttribute(name) !== value) {
+      old.setAttribute(name, value);
+    }
+  }
+  let at = old.firstChild;
+  for (const node of [...fresh.childNodes]) {
+    const known = node.id ? [...old.children].find((child) => child.id === node.id) : null;
+    if (known && known !== at) {
+      old.insertBefore(known, at);
+      at = known;
+    }
+    if (at && at.nodeType === 1 && at.nodeName === node.nodeName && at.id === node.id) {
+      liken(at, node);
+      at = at.nextSibling;
+    } else if (at && at.nodeType !== 1 && at.nodeType === node.nodeType) {
+      if (at.data !== node.data) {
+        at.data = node.data;
+      }
+      at = at.nextSibling;
+    } else {
+      old.insertBefore(document.importNode(node, true), at);
+    }
+  }
+  while (at) {
+    const next = at.nextSibling;
+    at.remove();
+    at = next;
   }
 };
 
 for (const part of document.querySelectorAll("[data-timeline-refresh]")) {
   const pause = document.querySelector("[data-timeline-pause]");
   const said = document.querySelector("[data-timeline-said]");
-  let shown = null;
+  let seen = ""; // The version that is shown.
   let failed = 0;
   let paused = remembered();
   let saying = "";
+  let timer = 0;
+  let isAsking = false;
 
-  const isBusy = () =>
-    paused || document.hidden || part.querySelector("input:checked") !== null || part.contains(document.activeElement);
+  const isBusy = () => [...part.querySelectorAll(FIELDS)].some(isTouched);
 
-  // One of the texts that wait in the page: "out", "refused" or "away"; empty: all is well.
+  // One of the texts that wait in the page: "out", "refused", "away" or "new"; empty: all is well.
   const say = (what) => {
     if (what !== saying) {
       const text = what && document.querySelector(`template[data-timeline-when="${what}"]`);
@@ -46,50 +112,67 @@ for (const part of document.querySelectorAll("[data-timeline-refresh]")) {
     pause.textContent = paused ? pause.dataset.goOn : pause.dataset.pause;
   };
 
-  const take = (text) => {
-    if (saying === "out") {
-      location.reload(); // After a login, forms need another token.
-    } else if (text !== shown && !isBusy()) {
-      part.innerHTML = text;
-      shown = text;
+  // The answer is a page that has the part, or the inside of the part alone.
+  const take = (text, version) => {
+    const fresh = part.cloneNode(false);
+    const page = new DOMParser().parseFromString(text, "text/html");
+    const inside = page.querySelector("[data-timeline-refresh]") || page.body;
+    fresh.append(...inside.childNodes);
+    if (isBusy()) {
+      say(wordsOf(part) === wordsOf(fresh) ? "" : "new");
+    } else {
+      liken(part, fresh);
+      seen = version;
+      say("");
     }
   };
 
   const ask = async () => {
-    const answer = await fetch(part.dataset.timelineRefresh, { redirect: "manual" });
-    const text = answer.ok ? await answer.text() : "";
-    if (text.includes("data-timeline-part")) {
-      failed = 0;
-      take(text);
+    const answer = await fetch(part.dataset.timelineRefresh, { redirect: "manual", headers: { "X-Timeline-Seen": seen } });
+    const text = answer.status === 200 ? await answer.text() : "";
+    const isKnown = answer.status === 204 || text.includes("data-timeline-part");
+    if (isKnown && saying === "out") {
+      location.reload(); // After a login, forms need another token.
+    } else if (answer.status === 204) {
       say("");
+    } else if (isKnown) {
+      take(text, answer.headers.get("X-Timeline-Version") || "");
     } else if (answer.ok || answer.type === "opaqueredirect" || answer.status === 401) {
-      say("out"); // A login page instead of the list.
+      say("out"); // A login page instead of ours.
     } else if (answer.status === 403 || answer.status === 404) {
       say("refused");
     } else {
       throw new Error(`${answer.status}`);
     }
+    failed = 0;
   };
 
   const refresh = async () => {
-    if (!isBusy()) {
-      try {
-        await ask();
-      } catch {
-        failed += 1;
-        if (failed > 1) {
-          say("away");
-        }
+    clearTimeout(timer);
+    if (isAsking || paused || document.hidden) {
+      return;
+    }
+    isAsking = true;
+    try {
+      await ask();
+    } catch {
+      failed += 1;
+      if (failed > 1) {
+        say("away");
       }
     }
-    setTimeout(refresh, EVERY);
+    isAsking = false;
+    timer = setTimeout(refresh, Math.min(EVERY * 2 ** Math.max(failed - 1, 0), MOST));
   };
 
   pause.addEventListener("click", () => {
     paused = !paused;
     remember(paused);
     show();
+    refresh();
   });
+  document.addEventListener("visibilitychange", refresh);
+  addEventListener("online", refresh);
   show();
-  setTimeout(refresh, EVERY);
+  timer = setTimeout(refresh, EVERY);
 }

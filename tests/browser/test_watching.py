@@ -1,0 +1,44 @@
+"""Live pages in a browser: they flip, and leave alone what somebody has begun."""
+
+from __future__ import annotations
+
+import time
+
+from django.urls import reverse
+
+from tests.admin.conftest import ENTITY, LIST
+from timeline.models import ScheduledTask, ref_of
+from timeline.shortcuts import cancel
+
+
+def greeting_of(order):
+    return ScheduledTask.objects.get(task_key="care.greet", entity_id=str(order.pk))
+
+
+def test_flip_and_leave_alone_what_was_begun(start_browser, staff, orders):
+    browser = start_browser()
+    browser.log_in(staff)
+    ref, row = ref_of(orders[0]), greeting_of(orders[0])
+    browser.open(f"{ENTITY}?label={ref.label}&id={ref.id}")
+    browser.wait_for_text("Pause updates")
+    browser.driver.execute_script("document.querySelector('.tl-card a').focus(); window.stayed = true")
+    cancel(row, reason="elsewhere")
+    committed = time.monotonic()
+    browser.wait_for_text("elsewhere")
+    took = time.monotonic() - committed
+    assert took < 2, took
+    assert browser.driver.execute_script("return window.stayed && document.activeElement.tagName") == "A"
+    assert browser.barriers() == []
+
+    browser.open(LIST)
+    browser.click(f"[name=task][value='{greeting_of(orders[1]).pk}']")
+    cancel(greeting_of(orders[2]), reason="elsewhere")
+    browser.wait_for_text("There is something new.")
+    assert "3 tasks on this page" in browser.text
+    assert browser.find("input:checked").get_attribute("value") == str(greeting_of(orders[1]).pk)
+    browser.click("input:checked")
+    browser.wait_for_text("2 tasks on this page")
+
+    browser.open(reverse("admin:timeline_scheduledtask_holds"))
+    browser.wait_for_text("Pause updates")
+    assert browser.complaints() == []
