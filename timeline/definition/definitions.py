@@ -44,6 +44,7 @@ class Definition:
         errors: Class of what a handler of a machine raises → the event that it means.
         most_moves: So many moves of a run of a machine within an hour are made by handlers and timers.
         spinning: The event that comes instead of more; empty: none.
+        tells: States of a machine, and events that move it, of which those outside are told.
     """
 
     cls: type[Timeline]
@@ -64,6 +65,7 @@ class Definition:
     errors: Mapping[type[Exception], str] = field(default_factory=dict)
     most_moves: int = 0
     spinning: str = ""
+    tells: frozenset[str] = frozenset()
 
     def run_key(self, payload: Mapping[str, Any]) -> str:
         """

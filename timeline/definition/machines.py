@@ -16,6 +16,7 @@ from timeline.definition.reading_errors import read_errors
 from timeline.definition.reading_tables import Unreadable, payload_problems, read_table, table_problems, texts_of
 from timeline.definition.steps import Step
 from timeline.definition.tables import Answer
+from timeline.definition.tells import read_tells
 from timeline.definition.timelines import Timeline
 from timeline.definition.timers import Timers, read_timers
 from timeline.exceptions import DefinitionError, InvalidInput, MoveNotAllowed, UnknownMachineEvent
@@ -61,6 +62,8 @@ class Machine(Timeline, abstract=True):
     """So many moves of a run within an hour are made by its handlers and timers; what would make more is discarded."""
     spinning: ClassVar[str] = ""
     """The event that comes instead then, where the state takes it. Nothing: none."""
+    tells: ClassVar[Collection[str]] = ()
+    """States that it comes to, and events that move it, of which webhooks are told."""
     mirror: ClassVar[str] = ""
     """A ``StateField`` of the entity that shows the state, written with each move. Nothing: none does."""
 
@@ -166,9 +169,11 @@ class Machine(Timeline, abstract=True):
             spinning = as_text(cls.spinning) if isinstance(cls.spinning, str) else cls.spinning
             if spinning and spinning not in table.events:
                 raise Unreadable(f"has spinning = {spinning!a:.60}.", "Name an event of its table, or leave it out.")
+            starts = cls.starts_on if isinstance(cls.starts_on, tuple) else (cls.starts_on,)
+            tells = read_tells(cls.tells, table, starts={start for start in starts if isinstance(start, str)})
         except Unreadable as error:
             raise DefinitionError(cls.__name__, error.problem, error.remedy) from None
-        return {"timers": timers, "errors": errors, "most_moves": cls.most_moves, "spinning": spinning}
+        return {"timers": timers, "errors": errors, "most_moves": cls.most_moves, "spinning": spinning, "tells": tells}
 
     @classmethod
     def _payload_types(cls) -> Mapping[str, type]:
