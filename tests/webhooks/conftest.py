@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.webhooks.receiving import Receiver, Told
+from tests.webhooks.receiving import Receiver, Told, self_signed
 from timeline.testing import StoryClock, only_timelines
 from timeline.webhooks.knowing import assume_none
 from timeline.webhooks.models import Endpoint
@@ -53,3 +53,10 @@ def endpoint_for(receiver: Receiver, clock: StoryClock) -> Callable[..., Endpoin
         return endpoint
 
     return make
+
+
+@pytest.fixture
+def tls_receiver(tmp_path: Any) -> Iterator[Receiver]:
+    """A receiver with a certificate that signed itself, for ``localhost``."""
+    with Receiver(certificate=self_signed(tmp_path)) as server:
+        yield server

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Self
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from standardwebhooks import Webhook
 
 from timeline import IGNORE, OPEN, Machine, Then, never, on, task
@@ -35,6 +43,29 @@ class Told(Machine):
         return Then("told.asked")
 
 
+def self_signed(folder: Path) -> str:
+    """Make a certificate for ``localhost`` that signed itself, and its key; give the path of the file with both."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    made = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(made - timedelta(days=1))
+        .not_valid_after(made + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file = folder / "receiver.pem"
+    file.write_bytes(certificate.public_bytes(Encoding.PEM) + private)
+    return str(file)
+
+
 class Request:
     """What was sent."""
 
@@ -55,50 +86,57 @@ class Request:
         return Webhook(secret).verify(self.body, self.headers)
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 100
+
+    def handle_error(self, *_args: Any) -> None:
+        pass
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    receiver: Receiver
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("content-length", 0))
+        request = Request(self.path, dict(self.headers), self.rfile.read(length).decode())
+        self.receiver.requests.append(request)
+        try:
+            self.answer(self.receiver.answer(request))
+        except OSError:
+            self.close_connection = True
+
+    def answer(self, said: Any) -> None:
+        if callable(said):
+            self.close_connection = True
+            said(self.wfile)
+            return
+        status, body = said if isinstance(said, tuple) else (said, b"")
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(body)))
+        if 300 <= status < 400:
+            self.send_header("Location", "http://169.254.169.254/latest/meta-data/")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_args: Any) -> None:
+        pass
+
+
 class Receiver:
     """Answers 204, or as ``answer(request)`` says: a status, or a status and a body, or bytes as they are."""
 
-    def __init__(self) -> None:
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def do_POST(self) -> None:
-                length = int(self.headers.get("content-length", 0))
-                request = Request(self.path, dict(self.headers), self.rfile.read(length).decode())
-                receiver.requests.append(request)
-                try:
-                    self.answer(receiver.answer(request))
-                except OSError:
-                    self.close_connection = True
-
-            def answer(self, said: Any) -> None:
-                if callable(said):
-                    self.close_connection = True
-                    said(self.wfile)
-                    return
-                status, body = said if isinstance(said, tuple) else (said, b"")
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                if 300 <= status < 400:
-                    self.send_header("Location", "http://169.254.169.254/latest/meta-data/")
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_args: Any) -> None:
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 100
-
-            def handle_error(self, *_args: Any) -> None:
-                pass
-
-        self._server = Server(("127.0.0.1", 0), Handler)
+    def __init__(self, certificate: str = "") -> None:
+        self.ca_file = certificate
+        self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"receiver": self}))
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+            self.url = self.url.replace("http://127.0.0.1", "https://localhost")
         self.reset()
 
     def reset(self) -> None:

@@ -26,7 +26,7 @@ _PRINTABLE: Final = re.compile(r"[!-~]+", re.ASCII)
 _PLAIN_V4: Final = re.compile(r"(?:0|[1-9][0-9]{0,2})(?:\.(?:0|[1-9][0-9]{0,2})){3}", re.ASCII)
 
 # Public by the registry of IANA, and yet no place for a receiver: relays of 6to4, and what a cloud tells its own machines.
-_NEVER_V4: Final = tuple(IPv4Network(net) for net in ("192.88.99.0/24", "168.63.129.16/32"))
+_NEVER_V4: Final = tuple(IPv4Network(net) for net in ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32"))
 _GLOBAL_V6: Final = IPv6Network(
     "2000::/3"
 )  # Of all of IPv6, what is given to anybody. NAT64 and mapped ones are not in it.
