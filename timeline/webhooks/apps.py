@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 
 class WebhooksConfig(AppConfig):
@@ -11,7 +11,7 @@ class WebhooksConfig(AppConfig):
 
     name = "timeline.webhooks"
     label = "timeline_webhooks"
-    verbose_name = _("webhooks")
+    verbose_name = pgettext_lazy("timeline", "webhooks")
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

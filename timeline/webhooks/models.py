@@ -27,8 +27,8 @@ class Ordered(models.TextChoices):
     """What is sent one after the other."""
 
     ENTITY = "entity", _("what is about the same entity")
-    ALL = "all", _("everything")
-    NO = "no", _("nothing")
+    ALL = "all", pgettext_lazy("timeline", "everything")
+    NO = "no", pgettext_lazy("timeline", "nothing")
 
 
 class Disabled(models.TextChoices):
@@ -48,29 +48,37 @@ class Endpoint(models.Model):
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    url = models.CharField(_("URL"), max_length=MAX_URL)
+    url = models.CharField(pgettext_lazy("timeline", "URL"), max_length=MAX_URL)
     description = models.CharField(pgettext_lazy("timeline", "description"), max_length=200, blank=True, default="")
     topics = models.JSONField(_("what it is told"), default=list)
     ordered = models.CharField(
-        _("in order"), max_length=6, choices=Ordered.choices, default=Ordered.ENTITY, db_default=Ordered.ENTITY
+        pgettext_lazy("timeline", "in order"),
+        max_length=6,
+        choices=Ordered.choices,
+        default=Ordered.ENTITY,
+        db_default=Ordered.ENTITY,
     )
     secret = models.TextField(editable=False)
     previous_secret = models.TextField(editable=False, blank=True, default="")
     rotated_at = models.DateTimeField(editable=False, null=True, blank=True)
-    created_at = models.DateTimeField(_("created at"), editable=False)
+    created_at = models.DateTimeField(pgettext_lazy("timeline", "created at"), editable=False)
     failures = models.PositiveIntegerField(_("failures in a row"), editable=False, default=0)
-    failing_since = models.DateTimeField(_("failing since"), editable=False, null=True, blank=True)
+    failing_since = models.DateTimeField(
+        pgettext_lazy("timeline", "failing since"), editable=False, null=True, blank=True
+    )
     probe_at = models.DateTimeField(editable=False, null=True, blank=True)
-    disabled_at = models.DateTimeField(_("disabled at"), editable=False, null=True, blank=True)
+    disabled_at = models.DateTimeField(pgettext_lazy("timeline", "disabled at"), editable=False, null=True, blank=True)
     disabled_code = models.CharField(
         _("disabled because"), max_length=8, choices=Disabled.choices, editable=False, blank=True, default=""
     )
-    disabled_reason = models.CharField(_("reason"), max_length=200, editable=False, blank=True, default="")
+    disabled_reason = models.CharField(
+        pgettext_lazy("timeline", "reason"), max_length=200, editable=False, blank=True, default=""
+    )
 
     class Meta:
         db_table = "timeline_webhooks_endpoint"
-        verbose_name = _("endpoint")
-        verbose_name_plural = _("endpoints")
+        verbose_name = pgettext_lazy("timeline", "endpoint")
+        verbose_name_plural = pgettext_lazy("timeline", "endpoints")
 
     def __str__(self) -> str:
         return self.description or self.url
@@ -129,21 +137,27 @@ class Delivery(EntityColumns):
 
     id = models.BigAutoField(primary_key=True)
     endpoint = models.ForeignKey(
-        Endpoint, on_delete=models.CASCADE, related_name="deliveries", db_index=False, verbose_name=_("endpoint")
+        Endpoint,
+        on_delete=models.CASCADE,
+        related_name="deliveries",
+        db_index=False,
+        verbose_name=pgettext_lazy("timeline", "endpoint"),
     )
     source = models.UUIDField()
-    topic = models.CharField(_("topic"), max_length=200)
+    topic = models.CharField(pgettext_lazy("timeline", "topic"), max_length=200)
     order_key = models.CharField(max_length=201, blank=True, default="")
     body = models.TextField()
     state = models.CharField(
         pgettext_lazy("timeline", "state"), max_length=9, choices=State.choices, default=State.WAITING
     )
-    code = models.CharField(_("reason"), max_length=8, choices=Code.choices, blank=True, default="")
-    attempts = models.PositiveIntegerField(_("attempts"), default=0)
-    created_at = models.DateTimeField(_("created at"))
-    due_at = models.DateTimeField(_("due at"))
-    give_up_at = models.DateTimeField(_("given up at"))
-    ended_at = models.DateTimeField(_("ended at"), null=True, blank=True)
+    code = models.CharField(
+        pgettext_lazy("timeline", "reason"), max_length=8, choices=Code.choices, blank=True, default=""
+    )
+    attempts = models.PositiveIntegerField(pgettext_lazy("timeline", "attempts"), default=0)
+    created_at = models.DateTimeField(pgettext_lazy("timeline", "created at"))
+    due_at = models.DateTimeField(pgettext_lazy("timeline", "due at"))
+    give_up_at = models.DateTimeField(pgettext_lazy("timeline", "given up at"))
+    ended_at = models.DateTimeField(pgettext_lazy("timeline", "ended at"), null=True, blank=True)
     leased_until = models.DateTimeField(null=True, blank=True)
     token = models.UUIDField(null=True, blank=True)
     status = models.PositiveSmallIntegerField(_("status of the answer"), null=True, blank=True)
@@ -153,8 +167,8 @@ class Delivery(EntityColumns):
 
     class Meta:
         db_table = "timeline_webhooks_delivery"
-        verbose_name = _("delivery")
-        verbose_name_plural = _("deliveries")
+        verbose_name = pgettext_lazy("timeline", "delivery")
+        verbose_name_plural = pgettext_lazy("timeline", "deliveries")
         constraints = [
             models.UniqueConstraint(fields=["endpoint", "source"], name="timeline_webhooks_once"),
             models.CheckConstraint(
@@ -202,8 +216,8 @@ class Attempt(models.Model):
 
     class Meta:
         db_table = "timeline_webhooks_attempt"
-        verbose_name = _("attempt")
-        verbose_name_plural = _("attempts")
+        verbose_name = pgettext_lazy("timeline", "attempt")
+        verbose_name_plural = pgettext_lazy("timeline", "attempts")
         indexes = [models.Index(fields=["delivery", "id"], name="timeline_webhooks_tries")]
 
     def __str__(self) -> str:
