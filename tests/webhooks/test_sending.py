@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from cryptography.fernet import Fernet
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 from standardwebhooks import WebhookVerificationError
@@ -241,3 +242,19 @@ class TestStatements:
             emit_many("told.asked", orders)
         assert sum("timeline_webhooks" in query["sql"] for query in told) == 1
         assert Delivery.objects.count() == 50
+
+
+class TestASecretThatNoKeyOpens:
+    def test_fails_at_its_endpoint_and_at_no_other(self, endpoint_for, receiver):
+        broken = endpoint_for("told", path="/broken")
+        endpoint_for("told", path="/fine")
+        broken.secret = Fernet(Fernet.generate_key()).encrypt(b"whsec_other").decode()
+        broken.save()
+
+        told_order("told.asked")
+        deliver()
+
+        assert [request.path for request in receiver.requests] == ["/fine"]
+        [failed] = Delivery.objects.filter(endpoint=broken)
+        assert failed.state == State.WAITING
+        assert failed.error.startswith("No key in TIMELINE_WEBHOOKS['KEYS'] opens the secret.")

@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Final
 from uuid import UUID
 
+from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, InterfaceError, connections
 from standardwebhooks import Webhook
 
@@ -19,8 +20,8 @@ from timeline.conf import get_settings as timeline_settings
 from timeline.store.isolating import atomic
 from timeline.webhooks.claiming import claim, let_go, release
 from timeline.webhooks.conf import get_settings
-from timeline.webhooks.models import Attempt, Code, Delivery, Endpoint, State
-from timeline.webhooks.posting import Message
+from timeline.webhooks.models import MAX_ERROR, Attempt, Code, Delivery, Endpoint, State
+from timeline.webhooks.posting import Answer, Message
 from timeline.webhooks.recording import Outcome, record
 from timeline.webhooks.secrets import decrypted
 from timeline.webhooks.threads import Done, Job, Poster
@@ -90,9 +91,14 @@ class Sender:
         now = self._clock()
         self._expire(now)
         claimed = claim(lambda endpoint: _room(endpoint, poster), now=now, using=self.using)
-        jobs = [Job(delivery, message_of(delivery, now)) for delivery in claimed.deliveries]
+        jobs = []
         for delivery in claimed.deliveries:
             delivery.token = claimed.token
+            try:
+                jobs.append(Job(delivery, message_of(delivery, now)))
+            except ImproperlyConfigured as error:  # Of one endpoint: the others are sent to.
+                poster.in_hand[delivery.endpoint_id] += 1
+                poster.done.put(Done(delivery, Answer(None, "", str(error)[:MAX_ERROR], now, 0)))
         poster.post(jobs)
         self._held_up |= claimed.held_up
         self._next_look = monotonic() + (0 if jobs or claimed.held_up else LOOK_EVERY)
@@ -113,6 +119,8 @@ class Sender:
     def _write(self, done: list[Done], poster: Poster | None = None) -> None:
         if not done:
             return
+        if poster is not None:  # Before they are written: if the database fails, their leases run out.
+            poster.in_hand.subtract(one.delivery.endpoint_id for one in done)
         outcomes = [Outcome(one.delivery, one.answer) for one in done if one.answer is not None]
         unsent = [one.delivery for one in done if one.answer is None]
         arrived = {(one.delivery.endpoint_id, one.delivery.order_key) for one in outcomes if one.answer.is_delivered}
@@ -124,8 +132,6 @@ class Sender:
                 release([one.pk for one in unsent if one.token == token], token, using=self.using)
         self._held_up -= behind
         self.sent += len(outcomes)
-        if poster is not None:
-            poster.in_hand.subtract(one.delivery.endpoint_id for one in done)
         self._next_look = 0.0
 
     def _expire(self, now: datetime) -> None:
