@@ -9,7 +9,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: slots settlement bookings demo test install lint types floors checks read tests tests-sqlite tests-postgresql tests-processes on-sqlite \
 	on-postgresql on-both faults coverage pictures foreign matrix release paths baseline sizing throughput scale \
-	herd admin-pages api-pages owned-on-sqlite fuzz bench bench-quick bench-steps bench-limits bench-loops bench-machines bench-moves bench-waits chaos clean
+	herd admin-pages api-pages owned-on-sqlite fuzz bench bench-quick bench-steps bench-limits bench-loops bench-machines bench-moves bench-waits \
+	bench-webhooks chaos clean
 
 # What is installed follows the files that say so.
 $(VENV)/.installed: pyproject.toml requirements.txt
@@ -202,6 +203,10 @@ bench-machines: install
 bench-moves: install
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target .bench/moves django-fsm-2 django-viewflow
 	@PYTHONPATH=.bench/moves $(BIN)/python -m benchmarks.moves $(ARGS)
+# Signed deliveries a second to a receiver on this machine beside a bare client, by turns, and how soon one arrives; half a minute.
+# For example: make bench-webhooks ARGS="--deliveries 1000 --rounds 3"
+bench-webhooks: install
+	@$(BIN)/python -m benchmarks.webhooks $(ARGS)
 
 # 10,000 tasks and one fault a second, twenty seeds, by turns over Celery and embedded: figures, and what should not be. Needs
 # redis-server and faketime. Seeds that passed, which .chaos remembers, are left out: make chaos ARGS="--seeds 1-4"

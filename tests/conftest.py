@@ -24,6 +24,7 @@ from timeline.lifecycle import FINAL, LEASED, State
 from timeline.models import ScheduledTask
 from timeline.registry import registry
 from timeline.testing import only_timelines
+from timeline.webhooks.knowing import assume_none
 
 pytest_plugins = ["tests.acting", "tests.billing", "tests.booking"]
 
@@ -110,6 +111,13 @@ def _without_the_others() -> Iterator[None]:
     others = [known.cls for known in registry if not known.cls.__module__.startswith(aside)]
     with only_timelines(*others):
         yield
+
+
+@pytest.fixture(autouse=True)
+def _without_endpoints() -> None:
+    """Let each test begin as a process does that knows of no endpoint of webhooks."""
+    for alias in connections:
+        assume_none(alias)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -6,6 +6,9 @@ from tests.databases import databases
 
 DEBUG = False
 SECRET_KEY = "of the tests only"  # noqa: S105
-INSTALLED_APPS = [*INSTALLED_APPS, "project.billing", "tests.testapp", "tests.hosts.warehouse"]
+INSTALLED_APPS = [*INSTALLED_APPS, "timeline.webhooks", "project.billing", "tests.testapp", "tests.hosts.warehouse"]
 DATABASES = databases(DATABASES["default"])
 TIMELINE = {}
+TIMELINE_WEBHOOKS = {
+    "KEYS": ["b2YgdGhlIHRlc3RzIG9ubHksIG5vdCBhIHNlY3JldCE="],
+}

@@ -63,17 +63,21 @@ class Dialect:
     has_trigger_functions: bool
     can_notify: bool
 
-    def sql(self, verb: str) -> str:
+    def sql(self, verb: str, *, package: str = "timeline") -> str:
         """
         Give a statement: one a file, ``timeline/sql/<verb>.<vendor>.sql``, or ``<verb>.sql`` where both are told alike.
 
         Its lines of comment are left out. Values reach it as parameters only; the lifecycle's sets stand in it as ``{final}``,
         ``{leased}``, ``{open}``, ``{waiting}``, ``{at_rest}`` and ``{pairs}``, and the words of the database by their names.
 
+        Args:
+            verb: What it does.
+            package: Whose folder ``sql`` has it.
+
         Raises:
             FileNotFoundError: if it has none.
         """
-        return _read(self, verb)
+        return _read(self, verb, package)
 
     def list_of(self, values: Iterable[str]) -> str | list[str]:
         """Write texts as the one parameter that a statement reads a list from."""
@@ -189,8 +193,8 @@ def is_by_psycopg3(connection: BaseDatabaseWrapper) -> bool:
 
 
 @cache
-def _read(dialect: Dialect, verb: str) -> str:
-    folder = files("timeline") / "sql"
+def _read(dialect: Dialect, verb: str, package: str) -> str:
+    folder = files(package) / "sql"
     its_own = folder / f"{verb}.{dialect.vendor}.sql"
     file = its_own if its_own.is_file() else folder / f"{verb}.sql"
     text = _WHOLE_LINE_COMMENT.sub("", file.read_text(encoding="utf-8"))

@@ -40,6 +40,14 @@ tasks_ended = Signal()
 attempts_failed = Signal()
 
 
+# Runs of machines have come into states. Arguments: ``using``, and ``entries``, a tuple of ``Entered``: those that one
+# statement wrote. Sent before the commit, in the transaction that moves them: what a listener writes there is committed with
+# the move, and what it raises undoes both.
+runs_entered = Signal()
+
+# Tasks have ended, as ``tasks_ended`` says; but before the commit, in the transaction that ends them.
+tasks_ending = Signal()
+
 # Something failed for good, and people should know: once an hour of what failed alike. Arguments: ``using``, and ``alert``.
 # A worker sends it, from a task of its own: it is not lost with the process, but after a crash it may be sent twice.
 alerted = Signal()
@@ -51,8 +59,10 @@ class Alert:
     What people should know.
 
     Args:
-        kind: ``discarded``, ``missed`` (a time of a schedule was passed over) or ``unpolled`` (nobody polls the database).
-        about: Key of the task; of what was missed, the name of its timeline; of ``unpolled``, the alias of the database.
+        kind: ``discarded``, ``missed`` (a time of a schedule was passed over), ``unpolled`` (nobody polls the database) or
+            ``disabled`` (nothing is sent to an endpoint of webhooks any more).
+        about: Key of the task; of what was missed, the name of its timeline; of ``unpolled``, the alias of the database; of
+            ``disabled``, what the endpoint is called.
         group: The group of dead letters, as ``timeline_dead_letters`` takes it; empty otherwise.
         count: How many there are in the group by now; 1 otherwise.
         first_at, last_at: When the first and the last of them were discarded; otherwise when it was noticed.
@@ -68,6 +78,35 @@ class Alert:
     last_at: datetime
     message: str
     task_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entered:
+    """
+    That a run of a machine came into a state.
+
+    Args:
+        entry_id: Of its entry.
+        run_id, timeline, key: The run, the name of its machine, and its key; empty: it has none.
+        entity_label, entity_id: What it is about.
+        seq: Which move of the run it was; 0: it began so.
+        from_state: Empty: it began so.
+        to_state: The state that it came to.
+        event: Name of the event; ``adopted`` and ``renamed`` are no events.
+        at: Story time.
+    """
+
+    entry_id: UUID
+    run_id: UUID
+    timeline: str
+    key: str
+    entity_label: str
+    entity_id: str
+    seq: int
+    from_state: str
+    to_state: str
+    event: str
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,6 +78,8 @@ def _subject(alert: Alert) -> str:
         return said % {"about": alert.about, "count": alert.count}
     if alert.kind == "missed":
         return _("%(about)s: a time was passed over") % {"about": alert.about}
+    if alert.kind == "disabled":
+        return _("Webhooks: nothing is sent to %(about)s any more") % {"about": alert.about}
     return _("Nobody polls the database %(about)s") % {"about": alert.about}
 
 

@@ -52,6 +52,11 @@ class Booking(Machine):
         Captcha: "auth.captcha",
         Exception: "portal.unknown",
     }
+    asks: ClassVar = {
+        "operator.resolved": "portal.resolve_booking",
+        "operator.gave_up": "portal.resolve_booking",
+    }
+    tells: ClassVar = (S.BOOKED, S.FAILED, S.EXPIRED, S.CANCELLED, "auth.otp_required")
     most_moves = 300
     spinning = "portal.unknown"
 

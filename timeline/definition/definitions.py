@@ -46,6 +46,7 @@ class Definition:
         asks: Event → who may say it.
         most_moves: So many moves of a run of a machine within an hour are made by handlers and timers.
         spinning: The event that comes instead of more; empty: none.
+        tells: States of a machine, and events that move it, of which those outside are told.
     """
 
     cls: type[Timeline]
@@ -67,6 +68,7 @@ class Definition:
     asks: Mapping[str, Ask] = field(default_factory=dict)
     most_moves: int = 0
     spinning: str = ""
+    tells: frozenset[str] = frozenset()
 
     def run_key(self, payload: Mapping[str, Any]) -> str:
         """

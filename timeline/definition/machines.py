@@ -18,6 +18,7 @@ from timeline.definition.reading_errors import read_errors
 from timeline.definition.reading_tables import Unreadable, payload_problems, read_table, table_problems, texts_of
 from timeline.definition.steps import Step
 from timeline.definition.tables import Answer
+from timeline.definition.tells import read_tells
 from timeline.definition.timelines import Timeline
 from timeline.definition.timers import Timers, read_timers
 from timeline.exceptions import DefinitionError, InvalidInput, MoveNotAllowed, UnknownMachineEvent
@@ -66,6 +67,8 @@ class Machine(Timeline, abstract=True):
     asks: ClassVar[Mapping[Any, Any]] = {}
     """Event → who may say it: a permission ``app.codename``, ``OWNER``, or several of these. They are buttons in the admin, and
     events that the API takes from who may say them, while the run's state takes the event."""
+    tells: ClassVar[Collection[str]] = ()
+    """States that it comes to, and events that move it, of which webhooks are told."""
     mirror: ClassVar[str] = ""
     """A ``StateField`` of the entity that shows the state, written with each move. Nothing: none does."""
 
@@ -172,11 +175,13 @@ class Machine(Timeline, abstract=True):
             spinning = as_text(cls.spinning) if isinstance(cls.spinning, str) else cls.spinning
             if spinning and spinning not in table.events:
                 raise Unreadable(f"has spinning = {spinning!a:.60}.", "Name an event of its table, or leave it out.")
+            starts = cls.starts_on if isinstance(cls.starts_on, tuple) else (cls.starts_on,)
+            tells = read_tells(cls.tells, table, starts={start for start in starts if isinstance(start, str)})
         except Unreadable as error:
             raise DefinitionError(cls.__name__, error.problem, error.remedy) from None
         for problem, remedy in owner_problems(asks, has_owner=bool(cls.owner) or _is_account(cls.entity)):
             raise DefinitionError(cls.__name__, problem, remedy)
-        conduct = {"timers": timers, "errors": errors, "asks": asks}
+        conduct = {"timers": timers, "errors": errors, "asks": asks, "tells": tells}
         return {**conduct, "most_moves": cls.most_moves, "spinning": spinning}
 
     @classmethod

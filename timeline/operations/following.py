@@ -24,6 +24,7 @@ from timeline.runs import end
 from timeline.store.beginning import constantly
 from timeline.store.isolating import atomic
 from timeline.store.locking import in_transaction, lock_entity_now, lock_runs
+from timeline.store.telling import TOLD_OF
 
 
 def entity_created(*, entity: Model | EntityRef, now: datetime | None = None, using: str) -> None:
@@ -101,7 +102,7 @@ def entity_deleted(*, ref: EntityRef, now: datetime | None = None, using: str) -
         note_deletion(ref, using=using)
         runs = list(TimelineRun.objects.using(using).open().filter(naming(ref)).locked())
         open_tasks = ScheduledTask.objects.using(using).open().filter(naming(ref)).exclude(pk__in=running())
-        tasks = list(open_tasks.by_id().locked().only("state", "attempt", "slot"))
+        tasks = list(open_tasks.by_id().locked().only(*TOLD_OF, "slot"))
         if not runs and not tasks:
             return
         now = now or story_now(using)

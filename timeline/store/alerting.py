@@ -82,6 +82,20 @@ def alert_unpolled(text: str, *, now: datetime, using: str) -> ScheduledTask | N
     return rows.filter(run__isnull=True, occurrence=occurrence).order_by("revision").last()
 
 
+def alert_disabled(about: str, text: str, *, now: datetime, using: str) -> None:
+    """
+    Have people told that nothing is sent to an endpoint of webhooks any more, in the transaction that disables it.
+
+    Args:
+        about: Which one, for people.
+        text: Why; 500 characters are kept.
+        now: Story time.
+        using: Database alias.
+    """
+    payload = {"kind": "disabled", "about": about, "group": "", "text": clip(text, MAX_TEXT)}
+    _write({_occurrence(about, "disabled", now): payload}, now=now, using=using)
+
+
 def _occurrence(about: str, group: str, now: datetime) -> str:
     """What tells alerts apart: what they are about, the group, and the hour."""
     return f"{about[:MAX_ABOUT]}:{group}:{now.astimezone(UTC):%Y-%m-%dT%H}"

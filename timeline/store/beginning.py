@@ -26,7 +26,7 @@ from timeline.store.announcing import announce
 from timeline.store.competing import keys_of
 from timeline.store.creating import declared_columns, first_look, planned_columns, state_at
 from timeline.store.inserting import Insertion, as_stored, insert_in_turn
-from timeline.store.inserting_runs import inserting_entries, inserting_runs, mirror_begun
+from timeline.store.inserting_runs import inserting_entries, inserting_runs, mirror_begun, tell_begun
 from timeline.timing import share_of
 
 _Planned = tuple[list[dict[str, Any]], bool]  # Columns of the rows of a run, and whether anything is left of it.
@@ -50,6 +50,7 @@ class Beginning:
         ever: Whether none begins if there ever was one in its place.
         problem: Why it cannot begin. No error yet: where a run is open already, none begins.
         event, actor: What begins it, and who did it, for its first entry if it is a machine's.
+        entry_id: Of that entry, once it is to be inserted.
     """
 
     ref: EntityRef
@@ -60,6 +61,7 @@ class Beginning:
     problem: InvalidInput | None = None
     event: str = ""
     actor: str = ""
+    entry_id: str = ""
 
     def run(self, *, using: str) -> TimelineRun:
         """Its run, once it has begun."""
@@ -208,6 +210,7 @@ def begin_runs(
         if beginning.problem is not None:
             raise beginning.problem
     mirror_begun(begun, using=using)
+    tell_begun(begun, using=using)
     if any(planned["state"] == State.AVAILABLE for beginning in begun for planned in beginning.planned):
         announce(using=using)
     _finish([beginning for beginning in begun if not beginning.open], now=now, using=using)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from timeline.ids import uuid7_texts
 from timeline.models import RunEntry, TimelineRun
+from timeline.signals import Entered
 from timeline.store.inserting import Insertion, columns_of
 from timeline.store.mirroring import mirror_states
+from timeline.store.telling import is_entering_heard, tell_entered
 
 if TYPE_CHECKING:
     from timeline.store.beginning import Beginning
@@ -29,9 +32,11 @@ def inserting_entries(beginnings: Sequence[Beginning], *, under: str = "", using
     moving = [beginning for beginning in beginnings if "state" in beginning.columns]
     if not moving:
         return []
+    for beginning, key in zip(moving, uuid7_texts(len(moving)), strict=True):
+        beginning.entry_id = key
     rows = [
         {
-            "id": key,
+            "id": beginning.entry_id,
             "run_id": beginning.columns["id"],
             "seq": 0,
             "at": beginning.columns["state_at"],
@@ -41,7 +46,7 @@ def inserting_entries(beginnings: Sequence[Beginning], *, under: str = "", using
             "cause_id": beginning.columns["started_by_id"],
             "actor": beginning.actor,
         }
-        for beginning, key in zip(moving, uuid7_texts(len(moving)), strict=True)
+        for beginning in moving
     ]
     return [Insertion(RunEntry, columns_of(rows), under=under, taken=False, using=using)]
 
@@ -54,3 +59,26 @@ def mirror_begun(beginnings: Sequence[Beginning], *, using: str) -> None:
             (known.columns["timeline"], known.ref, known.columns["key"], known.columns["state"]) for known in moving
         ]
         mirror_states(said, using=using)
+
+
+def tell_begun(beginnings: Sequence[Beginning], *, using: str) -> None:
+    """Tell those who listen of those that are a machine's, before the commit."""
+    if is_entering_heard():
+        tell_entered([_entered(beginning) for beginning in beginnings if "state" in beginning.columns], using=using)
+
+
+def _entered(beginning: Beginning) -> Entered:
+    columns = beginning.columns
+    return Entered(
+        entry_id=UUID(beginning.entry_id),
+        run_id=columns["id"],
+        timeline=columns["timeline"],
+        key=columns["key"],
+        entity_label=columns["entity_label"],
+        entity_id=columns["entity_id"],
+        seq=0,
+        from_state="",
+        to_state=columns["state"],
+        event=beginning.event,
+        at=columns["state_at"],
+    )

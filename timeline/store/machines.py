@@ -16,11 +16,13 @@ from timeline.exceptions import MoveNotAllowed
 from timeline.ids import uuid7s
 from timeline.models import EntityRef, TimelineRun
 from timeline.payloads import clip
+from timeline.signals import Entered
 from timeline.store.edges import mind_refusal
 from timeline.store.inserting import fields_of
 from timeline.store.isolating import atomic
 from timeline.store.mirroring import mirror_states
 from timeline.store.returning import as_models, cursor_for_rows, rows_of
+from timeline.store.telling import is_entering_heard, tell_entered
 from timeline.timing import EARLIEST
 
 MAX_ACTOR = 150
@@ -126,9 +128,9 @@ def move_runs(steps: Sequence[Step], *, event: str, actor: str, now: datetime, u
     """
     if not steps:
         return []
-    dialect, connection = dialect_of(using), connections[using]
+    dialect, connection, ids = dialect_of(using), connections[using], uuid7s(len(steps))
     parameters: dict[str, Any] = {
-        "moves": json.dumps([_as_data(step, key) for step, key in zip(steps, uuid7s(len(steps)), strict=True)]),
+        "moves": json.dumps([_as_data(step, key) for step, key in zip(steps, ids, strict=True)]),
         "at": connection.ops.adapt_datetimefield_value(now),
         "event": event,
         "actor": clip(actor, MAX_ACTOR),
@@ -151,10 +153,33 @@ def move_runs(steps: Sequence[Step], *, event: str, actor: str, now: datetime, u
         mirror_states(
             [(step.run.timeline, step.run.entity_ref, step.run.key, step.target) for step in steps], using=using
         )
+        _tell(steps, ids, event, now, using)
     for step in steps:
         run = step.run
         run.state, run.state_at, run.back, run.moves = step.target, now, step.back, run.moves + 1
     return [step.run for step in steps]
+
+
+def _tell(steps: Sequence[Step], ids: Sequence[UUID], event: str, now: datetime, using: str) -> None:
+    if is_entering_heard():
+        tell_entered([_entered(step, key, event, now) for step, key in zip(steps, ids, strict=True)], using=using)
+
+
+def _entered(step: Step, key: UUID, event: str, now: datetime) -> Entered:
+    run = step.run
+    return Entered(
+        entry_id=key,
+        run_id=run.pk,
+        timeline=run.timeline,
+        key=run.key,
+        entity_label=run.entity_label,
+        entity_id=run.entity_id,
+        seq=run.moves + 1,
+        from_state=run.state,
+        to_state=step.target,
+        event=event,
+        at=now,
+    )
 
 
 def _as_data(step: Step, key: UUID) -> dict[str, Any]:

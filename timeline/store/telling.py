@@ -1,26 +1,33 @@
-"""Tell how attempts and tasks ended, once it is committed: who listens is told, and what failed is logged."""
+"""
+Tell how attempts and tasks ended, once it is committed: who listens is told, and what failed is logged.
+
+And before the commit, tell how tasks ended and where machines came to: whoever listens there writes in the same transaction.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from typing import Final
 
 from django.db import transaction
 from django.dispatch import Signal
 
 from timeline.lifecycle import FINAL, ReasonCode, Trigger
 from timeline.models import ScheduledTask
-from timeline.signals import Ending, attempts_failed, tasks_ended
+from timeline.signals import Ending, Entered, attempts_failed, runs_entered, tasks_ended, tasks_ending
 from timeline.store.changes import Write
 from timeline.store.reporting import Failure, log_failures
 
 _NO_FAILURE = frozenset({ReasonCode.RELEASED, ReasonCode.WAITING, ReasonCode.HOLD})
+# What an ending says of its task. Who reads tasks in part to end them reads these: else each costs a query for each of them.
+TOLD_OF: Final = ("task_key", "entity_label", "entity_id", "run_id", "occurrence", "attempt", "state", "reason_code")
 _OF_ATTEMPTS = frozenset({Trigger.RETRY, Trigger.DISCARD})
 
 
 def is_heard() -> bool:
     """Whether anybody listens to how tasks end; else nothing is read or made for them."""
-    return bool(tasks_ended.has_listeners())
+    return bool(tasks_ended.has_listeners() or tasks_ending.has_listeners())
 
 
 def tell_written(writes: Sequence[Write], *, using: str) -> None:
@@ -35,7 +42,7 @@ def tell_written(writes: Sequence[Write], *, using: str) -> None:
     if failures:
         _after_commit(partial(log_failures, failures), using)
     if is_heard():
-        _send(tasks_ended, [_ending(write) for write in writes if write.triggers and write.task.state in FINAL], using)
+        _end([_ending(write) for write in writes if write.triggers and write.task.state in FINAL], using)
     if failures and attempts_failed.has_listeners():
         _send(attempts_failed, [failure.ending for failure in failures if not failure.is_last], using)
 
@@ -43,7 +50,25 @@ def tell_written(writes: Sequence[Write], *, using: str) -> None:
 def tell_ended(tasks: Iterable[ScheduledTask], *, using: str) -> None:
     """Tell those who listen of tasks that have just been ended, after the commit. The tasks were read whole."""
     if is_heard():
-        _send(tasks_ended, [_ending_of(task) for task in tasks], using)
+        _end([_ending_of(task) for task in tasks], using)
+
+
+def is_entering_heard() -> bool:
+    """Whether anybody listens to where machines come to."""
+    return bool(runs_entered.has_listeners())
+
+
+def tell_entered(entries: Sequence[Entered], *, using: str) -> None:
+    """Tell those who listen of runs that have just come into states, before the commit."""
+    if entries:
+        runs_entered.send(sender=None, using=using, entries=tuple(entries))
+
+
+def _end(endings: Sequence[Ending], using: str) -> None:
+    if endings and tasks_ending.has_listeners():
+        tasks_ending.send(sender=None, using=using, endings=tuple(endings))
+    if tasks_ended.has_listeners():
+        _send(tasks_ended, endings, using)
 
 
 def _has_failed(write: Write) -> bool:

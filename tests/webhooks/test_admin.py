@@ -1,0 +1,118 @@
+"""Endpoints and deliveries in the admin, and the command that sends a sample."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.contrib.messages import get_messages
+from django.core.management import CommandError, call_command
+from django.urls import reverse
+
+from tests.webhooks.test_sending import deliver, told_order
+from timeline.webhooks.models import Attempt, Delivery, Endpoint
+from timeline.webhooks.secrets import decrypted
+
+
+@pytest.fixture
+def admin_client(client, django_user_model, clock):
+    """Somebody who may do everything."""
+    columns = {
+        "email": "root@example.com",
+        "website": "r.example",
+        "signed_up_at": clock.now,
+        "trial_ends_at": clock.now,
+    }
+    client.force_login(django_user_model.objects.create(is_staff=True, is_superuser=True, **columns))
+    return client
+
+
+ADD = "admin:timeline_webhooks_endpoint_add"
+
+
+def given(url, topics):
+    return {"url": url, "description": "Books", "topics": topics, "ordered": "entity"}
+
+
+class TestAnEndpoint:
+    def test_is_made_and_its_secret_is_shown_once(self, admin_client, clock, receiver):
+        answer = admin_client.post(reverse(ADD), given(receiver.url, '["told"]'))
+
+        [endpoint] = Endpoint.objects.all()
+        secret = decrypted(endpoint.secret)
+        assert secret in answer.content.decode()
+        assert not list(get_messages(answer.wsgi_request))
+        change = reverse("admin:timeline_webhooks_endpoint_change", args=[endpoint.pk])
+        for page in (change, reverse("admin:timeline_webhooks_endpoint_changelist")):
+            shown = admin_client.get(page).content.decode()
+            assert secret not in shown
+            assert endpoint.secret not in shown
+
+    @pytest.mark.parametrize(
+        ("url", "topics"), [("https://10.0.0.1/", '["told"]'), ("https://receiver.example.com/", '["tolt"]')]
+    )
+    def test_is_refused_if_it_may_not_be(self, url, topics, admin_client, clock):
+        answer = admin_client.post(reverse(ADD), given(url, topics))
+
+        assert answer.status_code == 200
+        assert "errorlist" in answer.content.decode()
+        assert not Endpoint.objects.exists()
+
+    def test_is_nobodys_who_has_no_right(self, client, django_user_model, clock):
+        user = django_user_model.objects.create(
+            email="s@example.com", website="s.example", signed_up_at=clock.now, trial_ends_at=clock.now
+        )
+        client.force_login(user)
+
+        assert client.post(reverse(ADD), given("https://receiver.example.com/", '["told"]')).status_code == 302
+        assert not Endpoint.objects.exists()
+
+
+class TestADelivery:
+    def test_is_shown_with_what_was_answered_and_sent_again(self, admin_client, endpoint_for, receiver, clock):
+        endpoint_for("told")
+        receiver.answer = lambda _request: (200, b"<script>alert(1)</script>")
+        told_order("told.asked")
+        deliver()
+        [delivery] = Delivery.objects.all()
+
+        page = admin_client.get(reverse("admin:timeline_webhooks_delivery_change", args=[delivery.pk])).content.decode()
+        assert "&lt;script&gt;alert(1)" in page
+        chosen = {"action": "send_again", "_selected_action": [delivery.pk]}
+        admin_client.post(reverse("admin:timeline_webhooks_delivery_changelist"), chosen)
+        deliver()
+        assert [request.id for request in receiver.requests] == [delivery.message_id] * 2
+
+    def test_goes_with_its_log_when_it_is_old(self, endpoint_for, clock, settings):
+        settings.TIMELINE = {"RETENTION": timedelta(days=30)}
+        endpoint_for("told")
+        told_order("told.asked")
+        deliver()
+        clock.advance(days=29)
+        deliver()
+        assert Delivery.objects.count() == 1
+
+        clock.advance(days=2)
+        deliver()
+
+        assert (Delivery.objects.count(), Attempt.objects.count()) == (0, 0)
+
+
+class TestTheSample:
+    def test_is_signed_and_its_answer_is_printed(self, endpoint_for, receiver):
+        endpoint, out = endpoint_for("told"), StringIO()
+        receiver.answer = lambda _request: (200, b"taken")
+
+        call_command("timeline_webhook_test", str(endpoint.pk), stdout=out)
+
+        [request] = receiver.requests
+        assert request.verified_by(endpoint.shown)["type"] == "webhook.test"
+        assert out.getvalue().startswith("200, ")
+        assert "taken" in out.getvalue()
+        assert not Delivery.objects.exists()
+
+    @pytest.mark.parametrize("name", ["", "no", "01a211dd-2499-712d-854c-e3fcd74882b2"])
+    def test_needs_an_endpoint(self, name, db):
+        with pytest.raises(CommandError, match="no such endpoint"):
+            call_command("timeline_webhook_test", name)

@@ -1,0 +1,161 @@
+"""The admin: endpoints, with what is done to them, and the log of deliveries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.db import DEFAULT_DB_ALIAS
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, ngettext, pgettext
+
+from timeline.clocks import story_now
+from timeline.exceptions import InvalidInput
+from timeline.webhooks.disabling import disable, enable, replay, rotate
+from timeline.webhooks.models import Attempt, Delivery, Disabled, Endpoint
+from timeline.webhooks.opening import check_endpoint
+from timeline.webhooks.secrets import encrypted, new_secret
+
+
+class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
+    """What of an endpoint is written by people."""
+
+    class Meta:
+        model = Endpoint
+        fields = ("url", "description", "topics", "ordered")
+
+    def clean(self) -> dict[str, Any]:
+        """See that its URL may be called, and that its topics are there."""
+        given = super().clean() or {}
+        try:
+            check_endpoint(given.get("url", ""), given.get("topics"))
+        except ValidationError as error:
+            for field, problems in error.message_dict.items():
+                if field in given:
+                    self.add_error(field, problems)
+        return given
+
+
+@admin.register(Endpoint)
+class EndpointAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Endpoints. A secret is on the page that answers, and nowhere else."""
+
+    form = EndpointForm
+    list_display = ("__str__", "failures", "failing_since", "disabled_at", "disabled_code")
+    readonly_fields = ("created_at", "failures", "failing_since", "disabled_at", "disabled_code", "rotated_at")
+    actions = ("rotate_secret", "disable_them", "enable_them")
+
+    def save_model(self, request: HttpRequest, obj: Endpoint, form: Any, change: bool) -> None:
+        """Give a new one its secret, to be shown once."""
+        if change:
+            obj.save(update_fields=list(EndpointForm.Meta.fields))
+            return
+        obj.shown_secret = new_secret()  # type: ignore[attr-defined]
+        obj.secret = encrypted(obj.shown_secret)  # type: ignore[attr-defined]
+        obj.created_at = story_now(DEFAULT_DB_ALIAS)
+        super().save_model(request, obj, form, change)
+
+    def response_add(self, request: HttpRequest, obj: Endpoint, post_url_continue: str | None = None) -> HttpResponse:
+        """Show the secret in the answer itself: a message would be stored."""
+        return self._showing(request, obj, obj.shown_secret)  # type: ignore[attr-defined]
+
+    def _showing(self, request: HttpRequest, endpoint: Endpoint, secret: str) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "title": pgettext("timeline", "Secret"),
+            "endpoint": endpoint,
+            "secret": secret,
+        }
+        answer = TemplateResponse(request, "admin/timeline_webhooks/secret.html", context)
+        answer["Cache-Control"] = "no-store"
+        return answer
+
+    @admin.action(description=gettext_lazy("Give another secret to the selected endpoint"), permissions=["change"])
+    def rotate_secret(self, request: HttpRequest, queryset: QuerySet[Endpoint]) -> HttpResponse | None:
+        """Rotate one, and show the new secret."""
+        endpoints = list(queryset[:2])
+        if len(endpoints) != 1:
+            self.message_user(request, _("Select one endpoint."), messages.ERROR)
+            return None
+        using = queryset.db
+        return self._showing(request, endpoints[0], rotate(endpoints[0], now=story_now(using), using=using))
+
+    @admin.action(description=gettext_lazy("Disable the selected endpoints"), permissions=["change"])
+    def disable_them(self, request: HttpRequest, queryset: QuerySet[Endpoint]) -> None:
+        """Send nothing more to them."""
+        using = queryset.db
+        for endpoint in queryset.filter(disabled_at=None):
+            disable(endpoint, Disabled.OPERATOR, now=story_now(using), using=using)
+
+    @admin.action(description=gettext_lazy("Enable the selected endpoints"), permissions=["change"])
+    def enable_them(self, request: HttpRequest, queryset: QuerySet[Endpoint]) -> None:
+        """Send to them again."""
+        using = queryset.db
+        for endpoint in queryset.exclude(disabled_at=None):
+            enable(endpoint, now=story_now(using), using=using)
+
+
+class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]
+    """The tries of a delivery."""
+
+    model = Attempt
+    fields = readonly_fields = ("number", "at", "status", "duration_ms", "error", "answer")
+    extra = 0
+    can_delete = False
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """None is added by hand."""
+        return False
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """The log of deliveries: nothing in it is written by hand."""
+
+    list_display = ("topic", "endpoint", "entity_label", "entity_id", "state", "attempts", "status", "created_at")
+    list_filter = ("state", "endpoint", "created_at")
+    list_select_related = ("endpoint",)
+    ordering = ("-id",)
+    show_full_result_count = False
+    inlines = (AttemptInline,)
+    fields = readonly_fields = (
+        *("endpoint", "topic", "message_id", "state", "code", "attempts", "status", "error"),
+        *("created_at", "due_at", "ended_at", "body"),
+    )
+    actions = ("send_again",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """None is added by hand."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """None is changed by hand."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """They go when they are old."""
+        return False
+
+    def has_send_again_permission(self, request: HttpRequest) -> bool:
+        """Whoever may change endpoints."""
+        return request.user.has_perm("timeline_webhooks.change_endpoint")
+
+    @admin.action(description=gettext_lazy("Send the selected deliveries again"), permissions=["send_again"])
+    def send_again(self, request: HttpRequest, queryset: QuerySet[Delivery]) -> None:
+        """Send what has ended again, with the same id."""
+        if not self.has_send_again_permission(request):
+            raise PermissionDenied
+        using, sent = queryset.db, 0
+        for endpoint in Endpoint.objects.using(using).filter(pk__in=queryset.order_by().values("endpoint")):
+            chosen = queryset.order_by().filter(endpoint=endpoint).values_list("pk", flat=True)
+            try:
+                sent += replay(endpoint, only=chosen, now=story_now(using), using=using)
+            except InvalidInput as problem:
+                self.message_user(request, str(problem), messages.ERROR)
+        said = ngettext("%(count)d delivery is sent again.", "%(count)d deliveries are sent again.", sent)
+        self.message_user(request, said % {"count": sent})

@@ -1,0 +1,30 @@
+"""The app as Django sees it: hears what the package tells, and checks what it is set up with."""
+
+from __future__ import annotations
+
+from django.apps import AppConfig
+from django.utils.translation import pgettext_lazy
+
+
+class WebhooksConfig(AppConfig):
+    """``timeline.webhooks``, beside ``timeline`` in ``INSTALLED_APPS``."""
+
+    name = "timeline.webhooks"
+    label = "timeline_webhooks"
+    verbose_name = pgettext_lazy("timeline", "webhooks")
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Connect it; runs when all models are there."""
+        from django.core import checks
+        from django.db.models.signals import post_delete, post_save
+
+        from timeline.signals import runs_entered, tasks_ending
+        from timeline.webhooks import checking, receivers
+        from timeline.webhooks.models import Endpoint
+
+        checks.register(checking.check_settings)
+        runs_entered.connect(receivers.on_entered, dispatch_uid="timeline.webhooks.entered")
+        tasks_ending.connect(receivers.on_ending, dispatch_uid="timeline.webhooks.ending")
+        for signal in (post_save, post_delete):
+            signal.connect(receivers.on_endpoint, sender=Endpoint, dispatch_uid="timeline.webhooks.endpoint")

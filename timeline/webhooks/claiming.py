@@ -1,0 +1,152 @@
+"""Claim: take what is due and first in its order, as much of each endpoint as there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+from django.db import connections
+from django.db.models import DateTimeField, Exists, OuterRef, Q, QuerySet, Subquery
+from django.db.models.expressions import RawSQL
+from django.db.models.functions import Greatest
+
+from timeline.clocks import MachineTime
+from timeline.dialects import dialect_of
+from timeline.store.isolating import atomic
+from timeline.webhooks.models import Delivery, Endpoint, State
+from timeline.webhooks.pacing import is_probe_due, probe_after
+from timeline.webhooks.writing import PACKAGE
+
+LEASE: Final = timedelta(seconds=60)  # Longer than a claimed delivery may wait, and be under way: see sending.
+MOST_ENDPOINTS: Final = 100  # In one claim. Those whose deliveries have waited longest come first.
+AGAIN: Final = timedelta(seconds=1)  # After which one is looked at again that another process has the one before of.
+
+Room = Callable[[Endpoint], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """
+    What is to be sent.
+
+    Args:
+        token: Of the claim: who has it may write what came of it.
+        deliveries: In order, each with its endpoint.
+        held_up: Endpoint and order of what has one before it: to be looked at again once that has arrived.
+    """
+
+    token: UUID
+    deliveries: list[Delivery]
+    held_up: set[tuple[UUID, str]]
+
+
+def claim(room: Room, *, now: datetime, using: str) -> Claimed:
+    """
+    Claim deliveries, in three statements, whatever their number; in one, if nothing is due.
+
+    What has one before it in its order that is not claimed here is left until that has ended or is due again.
+
+    Args:
+        room: Says how many an endpoint may have; 0: none.
+        now: Story time.
+        using: Database alias.
+    """
+    token = uuid4()
+    with atomic(using=using):
+        endpoints = {endpoint.pk: endpoint for endpoint in _with_due(now, using)}
+        rooms = {key: most for key, one in endpoints.items() if (most := _room(one, room, now)) > 0}
+        if not rooms:
+            return Claimed(token, [], set())
+        found = list(_lock(rooms, now, using))
+        free = [delivery for delivery in found if delivery.held_up_until is None]  # type: ignore[attr-defined]
+        held_up = [delivery for delivery in found if delivery.held_up_until is not None]  # type: ignore[attr-defined]
+        _put_off(held_up, now, using)
+        if free:
+            taken = Delivery.objects.using(using).filter(pk__in=[delivery.pk for delivery in free])
+            taken.update(token=token, leased_until=MachineTime(LEASE))
+            _note_probes({delivery.endpoint_id for delivery in free}, endpoints, now, using)
+    for delivery in free:
+        delivery.endpoint = endpoints[delivery.endpoint_id]
+    return Claimed(token, free, {(delivery.endpoint_id, delivery.order_key) for delivery in held_up})
+
+
+def _unleased() -> Q:
+    return Q(leased_until=None) | Q(leased_until__lt=MachineTime(once=True))
+
+
+def _with_due(now: datetime, using: str) -> QuerySet[Endpoint]:
+    due = Delivery.objects.filter(endpoint=OuterRef("pk"), state=State.WAITING, due_at__lte=now).filter(_unleased())
+    first = Subquery(due.order_by("due_at").values("due_at")[:1], output_field=DateTimeField())
+    endpoints = Endpoint.objects.using(using).filter(disabled_at=None)
+    return (
+        endpoints.annotate(first_due_at=first)
+        .exclude(first_due_at__isnull=True)
+        .order_by("first_due_at")[:MOST_ENDPOINTS]
+    )
+
+
+def _room(endpoint: Endpoint, room: Room, now: datetime) -> int:
+    """How many an endpoint may have; of one that is paused, one at most."""
+    if not endpoint.is_paused:
+        return room(endpoint)
+    return min(1, room(endpoint)) if is_probe_due(endpoint, now) else 0
+
+
+def _lock(rooms: Mapping[UUID, int], now: datetime, using: str) -> QuerySet[Delivery]:
+    """
+    The first that are due of each endpoint, locked; what somebody else has locked is passed over.
+
+    ``held_up_until`` is when the one before in the same order is due, where that is not among them. A delivery that is under
+    way is still waiting in the database, so that no process can overlook it.
+    """
+    connection, each = connections[using], dialect_of(using).sql("first_due", package=PACKAGE)
+    moment = connection.ops.adapt_datetimefield_value(now)
+    column = Endpoint._meta.pk
+    parameters: list[Any] = []
+    for key, most in rooms.items():
+        parameters += [column.get_db_prep_value(key, connection), moment, most]
+    some = RawSQL(" UNION ALL ".join([each] * len(rooms)), parameters)  # noqa: S611 (parameters only)
+    before = Delivery.objects.filter(
+        endpoint=OuterRef("endpoint"), order_key=OuterRef("order_key"), state=State.WAITING, pk__lt=OuterRef("pk")
+    ).exclude(pk__in=some)
+    last = Subquery(before.order_by("-due_at").values("due_at")[:1], output_field=DateTimeField())
+    deliveries = Delivery.objects.using(using).waiting().filter(_unleased(), pk__in=some, due_at__lte=now)
+    return deliveries.annotate(held_up_until=last).order_by("pk").locked(skip_locked=True)
+
+
+def _put_off(held_up: Sequence[Delivery], now: datetime, using: str) -> None:
+    """Look at them again when the one before is due, or soon if that is under way."""
+    if not held_up:
+        return
+    before = Delivery.objects.filter(
+        endpoint=OuterRef("endpoint"), order_key=OuterRef("order_key"), state=State.WAITING, pk__lt=OuterRef("pk")
+    )
+    last = Subquery(before.order_by("-due_at").values("due_at")[:1], output_field=DateTimeField())
+    rows = Delivery.objects.using(using).filter(pk__in=[delivery.pk for delivery in held_up])
+    rows.filter(Exists(before)).update(due_at=Greatest(last, now + AGAIN))
+
+
+def _note_probes(keys: set[UUID], endpoints: Mapping[UUID, Endpoint], now: datetime, using: str) -> None:
+    """One process tries what is paused: the others wait for the next time."""
+    for endpoint in (endpoints[key] for key in sorted(keys) if endpoints[key].is_paused):
+        Endpoint.objects.using(using).filter(pk=endpoint.pk).update(probe_at=now + probe_after(endpoint.failures))
+
+
+def let_go(held_up: set[tuple[UUID, str]], *, now: datetime, using: str) -> None:
+    """What was put off is due, as what was before it has arrived."""
+    if held_up:
+        whose = [Q(endpoint=endpoint, order_key=order_key) for endpoint, order_key in sorted(held_up)]
+        rows = Delivery.objects.using(using).waiting().filter(reduce(or_, whose), due_at__gt=now, attempts=0)
+        rows.update(due_at=now)
+
+
+def release(keys: Sequence[int], token: UUID | None, *, using: str) -> None:
+    """Give back what was claimed and not sent."""
+    if keys:
+        mine = Delivery.objects.using(using).waiting().filter(pk__in=keys, token=token)
+        mine.update(leased_until=None, token=None)

@@ -1,0 +1,114 @@
+"""Disable and enable endpoints, rotate their secrets, and send again what was sent before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, Final
+
+from django.db.models import Q
+from django.utils.translation import gettext as _
+
+from timeline.exceptions import InvalidInput
+from timeline.payloads import check_text
+from timeline.store.alerting import alert_disabled
+from timeline.store.isolating import atomic
+from timeline.webhooks.models import Code, Delivery, Disabled, Endpoint, State
+from timeline.webhooks.secrets import encrypted, new_secret
+from timeline.webhooks.writing import KEPT_UP
+
+MAX_REASON: Final = 200
+
+
+def disable(endpoint: Endpoint, code: Disabled, *, reason: str = "", now: datetime, using: str) -> int:
+    """
+    Send nothing more to an endpoint: what waits is cancelled, and can be sent again later. People are told, unless they did it.
+
+    Args:
+        endpoint: Of which the caller has the lock, or nobody else.
+        code: Why.
+        reason: What a person says of it; 200 characters at most.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        How many deliveries were cancelled.
+    """
+    check_text("reason", reason, MAX_REASON)
+    with atomic(using=using):
+        endpoint.disabled_at, endpoint.disabled_code, endpoint.disabled_reason = now, code, reason
+        endpoint.save(using=using, update_fields=["disabled_at", "disabled_code", "disabled_reason"])
+        waiting = Delivery.objects.using(using).waiting().filter(endpoint=endpoint)
+        cancelled = waiting.update(
+            state=State.CANCELLED, code=Code.ENDPOINT, ended_at=now, leased_until=None, token=None
+        )
+        if code != Disabled.OPERATOR:
+            _alert(endpoint, cancelled, now, using)
+    return cancelled
+
+
+def _alert(endpoint: Endpoint, cancelled: int, now: datetime, using: str) -> None:
+    """Tell people. The URL is left out: it may have a secret in it."""
+    said = {"why": Disabled(endpoint.disabled_code).label, "count": cancelled, "id": endpoint.pk}
+    text = _("%(why)s. Cancelled deliveries: %(count)d. Endpoint: %(id)s.") % said
+    alert_disabled(endpoint.description or str(endpoint.pk), text, now=now, using=using)
+
+
+def enable(endpoint: Endpoint, *, now: datetime, using: str) -> None:  # noqa: ARG001 (the signature of what is done to one)
+    """Send to it again, from now on. What was cancelled meanwhile is sent by ``replay``."""
+    endpoint.disabled_at, endpoint.disabled_code, endpoint.disabled_reason = None, "", ""
+    endpoint.failures, endpoint.failing_since, endpoint.probe_at = 0, None, None
+    endpoint.save(
+        using=using,
+        update_fields=["disabled_at", "disabled_code", "disabled_reason", "failures", "failing_since", "probe_at"],
+    )
+
+
+def rotate(endpoint: Endpoint, *, now: datetime, using: str) -> str:
+    """
+    Give an endpoint another secret. For 24 hours the one before signs as well.
+
+    Returns:
+        The secret. It is shown to nobody ever again.
+    """
+    secret = new_secret()
+    endpoint.previous_secret, endpoint.secret, endpoint.rotated_at = endpoint.secret, encrypted(secret), now
+    endpoint.save(using=using, update_fields=["previous_secret", "secret", "rotated_at"])
+    return secret
+
+
+def replay(
+    endpoint: Endpoint,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    only: Iterable[int] | None = None,
+    now: datetime,
+    using: str,
+) -> int:
+    """
+    Send again what has ended: with the same ``webhook-id``, by which receivers know it. In the order of old.
+
+    Args:
+        endpoint: Enabled.
+        since, until: What was written from then on, and before then; None: whenever.
+        only: Primary keys of deliveries; None: all of that time.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        How many.
+
+    Raises:
+        InvalidInput: if the endpoint is disabled, or ``since`` is not before ``until``.
+    """
+    if not endpoint.is_enabled:
+        raise InvalidInput("endpoint", _("nothing is sent to it: it is disabled."), _("Enable it first."))
+    if since is not None and until is not None and since >= until:
+        raise InvalidInput("until", _("it is not after since."), _("Give a later time."))
+    wanted = Q() if since is None else Q(created_at__gte=since)
+    wanted &= Q() if until is None else Q(created_at__lt=until)
+    wanted &= Q() if only is None else Q(pk__in=list(only))
+    again: dict[str, Any] = {"state": State.WAITING, "code": "", "attempts": 0, "ended_at": None, "due_at": now}
+    rows = Delivery.objects.using(using).filter(wanted, endpoint=endpoint).exclude(state=State.WAITING)
+    return rows.update(**again, give_up_at=now + KEPT_UP, leased_until=None, token=None)

@@ -1,0 +1,39 @@
+"""
+What the package tells, taken down: in the transaction of a move or an ending, a delivery for each endpoint that wants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import transaction
+
+from timeline.clocks import story_now
+from timeline.signals import Ending, Entered
+from timeline.webhooks.bodies import Fact, fact_of_ending, fact_of_entry
+from timeline.webhooks.knowing import forget, is_any
+from timeline.webhooks.writing import write_deliveries
+
+
+def on_entered(*, using: str, entries: Sequence[Entered], **_extra: Any) -> None:
+    """Runs of machines came into states: write deliveries of what their machines tell. No statement if that is nothing."""
+    facts = [fact for entry in entries if (fact := fact_of_entry(entry)) is not None]
+    if facts and is_any(using=using):
+        write_deliveries(facts, now=entries[0].at, using=using)
+
+
+def on_ending(*, using: str, endings: Sequence[Ending], **_extra: Any) -> None:
+    """Tasks end: write deliveries of it. No statement if nobody wants any."""
+    if not endings or not is_any(using=using, of_tasks=True):
+        return
+    now = story_now(using)
+    facts: list[Fact] = [fact for ending in endings if (fact := fact_of_ending(ending, now)) is not None]
+    if facts:
+        write_deliveries(facts, now=now, using=using)
+
+
+def on_endpoint(*, using: str, **_extra: Any) -> None:
+    """An endpoint was written or deleted: ask anew what there are, now and once it is committed."""
+    forget(using)
+    transaction.on_commit(lambda: forget(using), using=using)
