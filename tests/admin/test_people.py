@@ -15,6 +15,7 @@ from tests.admin.conftest import ALL, ENTITY, LIST, text_of
 from tests.testapp.models import Order
 from timeline import BACK, OPEN, Machine, never, on
 from timeline.models import Event, RunEntry, TimelineRun
+from timeline.policy import TimelinePolicy
 from timeline.shortcuts import emit
 from timeline.testing import only_timelines
 
@@ -47,6 +48,13 @@ class Complaint(Machine):
         "complaint.refunded": ("timeline.cancel_scheduledtask", "timeline.move_scheduledtask"),
         "complaint.parked": "timeline.move_scheduledtask",
     }
+
+
+class Hiding(TimelinePolicy):
+    """Of a host that shows not all of its entities to all of its staff."""
+
+    def sees_timeline(self, user, timeline, ref, *, using):
+        return False
 
 
 @pytest.fixture(autouse=True)
@@ -128,6 +136,14 @@ class TestPeople:
         assert statements() == few
         assert few <= 12
 
+    def test_leaves_out_what_a_policy_of_the_host_does_not_show(self, operator, order, settings):
+        settings.TIMELINE = settings.TIMELINE | {"POLICY": "tests.admin.test_people.Hiding"}
+
+        page = text_of(operator.get(PEOPLE))
+
+        assert "complaint.settled" not in page
+        assert f"order {order.pk}" not in page
+
     @pytest.mark.parametrize("query", ["?machine=nobody", "?machine=%00"])
     def test_knows_no_other_machine(self, operator, query):
         assert operator.get(PEOPLE + query).status_code == 404
@@ -190,6 +206,16 @@ class TestSay:
 
         assert "has moved since, and is open. Look at it again." in page
         assert not Event.objects.filter(name="complaint.settled").exists()
+
+    def test_is_not_taken_by_the_next_run_of_the_entity(self, operator, order):
+        where = button(operator, order)
+        emit("complaint.called_off", order)
+        emit("complaint.made", order)
+
+        page = text_of(operator.post(where, {"reason": "paid"}))
+
+        assert "has moved since, and is open. Look at it again." in page
+        assert TimelineRun.objects.get(ended_at=None).moves == 0
 
     def test_is_nothing_without_the_right(self, person, browse, order, operator):
         where = button(operator, order)

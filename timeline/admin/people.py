@@ -62,8 +62,11 @@ class PeoplePages(Pages):
             after=_place(request.GET.get("after", "")),
             using=using,
         )
-        entities = load_entities({each.run.entity_ref for each in found}, using=using)
         last = found[-1].run if has_more else None
+        # A policy of the host's may show some of them only; ours reads nothing for this.
+        sees = policy.sees_timeline
+        found = [each for each in found if sees(request.user, each.run.timeline, each.run.entity_ref, using=using)]
+        entities = load_entities({each.run.entity_ref for each in found}, using=using)
         context = {
             "waiting": [self._waiting(each, entities.get(each.run.entity_ref), now) for each in found],
             "machine": machine,
@@ -153,7 +156,7 @@ class PeoplePages(Pages):
             actor=actor,
             occurred_at=None,
             machine=run.timeline,
-            visit=(run.key, moves),
+            visit=(run, moves),
             using=self.alias,
         )
 

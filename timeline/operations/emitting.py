@@ -64,7 +64,7 @@ def emit(
     occurred_at: datetime | None,
     machine: str = "",
     expect: str | None = None,
-    visit: tuple[str, int] | None = None,
+    visit: tuple[TimelineRun, int] | None = None,
     now: datetime | None = None,
     using: str,
 ) -> Emission:
@@ -84,7 +84,7 @@ def emit(
         machine: Name of the machine that has to take it; empty: whichever do.
         expect: The state in which that machine's run has to be; None: any that takes the event. If one machine about the entity
             has the event, it need not be named.
-        visit: Of a named machine, the key of the run that is meant, and how often it has moved by now.
+        visit: Of a named machine, the run that is meant, and how often it has moved by now.
         now: Story time; None: as it is when the entity is locked, and read in the same trip.
         using: Database alias of the entity.
 
@@ -102,7 +102,7 @@ def emit(
     ref = ref_of(entity)
     wish = check_wish(name, [ref.label], payload, machine=machine, expect=expect)
     if visit is not None:
-        wish = replace(wish, run_key=visit[0], moves=visit[1])
+        wish = replace(wish, run_key=visit[0].key, visit=(visit[0].pk, visit[1]))
     mind_unknown(name, [ref.label])
     with in_transaction(using):
         starters = starters_of(name)

@@ -37,13 +37,13 @@ class Wish:
         machine: Name of the one that has to take the event; empty: whichever do.
         expect: The state in which its runs have to be; empty: any.
         run_key: Of its runs those of this key; None: those of the event, or all.
-        moves: How often they have to have moved; None: any number of times.
+        visit: Id of the run that has to be open, and how often it has to have moved; None: whichever is, any number of times.
     """
 
     machine: str = ""
     expect: str = ""
     run_key: str | None = None
-    moves: int | None = None
+    visit: tuple[UUID, int] | None = None
 
     def keys(self, definitions: Iterable[Definition], payload: Mapping[str, Any]) -> dict[str, str]:
         """
@@ -227,7 +227,7 @@ def _target(run: TimelineRun, definition: Definition, event: str, wish: Wish) ->
         raise MoveNotAllowed(
             definition.name, str(run.entity_ref), run.state, event, sorted(takes), expected=wish.expect
         )
-    if wish.moves is not None and wish.machine == definition.name and run.moves != wish.moves:
+    if wish.visit is not None and wish.machine == definition.name and wish.visit != (run.pk, run.moves):
         raise MoveNotAllowed(definition.name, str(run.entity_ref), run.state, event, sorted(takes), moved=True)
     answer = takes.get(event)
     leads_on = answer is not BACK or (run.state, run.back) in table.edges
