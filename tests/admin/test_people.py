@@ -57,6 +57,13 @@ class Hiding(TimelinePolicy):
         return False
 
 
+class Discreet(TimelinePolicy):
+    """Of a host that tells nobody what staff write."""
+
+    def sees_decisions(self, user, task):
+        return False
+
+
 @pytest.fixture(autouse=True)
 def _known(clock):
     with only_timelines(Complaint):
@@ -206,6 +213,14 @@ class TestSay:
 
         assert "has moved since, and is open. Look at it again." in page
         assert not Event.objects.filter(name="complaint.settled").exists()
+
+    def test_is_told_with_its_reason_to_who_may_read_people(self, operator, order, settings):
+        operator.post(button(operator, order), {"reason": "paid <b>twice</b>"})
+        where = f"{ENTITY}?label=testapp.order&id={order.pk}"
+
+        assert "paid &lt;b&gt;twice&lt;/b&gt;" in text_of(operator.get(where))
+        settings.TIMELINE = settings.TIMELINE | {"POLICY": "tests.admin.test_people.Discreet"}
+        assert "twice" not in text_of(operator.get(where))
 
     def test_is_not_taken_by_the_next_run_of_the_entity(self, operator, order):
         where = button(operator, order)

@@ -26,6 +26,10 @@ class MoveSerializer(serializers.Serializer[Any]):
     to_state = serializers.CharField(read_only=True)
     event = serializers.CharField(read_only=True, help_text="Its name; empty: it was begun by hand.")
     actor = serializers.CharField(read_only=True, help_text="Empty: the system, or you may not know.")
+    reason = serializers.CharField(
+        read_only=True,
+        help_text="What the person wrote whom the machine had asked. Empty: nothing, or you may not know.",
+    )
 
 
 class MachineSerializer(serializers.Serializer[Any]):

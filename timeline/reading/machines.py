@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -12,11 +12,13 @@ from django.db.models import Q
 from django.utils.translation import gettext as _
 
 from timeline.definition import Answer, Definition, Table
-from timeline.models import RunEntry, TimelineRun
+from timeline.models import Event, RunEntry, TimelineRun
+from timeline.payloads import clip
 from timeline.registry import registry
 from timeline.timing import in_utc
 
 SHOWN = 50  # So many entries of a run are shown, the latest.
+LONGEST = 300  # Characters of a reason that are shown.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,7 @@ class MoveLine:
         from_state, to_state: As the machine calls them; the first is empty where it began.
         event: Its name; empty: it was begun by hand.
         actor: Who did it; empty: the system, or the reader may not know.
+        reason: What the person wrote whom the machine had asked; empty: nothing, or the reader may not know.
     """
 
     seq: int
@@ -38,6 +41,7 @@ class MoveLine:
     to_state: str
     event: str
     actor: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +86,8 @@ def machine_lines(
     runs: Iterable[TimelineRun], *, people: Callable[[TimelineRun], bool], using: str
 ) -> list[MachineLine]:
     """
-    Tell of those runs that are machines', in the order given: in one statement; in none, if there are none.
+    Tell of those runs that are machines', in the order given: in one statement; in none, if there are none. One more reads
+    what people wrote whom a machine had asked, if there are any.
 
     Args:
         runs: Any.
@@ -91,11 +96,12 @@ def machine_lines(
     """
     moving = [run for run in runs if run.state]
     entries = _entries_of(moving, using)
+    reasons = _reasons_of([run for run in moving if people(run)], entries, using)
     return [
         MachineLine(
             run=run,
             takes=taken_by(run),
-            moves=[_line(entry, people(run)) for entry in entries[run.pk]],
+            moves=[_line(entry, people(run), reasons) for entry in entries[run.pk]],
             is_cut=run.moves >= SHOWN,
         )
         for run in moving
@@ -123,6 +129,7 @@ def told_machine(line: MachineLine) -> Iterator[str]:
         said = f"{said} ({move.event})" if move.event else said
         if move.actor:
             said = _("%(said)s, by %(actor)s") % {"said": said, "actor": move.actor}
+        said = f"{said}: {move.reason}" if move.reason else said
         yield f"  {in_utc(move.at)}  {said}"
 
 
@@ -138,7 +145,18 @@ def _entries_of(runs: Iterable[TimelineRun], using: str) -> dict[UUID, list[RunE
     return found
 
 
-def _line(entry: RunEntry, people: bool) -> MoveLine:
+def _reasons_of(runs: Iterable[TimelineRun], entries: Mapping[UUID, Sequence[RunEntry]], using: str) -> dict[UUID, str]:
+    """What people wrote whom these runs had asked: id of the event → their reason."""
+    causes = set()
+    for run in runs:
+        definition = registry.about(run.timeline, run.entity_label)
+        asks = definition.asks if definition is not None else {}
+        causes |= {entry.cause_id for entry in entries.get(run.pk, ()) if entry.event in asks and entry.cause_id}
+    told = Event.objects.using(using).filter(pk__in=causes).values_list("pk", "payload") if causes else ()
+    return {pk: clip(said, LONGEST) for pk, payload in told if isinstance(said := payload.get("reason"), str)}
+
+
+def _line(entry: RunEntry, people: bool, reasons: Mapping[UUID, str]) -> MoveLine:
     return MoveLine(
         seq=entry.seq,
         at=entry.at,
@@ -146,6 +164,7 @@ def _line(entry: RunEntry, people: bool) -> MoveLine:
         to_state=entry.to_state,
         event=entry.event,
         actor=entry.actor if people else "",
+        reason=reasons.get(entry.cause_id, "") if people and entry.cause_id else "",
     )
 
 
