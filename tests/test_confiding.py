@@ -25,21 +25,45 @@ class TestNames:
             "api_key",
             "APIKey",
             "apiKey",
+            "apikey",
+            "tokens",
+            "otp_code",
+            "otp2",
+            "password_1",
+            "secretValue",
+            "ｏｔｐ",
+            "card_pin",
         ],
     )
     def test_that_end_in_a_secret_are_secrets(self, name):
         assert is_secret(name)
 
     @pytest.mark.parametrize(
-        "name", ["otp_id", "otpRef", "token_sent_at", "secretary", "tokens_used", "key", "api", "code", "", "é"]
+        "name",
+        [
+            "otp_id",
+            "otpRef",
+            "token_sent_at",
+            "secretary",
+            "tokens_used",
+            "key",
+            "api",
+            "code",
+            "",
+            "é",
+            "pin_id_2",
+            "spin",
+            "value",
+            "1",
+        ],
     )
     def test_of_what_is_about_one_are_none(self, name):
         assert not is_secret(name)
 
     def test_are_the_hosts_to_say(self, settings):
-        settings.TIMELINE = {**settings.TIMELINE, "SECRET_NAMES": ["pin"]}
+        settings.TIMELINE = {**settings.TIMELINE, "SECRET_NAMES": ["tan"]}
 
-        assert is_secret("card_pin")
+        assert is_secret("bank_tan")
         assert not is_secret("password")
 
 

@@ -61,6 +61,11 @@ class Settings:
         "api_key",
         "private_key",
         "credentials",
+        "passcode",
+        "pin",
+        "pwd",
+        "cvc",
+        "cvv",
     )
     SILENCE: timedelta = timedelta(seconds=12)
     SITE: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from typing import Final
 
@@ -14,6 +15,8 @@ from timeline.payloads import check_json
 
 # ``accessToken``, ``access_token`` and ``access-token`` have the same words.
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+_PASSED_OVER: Final = ("code", "value")
 
 
 def check_data(field: str, value: object) -> int:
@@ -53,11 +56,21 @@ def _secrets(value: object) -> Iterator[str]:
 
 def is_secret(name: str) -> bool:
     """
-    Whether a name ends in one of ``TIMELINE["SECRET_NAMES"]``, word by word: ``otp``, ``clientSecret`` and ``api_key`` do;
-    ``otp_id``, ``token_sent_at`` and ``secretary`` do not.
+    Whether a name ends in one of ``TIMELINE["SECRET_NAMES"]``, word by word: ``otp``, ``clientSecret``, ``tokens`` and
+    ``api_key`` do; ``otp_id``, ``token_sent_at`` and ``secretary`` do not. Numbers, ``code`` and ``value`` after it are passed
+    over: ``otp_code``, ``password_2``.
     """
-    words = [word.lower() for word in _WORD.findall(name)]
-    return any(words[-len(known) :] == known for known in map(_words, get_settings().SECRET_NAMES) if known)
+    words = _words(unicodedata.normalize("NFKC", name))
+    while words and (words[-1].isdigit() or words[-1] in _PASSED_OVER):
+        words.pop()
+    said = f"_{'_'.join(words)}"
+    known = [_words(secret) for secret in get_settings().SECRET_NAMES]
+    return any(said.endswith((f"_{form}", f"_{form}s")) for secret in known if secret for form in _forms(secret))
+
+
+def _forms(words: list[str]) -> tuple[str, str]:
+    """How a name may be written: as its words, or in one: ``apikey``."""
+    return "_".join(words), "".join(words)
 
 
 def _words(name: str) -> list[str]:
