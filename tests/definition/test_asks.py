@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from timeline import OWNER, Machine
+from timeline import OPEN, OWNER, Machine
 from timeline.definition.asks import Ask
 from timeline.exceptions import DefinitionError
 
@@ -15,7 +15,7 @@ def made(asks, **columns):
     return type(
         "Asked",
         (Machine,),
-        {"__module__": __name__, "entity": "testapp.Order", "initial": "a", "table": TABLE, "asks": asks, **columns},
+        {"__module__": __name__, "entity": "testapp.Order", "initial": "a", "table": TABLE, "asks": asks} | columns,
     )
 
 
@@ -25,6 +25,13 @@ class TestAsks:
 
         assert definition.asks == {"go": Ask(("shop.resolve",)), "say": Ask(("shop.look", "shop.resolve"))}
         assert definition.asked_in == {"a": ("go", "say")}
+        assert definition.waiting_in == {"a"}
+
+    def test_of_what_all_open_states_take_make_none_of_them_wait(self):
+        definition = made({"off": "shop.resolve"}, table={"a": {"go": "b"}, "b": {}, OPEN: {"off": "b"}}).definition
+
+        assert definition.asked_in == {"a": ("off",)}
+        assert definition.waiting_in == frozenset()
 
     def test_may_be_asked_of_the_owner(self):
         class Mine(Machine):

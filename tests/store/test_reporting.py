@@ -111,7 +111,7 @@ class TestLog:
 
     def test_keeps_what_a_row_holds_to_itself(self, work, schedule_at, order, run_at, later, now, lines):
         work(refuse)
-        row = schedule_at("job.ad_hoc", order, later, now, payload={"password": "hunter2"}).task
+        row = schedule_at("job.ad_hoc", order, later, now, payload={"note": "hunter2"}).task
 
         run_at(row, later)
 

@@ -34,7 +34,7 @@ def failing():
     """Two tasks that are due: one fails once, one fails for good. Secrets of theirs are in their payloads."""
     order, at = Order.objects.create(), timezone.now() - timedelta(seconds=1)
     keys = ["fail_case.once", "fail_case.for_good"]
-    return [schedule(key, order, at=at, payload={"password": "hunter2"}).task for key in keys]
+    return [schedule(key, order, at=at, payload={"note": "hunter2"}).task for key in keys]
 
 
 def seen(log, once, for_good):

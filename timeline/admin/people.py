@@ -52,7 +52,7 @@ class PeoplePages(Pages):
         if not request.user.has_perm("timeline.view_scheduledtask"):
             raise PermissionDenied
         policy, using, now = get_policy(), self.alias, story_now(self.alias)
-        machines = [known.name for known in registry if known.asked_in]
+        machines = [known.name for known in registry if known.waiting_in]
         machine = request.GET.get("machine", "")
         if machine and machine not in machines:
             raise Http404(_("There is no such machine."))

@@ -122,7 +122,7 @@ class TaskAdmin(FindPages, HealthPages, HoldPages, LimitPages, PeoplePages, Redr
             "chips": chips(question),
             "may_list": request.user.has_perm("timeline.view_scheduledtask"),
             "has_limits": bool(registry.limited()),
-            "asks_people": any(known.asked_in for known in registry),
+            "asks_people": any(known.waiting_in for known in registry),
             "sees_holds": request.user.has_perm("timeline.view_hold") or policy.may_hold(request.user),
             "filters": filters(question),
             "actions": _verbs(_possible(shown["states"], policy, request.user)),

@@ -64,23 +64,23 @@ class Events(TimelineAPI):
         are no, and are told by the same statements.
         """
         definition = next((known for known in registry.machines(given["name"]) if known.name == given["machine"]), None)
-        if definition is None or given.get("entity") is None or given.get("occurred_at") is not None:
+        about = given.get("entity") or {}
+        if definition is None or not definition.label or about.get("label") != definition.label:
             return False
-        using = self.get_using(self._model(definition.label))
-        runs = (
+        if given.get("occurred_at") is not None:  # That it came earlier is not theirs to say.
+            return False
+        ref, using = EntityRef(**about), self.get_using(self._model(definition.label))
+        run = (
             TimelineRun.objects.using(using)
             .open()
-            .filter(timeline=definition.name, entity_label=definition.label, entity_id=given["entity"]["id"])
+            .for_entity(ref)
+            .filter(timeline=definition.name)
+            .order_by("pk")
+            .first()
         )
-        [*found] = runs.order_by("pk")[:1]
-        wanted = EntityRef(definition.label, given["entity"]["id"])
-        run = (
-            found[0] if found else TimelineRun(timeline=definition.name, entity_label=wanted.label, entity_id=wanted.id)
-        )
-        may = given["entity"]["label"] == definition.label and self.policy.may_ask(
-            self.request.user, run, given["name"], using=using
-        )
-        return may and bool(found)
+        nobody = TimelineRun(timeline=definition.name, entity_label=ref.label, entity_id=ref.id)
+        may = self.policy.may_ask(self.request.user, run or nobody, given["name"], using=using)
+        return may and run is not None
 
     def _emit(self, given: dict[str, Any], ref: EntityRef | None, using: str) -> Outcome:
         """

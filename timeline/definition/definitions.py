@@ -107,6 +107,15 @@ class Definition:
         return {state: events for state, events in found.items() if events}
 
     @cached_property
+    def waiting_in(self) -> frozenset[str]:
+        """
+        States of a machine that wait for people: whose own rows have an event that it asks for. One that all open states take,
+        such as calling it off, makes none of them wait.
+        """
+        rows = self.machine.rows if self.machine is not None else {}
+        return frozenset(state for state, row in rows.items() if self.asks.keys() & row.keys())
+
+    @cached_property
     def recurring(self) -> Recurring | None:
         """When it starts by the clock; None: it does not."""
         return next((start for start in self.starts_on if isinstance(start, Recurring)), None)

@@ -53,8 +53,8 @@ def waiting_for_people(
     Returns:
         A page of them, and whether there are more.
     """
-    asking = [known for known in registry if known.asked_in and machine in ("", known.name)]
-    states = [(known.name, state) for known in asking for state in known.asked_in]
+    asking = [known for known in registry if known.waiting_in and machine in ("", known.name)]
+    states = [(known.name, state) for known in asking for state in known.waiting_in]
     runs = asking_runs(states, after=after, most=SHOWN + 1, using=using) if states else []
     due = _due(runs[:SHOWN], asking, using)
     return [Asking(run, may_say(run), due.get(run.pk)) for run in runs[:SHOWN]], len(runs) > SHOWN
