@@ -6,12 +6,15 @@ from datetime import timedelta
 from io import StringIO
 
 import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission
 from django.contrib.messages import get_messages
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from tests.webhooks.test_sending import deliver, told_order
-from timeline.webhooks.models import Attempt, Delivery, Endpoint
+from timeline.webhooks.disabling import disable, enable
+from timeline.webhooks.models import Attempt, Delivery, Disabled, Endpoint
 from timeline.webhooks.secrets import decrypted
 
 
@@ -97,6 +100,91 @@ class TestADelivery:
         deliver()
 
         assert (Delivery.objects.count(), Attempt.objects.count()) == (0, 0)
+
+
+class TestWhatWasOfATime:
+    @pytest.fixture
+    def missed(self, endpoint_for, receiver, clock):
+        """One that arrived, and, an hour later, one that was cancelled; the endpoint is enabled again."""
+        endpoint = endpoint_for("told")
+        told_order("told.asked")
+        deliver()
+        clock.advance(hours=1)
+        told_order("told.asked")
+        disable(endpoint, Disabled.OPERATOR, now=clock.now, using="default")
+        enable(endpoint, now=clock.now, using="default")
+        receiver.reset()
+        clock.advance(hours=1)
+        return endpoint
+
+    def at(self, clock, hours):
+        return (clock.now + timedelta(hours=hours)).isoformat()
+
+    @pytest.mark.parametrize(
+        ("since", "which", "count"), [(-3, "missed", 1), (-3, "all", 2), (-1.5, "all", 1), (-0.5, "all", 0)]
+    )
+    def test_is_counted_and_once_confirmed_sent_again(self, since, which, count, admin_client, missed, clock, receiver):
+        page = reverse("admin:timeline_webhooks_endpoint_replay", args=[missed.pk])
+        given = {"since": self.at(clock, since), "which": which, "until": ""}
+        change = admin_client.get(reverse("admin:timeline_webhooks_endpoint_change", args=[missed.pk]))
+        assert page in change.content.decode()
+        assert admin_client.get(page).status_code == 200
+
+        asked = admin_client.post(page, given)
+        assert asked.context["counted"] == count
+        assert not Delivery.objects.waiting().exists()
+        until = asked.context["chosen"]["until"].isoformat()
+        done = admin_client.post(page, {**given, "until": until, "confirmed": "1"})
+        deliver()
+
+        assert done.status_code == 302
+        assert len(receiver.requests) == count
+        assert LogEntry.objects.latest("pk").object_id == str(missed.pk)
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            {},
+            {"since": "x", "which": "all"},
+            {"since": "0001-01-01T00:00", "which": "all"},
+            {"since": "2001-01-01T00:00", "until": "9999-12-31T23:59-11:00", "which": "all"},
+            {"since": "2001-01-02T00:00", "until": "2001-01-01T00:00", "which": "all"},
+            {"since": "2001-01-01T00:00", "which": "waiting"},
+        ],
+    )
+    def test_is_asked_anew_if_it_is_none(self, given, admin_client, missed):
+        page = reverse("admin:timeline_webhooks_endpoint_replay", args=[missed.pk])
+
+        answer = admin_client.post(page, {**given, "confirmed": "1"})
+
+        assert answer.status_code == 200
+        assert "errorlist" in answer.content.decode()
+        assert not Delivery.objects.waiting().exists()
+
+    def test_is_not_sent_to_one_that_is_disabled(self, admin_client, missed, clock):
+        disable(missed, Disabled.OPERATOR, now=clock.now, using="default")
+        page = reverse("admin:timeline_webhooks_endpoint_replay", args=[missed.pk])
+
+        answer = admin_client.post(page, {"since": self.at(clock, -3), "which": "all", "confirmed": "1"}, follow=True)
+
+        assert "Enable it first." in answer.content.decode()
+        assert not Delivery.objects.waiting().exists()
+
+    def test_is_for_who_may_change_endpoints(self, client, django_user_model, missed, clock):
+        user = django_user_model.objects.create(
+            email="v@example.com", website="v.example", signed_up_at=clock.now, trial_ends_at=clock.now, is_staff=True
+        )
+        user.user_permissions.add(Permission.objects.get(codename="view_endpoint"))
+        client.force_login(user)
+        given = {"since": self.at(clock, -3), "which": "all", "confirmed": "1"}
+
+        answers = [
+            client.post(reverse("admin:timeline_webhooks_endpoint_replay", args=[key]), given).status_code
+            for key in (missed.pk, "no", "01a211dd-2499-712d-854c-e3fcd74882b2")
+        ]
+
+        assert answers == [403] * 3
+        assert not Delivery.objects.waiting().exists()
 
 
 class TestTheSample:

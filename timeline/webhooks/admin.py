@@ -19,6 +19,7 @@ from timeline.exceptions import InvalidInput
 from timeline.webhooks.disabling import disable, enable, replay, rotate
 from timeline.webhooks.models import Attempt, Delivery, Disabled, Endpoint
 from timeline.webhooks.opening import check_endpoint
+from timeline.webhooks.replaying import Replaying
 from timeline.webhooks.secrets import encrypted, new_secret
 
 
@@ -42,7 +43,7 @@ class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Endpoint)
-class EndpointAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class EndpointAdmin(Replaying):
     """Endpoints. A secret is on the page that answers, and nowhere else."""
 
     form = EndpointForm

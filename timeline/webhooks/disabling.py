@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Final
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from timeline.exceptions import InvalidInput
@@ -83,6 +83,7 @@ def replay(
     since: datetime | None = None,
     until: datetime | None = None,
     only: Iterable[int] | None = None,
+    missed: bool = False,
     now: datetime,
     using: str,
 ) -> int:
@@ -93,6 +94,7 @@ def replay(
         endpoint: Enabled.
         since, until: What was written from then on, and before then; None: whenever.
         only: Primary keys of deliveries; None: all of that time.
+        missed: Leave out what has arrived.
         now: Story time.
         using: Database alias.
 
@@ -106,9 +108,18 @@ def replay(
         raise InvalidInput("endpoint", _("nothing is sent to it: it is disabled."), _("Enable it first."))
     if since is not None and until is not None and since >= until:
         raise InvalidInput("until", _("it is not after since."), _("Give a later time."))
+    rows = replayable(endpoint, since=since, until=until, missed=missed, using=using)
+    if only is not None:
+        rows = rows.filter(pk__in=list(only))
+    again: dict[str, Any] = {"state": State.WAITING, "code": "", "attempts": 0, "ended_at": None, "due_at": now}
+    return rows.update(**again, give_up_at=now + KEPT_UP, leased_until=None, token=None)
+
+
+def replayable(
+    endpoint: Endpoint, *, since: datetime | None, until: datetime | None, missed: bool, using: str
+) -> QuerySet[Delivery]:
+    """What ``replay`` would send again; arguments as there."""
     wanted = Q() if since is None else Q(created_at__gte=since)
     wanted &= Q() if until is None else Q(created_at__lt=until)
-    wanted &= Q() if only is None else Q(pk__in=list(only))
-    again: dict[str, Any] = {"state": State.WAITING, "code": "", "attempts": 0, "ended_at": None, "due_at": now}
-    rows = Delivery.objects.using(using).filter(wanted, endpoint=endpoint).exclude(state=State.WAITING)
-    return rows.update(**again, give_up_at=now + KEPT_UP, leased_until=None, token=None)
+    left_out = [State.WAITING, State.DELIVERED] if missed else [State.WAITING]
+    return Delivery.objects.using(using).filter(wanted, endpoint=endpoint).exclude(state__in=left_out)

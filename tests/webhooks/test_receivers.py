@@ -1,0 +1,89 @@
+"""Each way in which a run comes into a state is told: also a set of moves, an adoption, and a state that got another name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.testapp.models import Order
+from tests.webhooks.receiving import Told
+from timeline import Machine, never
+from timeline.operations.adopting_machines import adopt_rows, plan_adoption
+from timeline.operations.changing_machines import change_runs, plan_change
+from timeline.shortcuts import emit, emit_many
+from timeline.store.edges import forget_edges, see_edges
+from timeline.testing import only_timelines
+from timeline.webhooks.disabling import disable
+from timeline.webhooks.models import Delivery, Disabled, State
+
+
+class Earlier(Machine):
+    """The machine before a state got the name ``dropped``. It tells nothing."""
+
+    name = "told"
+    entity = "testapp.Order"
+    starts_on = "told.begun"
+    initial = "new"
+    table = {"new": {"told.lost": "lost"}, "lost": {"told.found": "done"}, "done": {}}
+    timers = {("new", "lost"): never}
+
+
+@pytest.fixture(autouse=True)
+def _edges():
+    forget_edges("default")
+    yield
+    forget_edges("default")
+
+
+def told():
+    """What was written, in order, as (event, from, state)."""
+    facts = [json.loads(body)["data"] for body in Delivery.objects.order_by("pk").values_list("body", flat=True)]
+    return [(fact["event"], fact["from"], fact["state"]) for fact in facts]
+
+
+class TestOnEntered:
+    def test_tells_a_set_of_moves(self, endpoint_for):
+        endpoint_for("told")
+        orders = Order.objects.bulk_create([Order(), Order()])
+        emit_many("told.begun", orders)
+
+        emit_many("told.dropped", orders)
+
+        assert told() == [("told.dropped", "new", "dropped")] * 2
+
+    def test_tells_that_a_row_was_adopted(self, endpoint_for, clock):
+        endpoint_for("told")
+        Order.objects.create(note="closed")
+        Order.objects.create(note="open")
+        meaning = {"closed": "done", "open": "quiet"}
+        planned = plan_adoption(machine="told", column="note", states=meaning, with_ended=True, using="default")
+
+        list(adopt_rows(planned, clock=lambda _using: clock.now, using="default"))
+
+        assert told() == [("adopted", "", "done")]
+
+    def test_tells_that_a_state_got_another_name(self, endpoint_for, clock):
+        endpoint_for("told")
+        with only_timelines(Earlier):
+            see_edges(using="default")
+            order = Order.objects.create()
+            emit("told.begun", order)
+            emit("told.lost", order)
+        forget_edges("default")
+        planned = plan_change(Told.definition, renamed={"lost": "dropped"}, actor="ada")
+
+        list(change_runs(planned, clock=lambda _using: clock.now, using="default"))
+
+        assert told() == [("renamed", "lost", "dropped")]
+
+    def test_tells_no_endpoint_that_is_disabled(self, endpoint_for, clock):
+        """Nor is anything kept for it: what waited is cancelled, and what comes is not written."""
+        endpoint, order = endpoint_for("told"), Order.objects.create()
+        emit("told.begun", order)
+        emit("told.asked", order)
+
+        disable(endpoint, Disabled.OPERATOR, now=clock.now, using="default")
+        emit("told.answered", order)
+
+        assert [delivery.state for delivery in Delivery.objects.all()] == [State.CANCELLED]
