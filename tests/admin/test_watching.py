@@ -14,7 +14,8 @@ from timeline.models import ref_of
 from timeline.shortcuts import cancel
 
 PAGES = {
-    name: reverse(f"admin:timeline_scheduledtask_{name}") for name in ("dead", "health", "holds", "inventory", "limits")
+    name: reverse(f"admin:timeline_scheduledtask_{name}")
+    for name in ("dead", "health", "holds", "inventory", "limits", "people")
 }
 
 
