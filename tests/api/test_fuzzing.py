@@ -23,7 +23,7 @@ from tests.api.conftest import ROOT
 from tests.api.test_roles import RULES
 from tests.conftest import NOW
 from timeline.api.pagination import Place
-from timeline.lifecycle import State
+from timeline.lifecycle import FINAL, OPEN, WAITING, State
 from timeline.models import Event, Hold, ScheduledTask
 from timeline.shortcuts import emit, hold, start
 
@@ -128,7 +128,7 @@ def make_real(case, pick, keys, ada):
     entity = {"label": "accounts.user", "id": str(ada.pk)}
     real = {**entity, "group": "account.call"}
     if "/tasks/{id}/" in case.operation.path:
-        real["id"] = str(keys[pick % len(keys)])
+        real["id"] = str(one_of(operation_of(case), keys, pick))
     elif "/holds/{id}/" in case.operation.path:
         real["id"] = str(Hold.objects.order_by("pk")[pick % 20].pk)
     if pick % 5 and not case.meta.is_negative_at(ParameterLocation.PATH):
@@ -144,6 +144,18 @@ def make_real(case, pick, keys, ada):
         case.body |= {name: "" for name in ("machine", "expect") if name in case.body}  # None is about users.
         if case.operation.path.endswith("/holds/"):
             case.body |= held(case.body.get("scope"), entity) | ({"until": LATER} if case.body.get("until") else {})
+
+
+def operation_of(case):
+    return case.operation.path.rstrip("/").rpartition("/")[2]
+
+
+def one_of(operation, keys, pick):
+    """A task: of five, four with which the operation can do something."""
+    states = {"run-now": WAITING, "move": OPEN, "cancel": OPEN, "redrive": FINAL}.get(operation)
+    fit = ScheduledTask.objects.filter(pk__in=keys, state__in=states or list(State)).order_by("pk")
+    found = list(fit.values_list("pk", flat=True)) if pick % 5 else []
+    return (found or keys)[pick % len(found or keys)]
 
 
 def held(scope, entity):
