@@ -8,14 +8,13 @@ from urllib.parse import urlencode
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
-from django.utils.formats import number_format
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
 from timeline.admin.pages import Pages
 from timeline.clocks import story_now
-from timeline.reading.diagnosing import MAX_COUNTED, Health, diagnose
+from timeline.reading.diagnosing import Health, diagnose, told_count
 from timeline.reading.workers import WorkerSign, workers_seen
 
 
@@ -84,23 +83,22 @@ class HealthPages(Pages):
     def _counts(self, health: Health) -> list[Count]:
         where = self.address("changelist")
         told = [
-            Count(pgettext("timeline", "overdue"), _counted(health.overdue), f"{where}?state=overdue"),
-            Count(pgettext("timeline", "on their way to a worker"), _counted(health.pending), f"{where}?state=pending"),
-            Count(pgettext("timeline", "being run"), _counted(health.active), f"{where}?state=active"),
-            Count(pgettext("timeline", "to be tried again"), _counted(health.retrying), f"{where}?state=retryable"),
-            Count(pgettext("timeline", "left by lost workers"), _counted(health.stuck)),
+            Count(pgettext("timeline", "overdue"), told_count(health.overdue), f"{where}?state=overdue"),
             Count(
-                pgettext("timeline", "discarded in the last 24 hours"), _counted(health.discarded), self.address("dead")
+                pgettext("timeline", "on their way to a worker"), told_count(health.pending), f"{where}?state=pending"
+            ),
+            Count(pgettext("timeline", "being run"), told_count(health.active), f"{where}?state=active"),
+            Count(pgettext("timeline", "to be tried again"), told_count(health.retrying), f"{where}?state=retryable"),
+            Count(pgettext("timeline", "left by lost workers"), told_count(health.stuck)),
+            Count(
+                pgettext("timeline", "discarded in the last 24 hours"),
+                told_count(health.discarded),
+                self.address("dead"),
             ),
         ]
         if health.holds:
-            told.append(Count(pgettext("timeline", "due and on hold"), _counted(health.held), self.address("holds")))
+            told.append(Count(pgettext("timeline", "due and on hold"), told_count(health.held), self.address("holds")))
         return told
-
-
-def _counted(number: int) -> str:
-    said = number_format(number, force_grouping=True)
-    return _("%(count)s or more") % {"count": said} if number >= MAX_COUNTED else said
 
 
 def _told(sign: WorkerSign) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connections, router
 from django.db.models import Count, Exists, Min, OuterRef
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
 from timeline.conf import get_settings
@@ -87,6 +88,12 @@ class Health:
     def as_data(self) -> dict[str, Any]:
         """Write it as plain data."""
         return {**asdict(self), "well": self.well}
+
+
+def told_count(number: int) -> str:
+    """Say a count of a diagnosis: ``1,204``, or ``10,000 or more`` where no more were counted."""
+    said = number_format(number, force_grouping=True)
+    return _("%(count)s or more") % {"count": said} if number >= MAX_COUNTED else said
 
 
 def databases() -> list[str]:

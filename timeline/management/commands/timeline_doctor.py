@@ -9,14 +9,13 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
-from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from timeline.clocks import story_now
 from timeline.dispatch.noticing_silence import tell_if_unpolled
 from timeline.management.piping import PipedCommand
-from timeline.reading.diagnosing import MAX_COUNTED, Health, databases, diagnose
+from timeline.reading.diagnosing import Health, databases, diagnose, told_count
 from timeline.timing import in_utc
 
 _CLOSED = gettext_lazy("A limit is closed: a task was started and did not complete. See manage.py timeline_limits.")
@@ -87,7 +86,7 @@ def _seconds(text: str) -> float:
 
 def _told(found: Health) -> list[tuple[str, str]]:
     """Names and values, as people read them."""
-    overdue = _counted(found.overdue)
+    overdue = told_count(found.overdue)
     if found.oldest_overdue_at:
         overdue = _("%(count)s, the oldest since %(at)s") % {"count": overdue, "at": in_utc(found.oldest_overdue_at)}
     polled = f"{found.polled_at:%Y-%m-%d %H:%M:%S} UTC" if found.polled_at else pgettext("timeline", "never")
@@ -96,10 +95,10 @@ def _told(found: Health) -> list[tuple[str, str]]:
         (pgettext("timeline", "overdue"), overdue),
         (pgettext("timeline", "on hold"), _held(found) if found.holds else ""),
         (pgettext("timeline", "closed"), ", ".join(found.closed_limits)),
-        (pgettext("timeline", "claimed"), _counted(found.pending)),
-        (pgettext("timeline", "active"), _counted(found.active)),
-        (pgettext("timeline", "stuck"), _counted(found.stuck)),
-        (pgettext("timeline", "retrying"), _counted(found.retrying) if found.retrying else ""),
+        (pgettext("timeline", "claimed"), told_count(found.pending)),
+        (pgettext("timeline", "active"), told_count(found.active)),
+        (pgettext("timeline", "stuck"), told_count(found.stuck)),
+        (pgettext("timeline", "retrying"), told_count(found.retrying) if found.retrying else ""),
         (pgettext("timeline", "discarded"), _discards(found)),
         (pgettext("timeline", "missing"), ", ".join(found.missing_triggers)),
         (pgettext("timeline", "unknown"), ", ".join(found.unknown_task_keys)),
@@ -110,17 +109,12 @@ def _told(found: Health) -> list[tuple[str, str]]:
 def _held(found: Health) -> str:
     """How many due tasks, and by how many holds."""
     said = ngettext("%(count)s due, by %(holds)d hold", "%(count)s due, by %(holds)d holds", found.holds)
-    return said % {"count": _counted(found.held), "holds": found.holds}
+    return said % {"count": told_count(found.held), "holds": found.holds}
 
 
 def _discards(found: Health) -> str:
     """How many of which task, and the last one's error."""
     return ", ".join(f"{each['task_key']} {each['count']} ({each['error']})" for each in found.discards)
-
-
-def _counted(number: int) -> str:
-    said = number_format(number, force_grouping=True)
-    return _("%(count)s or more") % {"count": said} if number >= MAX_COUNTED else said
 
 
 def _as_text(found: list[Health]) -> str:
