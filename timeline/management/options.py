@@ -7,12 +7,28 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, CommandParser
+from django.db import DEFAULT_DB_ALIAS
 from django.utils.dateparse import parse_duration
 from django.utils.translation import gettext as _
 
+from timeline.operations.sets import BATCH
+
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _SHORT: Final = re.compile(r"(\d{1,6})([smhd])")
+
+
+def add_rows_options(parser: CommandParser, *, actor: str) -> None:
+    """Let a command take what those have in common that begin runs for rows: which rows, whether to do it, and how."""
+    parser.add_argument(
+        "--filter", action="append", default=[], metavar="LOOKUP=VALUE", help="Only these rows, as in filter()."
+    )
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--apply", action="store_true", help="Do it.")
+    choice.add_argument("--dry-run", action="store_true", help="Only show what it would do: that is so anyway.")
+    parser.add_argument("--batch", type=int, default=BATCH, help="Rows a transaction (default: %(default)s).")
+    parser.add_argument("--actor", default=actor, help="Who does it (default: %(default)s).")
+    parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
 
 
 def pairs(option: str, given: Sequence[str], form: str, *, at_last: bool = False) -> dict[str, str]:

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
-from timeline.management.options import lookups, pairs
+from timeline.management.options import add_rows_options, lookups, pairs
 from timeline.operations.adopting_machines import (
     Adopted,
     Adoption,
@@ -22,7 +21,6 @@ from timeline.operations.adopting_machines import (
     plan_adoption,
     survey,
 )
-from timeline.operations.sets import BATCH
 
 
 class Command(BaseCommand):
@@ -49,17 +47,9 @@ class Command(BaseCommand):
             "--back", action="append", default=[], metavar="STATE=STATE", help="Where the BACK of a state leads."
         )
         parser.add_argument(
-            "--filter", action="append", default=[], metavar="LOOKUP=VALUE", help="Only these rows, as in filter()."
-        )
-        parser.add_argument(
             "--with-ended", action="store_true", help="Begin runs, ended at once, of rows that are at an end, too."
         )
-        choice = parser.add_mutually_exclusive_group()
-        choice.add_argument("--apply", action="store_true", help="Do it.")
-        choice.add_argument("--dry-run", action="store_true", help="Only show what it would do: that is so anyway.")
-        parser.add_argument("--batch", type=int, default=BATCH, help="Rows a transaction (default: %(default)s).")
-        parser.add_argument("--actor", default="timeline_adopt_machine", help="Who does it (default: %(default)s).")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_rows_options(parser, actor="timeline_adopt_machine")
 
     # The parameters are named after the options.
     def handle(self, *args: Any, machine: str, apply: bool, database: str, **options: Any) -> None:

@@ -8,7 +8,6 @@ from datetime import date, datetime
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model, QuerySet
 from django.utils.dateparse import parse_date, parse_datetime
 from django.utils.formats import date_format
@@ -19,13 +18,13 @@ from django.utils.translation import ngettext, pgettext
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
 from timeline.management.bar import Bar
-from timeline.management.options import length, lookups
+from timeline.management.options import add_rows_options, length, lookups
 from timeline.models import model_of
 from timeline.operations.choosing import rows_matching
 from timeline.operations.enrolling import enroll
 from timeline.operations.enrolling_ahead import Ahead, foresee_enrolling
 from timeline.operations.past import Past
-from timeline.operations.sets import BATCH, Portion, check_batch_size, pages
+from timeline.operations.sets import Portion, check_batch_size, pages
 from timeline.registry import registry
 
 DAYS: Final = 14  # Shown one by one; what comes later is added up.
@@ -43,9 +42,6 @@ class Command(BaseCommand):
         """Take the timeline, whom it is for, and what becomes of the past."""
         parser.add_argument("timeline", help="Name of the timeline, e.g. trial.")
         parser.add_argument(
-            "--filter", action="append", default=[], metavar="LOOKUP=VALUE", help="Only these rows, as in filter()."
-        )
-        parser.add_argument(
             "--started-at",
             metavar="FIELD|TIME",
             help="What times count from: a field of the row, or a date or time (default: now).",
@@ -62,12 +58,7 @@ class Command(BaseCommand):
         )
         parser.add_argument("--key", default="", help="Of the runs.")
         parser.add_argument("--again", action="store_true", help="Begin a run, too, for those whose run has ended.")
-        choice = parser.add_mutually_exclusive_group()
-        choice.add_argument("--apply", action="store_true", help="Do it.")
-        choice.add_argument("--dry-run", action="store_true", help="Only show what it would do: that is so anyway.")
-        parser.add_argument("--batch", type=int, default=BATCH, help="Rows a transaction (default: %(default)s).")
-        parser.add_argument("--actor", default="timeline_enroll", help="Who does it (default: %(default)s).")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_rows_options(parser, actor="timeline_enroll")
 
     # The parameters are named after the options.
     def handle(self, *args: Any, timeline: str, apply: bool, database: str, **options: Any) -> None:
