@@ -143,6 +143,6 @@ class TestTheDayAfterTheDeploy:
     def test_has_nothing_to_do_without_machines(self):
         with only_timelines():
             assert called("timeline_plan") == ("There is no timeline.\n", 0)
-            assert called("timeline_apply") == ("Changed 0 runs; took away 0 moves.\n", 0)
+            assert called("timeline_apply") == ("Changed 0 tasks.\n", 0)
         with pytest.raises(CommandError):
             call_command("timeline_plan", "turo")

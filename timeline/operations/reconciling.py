@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 from itertools import chain
 from uuid import UUID
@@ -66,6 +66,7 @@ def reconcile_locked(
     lenient: bool = False,
     there: Collection[EntityRef] = (),
     moved: bool = False,
+    choose: Callable[[TimelineRun, Plan], Plan] | None = None,
 ) -> list[ScheduledTask]:
     """
     Reconcile runs that the caller has locked, with their entities. Any number in a fixed number of statements.
@@ -79,6 +80,7 @@ def reconcile_locked(
             which must record an outcome whatever the entity holds, and for an operator.
         there: Entities that are there, and were not read, as nothing is asked of them.
         moved: Whether they are runs of machines that have just moved.
+        choose: Makes of what is planned for a run what is carried out; None: just that.
 
     Returns:
         The tasks created.
@@ -105,7 +107,7 @@ def reconcile_locked(
             entity = entities.get(run.entity_ref)
             ours = rows.get(run.pk, [])
             planned = plan_of(run, definition, entity, ours, now=now, spare=running(), tries=tries)
-            plans.append((run, definition, planned))
+            plans.append((run, definition, planned if choose is None else choose(run, planned)))
         except InvalidInput as error:
             if not lenient:
                 raise

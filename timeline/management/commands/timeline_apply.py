@@ -1,4 +1,4 @@
-"""``manage.py timeline_apply``: make the database what the tables of machines say, without leaving a run behind."""
+"""``manage.py timeline_apply``: make the database what the timelines say now, without leaving a run behind."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from timeline.clocks import story_now
 from timeline.definition import Definition
 from timeline.definition.machines import table_of
 from timeline.exceptions import TimelineError
+from timeline.management.bar import Bar
+from timeline.models import TimelineRun
+from timeline.operations.applying import Choices, apply_choices, check_choices
 from timeline.operations.changing_machines import Change, change_runs, forget_moves, plan_change
 from timeline.operations.sets import BATCH
 from timeline.reading.machine_plans import machine_plans
@@ -26,82 +29,145 @@ class Command(BaseCommand):
     """Applies what timeline_plan shows."""
 
     help = (
-        "Takes away the moves that the tables of machines do not have any more. Call it when all processes of older code are "
-        "gone: they would be refused. Runs in a state that the table lacks are renamed or ended, as you say; it refuses, and "
+        "Lets the rows of open runs follow what the timelines say now, but for tasks that you keep or cancel. Takes away the "
+        "moves that the tables of machines do not have any more. Call it when all processes of older code are gone: they "
+        "would be refused. Runs in a state that the table lacks are renamed or ended, as you say; it refuses, and "
         "writes nothing, where you have not said it. Ends with status 2 where --max-rows left something to do."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Take what is to become of runs."""
-        parser.add_argument("machine", nargs="?", default="", help="Name of a machine (default: all).")
+        """Take what is to become of runs and their rows."""
+        parser.add_argument("timeline", nargs="?", default="", help="Name of a timeline (default: all).")
+        parser.add_argument(
+            "--keep",
+            action="append",
+            default=[],
+            metavar="TASK",
+            help="Its rows stay at their times, and no new ones are made; again for each. Needs the timeline and --reason.",
+        )
+        parser.add_argument(
+            "--cancel",
+            action="append",
+            default=[],
+            metavar="TASK",
+            help="Its rows that would change are cancelled, for good; again for each. Needs the timeline and --reason.",
+        )
         parser.add_argument(
             "--rename",
             action="append",
             default=[],
             metavar="OLD=NEW",
-            help="Runs in OLD, which the table lacks, come to NEW; again for each. Needs the machine.",
+            help="Runs of a machine in OLD, which its table lacks, come to NEW; again for each. Needs the timeline.",
         )
         parser.add_argument(
             "--end",
             action="append",
             default=[],
             metavar="OLD",
-            help="Runs in OLD, which the table lacks, end; what is open of them is cancelled. Needs the machine and --reason.",
+            help="Runs in OLD, which the table lacks, end, with what is open of them. Needs the timeline and --reason.",
         )
-        parser.add_argument("--reason", default="", help="Why they end.")
+        parser.add_argument("--reason", default="", help="Why they end, or are kept or cancelled.")
         parser.add_argument("--actor", default="timeline_apply", help="Who does it (default: %(default)s).")
-        parser.add_argument(
-            "--max-rows", type=int, default=None, help="Change about so many runs at most; call it again."
-        )
+        parser.add_argument("--max-rows", type=int, default=None, help="Change about so many at most; call it again.")
         parser.add_argument("--batch", type=int, default=BATCH, help="Runs a transaction (default: %(default)s).")
         parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
 
     # The parameters are named after the options.
-    def handle(self, *args: Any, machine: str, database: str, **options: Any) -> None:
-        """Refuse what would leave runs behind; change runs; take moves away."""
+    def handle(self, *args: Any, timeline: str, database: str, **options: Any) -> None:
+        """Refuse what would leave runs behind; change runs; take moves away; let rows follow."""
+        self._left = options["max_rows"]
+        if self._left is not None and self._left < 1:
+            raise CommandError(_("--max-rows: give a whole number, 1 at least."))
         try:
-            changes = _changes(machine, options)
+            changes = _changes(timeline, options)
+            choices = _choices(timeline, options)
             _refuse_strands(changes, database)
-            done, is_whole = self._change_runs(changes, options, database)
+            runs, is_whole = self._change_runs(changes, options, database)
             gone = [
                 f"{change.definition.name}: {source} → {target}"
                 for change in changes
                 if is_whole
                 for source, target in forget_moves(change.definition, using=database)
             ]
+            rows = self._change_rows(choices, options, database) if is_whole and not self._is_over() else 0
         except TimelineError as error:
             raise CommandError(str(error)) from error
         for line in gone:
             self.stdout.write(f"- {line}")
-        said = _("Changed %(runs)d runs; took away %(moves)d moves.") % {"runs": done, "moves": len(gone)}
-        self.stdout.write(self.style.SUCCESS(said))
+        if rows or not changes:
+            self.stdout.write(self.style.SUCCESS(_("Changed %(rows)d tasks.") % {"rows": rows}))
+        if changes:
+            said = _("Changed %(runs)d runs; took away %(moves)d moves.") % {"runs": runs, "moves": len(gone)}
+            self.stdout.write(self.style.SUCCESS(said))
+        self._end(is_whole)
+
+    def _end(self, is_whole: bool) -> None:
+        """Say whether there is more to do."""
         if not is_whole:
             self.stdout.write(_("There is more to do: call it again. No move was taken away."))
+        elif self._is_over():
+            self.stdout.write(_("There may be more to do: call it again."))
+        if self._is_over():
             sys.exit(HAS_MORE)
+
+    def _is_over(self) -> bool:
+        """Whether as much was changed as was allowed."""
+        return self._left is not None and self._left <= 0
+
+    def _count(self, done: int) -> None:
+        if self._left is not None:
+            self._left -= done
 
     def _change_runs(self, changes: Sequence[Change], options: dict[str, Any], database: str) -> tuple[int, bool]:
         """Give how many runs were changed, and whether those are all."""
-        most, done = options["max_rows"], 0
-        if most is not None and most < 1:
-            raise CommandError(_("--max-rows: give a whole number, 1 at least."))
-        size = min(options["batch"], most or options["batch"])
+        done = 0
         for change in changes:
+            size = min(options["batch"], self._left or options["batch"])
             for count in change_runs(change, size=size, clock=story_now, using=database):
                 done += count
+                self._count(count)
                 if options["verbosity"] > 1:
                     self.stdout.write(_("%(runs)d runs changed …") % {"runs": done})
-                if most is not None and done >= most:
+                if self._is_over():
                     left = machine_plans([known.definition for known in changes], using=database)
                     return done, not any(plan.lost for plan in left)
         return done, True
 
+    def _change_rows(self, choices: Sequence[Choices], options: dict[str, Any], database: str) -> int:
+        """Give how many rows were changed or made."""
+        names = [each.definition.name for each in choices]
+        total = TimelineRun.objects.using(database).open().filter(timeline__in=names).count()
+        done = looked = 0
+        with Bar(self.stdout, total) as bar:
+            for each in choices:
+                size = min(options["batch"], self._left or options["batch"])
+                for some in apply_choices(each, size=size, clock=story_now, using=database):
+                    looked, done = looked + some.looked, done + some.rows
+                    bar.at(looked)
+                    self._count(some.rows)
+                    if self._is_over():
+                        return done
+        return done
 
-def _changes(machine: str, options: dict[str, Any]) -> list[Change]:
-    if not machine:
-        if options["rename"] or options["end"]:
+
+def _choices(timeline: str, options: dict[str, Any]) -> list[Choices]:
+    if not timeline:
+        if options["keep"] or options["cancel"]:
+            raise CommandError(_("Name the timeline whose tasks you mean."))
+        return [check_choices(definition) for definition in registry]
+    given = {name: options[name] for name in ("keep", "cancel", "reason", "actor")}
+    return [check_choices(registry.timeline(timeline), **given)]
+
+
+def _changes(timeline: str, options: dict[str, Any]) -> list[Change]:
+    states = options["rename"] or options["end"]
+    if not timeline:
+        if states:
             raise CommandError(_("Name the machine whose states you mean."))
         return [plan_change(definition, renamed={}) for definition in registry.machines()]
-    definition = registry.timeline(machine)
+    definition = registry.timeline(timeline)
+    if definition.machine is None and not states:
+        return []
     table_of(definition)
     renamed: dict[str, str] = {}
     for text in options["rename"]:

@@ -1,0 +1,185 @@
+"""Apply: let open runs follow a changed definition, a batch at a time; or keep, or cancel, what a person names of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final, NamedTuple
+from uuid import UUID
+
+from django.utils.translation import gettext_lazy as _
+
+from timeline.definition import Definition
+from timeline.exceptions import InvalidInput, UnknownTask
+from timeline.lifecycle import Reason, ReasonCode, Trigger
+from timeline.models import TimelineRun
+from timeline.operations._drifting import drifted
+from timeline.operations.reconciling import reconcile_locked
+from timeline.operations.sets import BATCH, check_batch_size
+from timeline.payloads import check_text
+from timeline.planning import Cancel, Create, Move, Plan, PlannedChange, TaskRow, Times
+from timeline.store.creating import expiry_at
+from timeline.store.isolating import atomic
+from timeline.store.locking import lock_runs
+from timeline.store.machines import MAX_ACTOR
+from timeline.store.mirroring import mirror_runs
+from timeline.store.writing import MAX_REASON, Write, apply
+
+READ: Final = 500  # Runs that are looked at together.
+
+
+class Applied(NamedTuple):
+    """How many runs were looked at, how many of them were reconciled, and how many rows were changed or made."""
+
+    looked: int
+    runs: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """
+    What becomes of the rows of a timeline whose definition has changed; made by ``check_choices``.
+
+    Args:
+        definition: The timeline, as it is now.
+        keep: Tasks whose open rows stay at their times; none are made of those that are new.
+        cancel: Tasks whose changed rows are cancelled, and never made again by themselves. All others follow the definition.
+        reason: Why, for what is kept or cancelled.
+        actor: Who decided it.
+    """
+
+    definition: Definition
+    keep: frozenset[str]
+    cancel: frozenset[str]
+    reason: str
+    actor: str
+
+    @property
+    def kept(self) -> Reason:
+        """What the log says of a row that stays at its time."""
+        return Reason(ReasonCode.MOVED, self.reason, self.actor)
+
+    @property
+    def cancelled(self) -> Reason:
+        """What the log says of one that is cancelled: by an operator, so that it stays so."""
+        return Reason(ReasonCode.OPERATOR, self.reason, self.actor)
+
+
+def check_choices(
+    definition: Definition,
+    *,
+    keep: Collection[str] = (),
+    cancel: Collection[str] = (),
+    reason: str = "",
+    actor: str = "",
+) -> Choices:
+    """
+    See what can be seen before any run is read. Arguments as for ``Choices``.
+
+    Raises:
+        UnknownTask: if the timeline declares no such task.
+        InvalidInput: naming ``keep``, ``cancel``, ``reason`` or ``actor``.
+    """
+    for option, names in (("keep", keep), ("cancel", cancel)):
+        for name in names:
+            if name not in definition.tasks:
+                raise UnknownTask(definition.task_key(name), known=sorted(map(definition.task_key, definition.tasks)))
+            if name in {*definition.repeated, *definition.in_states, *definition.fanned_out}:
+                problem = _("the rows of %(task)s are made one after another, as its run goes on.")
+                raise InvalidInput(option, problem, _("Change the definition instead."), task=name)
+    if twice := sorted(set(keep) & set(cancel)):
+        raise InvalidInput("cancel", _("%(task)s is to be kept as well."), _("Say one of both."), task=twice[0])
+    check_text("reason", reason, MAX_REASON, least=1 if keep or cancel else 0)
+    check_text("actor", actor, MAX_ACTOR)
+    return Choices(definition=definition, keep=frozenset(keep), cancel=frozenset(cancel), reason=reason, actor=actor)
+
+
+def apply_choices(
+    choices: Choices, *, size: int = BATCH, clock: Callable[[str], datetime], using: str
+) -> Iterator[Applied]:
+    """
+    Reconcile all open runs that differ from their definition, a transaction a batch.
+
+    What was done does not differ any more, so that it can be called again after a crash. A run with a task that is being run
+    is left to that task's outcome.
+
+    Args:
+        choices: What ``check_choices`` has passed.
+        size: Runs a transaction.
+        clock: Tells the story time of a database; read once a batch.
+        using: Database alias.
+
+    Returns:
+        After each batch, what was done in it.
+    """
+    check_batch_size(size)
+    runs = TimelineRun.objects.using(using).open().filter(timeline=choices.definition.name).order_by("pk")
+    some = list(runs[:READ])
+    while some:
+        changing = drifted(some, now=clock(using), using=using)
+        parts = [changing[begin : begin + size] for begin in range(0, len(changing), size)]
+        looked = len(some)
+        for part in parts:
+            yield Applied(looked, len(part), _apply_to(choices, part, clock(using), using))
+            looked = 0
+        if not parts:
+            yield Applied(looked, 0, 0)
+        some = list(runs.filter(pk__gt=some[-1].pk)[:READ])
+
+
+def _apply_to(choices: Choices, runs: Sequence[TimelineRun], now: datetime, using: str) -> int:
+    chosen = _Chosen(choices)
+    with atomic(using=using):
+        locked = lock_runs([run.pk for run in runs], {run.entity_ref for run in runs}, using=using, fresh=True)
+        created = reconcile_locked(
+            locked.runs, locked.entities, now=now, using=using, lenient=True, choose=chosen.choose
+        )
+        unwanted = [task for task in created if task.task_name in chosen.unmade.get(task.run_id, ())]
+        apply(
+            [Write(task=task, triggers=(Trigger.CANCEL,), reason=choices.cancelled) for task in unwanted],
+            now=now,
+            using=using,
+        )
+        if concerned := {task.run_id for task in unwanted} | chosen.called_off:
+            again = [run for run in locked.runs if run.pk in concerned]
+            reconcile_locked(again, locked.entities, now=now, using=using, lenient=True)
+        mirror_runs(locked.runs, using=using)
+    return chosen.rows
+
+
+class _Chosen:
+    """Makes of what was planned for a batch what was chosen, and remembers what of that is still to be done."""
+
+    def __init__(self, choices: Choices) -> None:
+        self._choices = choices
+        self.rows = 0
+        self.called_off: set[UUID | None] = set()  # Runs of which a row was cancelled: what follows it does not come.
+        self.unmade: dict[UUID | None, set[str]] = {}  # Run → tasks of which no row is wanted.
+
+    def choose(self, run: TimelineRun, planned: Plan) -> Plan:
+        """Give the plan that is carried out."""
+        standing = {change.row.id: change.row for change in planned.changes if isinstance(change, Cancel)}
+        changes = [self._change(run, change, standing) for change in planned.changes]
+        self.rows += sum(isinstance(change, Create | Move | Cancel) for change in changes)
+        return Plan(changes=changes, foreseen=planned.foreseen, open=planned.open)
+
+    def _change(self, run: TimelineRun, change: PlannedChange, standing: dict[UUID, TaskRow]) -> PlannedChange:
+        choices = self._choices
+        match change:
+            case Move(row=row) if row.task_name in choices.cancel:
+                self.called_off.add(run.pk)
+                return Cancel(row=row, reason=choices.cancelled)
+            case Move(row=row) if row.task_name in choices.keep:
+                return replace(change, times=self._stay(change.times, row), reason=choices.kept)
+            case Create(task_name=name, previous=previous) if name in choices.keep and previous in standing:
+                return replace(change, times=self._stay(change.times, standing[previous]), why=choices.reason)
+            case Create(task_name=name) if name in choices.keep | choices.cancel:
+                self.unmade.setdefault(run.pk, set()).add(name)
+        return change
+
+    def _stay(self, times: Times, row: TaskRow) -> Times:
+        """As the definition has it now, and due when the row was: as if somebody had moved it back."""
+        expires = expiry_at(self._choices.definition.task_key(row.task_name), row.scheduled_at)
+        return replace(times, scheduled_at=row.scheduled_at, expires_at=expires)
