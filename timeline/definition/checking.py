@@ -218,7 +218,9 @@ def _predecessor_problems(definition: Definition, declared: Task[Any, ..., Any])
             yield f"follows {name!r}, which is not a task of this timeline.", "Follow a task of the same class."
             return
         named = following.when.predecessor
-        if isinstance(named, Task) and not any(vars(home).get(name) is named for home in definition.cls.__mro__):
+        if isinstance(named, Task) and not any(
+            vars(home).get(named.method_name) is named for home in definition.cls.__mro__
+        ):
             yield f"follows the {name!r} of another timeline.", "Follow a task of the same class."
             return
         if name in seen:

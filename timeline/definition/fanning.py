@@ -42,7 +42,8 @@ def task_of(definition: Definition, given: object) -> Task[Any, ..., Any]:
         InvalidInput: if it is no task of this class, or is not declared with ``each_of``.
     """
     method = given.method if isinstance(given, Task) else getattr(given, "__func__", None)
-    declared = definition.tasks.get(getattr(method, "__name__", ""))
+    named = getattr(method, "__name__", "")
+    declared = next((task for task in definition.tasks.values() if task.method_name == named), None)
     if declared is None or declared.method is not method:
         remedy = _("Give one by its method: self.fan_out(self.settle, …).")
         raise InvalidInput("task", _("%(given).60s is no task of this timeline."), remedy, given=repr(given))

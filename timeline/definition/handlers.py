@@ -50,6 +50,7 @@ class Options:
     aside: bool = False
     spread: timedelta | None = None
     limit: int | Limit | None = None
+    was: str = ""
 
 
 class Task(Generic[Self_, Params, Result]):
@@ -58,7 +59,8 @@ class Task(Generic[Self_, Params, Result]):
     def __init__(self, method: Callable[Concatenate[Self_, Params], Result], options: Options) -> None:
         self.method = method
         self.options = options
-        self.name: str = getattr(method, "__name__", "")
+        self.method_name: str = getattr(method, "__name__", "")
+        self.name: str = options.was or self.method_name  # That its rows have.
         self.is_async = inspect.iscoroutinefunction(method)
         until = getattr(getattr(options.when, "repeats", None), "until", None)
         self.guards: dict[str, Any] = {"until": until, "only_if": options.only_if, "unless": options.unless}
@@ -79,7 +81,7 @@ class Task(Generic[Self_, Params, Result]):
 
     def bound_to(self, context: Any) -> Callable[..., Any]:
         """The method of this context, called with the entity, if there is one."""
-        method: Callable[..., Any] = getattr(context, self.name)
+        method: Callable[..., Any] = getattr(context, self.method_name)
         return method
 
     def __repr__(self) -> str:
@@ -191,6 +193,7 @@ def task(
     aside: bool = ...,
     spread: timedelta | None = ...,
     limit: int | Limit | None = ...,
+    was: str = ...,
 ) -> Decorator: ...
 @overload
 def task(
@@ -208,6 +211,7 @@ def task(
     aside: bool = ...,
     spread: timedelta | None = ...,
     limit: int | Limit | None = ...,
+    was: str = ...,
 ) -> EntityDecorator[Entity]: ...
 @overload
 def task(
@@ -225,6 +229,7 @@ def task(
     aside: bool = ...,
     spread: timedelta | None = ...,
     limit: int | Limit | None = ...,
+    was: str = ...,
 ) -> EntityDecorator[Entity]: ...
 @overload
 def task(
@@ -242,6 +247,7 @@ def task(
     drift: Drift = ...,
     aside: bool = ...,
     spread: timedelta | None = ...,
+    was: str = ...,
 ) -> BulkDecorator[Entity]: ...
 @overload
 def task(
@@ -259,6 +265,7 @@ def task(
     drift: Drift = ...,
     aside: bool = ...,
     spread: timedelta | None = ...,
+    was: str = ...,
 ) -> BulkDecorator[Entity]: ...
 def task(
     when: When | None = None,
@@ -276,6 +283,7 @@ def task(
     aside: bool = False,
     spread: timedelta | None = None,
     limit: int | Limit | None = None,
+    was: str = "",
 ) -> Any:
     """
     Declare a task of a timeline.
@@ -308,6 +316,7 @@ def task(
         spread: Within which it becomes due after its nominal time, each entity at a moment of its own, always the same; 30
             days at most. For what would be due for everybody at nine. None: at its nominal time.
         limit: How many of it may be under way at once; or a ``Limit``, which says of what else. None: any number.
+        was: The name that the method had before; rows keep it, those that are there and those to come. Empty: its own.
     """
     options = Options(
         when=when,
@@ -324,5 +333,6 @@ def task(
         aside=aside,
         spread=spread,
         limit=limit,
+        was=was,
     )
     return partial(Task, options=options)

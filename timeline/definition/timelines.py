@@ -18,6 +18,7 @@ from timeline.definition.naming import snake
 from timeline.definition.options import declared, names_of, unless_declared
 from timeline.definition.progress import Teller, check_progress
 from timeline.definition.recurring import Recurring
+from timeline.definition.renaming import by_stored_name
 from timeline.definition.starts import AfterRun, Created
 from timeline.definition.steps import BoundStep, Runner, Step
 from timeline.definition.waiting import THEIR_OWN, Waiter, event_wait, nothing_to_wait
@@ -93,7 +94,7 @@ class Timeline:
             label=(cls.entity or "").lower() if isinstance(cls.entity, str | None) else "",
             starts_on=starts_on if isinstance(starts_on, tuple) else (starts_on,),
             exits=cls.exits,
-            tasks={**declared(cls, Task), **timers},
+            tasks={**by_stored_name(cls, declared(cls, Task)), **timers},
             steps=declared(cls, Step),
             shadow=cls.shadow,
             once=unless_declared(cls.once, False),

@@ -113,7 +113,7 @@ def _call(attempts: Sequence[Attempt], runtime: Runtime) -> list[Outcome]:
     if asked[0].definition.steps:
         instance._step_runner = Steps(asked[0], runtime.using)
     instance._fan_out = FannedOut(asked[0].declared, in_run=True)
-    handler = getattr(instance, asked[0].declared.name)
+    handler = getattr(instance, asked[0].declared.method_name)
     results = call_in_time(asked, partial(handler, list(contexts)), runtime)
     if results is None:
         return outcomes + [(attempt, returned(attempt, None)) for attempt in asked]
