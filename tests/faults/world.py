@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -44,6 +44,7 @@ from timeline.timing import EARLIEST, LATEST
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 ENTERED: list[str] = []  # Ids of tasks whose plain handlers were entered, each time: what went to the outside.
+TABLES: Final = (Wake, Opening, RunEntry, StepRecord, LogEntry, ScheduledTask, TimelineRun, Event, Effect, Order)
 CALLED: list[str] = []  # Keys of plain steps that were entered, each time.
 FAILING: set[str] = set()  # Task keys whose handlers raise.
 
@@ -374,8 +375,7 @@ def new_orders(count: int = 2) -> list[Order]:
 def wipe() -> None:
     """Let nothing be left of what was before."""
     with transaction.atomic(), connection.cursor() as cursor:
-        models = Wake, Opening, RunEntry, StepRecord, LogEntry, ScheduledTask, TimelineRun, Event, Effect, Order
-        for model in models:
+        for model in TABLES:
             cursor.execute(f"DELETE FROM {model._meta.db_table}")  # noqa: S608 (our own words)
     if connection.vendor == "sqlite":  # No machine dies here, only processes.
         with connection.cursor() as cursor:
