@@ -22,6 +22,8 @@ class TestChaos:
 
         assert outcome.violations == [], outcome.folder
         assert outcome.tasks >= 1000
+        assert set(outcome.visits) == {"done", "lost"}
+        assert sum(outcome.visits.values()) >= 250
         assert sum(outcome.faults.values()) >= 10
 
 
@@ -31,7 +33,9 @@ class TestSeeds:
         monkeypatch.setattr(seeds, "KEPT", tmp_path / "kept")
 
     def outcome(self, *violations):
-        return Outcome(5, "celery", "tuned", 990, {"kill": 3, "cut": 2}, 4.2, [1.0, 3.0], list(violations), "/nowhere")
+        return Outcome(
+            5, "celery", "tuned", 990, {"done": 9}, {"kill": 3, "cut": 2}, 4.2, [1.0, 3.0], list(violations), "/nowhere"
+        )
 
     def test_are_left_out_once_they_have_passed(self):
         assert not seeds.passed(5, 1000)

@@ -9,3 +9,9 @@ class FaultsConfig(AppConfig):
     name = "tests.faults.app"
     label = "faults"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from tests.faults.app.machines import Visit  # noqa: PLC0415 (models come first)
+        from timeline.registry import registry  # noqa: PLC0415
+
+        registry.register(Visit)

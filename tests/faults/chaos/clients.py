@@ -20,10 +20,11 @@ django.setup()
 from django.db import DatabaseError, InterfaceError, connection, transaction  # noqa: E402
 from django.utils import timezone  # noqa: E402
 
-from tests.faults.app import journal  # noqa: E402
+from tests.faults.app import journal, machines  # noqa: E402
 from tests.faults.app.models import Subject  # noqa: E402
 from tests.faults.app.timelines import DECLARED, KINDS  # noqa: E402
 from timeline.exceptions import TimelineError  # noqa: E402
+from timeline.models import TimelineRun  # noqa: E402
 from timeline.shortcuts import cancel, emit, move, redrive, schedule  # noqa: E402
 
 TICK: Final = 0.25  # Seconds.
@@ -31,6 +32,8 @@ PATIENCE: Final = 60.0  # Seconds that they ask again and again.
 OF_RUNS: Final = 0.3  # Share of the tasks that belong to runs, of four each.
 OF_SLOW: Final = 300.0  # Tasks that take a while, so that kills find some in their handlers; a tenth of few.
 BUSY: Final = 0.6  # Share of the time in which new tasks come.
+OF_VISITS: Final = 0.25  # How many runs of a machine there are beside each task.
+TALKS: Final = 6  # Visits to which somebody says something in a tick.
 
 
 class Clients:
@@ -47,6 +50,7 @@ class Clients:
         self._slow = 0.0
         self._tasks: list[Any] = []
         self._subjects: list[Subject] = []
+        self._visitors: list[Subject] = []
         self._cancelled: list[Any] = []
 
     def work(self, tasks: int, seconds: float) -> None:
@@ -56,10 +60,15 @@ class Clients:
         runs = round(tasks * OF_RUNS / 4)
         loose = tasks - runs * 4
         pool = self.ask("subjects", lambda: Subject.objects.bulk_create([Subject() for _ in range(200)]))
-        while (passed := time.monotonic() - begun) < seconds or len(self._tasks) < loose:
+        visits = round(tasks * OF_VISITS)
+        while (
+            (passed := time.monotonic() - begun) < seconds or len(self._tasks) < loose or len(self._visitors) < visits
+        ):
             share = min(passed / (seconds * BUSY), 1)
             self._fill(runs * share, loose * share, pool)
+            self._visit(visits * share)
             self.change_something()
+            self.talk()
             time.sleep(TICK)
 
     def _fill(self, runs: float, loose: float, pool: list[Subject]) -> None:
@@ -70,12 +79,43 @@ class Clients:
         while len(self._tasks) < loose and time.monotonic() < give_up + TICK:
             self.schedule(self._random.choice(pool))
 
-    def ask(self, verb: str, do: Callable[[], Any], *tasks: Any, entity: Any = None, due_at: Any = None) -> Any:
+    def _visit(self, visits: float) -> None:
+        give_up = time.monotonic() + TICK
+        while len(self._visitors) < visits and time.monotonic() < give_up:
+            if (visitor := self._begin("visit.wanted")) is not None:
+                self._visitors.append(visitor)
+
+    def talk(self) -> None:
+        """Say to some visits what they wait for, as they are just now; now and then what they do not take."""
+        some = self._random.sample(self._visitors, min(len(self._visitors), 5 * TALKS))
+        known = {str(one.pk): one for one in some}
+        try:
+            found = TimelineRun.objects.open().filter(timeline="visit", entity_id__in=known)
+            states = list(found.values_list("entity_id", "state"))
+        except (DatabaseError, InterfaceError):
+            connection.close()
+            return
+        for key, state in states[:TALKS]:
+            events = machines.SAID.get(state, ()) if self._random.random() < 0.9 else ("visit.chosen",)
+            for event in self._random.sample(events, min(len(events), 1)):
+                self._say(known[key], event, state)
+
+    def _say(self, visitor: Subject, event: str, state: str) -> None:
+        key = f"said {self._calls}"
+
+        def say() -> Any:
+            return emit(event, visitor, key=key, machine="visit", expect=state)
+
+        self.ask("say", say, entity=visitor, key=key)
+
+    def ask(
+        self, verb: str, do: Callable[[], Any], *tasks: Any, entity: Any = None, due_at: Any = None, key: str = ""
+    ) -> Any:
         """Ask until an answer comes, and write down when that was; None: it was refused, or none came."""
         give_up = time.monotonic() + PATIENCE
         while time.monotonic() < give_up:
             self._calls += 1
-            named = [str(task.pk) for task in tasks]
+            named = [key] if key else [str(task.pk) for task in tasks]
             about, at = str(entity.pk) if entity else "", due_at.timestamp() if due_at else None
             journal.write("asked", call=self._calls, verb=verb, tasks=named, entity=about, due_at=at)
             try:
@@ -92,18 +132,23 @@ class Clients:
         return None
 
     def start(self) -> None:
-        """A new subject begins the course, in one transaction with its row."""
+        """A new subject begins the course."""
+        if (subject := self._begin("course.begun")) is not None:
+            self._subjects.append(subject)
+
+    def _begin(self, event: str) -> Subject | None:
+        """A new subject with its run, in one transaction."""
 
         def begin() -> Subject:
             with transaction.atomic():
                 subject = Subject.objects.create()
-                emit("course.begun", subject, key="once")
+                emit(event, subject, key="once")
             return subject
 
-        subject = self.ask("begin", begin)
+        subject: Subject | None = self.ask("begin", begin)
         if subject is not None:
-            self.ask("start", lambda: emit("course.begun", subject, key="once"), entity=subject)
-            self._subjects.append(subject)
+            self.ask("start", lambda: emit(event, subject, key="once"), entity=subject)
+        return subject
 
     def schedule(self, subject: Subject) -> None:
         """A task by itself, due now or soon."""
@@ -145,7 +190,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, required=True)
     parser.add_argument("--seed", type=int, required=True)
     given = parser.parse_args()
-    journal.write("declared", **DECLARED)
+    journal.write("declared", **DECLARED, machines=machines.DECLARED)
     Clients(given.seed).work(given.tasks, given.seconds)
 
 

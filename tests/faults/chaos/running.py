@@ -41,6 +41,7 @@ class Outcome:
     over: str
     settings: str
     tasks: int
+    visits: dict[str, int]  # Runs of a machine, by the state they ended in.
     faults: dict[str, int]
     resting: float
     recovery: list[float]
@@ -48,9 +49,11 @@ class Outcome:
     folder: Path
 
     def __str__(self) -> str:
+        visits = ", ".join(f"{state} {count}" for state, count in sorted(self.visits.items()))
         faults = ", ".join(f"{kind} {count}" for kind, count in sorted(self.faults.items()))
         return (
             f"seed {self.seed} over {self.over}, {self.settings}: {self.tasks} tasks,"
+            f" {sum(self.visits.values())} visits ({visits}),"
             f" {sum(self.faults.values())} faults ({faults}),"
             f" at rest {self.resting:.0f} s after the last, recovery {shown(self.recovery)},"
             f" {len(self.violations)} violations"
@@ -92,10 +95,11 @@ def run_chaos(
         fleet.stop()
         history = read_history(site.url, journals)
         violations = judge(history, slack=SLACK)
+        visits = dict(Counter(run.state for run in history.runs.values() if run.timeline in history.machines))
     if not violations and not keep:
         remove_folder(folder)
     return Outcome(
-        seed, over, settings, len(history.tasks), dict(faults), resting, recoveries(history), violations, folder
+        seed, over, settings, len(history.tasks), visits, dict(faults), resting, recoveries(history), violations, folder
     )
 
 

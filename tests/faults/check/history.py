@@ -48,13 +48,37 @@ class Entry(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A row of ``timeline_timelinerun``."""
+    """A row of ``timeline_timelinerun``; of a machine with its state, and how often it has moved."""
 
     id: str
     timeline: str
     entity_id: str
     ended_at: float | None
     end_reason: str
+    state: str = ""
+    back: str = ""
+    moves: int = 0
+
+
+class Move(NamedTuple):
+    """A row of ``timeline_runentry``."""
+
+    run_id: str
+    seq: int
+    from_state: str
+    to_state: str
+    back: str
+    event: str
+    cause_id: str | None
+
+
+class Event(NamedTuple):
+    """A row of ``timeline_event``."""
+
+    id: str
+    name: str
+    entity_id: str
+    key: str
 
 
 class Effect(NamedTuple):
@@ -119,6 +143,7 @@ class History:
         follow_ups: Task key → keys of what follows its completion.
         roots: Timeline → keys of what each of its runs begins with.
         limits: Task key → how many of it may be under way at once, and until when one of them is.
+        machines: Name of a machine → state → event → what state it leads to, ``BACK`` or ``STAY``.
     """
 
     read_at: float
@@ -133,6 +158,9 @@ class History:
     follow_ups: dict[str, list[str]] = field(default_factory=dict)
     roots: dict[str, list[str]] = field(default_factory=dict)
     limits: dict[str, tuple[int, str]] = field(default_factory=dict)
+    moves: list[Move] = field(default_factory=list)
+    events: dict[str, Event] = field(default_factory=dict)
+    machines: dict[str, dict[str, dict[str, str]]] = field(default_factory=dict)
 
     @cached_property
     def logs(self) -> dict[str, list[Entry]]:

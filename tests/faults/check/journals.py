@@ -27,6 +27,7 @@ class Journals(NamedTuple):
     follow_ups: dict[str, list[str]]
     roots: dict[str, list[str]]
     limits: dict[str, tuple[int, str]]
+    machines: dict[str, dict[str, dict[str, str]]]
 
 
 def read_journals(folder: Path) -> Journals:
@@ -46,6 +47,7 @@ def read_journals(folder: Path) -> Journals:
         follow_ups=told[-1]["follow_ups"] if told else {},
         roots=told[-1]["roots"] if told else {},
         limits={key: (most, until) for key, (most, until) in told[-1].get("limits", {}).items()} if told else {},
+        machines=told[-1].get("machines", {}) if told else {},
     )
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from statistics import median
 
-from tests.faults.check import of_effects, of_ends, of_logs, of_places, of_starts
+from tests.faults.check import of_effects, of_ends, of_logs, of_machines, of_places, of_starts
 from tests.faults.check.history import History, Violation
 from tests.faults.check.journals import read_journals
 from tests.faults.check.reading import read_tables
@@ -40,6 +40,10 @@ def judge(history: History, *, slack: float = 0.0, grace: float = GRACE) -> list
         *of_effects.losses_have_a_cause(history, grace),
         *of_logs.legal_moves(history),
         *of_logs.replay(history),
+        *of_machines.moves_lead_there(history),
+        *of_machines.by_the_table(history),
+        *of_machines.nothing_rests_for_ever(history),
+        *of_machines.said_once(history),
         *of_starts.not_early(history),
         *of_starts.not_after_cancel(history, slack),
         *of_ends.follow_ups_once(history),
@@ -55,6 +59,7 @@ def counted(history: History) -> dict[str, object]:
         "tasks": len(history.tasks),
         "ended as": dict(Counter(task.state for task in history.tasks.values())),
         "runs": len(history.runs),
+        "moves": len(history.moves),
         "log entries": len(history.entries),
         "handlers entered": len(history.entered),
         "seen from outside at entry": sum(one.seen is not None for one in history.entered),

@@ -13,14 +13,16 @@ from uuid import UUID
 
 import psycopg
 
-from tests.faults.check.history import Effect, Entry, Run, Task
+from tests.faults.check.history import Effect, Entry, Event, Move, Run, Task
 
 TASKS = (
     "SELECT id, run_id, task_key, occurrence, revision, previous_id, entity_label, entity_id, state, seq, attempt,"
     " scheduled_at, finished_at, reason_code FROM timeline_scheduledtask"
 )
 ENTRIES = "SELECT task_id, seq, at, from_state, to_state, attempt, reason_code, detail FROM timeline_logentry"
-RUNS = "SELECT id, timeline, entity_id, ended_at, end_reason FROM timeline_timelinerun"
+RUNS = "SELECT id, timeline, entity_id, ended_at, end_reason, state, back, moves FROM timeline_timelinerun"
+MOVES = "SELECT run_id, seq, from_state, to_state, back, event, cause_id FROM timeline_runentry"
+EVENTS = "SELECT id, name, entity_id, key FROM timeline_event"
 EFFECTS = "SELECT task, attempt FROM faults_effect"
 
 
@@ -32,6 +34,8 @@ class Tables(NamedTuple):
     entries: list[Entry]
     runs: dict[str, Run]
     effects: list[Effect]
+    moves: list[Move]
+    events: dict[str, Event]
 
 
 def read_tables(url: str) -> Tables:
@@ -47,7 +51,17 @@ def read_tables(url: str) -> Tables:
         entries = [Entry(*(_plain(value) for value in row[:-1]), _object(row[-1])) for row in _rows(cursor, ENTRIES)]
         runs = [Run(*(_plain(value) for value in row)) for row in _rows(cursor, RUNS)]
         effects = [Effect(*(_plain(value) for value in row)) for row in _rows(cursor, EFFECTS)]
-        return Tables(time.time(), {task.id: task for task in tasks}, entries, {run.id: run for run in runs}, effects)
+        moves = [Move(*(_plain(value) for value in row)) for row in _rows(cursor, MOVES)]
+        events = [Event(*(_plain(value) for value in row)) for row in _rows(cursor, EVENTS)]
+        return Tables(
+            read_at=time.time(),
+            tasks={task.id: task for task in tasks},
+            entries=entries,
+            runs={run.id: run for run in runs},
+            effects=effects,
+            moves=moves,
+            events={event.id: event for event in events},
+        )
 
 
 def _connect(url: str) -> Any:
