@@ -14,6 +14,7 @@ ROOMS = ["dispatch", "engine", "models", "operations", "planning", "store", "tim
 WITHOUT = {
     "engine/guarding": "the last look asks them: engine/test_looking",
     "engine/watching": "a protocol, and the watch that does nothing: it is that of each run in engine/test_running",
+    "engine/opening": "what becomes of a task outside of its window: stories/test_windows",
     "engine/resting": "what a rest looks at: engine/test_waiting",
     "models/edge": "columns only: store/test_edges writes them",
     "models/opening": "columns only: operations/test_opening writes them",

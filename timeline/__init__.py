@@ -25,7 +25,7 @@ from timeline.definition import (
     weekly,
 )
 from timeline.exceptions import Cancel, Discard, RetryAfter, TimelineError, TransitionNotAllowed
-from timeline.timing import after, approval, at, before, each_of, every, on, wait_for
+from timeline.timing import after, approval, at, before, each_of, every, on, wait_for, window
 
 __version__ = "0.2.0.dev0"
 
@@ -65,4 +65,5 @@ __all__ = [
     "task",
     "wait_for",
     "weekly",
+    "window",
 ]

@@ -133,6 +133,7 @@ RUN_HAS_ENDED: Final = Sentence("run_has_ended", ReasonCode.RUN_ENDED, _("nothin
 # Of a task whose time had passed before its run was begun for what was there already.
 PASSED: Final = Sentence("passed", ReasonCode.EXPIRED, _("its time had passed before the run began"))
 
+OUTSIDE: Final = Sentence("outside", ReasonCode.GUARD, _("its time is outside of %(hours)s"))
 TOO_LATE: Final = Sentence("too_late", ReasonCode.EXPIRED, _("too late: it was to run before %(at)s"))
 
 SLOTS_PASSED: Final = Sentence(

@@ -1,4 +1,4 @@
-"""Finds what is wrong with tasks that are aside, or spread over a time."""
+"""Finds what is wrong with tasks that are aside, spread over a time, or due at some hours only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from timeline.timing import LONGEST_SPREAD, is_spread
+from timeline.timing import LONGEST_SPREAD, Window, is_spread
 
 if TYPE_CHECKING:
     from timeline.definition.definitions import Definition
@@ -18,6 +18,8 @@ def beside_problems(definition: Definition, declared: Task[Any, ..., Any]) -> It
     yield from _aside_problems(definition, declared)
     if declared.options.spread is not None:
         yield from _spread_problems(declared)
+    if declared.options.window is not None:
+        yield from _window_problems(declared)
 
 
 def _aside_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[tuple[str, str]]:
@@ -52,3 +54,19 @@ def _spread_problems(declared: Task[Any, ..., Any]) -> Iterator[tuple[str, str]]
             "may expire before it is due: expires is no longer than spread.",
             "Give a longer expires, or a shorter spread.",
         )
+
+
+def _window_problems(declared: Task[Any, ..., Any]) -> Iterator[tuple[str, str]]:
+    hours, when = declared.options.window, declared.when
+    if not isinstance(hours, Window):
+        yield f"has window = {hours!r}.", 'Use window("09:00-17:00").'
+        return
+    yield from hours.problems
+    if when is None:
+        yield "has a window, but no schedule.", "Leave it out: schedule() names the time."
+    elif getattr(when, "is_for_each", False):
+        yield "has a window, and is fanned out.", "Give the window to the task that fans out."
+    elif getattr(when, "awaits", ()):
+        yield "has a window, and waits for an event.", "Leave it out, or give it to a task that follows."
+    elif hours.outside == "cancel" and declared.options.spread is not None:
+        yield 'has spread, and a window with outside="cancel".', "Leave one of both out."

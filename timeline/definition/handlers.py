@@ -11,12 +11,13 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from timeline.definition.limits import Limit
 from timeline.definition.retrying import Retry
 
 if TYPE_CHECKING:
-    from timeline.timing import Approval, When
+    from timeline.timing import Approval, When, Window
 
 SIDE_BY_SIDE: Final = 100  # Async handlers that one worker has under way at the same time.
 
@@ -51,6 +52,7 @@ class Options:
     spread: timedelta | None = None
     limit: int | Limit | None = None
     was: str = ""
+    window: Window | None = None
 
 
 class Task(Generic[Self_, Params, Result]):
@@ -85,12 +87,19 @@ class Task(Generic[Self_, Params, Result]):
         return method
 
     def __repr__(self) -> str:
-        return f"<task {self.name}: {self.options.when.describe() if self.options.when else 'on demand'}>"
+        return f"<task {self.name}: {self.describe() or 'on demand'}>"
 
     @property
     def when(self) -> When | None:
         """Its time relative to an anchor; None: it gets rows only by ``schedule()``."""
         return self.options.when
+
+    def describe(self) -> str:
+        """When it is due, for people; empty without a schedule."""
+        if self.when is None:
+            return ""
+        said, hours = self.when.describe(), self.options.window
+        return said if hours is None else _("%(when)s, within %(hours)s") % {"when": said, "hours": hours.said}
 
     @property
     def is_repeated(self) -> bool:
@@ -155,6 +164,8 @@ class Task(Generic[Self_, Params, Result]):
             parts += [repr(when.repeats.interval), repr(when.repeats.most)]
         if when is not None and when.backoff is not None:
             parts.append(repr(when.backoff.delays))
+        if (hours := self.options.window) is not None:
+            parts += [hours.said, hours.outside, str(hours.zone)]
         return hashlib.sha256("|".join(parts).encode()).hexdigest()[:16]
 
 
@@ -194,6 +205,7 @@ def task(
     spread: timedelta | None = ...,
     limit: int | Limit | None = ...,
     was: str = ...,
+    window: Window | None = ...,
 ) -> Decorator: ...
 @overload
 def task(
@@ -212,6 +224,7 @@ def task(
     spread: timedelta | None = ...,
     limit: int | Limit | None = ...,
     was: str = ...,
+    window: Window | None = ...,
 ) -> EntityDecorator[Entity]: ...
 @overload
 def task(
@@ -230,6 +243,7 @@ def task(
     spread: timedelta | None = ...,
     limit: int | Limit | None = ...,
     was: str = ...,
+    window: Window | None = ...,
 ) -> EntityDecorator[Entity]: ...
 @overload
 def task(
@@ -248,6 +262,7 @@ def task(
     aside: bool = ...,
     spread: timedelta | None = ...,
     was: str = ...,
+    window: Window | None = ...,
 ) -> BulkDecorator[Entity]: ...
 @overload
 def task(
@@ -266,6 +281,7 @@ def task(
     aside: bool = ...,
     spread: timedelta | None = ...,
     was: str = ...,
+    window: Window | None = ...,
 ) -> BulkDecorator[Entity]: ...
 def task(
     when: When | None = None,
@@ -284,6 +300,7 @@ def task(
     spread: timedelta | None = None,
     limit: int | Limit | None = None,
     was: str = "",
+    window: Window | None = None,
 ) -> Any:
     """
     Declare a task of a timeline.
@@ -317,6 +334,7 @@ def task(
             days at most. For what would be due for everybody at nine. None: at its nominal time.
         limit: How many of it may be under way at once; or a ``Limit``, which says of what else. None: any number.
         was: The name that the method had before; rows keep it, those that are there and those to come. Empty: its own.
+        window: Hours in which it may be due, as ``window`` makes them, also when it is tried again. None: at any hour.
     """
     options = Options(
         when=when,
@@ -334,5 +352,6 @@ def task(
         spread=spread,
         limit=limit,
         was=was,
+        window=window,
     )
     return partial(Task, options=options)

@@ -14,6 +14,7 @@ from timeline.conf import get_settings
 from timeline.definition import Retry
 from timeline.engine.attempting import PASSING, Attempt
 from timeline.engine.fingerprinting import fingerprint, message_of
+from timeline.engine.opening import next_opening
 from timeline.exceptions import Cancel, Discard, RetryAfter
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask
@@ -70,7 +71,7 @@ def _outcome(attempt: Attempt, error: Exception, now: datetime, *, together: boo
         write.evidence[PASSING] = passing
     if not spared and failures >= most:
         return write
-    return replace(write, triggers=(Trigger.RETRY,), scheduled_at=now + delay)
+    return replace(write, triggers=(Trigger.RETRY,), scheduled_at=next_opening(attempt, now + delay))
 
 
 def rested(attempt: Attempt, reason: Reason) -> Write:

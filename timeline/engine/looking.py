@@ -13,6 +13,7 @@ from timeline import reasons
 from timeline.engine.attempting import Attempt
 from timeline.engine.guarding import guarded
 from timeline.engine.holding_back import held_back
+from timeline.engine.opening import is_outside
 from timeline.engine.overlapping import overlapping
 from timeline.exceptions import DateOutOfRange, NaiveDatetime
 from timeline.lifecycle import Reason, ReasonCode
@@ -75,7 +76,7 @@ def _refusal(
     if entities.unreadable and ref in entities.unreadable:
         return entities.unreadable[ref]
     with catching(caught):
-        return _gone(attempt) or _superseded(attempt, now) or _expired(attempt, now)
+        return _gone(attempt) or _superseded(attempt, now) or _expired(attempt, now) or is_outside(attempt)
     return caught[0]
 
 

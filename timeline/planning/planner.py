@@ -137,7 +137,7 @@ class _Planner:
             value = self.anchors.get(when.field_name) if when.field_name else self.started_at
         if value is None:
             return self.answer.unanchored(when, row)
-        return self.answer.with_row(declared, self.times(declared, when, value), row)
+        return self.answer.with_row(declared, self.due(declared, self.times(declared, when, value)), row)
 
     def decide_each(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
         """What another task fans out has its rows from that one's outcome: none is made out of nothing."""
@@ -158,15 +158,25 @@ class _Planner:
         if row is not None and row.id in self.spare and row.state in OPEN:
             standing.append(self.answer.keep(row, "it is being run"))
         elif row is None:
-            standing.append(self.answer.create(declared, first, None, "it is planned by the timeline", "1"))
+            planned = self.due(declared, first)
+            standing.append(self.answer.create(declared, planned, None, "it is planned by the timeline", "1"))
         elif row.state in OPEN or row.reason_code in LEFT_OPEN:
-            standing.append(self.answer.with_row(declared, at_later(first, series.present()), row))
+            times = self.due(declared, at_later(first, series.present()))
+            standing.append(self.answer.with_row(declared, times, row))
         elif series.is_over:
             standing.append(self.answer.ended(row))
         else:
-            times, number = at_later(first, series.following()), series.number + 1
+            times, number = self.due(declared, at_later(first, series.following())), series.number + 1
             standing.append(self.answer.create(declared, times, None, "the one before it has ended", str(number)))
-        return series.foresee(declared.name, number, standing, self.result)
+        outlook = series.foresee(declared.name, number, standing, self.result)
+        if (hours := declared.options.window) is not None:
+            self.result.foreseen = [
+                replace(known, expected_at=hours.shifted(known.expected_at, self.zone, self.now))
+                if known.task_name == declared.name and known.expected_at
+                else known
+                for known in self.result.foreseen
+            ]
+        return outlook
 
     def decide_in_state(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
         """What is bound to a state of a machine has a row for each visit of it, and none that is open beside that."""
@@ -188,7 +198,7 @@ class _Planner:
         times = replace(self.times(declared, when, value), anchor=when.anchor_in(place.state))
         if when.backoff is not None:
             times = at_later(times, times.nominal_at + wait_of(when.backoff, place, self.about))
-        return self.answer.with_row(declared, times, row, place.occurrence)
+        return self.answer.with_row(declared, self.due(declared, times), row, place.occurrence)
 
     def without_row(
         self, declared: Task[Any, ..., Any], when: When, row: TaskRow | None, predecessor: Outlook
@@ -208,6 +218,8 @@ class _Planner:
         if not predecessor.to_come:
             return Outlook(why_never=predecessor.why_never)
         expected = predecessor.expected_at and when.resolve(predecessor.expected_at, self.zone)
+        if expected and declared.options.window is not None:
+            expected = declared.options.window.shifted(expected, self.zone, self.now)
         self.result.foreseen.append(
             Foreseen(task_name=declared.name, predecessor=when.predecessor_name, expected_at=expected)
         )
@@ -224,3 +236,17 @@ class _Planner:
             expires_at=None if expires is None else nominal + expires,
             anchor_date=self.dates.get(when.field_name),
         )
+
+    def due(self, declared: Task[Any, ..., Any], times: Times) -> Times:
+        """The same within the window of the task: it opens, and what is spread is so from then on."""
+        hours = declared.options.window
+        if hours is None:
+            return times
+        opens = hours.shifted(times.nominal_at, self.zone, self.now)
+        due_at = opens + (times.scheduled_at - times.nominal_at)
+        if hours.outside != "cancel":
+            due_at = hours.next_open(due_at, self.zone)
+        expires_at = times.expires_at
+        if expires_at is not None and opens > times.nominal_at:
+            expires_at += opens - times.nominal_at
+        return replace(times, scheduled_at=due_at, expires_at=expires_at)

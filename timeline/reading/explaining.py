@@ -178,7 +178,7 @@ def _rule(task: ScheduledTask) -> str:
         declared = registry.task(task.task_key)[1]
     except UnknownTask:
         return _("no handler of this key is known any more")
-    return declared.when.describe() if declared.when and task.run_id else ""
+    return declared.describe() if task.run_id else ""
 
 
 def _life(task: ScheduledTask, log: list[LogEntry]) -> Iterator[str]:

@@ -146,8 +146,7 @@ def _outlooks(definition: Definition, expected: Iterable[Foreseen]) -> list[Outl
 
 
 def _outlook(definition: Definition, name: str, at: datetime | None, occurrence: str = "") -> Outlook:
-    when = definition.tasks[name].when
-    why = when.describe() if when else ""
+    why = definition.tasks[name].describe()
     if occurrence:
         why = gettext("%(why)s: number %(number)s") % {"why": why, "number": occurrence}
     return Outlook(definition.task_key(name), at, why)

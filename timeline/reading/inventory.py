@@ -214,7 +214,7 @@ def _task(definition: Definition, name: str, known: _Known) -> TaskEntry:
     return TaskEntry(
         name=name,
         doc=_doc(declared.method),
-        when=declared.when.describe() if declared.when else "",
+        when=declared.describe(),
         last_end_at=last.finished_at if last else None,
         last_end=last.state if last else "",
         last_reason=last.reason_code if last else "",

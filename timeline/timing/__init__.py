@@ -23,6 +23,7 @@ from timeline.timing.repeating import Repeat
 from timeline.timing.spreading import LONGEST_SPREAD, is_spread, share_of
 from timeline.timing.states import OF_STATE, Backoff, anchor_of, states_in, told_states
 from timeline.timing.whens import RUN_START, Approval, NamesTask, When, after, at, before, each_of, every
+from timeline.timing.windows import Window, window
 
 __all__ = [
     "EARLIEST",
@@ -36,6 +37,7 @@ __all__ = [
     "Offset",
     "Repeat",
     "When",
+    "Window",
     "after",
     "anchor_of",
     "approval",
@@ -56,4 +58,5 @@ __all__ = [
     "states_in",
     "told_states",
     "wait_for",
+    "window",
 ]

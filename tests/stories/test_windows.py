@@ -1,0 +1,188 @@
+"""A shop calls nobody at night, and sends nothing on a weekend that nobody would read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.utils import translation
+
+from tests.testapp.models import Order
+from timeline import Retry, Timeline, after, every, task, window
+from timeline.exceptions import DefinitionError
+from timeline.models import ScheduledTask
+from timeline.operations.sweeping import begin_round, sweep
+from timeline.shortcuts import explain, foreseen, move, start
+from timeline.testing import only_timelines
+
+OFFICE = {"days": "mon-fri", "zone": "Europe/Berlin"}
+FRIDAY = datetime(2026, 11, 27, 16, 0, tzinfo=UTC)  # Five in the afternoon in Berlin.
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+FAILING = []
+
+
+class Care(Timeline):
+    entity = "testapp.Order"
+
+    @task(
+        after(hours=5),
+        window=window("09:00-17:00", **OFFICE),
+        expires=timedelta(hours=4),
+        retry=Retry(base=6 * HOUR, jitter=0),
+    )
+    def call(self, order):
+        if FAILING:
+            raise RuntimeError(FAILING.pop())
+
+    @task(after(call, hours=9), window=window("09:00-17:00", **OFFICE))
+    def call_again(self, order): ...
+
+    @task(after(days=2), window=window("09:00-17:00", outside="previous", **OFFICE))
+    def prepare(self, order): ...
+
+    @task(after(days=1), window=window("09:00-17:00", outside="cancel", **OFFICE))
+    def greet(self, order): ...
+
+    @task(after(days=3), window=window("08:00-20:00"))
+    def anywhere(self, order): ...
+
+    @task(every(hours=20, most=3), window=window("09:00-17:00", **OFFICE))
+    def look(self, order): ...
+
+
+@pytest.fixture
+def rows(db, clock):
+    """The rows of an order that came on Friday at five; by name."""
+    FAILING.clear()
+    clock.set(FRIDAY)
+    with only_timelines(Care):
+        start(Care, Order.objects.create())
+        yield lambda name, **more: ScheduledTask.objects.filter(task_key=f"care.{name}", **more).latest("pk")
+
+
+def berlin(moment):
+    return f"{moment + HOUR:%a %H:%M}"
+
+
+class TestAWeekend:
+    def test_moves_a_call_to_monday_and_keeps_what_time_it_was_for(self, rows):
+        row = rows("call")
+
+        assert (berlin(row.nominal_at), berlin(row.scheduled_at)) == ("Fri 22:00", "Mon 09:00")
+        assert berlin(row.expires_at) == "Mon 13:00"
+        said = explain(row)
+        assert "moved from 2026-11-27 21:00" in said
+        assert "within mon-fri 09:00-17:00" in said
+
+    def test_moves_what_follows_as_well(self, rows, clock):
+        clock.set(datetime(2026, 11, 30, 8, 30, tzinfo=UTC))
+        clock.run_due()
+
+        assert rows("call").state == "completed"
+        assert berlin(rows("call_again").scheduled_at) == "Tue 09:00"
+
+    def test_is_avoided_by_what_is_prepared_before(self, rows, clock):
+        """The last opening before Sunday at five begins on Friday at nine, which has passed: so it is Monday."""
+        assert berlin(rows("prepare").scheduled_at) == "Mon 09:00"
+        clock.set(FRIDAY - DAY)
+        start(Care, Order.objects.create())
+
+        assert berlin(rows("prepare").scheduled_at) == "Fri 09:00"
+
+    def test_cancels_a_greeting_that_nobody_would_read(self, rows, clock):
+        assert berlin(rows("greet").scheduled_at) == "Sat 17:00"
+        clock.set(FRIDAY + DAY)
+        clock.run_due()
+
+        row = rows("greet")
+        assert (row.state, row.reason_code, row.reason) == (
+            "cancelled",
+            "guard",
+            "its time is outside of mon-fri 09:00-17:00",
+        )
+
+    def test_is_no_matter_for_what_has_hours_on_all_days(self, rows):
+        assert rows("anywhere").scheduled_at == rows("anywhere").nominal_at
+
+    def test_lets_a_series_go_on_by_its_own_times(self, rows, clock):
+        assert berlin(rows("look").scheduled_at) == "Mon 09:00"
+        clock.set(datetime(2026, 11, 30, 8, 0, tzinfo=UTC))
+        clock.run_due()
+
+        assert rows("look").occurrence == "2"
+        assert berlin(rows("look").scheduled_at) in ("Mon 09:00", "Tue 09:00")
+
+
+class TestARetry:
+    def test_waits_until_the_window_opens(self, rows, clock):
+        FAILING.append("no answer")
+        clock.set(datetime(2026, 11, 30, 15, 0, tzinfo=UTC))
+        ScheduledTask.objects.update(expires_at=None)
+        clock.run_due()
+
+        assert (rows("call").state, berlin(rows("call").scheduled_at)) == ("retryable", "Tue 09:00")
+
+
+class TestWhoeverDecides:
+    def test_may_move_it_outside_and_no_sweep_takes_it_back(self, rows, clock):
+        move(rows("call"), at=FRIDAY + 6 * HOUR, reason="they asked for it")
+        move(rows("greet"), at=FRIDAY + DAY + HOUR, reason="they read at night")
+        begin_round(using="default")
+        while sweep(now=FRIDAY, using="default").left:
+            pass
+        clock.set(FRIDAY + DAY + HOUR)
+        clock.run_due()
+
+        assert [(rows(name).state, berlin(rows(name).scheduled_at)) for name in ("call", "greet")] == [
+            ("cancelled", "Fri 23:00"),
+            ("completed", "Sat 18:00"),
+        ]
+
+    def test_is_not_disturbed_by_a_sweep_that_looks_later(self, rows, clock):
+        before = list(ScheduledTask.objects.order_by("pk").values("pk", "seq", "scheduled_at"))
+        clock.set(FRIDAY + DAY / 2)
+        begin_round(using="default")
+        while sweep(now=FRIDAY + DAY / 2, using="default").left:
+            pass
+
+        assert list(ScheduledTask.objects.order_by("pk").values("pk", "seq", "scheduled_at")) == before
+
+
+class TestAForeseenCall:
+    def test_is_shown_when_it_would_be(self, rows):
+        order = Order.objects.get()
+        ahead = {item.task_key: item.expected_at for item in foreseen(order)}
+
+        assert berlin(ahead["care.call_again"]) == "Tue 09:00"
+
+
+class TestADeclaration:
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ({"window": "09:00-17:00"}, "has window = '09:00-17:00'"),
+            ({"window": window("9-17")}, "has a window with '9-17'"),
+            (
+                {"window": window("09:00-17:00", outside="cancel"), "spread": HOUR},
+                'has spread, and a window with outside="cancel"',
+            ),
+            ({"when": None, "window": window("09:00-17:00")}, "has a window, but no schedule"),
+        ],
+    )
+    def test_that_is_wrong_is_refused(self, options, said):
+        with pytest.raises(DefinitionError, match=said.replace("(", r"\(")):
+
+            class Wrong(Timeline):
+                entity = "testapp.Order"
+
+                @task(**{"when": after(days=1)} | options)
+                def call(self, order): ...
+
+
+class TestAGerman:
+    def test_reads_why_in_german(self, rows, clock):
+        clock.set(FRIDAY + DAY)
+        clock.run_due()
+
+        with translation.override("de"):
+            assert "ihre Zeit liegt außerhalb von mon-fri 09:00-17:00" in explain(rows("greet"))

@@ -1,0 +1,205 @@
+"""
+``window``: the hours in which a task may be due, and what becomes of one whose time is outside of them. Pure rules.
+
+An opening begins at the first and ends at the last of two moments that a wall clock calls the same; a time that a clock
+change skips is as much later as the clock jumped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import lru_cache
+from typing import Final, Literal
+from zoneinfo import ZoneInfo
+
+from timeline.timing.holidays import holidays_of
+from timeline.timing.offsets import Problem
+
+DAY: Final = timedelta(days=1)
+AHEAD: Final = 400  # Days in which an opening has to come.
+WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+Outside = Literal["next", "previous", "cancel"]
+Span = tuple[time, time]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """
+    Hours of days. Made by ``window``.
+
+    Args:
+        spans: From when until when, on a wall clock; one that does not end later than it begins ends on the day after.
+        weekdays: On which they begin; 0 for Monday, to 6.
+        is_holiday: Says of a day whether nothing begins on it.
+        outside: What becomes of a time outside.
+        zone: On whose wall clock; None: that on which the days of its timeline are counted.
+        said: How it was written, for people.
+        problems: What is wrong with how it was declared.
+    """
+
+    spans: tuple[Span, ...]
+    weekdays: frozenset[int]
+    is_holiday: Callable[[date], bool] | None
+    outside: Outside
+    zone: tzinfo | None
+    said: str
+    problems: tuple[Problem, ...] = ()
+
+    def is_open(self, moment: datetime, zone: tzinfo) -> bool:
+        """Whether it is open then; at its end it is not."""
+        return self.next_open(moment, zone) == moment
+
+    def next_open(self, moment: datetime, zone: tzinfo) -> datetime:
+        """
+        Find the first moment, from this one on, at which it is open; where none comes within 400 days, the last of these.
+
+        Args:
+            moment: Aware.
+            zone: On whose wall clock, unless it has one of its own.
+        """
+        zone = self.zone or zone
+        first = moment.astimezone(zone).date() - DAY  # The opening that began yesterday may be open still.
+        for day in (first + DAY * number for number in range(AHEAD)):
+            for begins, ends in self._openings(day, zone):
+                if moment < ends:
+                    return max(begins, moment)
+        return moment + AHEAD * DAY
+
+    def last_begun(self, moment: datetime, zone: tzinfo) -> datetime | None:
+        """Find the beginning of the last opening that begins before this moment; None: none within 400 days."""
+        zone = self.zone or zone
+        last = moment.astimezone(zone).date()
+        for day in (last - DAY * number for number in range(AHEAD)):
+            for begins, _ends in reversed(self._openings(day, zone)):
+                if begins < moment:
+                    return begins
+        return None
+
+    def shifted(self, moment: datetime, zone: tzinfo, now: datetime) -> datetime:
+        """
+        When something is due whose time is this.
+
+        Args:
+            moment: Aware.
+            zone: As for ``next_open``.
+            now: What would be due before is due at the next opening.
+        """
+        if self.outside == "cancel" or self.is_open(moment, zone):
+            return moment
+        if self.outside == "previous":
+            before = self.last_begun(moment, zone)
+            if before is not None and before >= now:
+                return before
+        return self.next_open(moment, zone)
+
+    def _openings(self, day: date, zone: tzinfo) -> list[tuple[datetime, datetime]]:
+        """Those that begin on a day, in UTC, the first one first."""
+        if day.weekday() not in self.weekdays or (self.is_holiday is not None and self.is_holiday(day)):
+            return []
+        return _openings(self.spans, day, zone)
+
+
+@lru_cache(maxsize=4096)
+def _openings(spans: tuple[Span, ...], day: date, zone: tzinfo) -> list[tuple[datetime, datetime]]:
+    found = []
+    for begins, ends in spans:
+        last_day = day if ends > begins else day + DAY
+        beginning = datetime.combine(day, begins, tzinfo=zone).astimezone(UTC)
+        ending = datetime.combine(last_day, ends, tzinfo=zone)
+        last = max(ending.astimezone(UTC), ending.replace(fold=1).astimezone(UTC))
+        found += [(beginning, last)] if beginning < last else []
+    return sorted(found)
+
+
+def window(
+    *spans: str,
+    days: str = "mon-sun",
+    holidays: str | tuple[str, str] | Collection[date] | Callable[[date], bool] | None = None,
+    outside: Outside = "next",
+    zone: str | None = None,
+) -> Window:
+    """
+    Hours in which a task may be due: ``window("09:00-17:00", days="mon-fri", holidays=("DE", "BY"))``.
+
+    Args:
+        spans: Each from when until when, on a wall clock, to the minute; ``"22:00-06:00"`` goes over midnight, and
+            ``"00:00-24:00"`` is the whole day.
+        days: Days on which they begin: ``"mon-fri"``, ``"mon,wed"``, ``"sat-mon"``.
+        holidays: Days on which none begins: the code of a country, or of one and its part, as the package ``holidays`` has
+            them (extra ``holidays``); dates; or a function of a date.
+        outside: What becomes of a time outside: ``"next"``, due when it opens next; ``"previous"``, due when it opened last
+            before, or next, if that has passed; ``"cancel"``, the task is cancelled when its time comes.
+        zone: Name of the time zone of its wall clock; left out: that of the entity, or the site's.
+
+    Returns:
+        It; what is wrong with it is said when a timeline declares it.
+    """
+    problems: list[Problem] = []
+    read = [_span(span, problems) for span in spans]
+    if not spans:
+        problems.append(("has a window without hours.", 'Give some: window("09:00-17:00").'))
+    if outside not in ("next", "previous", "cancel"):
+        problems.append((f"has a window with outside = {outside!r}.", 'Use "next", "previous" or "cancel".'))
+    is_holiday, problem = holidays_of(holidays)
+    problems += [problem] if problem else []
+    weekdays = _weekdays(days, problems)
+    told = ", ".join(str(span) for span in spans)
+    made = Window(
+        spans=tuple(span for span in read if span is not None),
+        weekdays=weekdays,
+        is_holiday=is_holiday,
+        outside=outside,
+        zone=_zone(zone, problems),
+        said=told if len(weekdays) == len(WEEKDAYS) else f"{days} {told}",
+        problems=tuple(problems),
+    )
+    if not problems and not callable(holidays) and not _ever_opens(made):
+        never = ("has a window that does not open within a year.", "Give it days that come.")
+        return Window(made.spans, made.weekdays, made.is_holiday, made.outside, made.zone, made.said, (never,))
+    return made
+
+
+def _span(text: object, problems: list[Problem]) -> Span | None:
+    begins, sign, ends = text.partition("-") if isinstance(text, str) else ("", "", "")
+    try:
+        if not sign:
+            raise ValueError
+        return _time(begins), time(0) if ends.strip() == "24:00" else _time(ends)
+    except ValueError:
+        problems.append((f"has a window with {text!r}.", 'Write from when until when: "09:00-17:00".'))
+        return None
+
+
+def _time(text: str) -> time:
+    return datetime.strptime(text.strip(), "%H:%M").time()  # noqa: DTZ007 (of a wall clock)
+
+
+def _weekdays(text: object, problems: list[Problem]) -> frozenset[int]:
+    found: set[int] = set()
+    for part in text.lower().split(",") if isinstance(text, str) else [""]:
+        first, _sign, last = (name.strip() for name in part.partition("-"))
+        if first not in WEEKDAYS or (last or first) not in WEEKDAYS:
+            problems.append((f"has a window with days = {text!r}.", 'Use "mon-fri", or "mon,wed": mon to sun.'))
+            return frozenset(range(len(WEEKDAYS)))
+        number = WEEKDAYS.index(first)
+        length = (WEEKDAYS.index(last or first) - number) % len(WEEKDAYS)
+        found |= {(number + more) % len(WEEKDAYS) for more in range(length + 1)}
+    return frozenset(found)
+
+
+def _zone(name: object, problems: list[Problem]) -> tzinfo | None:
+    if name is None:
+        return None
+    try:
+        return ZoneInfo(str(name))
+    except (KeyError, ValueError, OSError):
+        problems.append((f"has a window with zone = {name!r}.", 'Use the name of one: "Europe/Berlin".'))
+        return None
+
+
+def _ever_opens(made: Window) -> bool:
+    now = datetime.now(UTC)
+    return made.next_open(now, UTC) < now + AHEAD * DAY
