@@ -110,7 +110,54 @@ class TestWhatItShows:
                 page(operator, order)
             counts.append(len(queries))
 
-        assert counts[0] == counts[1] <= 14
+        assert counts[0] == counts[1] <= 15  # Four of them are Django's: who asks, and what they may.
+
+
+class TestEvents:
+    def test_are_flags_in_the_picture_and_lines_of_the_past(self, operator, order):
+        emit("order.placed", order)
+
+        response = page(operator, order)
+
+        text = text_of(response)
+        assert re.search(r'<g class="tl-mark tl-event"><title>order.placed, [^<]*</title>', text)
+        assert [item.name for item in response.context["past"]] == ["order.placed"]
+        assert response.context["drawing"].lanes[0].name == "Events"
+
+    def test_that_mean_nothing_to_a_timeline_one_sees_are_left_out(self, operator, order, settings):
+        settings.TIMELINE = {**settings.TIMELINE, "RECORDED_EVENTS": ["order.looked_at"]}
+        emit("order.looked_at", order)
+
+        assert "order.looked_at" not in text_of(page(operator, order))
+
+    def test_are_those_of_this_entity(self, operator, order):
+        emit("order.placed", Order.objects.create())
+
+        assert "order.placed" not in text_of(page(operator, order))
+
+
+class TestSpans:
+    @pytest.mark.parametrize(
+        ("span", "keys"),
+        [("day", {"care.call"}), ("week", {"care.call", "care.greet"}), ("", {"care.call", "care.greet", "care.late"})],
+    )
+    def test_narrow_the_picture_and_leave_the_tables(self, operator, order, about, span, keys):
+        for key, hours in (("care.call", 5), ("care.greet", 50), ("care.late", 500)):
+            about(order, hours, task_key=key)
+
+        response = operator.get(ENTITY, {"label": "testapp.order", "id": order.pk, "span": span})
+
+        assert {lane.key for lane in response.context["drawing"].lanes} == keys
+        assert len(response.context["ahead"]) == 3
+        assert response.context["drawing"].now_x == pytest.approx(50) or not span
+
+    def test_that_are_none_show_all_of_it(self, operator, order, about):
+        about(order, 500)
+
+        response = operator.get(ENTITY, {"label": "testapp.order", "id": order.pk, "span": "<b>"})
+
+        assert response.context["span"] == ""
+        assert len(response.context["drawing"].lanes) == 1
 
 
 class TestWhoSees:

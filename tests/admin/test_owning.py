@@ -12,6 +12,7 @@ from django.urls import reverse
 from tests.admin.conftest import ENTITY, Account, Care, text_of
 from tests.testapp.models import Plan, Seat
 from timeline import Timeline, after, task
+from timeline.admin.entities import MAX_LANES
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.shortcuts import start
@@ -159,6 +160,22 @@ class TestBelongings:
 
         assert len(response.context["groups"]) == 2
         assert "nearest on each side of now are shown" in text_of(response)
+
+
+class TestThePicture:
+    def test_has_lanes_of_what_belongs_to_them_behind_their_own(self, operator_of_seats, ada, seats_of, about):
+        about(ada, 300, task_key="account.welcome")
+        first, second = seats_of(ada, 2)
+
+        lanes = [lane.key for lane in page(operator_of_seats, ada).context["drawing"].lanes]
+
+        assert lanes[0] == "account.welcome"
+        assert {f"seat {first.pk}: seating.free", f"seat {second.pk}: seating.free"} < {*lanes[1:]}
+
+    def test_has_so_many_lanes_and_no_more(self, operator_of_seats, ada, seats_of):
+        seats_of(ada, MAX_LANES)
+
+        assert len(page(operator_of_seats, ada).context["drawing"].lanes) == MAX_LANES
 
 
 class TestWhoSees:

@@ -66,21 +66,39 @@ class Drawing(NamedTuple):
     now_x: float
     bottom: int
 
+    @property
+    def ahead(self) -> float:
+        """How much of the width is ahead of now."""
+        return round(100 - self.now_x, 2)
 
-def drawing(items: Sequence[Item], *, now: datetime, zone: tzinfo) -> Drawing | None:
-    """Place items, each with a time, in lanes on one axis; None if there is nothing to place."""
-    moments = [item.at for item in items if item.at is not None]
-    if not moments:
+
+def drawing(
+    items: Sequence[Item], *, span: timedelta | None = None, most: int | None = None, now: datetime, zone: tzinfo
+) -> Drawing | None:
+    """
+    Place items that have a time in lanes on one axis.
+
+    Args:
+        items: Those that stand in one lane have it, or their key, in common.
+        span: How much time around now is drawn; None: as much as they take.
+        most: How many lanes; None: all.
+        now: In the middle of that.
+        zone: Of the axis.
+
+    Returns:
+        None if there is nothing to place, whatever the span.
+    """
+    placed = [item for item in items if item.at is not None]
+    if not placed:
         return None
-    begin, end = min([*moments, now]), max([*moments, now])
-    margin = max((end - begin) * _MARGIN, timedelta(minutes=1))
-    axis = _Axis(begin - margin, end + margin)
+    axis = _axis_of([item.at or now for item in placed], span, now)
     keys: dict[str, list[Item]] = {}
-    for item in sorted(items, key=lambda item: (item.at or now, item.state == "foreseen")):
-        keys.setdefault(item.key, []).append(item)
+    for item in sorted(placed, key=lambda item: (item.group, item.at or now, item.state == "foreseen")):
+        if axis.begin <= (item.at or now) <= axis.end:
+            keys.setdefault(item.lane or item.key, []).append(item)
     lanes = [
         Lane(key, _short(key), TOP + LANE * number + 12, TOP + LANE * number + LINE, _marks(found, axis))
-        for number, (key, found) in enumerate(keys.items())
+        for number, (key, found) in enumerate(list(keys.items())[:most])
     ]
     bottom = TOP + LANE * len(lanes)
     return Drawing(bottom + 16, lanes, _ticks(axis, zone), axis.x(now), bottom)
@@ -95,19 +113,28 @@ class _Axis(NamedTuple):
         return round(100 * ((at - self.begin) / (self.end - self.begin)), 2)
 
 
+def _axis_of(moments: Sequence[datetime], span: timedelta | None, now: datetime) -> _Axis:
+    if span is not None:
+        return _Axis(now - span / 2, now + span / 2)
+    begin, end = min([*moments, now]), max([*moments, now])
+    margin = max((end - begin) * _MARGIN, timedelta(minutes=1))
+    return _Axis(begin - margin, end + margin)
+
+
 def _marks(items: Sequence[Item], axis: _Axis) -> list[Mark]:
     """Find room for words as if the picture were as narrow as any that shows them."""
     places = [axis.x(item.at) for item in items if item.at is not None]
     pixel = 100 / NARROWEST
     marks, taken = [], 0.0
     for number, (item, x) in enumerate(zip(items, places, strict=True)):
-        width = (14 + LETTER * len(item.label)) * pixel
+        text = item.key if item.state == "event" else item.label
+        width = (14 + LETTER * len(text)) * pixel
         until = places[number + 1] - 10 * pixel if number + 1 < len(places) else 100.0
         if x + width <= until:
-            marks.append(Mark(item, x, item.label, is_before=False))
+            marks.append(Mark(item, x, text, is_before=False))
             taken = x + width
         elif x - width >= taken:
-            marks.append(Mark(item, x, item.label, is_before=True))
+            marks.append(Mark(item, x, text, is_before=True))
             taken = x + 10 * pixel
         else:
             marks.append(Mark(item, x, "", is_before=False))

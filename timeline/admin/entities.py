@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from datetime import datetime, tzinfo
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
@@ -13,8 +13,9 @@ from django.utils.translation import pgettext
 from timeline.admin.drawing import drawing
 from timeline.admin.naming import breakable
 from timeline.admin.readers import Reader
+from timeline.admin.standing import standing_of
 from timeline.lifecycle import FINAL, OPEN, State
-from timeline.models import EntityRef, TimelineRun, family_of, model_of
+from timeline.models import EntityRef, Event, TimelineRun, family_of, model_of
 from timeline.models.entities import label_of, load_entities
 from timeline.models.families import relatives
 from timeline.models.kin import named_as, names_of
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 MAX_SHOWN = 100  # So many are shown on each side of now, the nearest.
 FORESEEN = "foreseen"
+EVENT = "event"
+MAX_EVENTS = 50
+MAX_LANES = 24  # Of the picture; the tables have all.
+SPANS: Final = {"day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}  # Around now.
 
 
 class Item(NamedTuple):
@@ -46,7 +51,10 @@ class Item(NamedTuple):
         state: A state, or ``foreseen``.
         label: The state in words.
         why: Why it is so; may be empty.
-        task: None: it has no row yet.
+        task: None: it has no row yet, or is an event.
+        lane: Where it stands in the picture; empty: with others of its key.
+        group: Whose it is: 0, of the entity itself; else of the how-manieth that belongs to it.
+        stands: Of one that is ahead: whether it would run as things stand, in words; empty where it has no guards.
     """
 
     key: str
@@ -55,6 +63,9 @@ class Item(NamedTuple):
     label: str
     why: str
     task: ScheduledTask | None = None
+    lane: str = ""
+    group: int = 0
+    stands: str = ""
 
     @property
     def full_key(self) -> str:
@@ -113,9 +124,7 @@ def sees(policy: TimelinePolicy, user: User, timeline: str, ref: EntityRef, usin
     return label is not None and policy.sees_timeline(user, timeline, named_as(ref, label), using=using)
 
 
-def timeline_of(
-    ref: EntityRef, visible: ScheduledTaskQuerySet, reader: Reader, *, now: datetime, zone: tzinfo
-) -> dict[str, Any]:
+def timeline_of(ref: EntityRef, visible: ScheduledTaskQuerySet, reader: Reader, *, now: datetime) -> dict[str, Any]:
     """
     Put together what the page of an entity shows.
 
@@ -124,18 +133,21 @@ def timeline_of(
         visible: The tasks that the user may see.
         reader: Who looks.
         now: Story time.
-        zone: The site's.
     """
     items, is_cut = nearest(visible.for_entity(ref), reader)
     seen = {known.name for known in registry if sees(reader.policy, reader.user, known.name, ref, visible.db)}
     items += _foreseen(ref, seen, now=now, using=visible.db)
-    later = [item for item in items if item.at is None or item.state not in FINAL]
+    items += _events(ref, seen, using=visible.db)
+    stands = standing_of((item.task for item in items if item.task and item.state in OPEN), using=visible.db)
+    items = [item._replace(stands=stands.get(item.task.pk, "")) if item.task else item for item in items]
+    behind = {*FINAL, EVENT}
+    later = [item for item in items if item.at is None or item.state not in behind]
     runs = TimelineRun.objects.using(visible.db).for_entity(ref).filter(timeline__in=seen)
     shown = list(runs.order_by("-started_at", "pk")[:20])
     return {
         "ahead": in_order(later, now),
-        "past": in_order((item for item in items if item.state in FINAL), now)[::-1],
-        "drawing": drawing([item for item in items if item.at is not None], now=now, zone=zone),
+        "past": in_order((item for item in items if item.state in behind), now)[::-1],
+        "items": items,
         "schedules": _schedules(ref, seen, now),
         "runs": [(run, reader.end_of(run)) for run in shown],
         "machines": [
@@ -143,8 +155,43 @@ def timeline_of(
         ],
         "is_cut": is_cut,
         "most": MAX_SHOWN,
-        "signs": [*((state.value, state.label) for state in State), (FORESEEN, pgettext("timeline", "foreseen"))],
+        "signs": [
+            *((state.value, state.label) for state in State),
+            (FORESEEN, pgettext("timeline", "foreseen")),
+            (EVENT, pgettext("timeline", "event")),
+        ],
     }
+
+
+def picture(items: Sequence[Item], *, span: str, now: datetime, zone: tzinfo) -> dict[str, Any]:
+    """
+    Draw items, and say how else they may be drawn.
+
+    Args:
+        items: Of the entity, and of what belongs to it.
+        span: How much time the picture is of: one of ``SPANS``; else all of it.
+        now: Story time.
+        zone: The site's.
+    """
+    drawn = drawing(items, span=SPANS.get(span), most=MAX_LANES, now=now, zone=zone)
+    spans = [
+        ("day", pgettext("timeline", "Day")),
+        ("week", pgettext("timeline", "Week")),
+        ("month", pgettext("timeline", "Month")),
+        ("", pgettext("timeline", "All of it")),
+    ]
+    return {"drawing": drawn, "span": span if span in SPANS else "", "spans": spans}
+
+
+def _events(ref: EntityRef, seen: Collection[str], *, using: str) -> list[Item]:
+    """The latest events of the entity that mean something to timelines whose rows the one who looks may see."""
+    known = {event for definition in registry if definition.name in seen for event in definition.events}
+    if not known or not ref.label:
+        return []
+    events = Event.objects.using(using).for_entity(ref).filter(name__in=known).order_by("-recorded_at", "-pk")
+    events = events.only("name", "occurred_at")
+    label, lane = pgettext("timeline", "event"), pgettext("timeline", "Events")
+    return [Item(event.name, event.occurred_at, EVENT, label, "", lane=lane) for event in events[:MAX_EVENTS]]
 
 
 def nearest(tasks: ScheduledTaskQuerySet, reader: Reader) -> tuple[list[Item], bool]:

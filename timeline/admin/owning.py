@@ -50,7 +50,7 @@ def belongings_of(
     owner = _as_user(entity, using)
     labels = set() if owner is None else _kinds(policy, user, owner)
     if owner is None or not labels:
-        return {"groups": [], "groups_cut": False}
+        return {"groups": [], "groups_cut": False, "theirs": []}
     tasks = policy.concerning(visible, owner).filter(entity_label__in=labels)
     for name in _names(owner):  # Which the page shows by itself.
         tasks = tasks.exclude(entity_label=name.label, entity_id=name.id)
@@ -62,10 +62,13 @@ def belongings_of(
     for ref, item in _foreseen([item.task for item in items if item.task], policy, user, now=now, using=using):
         found[ref].append(item)
     named = names_of(found, using=using, site=site)
-    return {
-        "groups": _sorted([_group(named[ref], about, now) for ref, about in found.items()], now),
-        "groups_cut": is_cut,
-    }
+    groups = _sorted([_group(named[ref], about, now) for ref, about in found.items()], now)
+    theirs = [
+        item._replace(lane=f"{group.entity.name}: {item.key}", group=number)
+        for number, group in enumerate(groups, 1)
+        for item in (*group.ahead, *group.past)
+    ]
+    return {"groups": groups, "groups_cut": is_cut, "theirs": theirs}
 
 
 def _as_user(entity: Model | None, using: str) -> Model | None:

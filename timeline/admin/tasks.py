@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from timeline.admin.acting import obstacle
 from timeline.admin.asking import asked
 from timeline.admin.dead import DeadLetterPages
-from timeline.admin.entities import may_look, timeline_of
+from timeline.admin.entities import may_look, picture, timeline_of
 from timeline.admin.finding import FindPages
 from timeline.admin.health import HealthPages
 from timeline.admin.holding import HoldPages, holds_of
@@ -173,11 +173,14 @@ class TaskAdmin(FindPages, HealthPages, HoldPages, LimitPages, PeoplePages, Redr
         now, zone, reader = story_now(self.alias), timezone.get_default_timezone(), Reader(policy, request.user)
         there = load_entities([ref], using=self.alias)
         entity = there.get(ref)
-        told = timeline_of(ref, visible, reader, now=now, zone=zone)
+        told = timeline_of(ref, visible, reader, now=now)
+        theirs = belongings_of(entity, visible, reader, now=now, site=self.admin_site.name)
+        drawn = [*told.pop("items"), *theirs.pop("theirs")]
         context = {
             **told,
+            **theirs,
+            **picture(drawn, span=request.GET.get("span", ""), now=now, zone=zone),
             "machines": self.with_buttons(request, told["machines"]),
-            **belongings_of(entity, visible, reader, now=now, site=self.admin_site.name),
             "entity": named(ref, entity, self.admin_site.name),
             "is_gone": bool(ref.label) and entity is None and not there.unreadable,
             "ref": ref,

@@ -120,6 +120,13 @@ class Definition:
         """When it starts by the clock; None: it does not."""
         return next((start for start in self.starts_on if isinstance(start, Recurring)), None)
 
+    @property
+    def events(self) -> set[str]:
+        """Names of those that start, move or end its runs, or that its tasks wait for."""
+        named = {start for start in self.starts_on if isinstance(start, str)}
+        named |= {*self.exits, *(self.machine.events if self.machine is not None else ())}
+        return named.union(*(task.when.awaits for task in self.tasks.values() if task.when))
+
     @cached_property
     def fanned_out(self) -> frozenset[str]:
         """Names of the tasks that others fan out."""
