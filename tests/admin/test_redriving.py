@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from tests.admin.conftest import text_of
-from timeline.admin import redriving
+from timeline.admin import portions
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 
@@ -51,8 +51,8 @@ class TestRedriveAll:
         assert "7 tasks run again." in text_of(answer)
 
     def test_goes_on_portion_by_portion_and_ends(self, operator, dead, monkeypatch):
-        monkeypatch.setattr(redriving, "PORTION", 3)
-        monkeypatch.setattr(redriving, "A_TURN", 0)
+        monkeypatch.setattr(portions, "PORTION", 3)
+        monkeypatch.setattr(portions, "A_TURN", 0)
 
         first = operator.post(ONE, GIVEN)
         done = again().count()
@@ -66,8 +66,8 @@ class TestRedriveAll:
         assert again().count() == 7
 
     def test_leaves_what_fails_while_it_goes_on(self, operator, dead, monkeypatch, about, order, clock):
-        monkeypatch.setattr(redriving, "PORTION", 3)
-        monkeypatch.setattr(redriving, "A_TURN", 0)
+        monkeypatch.setattr(portions, "PORTION", 3)
+        monkeypatch.setattr(portions, "A_TURN", 0)
         first = operator.post(ONE, GIVEN)
         clock.advance(minutes=1)
         late = about(order, state=State.DISCARDED, fingerprint="1" * 16, finished_at=clock.now)
@@ -100,12 +100,12 @@ class TestRedriveAll:
             {"after": "x"},
             {"before": "soon"},
             {"total": "-5"},
-            {"redriven": "9" * 50},
+            {"changed": "9" * 50},
             {"before": "2999-01-01T00:00:00"},
         ],
     )
     def test_begins_anew_or_goes_on_whatever_is_sent_for_the_place(self, operator, dead, forged, clock):
-        place = {"before": clock.now.isoformat(), "after": "", "redriven": "0", "left": "0", "total": "7"}
+        place = {"before": clock.now.isoformat(), "after": "", "changed": "0", "left": "0", "total": "7"}
 
         assert operator.post(ONE, GIVEN | place | forged).status_code in (200, 302, 404)
 

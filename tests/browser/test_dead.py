@@ -9,7 +9,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from tests.testapp.models import Order
-from timeline.admin import redriving
+from timeline.admin import portions
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, ref_of
 
@@ -62,8 +62,8 @@ def test_redrives_a_group(start_browser, staff, dead):
 
 
 def test_redrives_all_of_a_group_by_the_keyboard_portion_by_portion(start_browser, staff, dead, monkeypatch):
-    monkeypatch.setattr(redriving, "PORTION", 1)
-    monkeypatch.setattr(redriving, "A_TURN", 0)
+    monkeypatch.setattr(portions, "PORTION", 1)
+    monkeypatch.setattr(portions, "A_TURN", 0)
     browser = start_browser()
     browser.log_in(staff)
     browser.open(DEAD)

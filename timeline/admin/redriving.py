@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from datetime import datetime, timedelta
-from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from uuid import UUID
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.contrib import messages
@@ -18,19 +16,16 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from timeline.admin.forms import ReasonForm
 from timeline.admin.pages import Pages
+from timeline.admin.portions import Place, go_on, place_in
 from timeline.clocks import story_now
-from timeline.exceptions import TimelineError
 from timeline.lifecycle import Reason
-from timeline.operations.redriving_groups import Redriven, redrive_those
+from timeline.models import ScheduledTask
+from timeline.operations.redriving_groups import redrive_those
 from timeline.policy import Action, TimelinePolicy, get_policy
-from timeline.timing import check_time
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
     from timeline.policy import User
-
-PORTION: Final = 500  # Tasks that are read at once.
-A_TURN: Final = 1.5  # Seconds of one request; then the page says how far it has come.
 
 SPREADS: Final = (
     ("0", gettext_lazy("all at once")),
@@ -52,24 +47,6 @@ class RedriveForm(ReasonForm):
     field_order = ("spread", "reason")
 
 
-class Place(NamedTuple):
-    """
-    How far it has come.
-
-    Args:
-        before: What was discarded by then is meant, and nothing that failed since.
-        after: The last task that was looked at; None: none yet.
-        redriven, left: How many run again, and how many cannot.
-        total: How many there were at first.
-    """
-
-    before: datetime
-    after: UUID | None
-    redriven: int
-    left: int
-    total: int
-
-
 class RedrivePages(Pages):
     """Who may redrive does so with all of a group at once."""
 
@@ -79,7 +56,9 @@ class RedrivePages(Pages):
         if not policy.allows(request.user, Action.REDRIVE):
             raise PermissionDenied
         dead = self.visible(request).dead_letters(group) if group and "\x00" not in group else None
-        place = self._place(request, dead)
+        place = place_in(request.POST)
+        if place is None:
+            place = Place(story_now(self.alias), None, 0, 0, 0 if dead is None else dead.count())
         if dead is None or not place.total:
             raise Http404(_("There is no such group."))
         form = self._redrive_form(request)
@@ -95,7 +74,7 @@ class RedrivePages(Pages):
             "group": group,
             "place": place,
             "is_under_way": place.after is not None,
-            "done": place.redriven + place.left,
+            "done": place.looked,
             "back": self.address("dead"),
         }
         return self.page(request, "redrive", pgettext("timeline", "Redrive all"), story_now(self.alias), context)
@@ -104,43 +83,27 @@ class RedrivePages(Pages):
         given = request.POST if request.method == "POST" else None
         return RedriveForm(given, now=story_now(self.alias), zone=timezone.get_default_timezone())
 
-    def _place(self, request: HttpRequest, dead: ScheduledTaskQuerySet | None) -> Place:
-        """As the form says; at first, and where that makes no sense, the beginning."""
-        given = request.POST
-        with suppress(KeyError, ValueError, TimelineError):
-            after = UUID(given["after"]) if given["after"] else None
-            numbers = [max(0, min(int(given[name]), 10**9)) for name in ("redriven", "left", "total")]
-            return Place(check_time("before", datetime.fromisoformat(given["before"])), after, *numbers)
-        return Place(story_now(self.alias), None, 0, 0, 0 if dead is None else dead.count())
-
     def _redrive(
         self, dead: ScheduledTaskQuerySet, place: Place, form: RedriveForm, policy: TimelinePolicy, user: User
     ) -> tuple[Place, bool]:
         """Redrive portion by portion, each batch of which is committed by itself; and whether nothing is left to look at."""
-        seconds, give_up = int(form.cleaned_data["spread"]), monotonic() + A_TURN
+        seconds = int(form.cleaned_data["spread"])
         given: dict[str, Any] = {
             "reason": Reason.operator(form.cleaned_data["reason"], user.get_username()),  # type: ignore[union-attr]
             "spread": timedelta(seconds=seconds) if seconds else None,
             "now": story_now(self.alias),
             "using": self.alias,
         }
-        while True:
-            rest = dead.filter(pk__gt=place.after) if place.after else dead
-            tasks = list(rest.select_related("run").order_by("pk")[:PORTION])
-            if not tasks:
-                return place, True
+
+        def act(tasks: Sequence[ScheduledTask]) -> int:
             may = [task.pk for task in tasks if Action.REDRIVE in policy.actions(user, task)]
-            done: Redriven = redrive_those(may, **given)
-            left = place.left + len(tasks) - done.redriven
-            place = place._replace(after=tasks[-1].pk, redriven=place.redriven + done.redriven, left=left)
-            if len(tasks) < PORTION:
-                return place, True
-            if monotonic() >= give_up:
-                return place, False
+            return redrive_those(may, **given).redriven
+
+        return go_on(dead, place, act)
 
     def _say(self, request: HttpRequest, place: Place) -> None:
-        said = ngettext("%(count)d task runs again.", "%(count)d tasks run again.", place.redriven)
-        messages.success(request, said % {"count": place.redriven})
+        said = ngettext("%(count)d task runs again.", "%(count)d tasks run again.", place.changed)
+        messages.success(request, said % {"count": place.changed})
         if place.left:
             said = ngettext(
                 "%(count)d task stays as it is: its run has ended otherwise, or somebody was sooner.",

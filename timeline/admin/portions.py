@@ -1,0 +1,84 @@
+"""Acting on very many tasks, portion by portion: how far it has come stands in the form, so that no request takes long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
+
+from timeline.exceptions import TimelineError
+from timeline.models import ScheduledTask
+from timeline.timing import check_time
+
+if TYPE_CHECKING:
+    from django.http import QueryDict
+
+    from timeline.models.task import ScheduledTaskQuerySet
+
+PORTION: Final = 500  # Tasks that are read at once.
+A_TURN: Final = 1.5  # Seconds of one request; then the page says how far it has come.
+
+
+class Place(NamedTuple):
+    """
+    How far it has come.
+
+    Args:
+        before: What was there by then is meant, and nothing that came since.
+        after: The last task that was looked at; None: none yet.
+        changed, left: How many were changed, and how many were not.
+        total: How many there were at first.
+    """
+
+    before: datetime
+    after: UUID | None
+    changed: int
+    left: int
+    total: int
+
+    @property
+    def looked(self) -> int:
+        """How many were looked at."""
+        return self.changed + self.left
+
+
+def place_in(given: QueryDict) -> Place | None:
+    """As a form says; None: it says nothing, or nothing that makes sense."""
+    with suppress(KeyError, ValueError, TimelineError):
+        after = UUID(given["after"]) if given["after"] else None
+        numbers = [max(0, min(int(given[name]), 10**9)) for name in ("changed", "left", "total")]
+        return Place(check_time("before", datetime.fromisoformat(given["before"])), after, *numbers)
+    return None
+
+
+def go_on(
+    tasks: ScheduledTaskQuerySet, place: Place, act: Callable[[Sequence[ScheduledTask]], int]
+) -> tuple[Place, bool]:
+    """
+    Act on portions of tasks, for as long as one request may take.
+
+    Args:
+        tasks: All that are meant, of one database, in any order.
+        place: Where to go on.
+        act: Changes what can be changed of some tasks, read with their runs, and commits it; says how many it were.
+
+    Returns:
+        Where it has come to, and whether nothing is left to look at.
+    """
+    give_up = monotonic() + A_TURN
+    while True:
+        rest = tasks.filter(pk__gt=place.after) if place.after else tasks
+        some: list[Any] = list(rest.select_related("run").order_by("pk")[:PORTION])
+        if not some:
+            return place, True
+        changed = act(some)
+        place = place._replace(
+            after=some[-1].pk, changed=place.changed + changed, left=place.left + len(some) - changed
+        )
+        if len(some) < PORTION:
+            return place, True
+        if monotonic() >= give_up:
+            return place, False
