@@ -35,6 +35,7 @@ PAGES: Final = (
     "health",
     "inventory",
     "limits",
+    "matching",
     "holds",
     "hold",
     "people",

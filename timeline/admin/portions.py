@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from time import monotonic
@@ -14,8 +14,6 @@ from timeline.models import ScheduledTask
 from timeline.timing import check_time
 
 if TYPE_CHECKING:
-    from django.http import QueryDict
-
     from timeline.models.task import ScheduledTaskQuerySet
 
 PORTION: Final = 500  # Tasks that are read at once.
@@ -45,7 +43,7 @@ class Place(NamedTuple):
         return self.changed + self.left
 
 
-def place_in(given: QueryDict) -> Place | None:
+def place_in(given: Mapping[str, str]) -> Place | None:
     """As a form says; None: it says nothing, or nothing that makes sense."""
     with suppress(KeyError, ValueError, TimelineError):
         after = UUID(given["after"]) if given["after"] else None

@@ -56,7 +56,7 @@ class RedrivePages(Pages):
         if not policy.allows(request.user, Action.REDRIVE):
             raise PermissionDenied
         dead = self.visible(request).dead_letters(group) if group and "\x00" not in group else None
-        place = place_in(request.POST)
+        place = place_in(request.POST.dict())
         if place is None:
             place = Place(story_now(self.alias), None, 0, 0, 0 if dead is None else dead.count())
         if dead is None or not place.total:

@@ -23,6 +23,7 @@ from timeline.admin.health import HealthPages
 from timeline.admin.holding import HoldPages, holds_of
 from timeline.admin.limiting import LimitPages
 from timeline.admin.listing import chips, filters, listing, row_of
+from timeline.admin.matching import MatchingPages
 from timeline.admin.naming import named
 from timeline.admin.owning import belongings_of
 from timeline.admin.people import PeoplePages
@@ -55,7 +56,17 @@ if TYPE_CHECKING:
 _BUTTONS: Final = [action for action in Action if action in WORDINGS]
 
 
-class TaskAdmin(FindPages, HealthPages, HoldPages, LimitPages, PeoplePages, RedrivePages, WhatIfPages, DeadLetterPages):
+class TaskAdmin(
+    FindPages,
+    HealthPages,
+    HoldPages,
+    LimitPages,
+    MatchingPages,
+    PeoplePages,
+    RedrivePages,
+    WhatIfPages,
+    DeadLetterPages,
+):
     """Upcoming events, a task, and the timeline of an entity. Changes go through the shortcuts; nothing is edited here."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -80,6 +91,7 @@ class TaskAdmin(FindPages, HealthPages, HoldPages, LimitPages, PeoplePages, Redr
             path("people/", require_safe(shows(self.people_view)), name=f"{name}_people"),
             path("say/", forms(wrap(self.say_view)), name=f"{name}_say"),
             path("what-if/", forms(wrap(self.what_if_view)), name=f"{name}_what_if"),
+            path("all/", forms(wrap(self.matching_view)), name=f"{name}_matching"),
             path("act/", forms(self.keeping_what_was_typed(wrap(self.act_view))), name=f"{name}_act"),
             path("<uuid:object_id>/change/", require_safe(shows(self.change_view, of_task)), name=f"{name}_change"),
         ]

@@ -1,0 +1,159 @@
+"""The page that acts on all tasks that a question of the list is about: it counts, asks why, and goes on portion by portion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext, pgettext
+
+from timeline.admin.acting import carried_on_of, obstacle, perform
+from timeline.admin.asking import Question, asked
+from timeline.admin.forms import ReasonForm, form_for
+from timeline.admin.listing import chips, row_of
+from timeline.admin.naming import names_of
+from timeline.admin.pages import Pages
+from timeline.admin.portions import Place, go_on, place_in
+from timeline.admin.readers import Reader
+from timeline.admin.wording import WORDINGS
+from timeline.clocks import story_now
+from timeline.lifecycle import State
+from timeline.models import ScheduledTask
+from timeline.policy import APPROVALS, POSSIBLE, Action, get_policy
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+ACTIONS: Final = [action for action in WORDINGS if isinstance(action, Action) and action not in APPROVALS]
+BATCH: Final = 100  # Tasks that change together, or none of them: then each by itself.
+SHOWN: Final = 10
+
+
+class MatchingPages(Pages):
+    """Who may act on the tasks chosen may act on all that match, as far as each of them may be changed."""
+
+    def matching_view(self, request: HttpRequest) -> HttpResponse:
+        """Say what can be done with how many; ask for the reason; then act for a moment, and say how far that came."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        question = asked(request.GET).first_page()
+        place = place_in(request.POST.dict()) or Place(story_now(self.alias), None, 0, 0, 0)
+        tasks = self._matching(request, question, place)
+        action = request.GET.get("action", "")
+        return self._act_on(request, question, tasks, place) if action else self._offer(request, question, tasks)
+
+    def _matching(self, request: HttpRequest, question: Question, place: Place) -> ScheduledTaskQuerySet:
+        """What is meant: by the question, and there when it was counted."""
+        tasks = self.visible(request).filter(created_at__lte=place.before, state__in=question.states)
+        return question.narrow(tasks, now=place.before, zone=timezone.get_default_timezone())
+
+    def _offer(self, request: HttpRequest, question: Question, tasks: ScheduledTaskQuerySet) -> HttpResponse:
+        """Which actions are possible with how many, by the states they are in."""
+        counts = dict(tasks.order_by().values_list("state").annotate(count=Count("pk")))
+        policy = get_policy()
+        offers = []
+        for action in ACTIONS:
+            able = sum(counts.get(state, 0) for state in POSSIBLE[action])
+            if able and policy.allows(request.user, action):
+                where = f"{question.where()}&{urlencode({'action': action})}"
+                offers.append((WORDINGS[action].asks % {"count": able}, WORDINGS[action].means, where))
+        context = {
+            **self._about(question),
+            "counts": [(state, state.label, counts[state]) for state in State if state in counts],
+            "total": sum(counts.values()),
+            "offers": offers,
+        }
+        title = pgettext("timeline", "All that match")
+        return self.page(request, "matching", title, story_now(self.alias), context)
+
+    def _act_on(
+        self, request: HttpRequest, question: Question, tasks: ScheduledTaskQuerySet, place: Place
+    ) -> HttpResponse:
+        action, policy = _action(request.GET["action"]), get_policy()
+        if not policy.allows(request.user, action):
+            raise PermissionDenied
+        tasks = tasks.filter(state__in=POSSIBLE[action])
+        if not place.total:
+            place = place._replace(total=tasks.count())
+        if not place.total:
+            raise Http404(_("There is no such task."))
+        form = self._form_of(request, action)
+        if request.method == "POST" and form.is_valid():
+            act = partial(self._change, action, form.cleaned_data, Reader(policy, request.user))
+            place, is_over = go_on(tasks, place, act)
+            if is_over:
+                self._tell(request, action, place)
+                return HttpResponseRedirect(self.address("changelist") + question.where())
+        context = {
+            **self._about(question),
+            "form": form,
+            "has_errors": bool(form.errors),
+            "place": place,
+            "is_under_way": place.after is not None,
+            "hidden": [(name, request.POST.get(name, "")) for name in form.fields] if place.after else [],
+            "asks": WORDINGS[action].asks % {"count": place.total},
+            "means": WORDINGS[action].means,
+            "rows": [] if place.after else self._some(request, tasks, form.now),
+            "left_out": max(place.total - SHOWN, 0),
+            "back": self.address("matching") + question.where(),
+        }
+        return self.page(request, "act_on_all", str(WORDINGS[action].verb), form.now, context)
+
+    def _form_of(self, request: HttpRequest, action: Action) -> ReasonForm:
+        given = request.POST if request.method == "POST" else None
+        return form_for(action)(given, now=story_now(self.alias), zone=timezone.get_default_timezone())
+
+    def _about(self, question: Question) -> dict[str, Any]:
+        where = question.where()
+        return {"question": question, "chips": chips(question), "list": self.address("changelist") + where}
+
+    def _some(self, request: HttpRequest, tasks: ScheduledTaskQuerySet, now: Any) -> list[Any]:
+        """The first of them, as the list shows them."""
+        some = list(tasks.select_related("run").in_order()[:SHOWN])
+        names = names_of((task.entity_ref for task in some), using=self.alias, site=self.admin_site.name)
+        reader = Reader(get_policy(), request.user)
+        return [row_of(task, names[task.entity_ref], now, reader) for task in some]
+
+    def _change(
+        self, action: Action, answers: Mapping[str, Any], reader: Reader, tasks: Sequence[ScheduledTask]
+    ) -> int:
+        """Change those that can be changed, a batch at a time; give how many it were."""
+        carried_on = carried_on_of([task.pk for task in tasks], using=self.alias) if action == Action.REDRIVE else ()
+        able = [task for task in tasks if not obstacle(action, task, reader, carried_on)]
+        batches = (able[begin : begin + BATCH] for begin in range(0, len(able), BATCH))
+        return sum(self._perform(action, batch, answers, reader) for batch in batches)
+
+    def _perform(
+        self, action: Action, tasks: Sequence[ScheduledTask], answers: Mapping[str, Any], reader: Reader
+    ) -> int:
+        """All of a batch; if one of them has changed meanwhile, each by itself."""
+        actor = reader.user.get_username()  # type: ignore[union-attr]
+        done = perform(action, tasks, answers, actor=actor, seen={}, using=self.alias)
+        if done.problem and len(tasks) > 1:
+            return sum(self._perform(action, [task], answers, reader) for task in tasks)
+        return len(done.tasks)
+
+    def _tell(self, request: HttpRequest, action: Action, place: Place) -> None:
+        messages.success(request, WORDINGS[action].done % {"count": place.changed})
+        if place.left:
+            said = ngettext(
+                "%(count)d task stays as it is: it had changed, or you may not do this with it.",
+                "%(count)d tasks stay as they are: they had changed, or you may not do this with them.",
+                place.left,
+            )
+            messages.warning(request, said % {"count": place.left})
+
+
+def _action(text: str) -> Action:
+    for action in ACTIONS:
+        if action == text:
+            return action
+    raise Http404(_("There is no such action."))
