@@ -122,4 +122,5 @@ def replayable(
     wanted = Q() if since is None else Q(created_at__gte=since)
     wanted &= Q() if until is None else Q(created_at__lt=until)
     left_out = [State.WAITING, State.DELIVERED] if missed else [State.WAITING]
-    return Delivery.objects.using(using).filter(wanted, endpoint=endpoint).exclude(state__in=left_out)
+    written = Delivery.objects.using(using).filter(wanted, endpoint=endpoint).exclude(body="")  # Else it was erased.
+    return written.exclude(state__in=left_out)

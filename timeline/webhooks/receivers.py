@@ -10,9 +10,12 @@ from typing import Any
 from django.db import transaction
 
 from timeline.clocks import story_now
+from timeline.models import EntityRef
+from timeline.models.kin import about_entity
 from timeline.signals import Ending, Entered
 from timeline.webhooks.bodies import Fact, fact_of_ending, fact_of_entry
 from timeline.webhooks.knowing import forget, is_any
+from timeline.webhooks.models import Attempt, Delivery, State
 from timeline.webhooks.writing import write_deliveries
 
 
@@ -31,6 +34,14 @@ def on_ending(*, using: str, endings: Sequence[Ending], **_extra: Any) -> None:
     facts: list[Fact] = [fact for ending in endings if (fact := fact_of_ending(ending, now)) is not None]
     if facts:
         write_deliveries(facts, now=now, using=using)
+
+
+def on_erased(*, entity_ref: EntityRef, done: Any, using: str, **_extra: Any) -> None:
+    """An entity was erased: blank deliveries about it that have ended, and what was answered. They cannot be replayed then."""
+    ended = Delivery.objects.using(using).filter(about_entity(entity_ref, using=using)).exclude(state=State.WAITING)
+    said = Attempt.objects.using(using).filter(delivery__in=ended).exclude(answer="", error="")
+    done.count(Attempt, said.update(answer="", error=""))
+    done.count(Delivery, ended.exclude(body="", error="").update(body="", error=""))
 
 
 def on_endpoint(*, using: str, **_extra: Any) -> None:
