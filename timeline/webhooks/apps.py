@@ -13,6 +13,7 @@ class WebhooksConfig(AppConfig):
     label = "timeline_webhooks"
     verbose_name = pgettext_lazy("timeline", "webhooks")
     default_auto_field = "django.db.models.BigAutoField"
+    api_routes = "timeline.webhooks.api.urls.routes"
 
     def ready(self) -> None:
         """Connect it; runs when all models are there."""
