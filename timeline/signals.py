@@ -48,6 +48,10 @@ runs_entered = Signal()
 # Tasks have ended, as ``tasks_ended`` says; but before the commit, in the transaction that ends them.
 tasks_ending = Signal()
 
+# What ended long ago is being deleted. Arguments: ``using``, and ``ended_before``. A listener deletes a batch of what is its
+# own, in a transaction of its own, and returns how many rows; 0: nothing is left.
+pruning = Signal()
+
 # Something failed for good, and people should know: once an hour of what failed alike. Arguments: ``using``, and ``alert``.
 # A worker sends it, from a task of its own: it is not lost with the process, but after a crash it may be sent twice.
 alerted = Signal()

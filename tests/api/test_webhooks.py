@@ -204,6 +204,13 @@ class TestAnEndpoint:
         assert send(operator, "DELETE", path).status_code == 204
         assert fingerprint() == [[], [], []]
 
+    def test_that_may_not_be_called_any_more_can_be_described_otherwise(self, operator, made):
+        Endpoint.objects.update(url="https://10.0.0.1/")
+
+        answer = send(operator, "PATCH", ONE.replace("{id}", str(made.pk)), {"description": "moves soon"})
+
+        assert (answer.status_code, Endpoint.objects.get().description) == (200, "moves soon")
+
     def test_that_is_not_there_is_a_404(self, operator, made):
         assert send(operator, "POST", ONE.replace("{id}", str(uuid4())) + "rotate/").status_code == 404
 
@@ -249,14 +256,16 @@ class TestReplaying:
 
         assert (answer.status_code, answer.json()["field"]) == (400, field)
 
-    def test_of_one_that_is_disabled_is_refused(self, operator, made, clock):
+    def test_of_one_that_is_disabled_is_counted_and_refused(self, operator, made, clock):
         Endpoint.objects.update(disabled_at=clock.now)
+        before = fingerprint()
+        path, asked = ONE.replace("{id}", str(made.pk)) + "replay/", {"since": "2020-01-01T00:00:00Z"}
 
-        answer = send(
-            operator, "POST", ONE.replace("{id}", str(made.pk)) + "replay/", {"since": "2020-01-01T00:00:00Z"}
-        )
+        counted = send(operator, "POST", path, asked | {"dry_run": True})
+        refused = send(operator, "POST", path, asked)
 
-        assert (answer.status_code, answer.json()["field"]) == (400, "endpoint")
+        assert (counted.json()["count"], refused.status_code) == (1, 409)
+        assert fingerprint() == before
 
 
 class TestTheLog:

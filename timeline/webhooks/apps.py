@@ -20,12 +20,13 @@ class WebhooksConfig(AppConfig):
         from django.core import checks
         from django.db.models.signals import post_delete, post_save
 
-        from timeline.signals import runs_entered, tasks_ending
+        from timeline.signals import pruning, runs_entered, tasks_ending
         from timeline.webhooks import checking, receivers
         from timeline.webhooks.models import Endpoint
 
         checks.register(checking.check_settings)
         runs_entered.connect(receivers.on_entered, dispatch_uid="timeline.webhooks.entered")
         tasks_ending.connect(receivers.on_ending, dispatch_uid="timeline.webhooks.ending")
+        pruning.connect(receivers.on_pruning, dispatch_uid="timeline.webhooks.pruning")
         for signal in (post_save, post_delete):
             signal.connect(receivers.on_endpoint, sender=Endpoint, dispatch_uid="timeline.webhooks.endpoint")

@@ -5,6 +5,7 @@ What the package tells, taken down: in the transaction of a move or an ending, a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -13,6 +14,7 @@ from timeline.clocks import story_now
 from timeline.signals import Ending, Entered
 from timeline.webhooks.bodies import Fact, fact_of_ending, fact_of_entry
 from timeline.webhooks.knowing import forget, is_any
+from timeline.webhooks.pruning import prune_deliveries
 from timeline.webhooks.writing import write_deliveries
 
 
@@ -37,3 +39,8 @@ def on_endpoint(*, using: str, **_extra: Any) -> None:
     """An endpoint was written or deleted: ask anew what there are, now and once it is committed."""
     forget(using)
     transaction.on_commit(lambda: forget(using), using=using)
+
+
+def on_pruning(*, using: str, ended_before: datetime, **_extra: Any) -> int:
+    """What ended long ago is being deleted: deliveries too."""
+    return prune_deliveries(ended_before=ended_before, using=using)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
+from django.utils.translation import gettext_lazy
+from rest_framework.exceptions import APIException
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -27,6 +29,13 @@ from timeline.webhooks.models import Disabled, Endpoint
 from timeline.webhooks.sampling import send_sample
 
 _CHANGED = answers(404, 413, 415, 422, ok=EndpointSerializer)
+
+
+class NotWhileDisabled(APIException):
+    """Nothing is sent to an endpoint that is disabled."""
+
+    status_code = 409
+    default_detail = gettext_lazy("Nothing is sent to it: it is disabled. Enable it first.")
 
 
 class Acting(WebhooksView):
@@ -135,7 +144,7 @@ class Replay(Acting):
         operation_id="webhook_endpoint_replay",
         request=ReplayBody,
         parameters=REPEATABLE,
-        responses=answers(404, 413, 415, 422, ok=ReplayedSerializer),
+        responses=answers(404, 409, 413, 415, 422, ok=ReplayedSerializer),
     )
     def post(self, request: Request, pk: UUID) -> Response:
         """Send again what of a time has not arrived, with the same ids and in the order of old; or count it."""
@@ -148,6 +157,8 @@ class Replay(Acting):
 
         def act() -> Any:
             endpoint = self.locked(pk)
+            if not (endpoint.is_enabled or given["dry_run"]):
+                raise NotWhileDisabled
             only_count = given["dry_run"]
             count = replayable(endpoint, **wanted).count() if only_count else replay(endpoint, now=self.now, **wanted)
             return ReplayedSerializer({"count": count, "dry_run": only_count}).data

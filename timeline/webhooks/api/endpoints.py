@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
@@ -105,10 +106,7 @@ class OneEndpoint(WebhooksView):
             check_seen(request, told(endpoint))
             for name, value in body.validated_data.items():
                 setattr(endpoint, name, value)
-            try:
-                check_endpoint(endpoint.url, endpoint.topics)
-            except Invalid as error:
-                raise ValidationError(error.message_dict) from None
+            _check_given(endpoint, body.validated_data)
             if body.validated_data:
                 endpoint.save(using=self.get_using(), update_fields=sorted(body.validated_data))
         return Response(told(endpoint))
@@ -128,6 +126,15 @@ class OneEndpoint(WebhooksView):
             check_seen(request, told(endpoint))
             endpoint.delete(using=self.get_using())
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+def _check_given(endpoint: Endpoint, given: Mapping[str, Any]) -> None:
+    """See that what is given may be. What was there before is looked at again at each delivery."""
+    try:
+        check_endpoint(endpoint.url, endpoint.topics)
+    except Invalid as error:
+        if problems := {name: said for name, said in error.message_dict.items() if name in given}:
+            raise ValidationError(problems) from None
 
 
 def answer_with_secret(request: Request, act: Any, *, using: str) -> Response:
