@@ -153,7 +153,7 @@ def _prune(using: str) -> None:
         return
     before = story_now(using) - retention
     for _ in range(MAINTAINED_AT_ONCE):
-        others = sum(count for _, count in pruning.send(None, using=using, ended_before=before))
+        others = sum(int(count or 0) for _, count in pruning.send(None, using=using, ended_before=before))
         if not any(prune(ended_before=before, using=using)) and not others:
             break
 

@@ -47,7 +47,9 @@ class Command(BaseCommand):
         while batch_of_answers := forget_answers(using=database):
             answers += batch_of_answers
         others = 0
-        while some := sum(count for _receiver, count in pruning.send(None, using=database, ended_before=before)):
+        while some := sum(
+            int(count or 0) for _receiver, count in pruning.send(None, using=database, ended_before=before)
+        ):
             others += some
         said = _(
             "Deleted %(runs)d runs, %(tasks)d tasks, %(log_entries)d log entries, %(holds)d holds and %(answers)d answers of"
