@@ -50,6 +50,16 @@ class Care(Timeline):
     def look(self, order): ...
 
 
+class LongerCare(Timeline):
+    """The same, when its office is open for longer."""
+
+    name = "care"
+    entity = "testapp.Order"
+
+    @task(after(days=2), window=window("09:00-19:00", outside="previous", **OFFICE))
+    def prepare(self, order): ...
+
+
 @pytest.fixture
 def rows(db, clock):
     """The rows of an order that came on Friday at five; by name."""
@@ -146,6 +156,22 @@ class TestWhoeverDecides:
             pass
 
         assert list(ScheduledTask.objects.order_by("pk").values("pk", "seq", "scheduled_at")) == before
+
+
+class TestOtherHours:
+    def test_leave_what_is_there_at_its_time_and_let_it_run_then(self, db, clock):
+        """It is for a Saturday, and due on the Friday before: hours that have changed since do not put it off."""
+        clock.set(FRIDAY - DAY)
+        with only_timelines(Care):
+            start(Care, Order.objects.create())
+        row = ScheduledTask.objects.get(task_key="care.prepare")
+
+        with only_timelines(LongerCare):
+            clock.set(row.scheduled_at)
+            clock.run_due()
+
+        row.refresh_from_db()
+        assert (berlin(row.nominal_at), berlin(row.finished_at), row.state) == ("Sat 17:00", "Fri 09:00", "completed")
 
 
 class TestAForeseenCall:
