@@ -106,11 +106,34 @@ class TestActingOnAll:
         response = operator.post(CANCEL, {"reason": "over"})
         assert states().count("cancelled") == 3
         assert "3 of 7" in text_of(response)
-        given = {name: response.context["place"]._asdict()[name] or "" for name in portions.Place._fields}
-        given |= {"before": given["before"].isoformat(), "reason": "over"}
+        place = response.context["place"]
+        given = place._asdict() | {"before": place.before.isoformat(), "reason": "over"}
         response = operator.post(CANCEL, given)
         assert states().count("cancelled") == 6
+        assert "6 of 7" in text_of(response)
         assert [name for name, _value in response.context["hidden"]] == ["reason"]
+
+    def test_asks_again_where_its_time_has_passed_meanwhile(self, operator, calls, clock, monkeypatch):
+        """The page does not send itself again and again then, and says that a part is done."""
+        monkeypatch.setattr(portions, "PORTION", 3)
+        monkeypatch.setattr(portions, "A_TURN", 0)
+        where, at = f"{ALL_OF_IT}?task=care.call&action=move", clock.now + timedelta(minutes=1)
+        given = {"reason": "later", "at": at.strftime("%Y-%m-%dT%H:%M")}
+        place = operator.post(where, given).context["place"]
+        sent = place._asdict() | {"before": place.before.isoformat()}
+        clock.set(at)
+
+        text = text_of(operator.post(where, given | sent))
+
+        assert "data-timeline-going-on" not in text
+        assert "3 of 7" in text
+        assert "Nothing was changed yet" not in text
+        assert "This time has passed" in text
+        assert 'name="at"' in text
+        given["at"] = (at + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
+        operator.post(where, given | sent)
+        moved = ScheduledTask.objects.filter(task_key="care.call", scheduled_at=at + timedelta(days=1))
+        assert moved.count() == 3
 
     def test_leaves_what_came_since_it_was_counted(self, operator, calls, about, order, clock, monkeypatch):
         place = {"after": "", "changed": 0, "left": 0, "total": 7, "before": clock.now.isoformat()}

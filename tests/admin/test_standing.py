@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing, nullcontext
+
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Q
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone, translation
 
 from tests.admin.test_entity import page, text_of
 from tests.testapp.models import Order
@@ -27,6 +30,14 @@ def has_paid(order):
 
 def cannot_be_asked(order):
     raise ZeroDivisionError
+
+
+def sees_where_it_is(order):
+    """Where it is asked; and it leaves another language behind."""
+    ASKED.append((timezone.get_current_timezone_name(), translation.get_language()))
+    timezone.activate("Asia/Tokyo")
+    translation.activate("de")
+    return True
 
 
 class Guarded(Timeline):
@@ -63,6 +74,43 @@ def told(**more):
     return {row.task_name: said.get(row.pk) for row in rows}
 
 
+def locks(order):
+    return Order.objects.select_for_update().get(pk=order.pk)
+
+
+def changes_what_it_is_given(order):
+    order.paid = True
+    return True
+
+
+def is_paid(order):
+    return order.paid
+
+
+class Careless(Timeline):
+    entity = "testapp.Order"
+
+    @task(after(days=1), only_if=changes_what_it_is_given)
+    def thank(self, order): ...
+
+    @task(after(days=2), only_if=is_paid)
+    def ship(self, order): ...
+
+    @task(after(days=3), only_if=locks)
+    def close(self, order): ...
+
+
+class Abroad(Timeline):
+    """Whose entity has a zone and a language."""
+
+    entity = "testapp.Order"
+    time_zone = "zone"
+    language = "language"
+
+    @task(after(days=1), only_if=sees_where_it_is)
+    def greet(self, order): ...
+
+
 class TestStanding:
     def test_says_of_each_what_its_guards_say_now(self, order):
         assert told() == {
@@ -92,6 +140,45 @@ class TestStanding:
             standing_of(rows, using="default")
 
         assert sum(query["sql"].startswith("SELECT") for query in queries) <= 4
+
+    def test_asks_in_the_zone_and_language_of_a_worker_and_leaves_those_of_the_page(self, db, clock):
+        ASKED.clear()
+        with only_timelines(Abroad), timezone.override("America/Lima"), translation.override("de"):
+            start(Abroad, Order.objects.create(zone="Asia/Kolkata", language="fr"))
+            start(Abroad, Order.objects.create())
+
+            for order in Order.objects.all():
+                standing_of(ScheduledTask.objects.filter(entity_id=str(order.pk)), using="default")
+
+            assert sorted(ASKED) == [("Asia/Kolkata", "fr"), (timezone.get_default_timezone_name(), "en")]
+            assert (timezone.get_current_timezone_name(), translation.get_language()) == ("America/Lima", "de")
+
+    def test_gives_each_guard_the_entity_as_it_is(self, db, clock):
+        with only_timelines(Careless):
+            start(Careless, Order.objects.create())
+
+            assert told(task_key="careless.ship")["ship"].startswith("as things stand, it would be cancelled")
+            assert told()["ship"].startswith("as things stand, it would be cancelled")
+
+    @pytest.mark.only_postgresql
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("is_in_a_transaction", [False, True])
+    def test_waits_for_nobody_who_has_the_entity(self, transactional_db, clock, is_in_a_transaction):
+        """And the bounds of that end with it, also in a transaction of the request's."""
+        with only_timelines(Careless):
+            order = Order.objects.create()
+            start(Careless, order)
+            other = connection.copy()
+            with closing(other), other.cursor() as held:
+                held.execute("BEGIN")
+                held.execute("SELECT 1 FROM testapp_order WHERE id = %s FOR UPDATE", [order.pk])
+
+                with transaction.atomic() if is_in_a_transaction else nullcontext(), connection.cursor() as cursor:
+                    said = told()["close"]
+                    cursor.execute("SHOW lock_timeout")
+                    assert cursor.fetchone() == ("0",)
+
+        assert said == "as things stand, nobody can say whether it runs: only_if locks cannot be asked"
 
     def test_is_on_the_page(self, operator, order):
         text = text_of(page(operator, order))

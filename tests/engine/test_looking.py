@@ -186,6 +186,22 @@ class TestTheLastLook:
         assert not ScheduledTask.objects.open().exists()
         assert TimelineRun.objects.get().is_open
 
+    def test_lets_run_what_was_moved_ahead_though_its_declaration_has_changed_since(self, work, run_at, order, now):
+        """What it is for is as it was: only the time within which it expires is another."""
+        row = work(when=after(days=9), expires=timedelta(hours=1))
+        ScheduledTask.objects.update(scheduled_at=now, definition_hash="of another")
+
+        assert run_at(row, now).state == State.COMPLETED
+
+    def test_sees_that_its_schedule_has_changed_to_a_later_one(self, work, run_at, order, now):
+        row = work(when=after(days=9))
+        earlier = now + timedelta(days=1)
+        ScheduledTask.objects.update(scheduled_at=earlier, nominal_at=earlier, definition_hash="of another")
+
+        done = run_at(row, earlier)
+
+        assert (done.state, done.reason) == (State.CANCELLED, "its schedule was changed to a later one")
+
     def test_sees_that_it_is_too_late(self, work, run_at, later):
         seen = []
         row = work(lambda job, order: seen.append(1), expires=timedelta(hours=2))

@@ -11,8 +11,11 @@ from django.test.utils import CaptureQueriesContext
 from tests.testapp.models import Order
 from timeline import Timeline, after, task
 from timeline.clocks import story_now
+from timeline.engine.running import begin_given, run_begun
 from timeline.exceptions import InvalidInput, UnknownTask
 from timeline.models import ScheduledTask, TimelineRun
+from timeline.operations import _drifting, applying
+from timeline.operations._drifting import drifted
 from timeline.operations.applying import apply_choices, check_choices
 from timeline.operations.differing import differences
 from timeline.operations.sweeping import begin_round, sweep
@@ -162,6 +165,51 @@ class TestWhatIsKept:
         apply_to(changed, keep=["look"], reason="Not for them")
 
         assert rows("close").count() == 0
+
+
+class TestWhatHasBegun:
+    """A worker begins a task between the look at its run and the lock."""
+
+    @pytest.mark.parametrize("choice", [{}, {"keep": ["remind"]}, {"cancel": ["remind"]}])
+    def test_is_left_to_its_outcome(self, changed, now, clock, monkeypatch, choice):
+        clock.set(now + 10 * DAY)
+        row = rows("remind").earliest("pk")
+        begun = []
+
+        def looks(*given, **more):
+            found = drifted(*given, **more)
+            begun.extend(begin_given(task_ids=[row.pk], clock=lambda: clock.now, using="default"))
+            return found
+
+        monkeypatch.setattr(applying, "drifted", looks)
+        apply_to(changed, reason="as it was", **choice)
+        row.refresh_from_db()
+        assert row.state == "active"
+
+        run_begun(begun[0], clock=lambda: clock.now, using="default")
+
+        assert (
+            row.log.latest("seq").reason == "its schedule was changed to a later one"
+        )  # It had not entered its handler.
+        assert rows("look").filter(run=row.run, state="scheduled").count() == 1
+
+    def test_is_left_by_sweeps_as_well(self, changed, now, clock, monkeypatch):
+        clock.set(now + 10 * DAY)
+        row = rows("remind").earliest("pk")
+
+        def looks(*given, **more):
+            found = drifted(*given, **more)
+            list(begin_given(task_ids=[row.pk], clock=lambda: clock.now, using="default"))
+            return found
+
+        monkeypatch.setattr(_drifting, "drifted", looks)
+        begin_round(using="default")
+        while sweep(now=clock.now, using="default").left:
+            pass
+
+        row.refresh_from_db()
+        assert row.state == "active"
+        assert rows("look").count() == 4
 
 
 class TestWhatIsCancelled:

@@ -9,16 +9,17 @@ from django.utils import translation
 
 from tests.testapp.models import Order
 from timeline import Retry, Timeline, after, every, task, window
-from timeline.exceptions import DefinitionError
+from timeline.exceptions import DefinitionError, InvalidInput
 from timeline.models import ScheduledTask
 from timeline.operations.sweeping import begin_round, sweep
-from timeline.shortcuts import explain, foreseen, move, start
+from timeline.shortcuts import explain, foreseen, hold, move, start
 from timeline.testing import only_timelines
 
 OFFICE = {"days": "mon-fri", "zone": "Europe/Berlin"}
 FRIDAY = datetime(2026, 11, 27, 16, 0, tzinfo=UTC)  # Five in the afternoon in Berlin.
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 FAILING = []
+UNREADABLE = []
 
 
 class Care(Timeline):
@@ -48,6 +49,38 @@ class Care(Timeline):
 
     @task(every(hours=20, most=3), window=window("09:00-17:00", **OFFICE))
     def look(self, order): ...
+
+
+class LongerCare(Timeline):
+    """The same, when its office is open for longer."""
+
+    name = "care"
+    entity = "testapp.Order"
+
+    @task(after(days=2), window=window("09:00-19:00", outside="previous", **OFFICE))
+    def prepare(self, order): ...
+
+
+def is_holiday(day):
+    if UNREADABLE:
+        raise LookupError(UNREADABLE[0])
+    return False
+
+
+class ByCalendar(Timeline):
+    """Whose holidays somebody else knows."""
+
+    entity = "testapp.Order"
+
+    @task(after(hours=1), window=window("00:00-24:00", holidays=is_holiday), retry=Retry(base=HOUR, jitter=0))
+    def call(self, order):
+        raise RuntimeError("no answer")
+
+    @task(after(hours=1))
+    def write(self, order): ...
+
+    @task(after(write, hours=1), window=window("00:00-24:00", holidays=is_holiday))
+    def write_again(self, order): ...
 
 
 @pytest.fixture
@@ -146,6 +179,63 @@ class TestWhoeverDecides:
             pass
 
         assert list(ScheduledTask.objects.order_by("pk").values("pk", "seq", "scheduled_at")) == before
+
+
+class TestOtherHours:
+    def test_leave_what_is_there_at_its_time_and_let_it_run_then(self, db, clock):
+        """It is for a Saturday, and due on the Friday before: hours that have changed since do not put it off."""
+        clock.set(FRIDAY - DAY)
+        with only_timelines(Care):
+            start(Care, Order.objects.create())
+        row = ScheduledTask.objects.get(task_key="care.prepare")
+
+        with only_timelines(LongerCare):
+            clock.set(row.scheduled_at)
+            clock.run_due()
+
+        row.refresh_from_db()
+        assert (berlin(row.nominal_at), berlin(row.finished_at), row.state) == ("Sat 17:00", "Fri 09:00", "completed")
+
+
+class TestAHold:
+    def test_that_shifts_leaves_within_its_window_what_was_so(self, rows, clock):
+        """What somebody has moved to the night moves on by how long it was held."""
+        clock.set(datetime(2026, 11, 30, 7, 0, tzinfo=UTC))
+        call, greet = rows("call"), rows("prepare")
+        move(greet, at=clock.now + 12 * HOUR, reason="they asked for it")
+        hold(Order.objects.get(), until=clock.now + 10 * HOUR, then="shift", reason="moving house")
+
+        clock.set(clock.now + 10 * HOUR)
+        clock.run_due()
+
+        call.refresh_from_db()
+        greet.refresh_from_db()
+        assert [berlin(row.scheduled_at) for row in (call, greet)] == ["Tue 09:00", "Tue 06:00"]
+
+
+class TestACalendarThatFails:
+    """Its function of a date raises."""
+
+    @pytest.fixture
+    def closed(self, db, clock):
+        clock.set(FRIDAY)
+        UNREADABLE.clear()
+        with only_timelines(ByCalendar):
+            start(ByCalendar, Order.objects.create())
+            UNREADABLE.append("the calendar is not there")
+            yield
+
+    def test_keeps_no_outcome_from_being_recorded(self, closed, clock):
+        clock.advance(hours=1)
+        clock.run_due()
+
+        states = dict(ScheduledTask.objects.values_list("task_key", "state"))
+        assert states == {"by_calendar.call": "retryable", "by_calendar.write": "completed"}
+        assert ScheduledTask.objects.get(state="retryable").scheduled_at == clock.now + HOUR
+
+    def test_refuses_what_is_to_be_planned_and_says_why(self, closed):
+        with pytest.raises(InvalidInput, match=r"nobody can say whether 2026-11-26 is a holiday: .*not there"):
+            start(ByCalendar, Order.objects.create())
 
 
 class TestAForeseenCall:

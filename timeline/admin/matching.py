@@ -97,7 +97,7 @@ class MatchingPages(Pages):
             "form": form,
             "has_errors": bool(form.errors),
             "place": place,
-            "is_under_way": place.after is not None,
+            "is_under_way": place.after is not None and not form.errors,
             "hidden": [(name, request.POST.get(name, "")) for name in form.fields] if place.after else [],
             "asks": WORDINGS[action].asks % {"count": place.total},
             "means": WORDINGS[action].means,

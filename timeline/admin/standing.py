@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from copy import copy
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from django.db import transaction
+from django.conf import settings
+from django.db import connections, transaction
 from django.db.models import Model, Q
+from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
+from timeline.dialects import dialect_of
 from timeline.exceptions import UnknownTask
 from timeline.models import EntityRef, model_of
 from timeline.models.entities import load_entities
+from timeline.models.facts import language_of, zone_of
 from timeline.registry import registry
 from timeline.store.errors import catching
+from timeline.store.guiding import as_select
 
 if TYPE_CHECKING:
     from timeline.models import ScheduledTask
+
+BOUNDS: Final = {"lock_timeout": "100ms", "statement_timeout": "2s"}  # A page waits for no worker that has the entity.
 
 
 def standing_of(tasks: Iterable[ScheduledTask], *, using: str) -> dict[UUID, str]:
@@ -42,7 +50,7 @@ def standing_of(tasks: Iterable[ScheduledTask], *, using: str) -> dict[UUID, str
         for option, guard in guards:
             if (ref, id(guard)) not in said:
                 entity = there.get(ref)
-                said[ref, id(guard)] = None if entity is None else _holds(guard, ref, entity, using)
+                said[ref, id(guard)] = None if entity is None else _holds(guard, task, entity, using)
             answers.append((option, guard, said[ref, id(guard)]))
         told[task.pk] = _in_words(answers)
     return told
@@ -55,18 +63,31 @@ def _guards_of(task: ScheduledTask) -> Sequence[tuple[str, Any]]:
     return []
 
 
-def _holds(guard: Any, ref: EntityRef, entity: Model, using: str) -> bool | None:
+def _holds(guard: Any, task: ScheduledTask, entity: Model, using: str) -> bool | None:
     """Whether a guard holds; None: it raised. Nothing that it writes stays."""
     caught: list[Exception] = []
-    with catching(caught), transaction.atomic(using=using):
+    with catching(caught), _as_at_a_worker(guard, task, entity), transaction.atomic(using=using):
         try:
             if isinstance(guard, Q):
-                model: Any = model_of(ref.label)
+                model: Any = model_of(task.entity_ref.label)
                 return bool(model._base_manager.using(using).filter(pk=entity.pk).filter(guard).exists())
-            return bool(guard(entity))
+            if dialect_of(using).has_settings:
+                with connections[using].cursor() as cursor:
+                    cursor.execute(as_select(BOUNDS))  # Undone with the rest.
+            return bool(guard(copy(entity)))  # What one does to it, another does not see.
         finally:
             transaction.set_rollback(True, using=using)
     return None
+
+
+@contextmanager
+def _as_at_a_worker(guard: Any, task: ScheduledTask, entity: Model) -> Iterator[None]:
+    """Let zone and language be those that the guard has there, and not those of who looks at the page."""
+    definition, _declared = registry.task(task.task_key)
+    whose = None if isinstance(guard, Q) else entity
+    language = language_of(definition, whose) or settings.LANGUAGE_CODE
+    with timezone.override(zone_of(definition, whose)), translation.override(language):
+        yield
 
 
 def _in_words(answers: Sequence[tuple[str, Any, bool | None]]) -> str:

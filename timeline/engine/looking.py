@@ -130,7 +130,8 @@ def _superseded(attempt: Attempt, now: datetime) -> Reason | None:
             return reasons.ANCHOR_CHANGED(anchor=when.field_name or when.anchor)
         if task.definition_hash != attempt.declared.fingerprint:
             at = when.resolve(value, zone_of(attempt.definition, attempt.entity))
-            return reasons.NOT_YET() if at > now else None
+            # What it is for is as it was: that it is due before is its window's doing, or somebody's.
+            return reasons.NOT_YET() if at > now and at != task.nominal_at else None
     except NaiveDatetime as error:
         return reasons.WITHOUT_ZONE(anchor=error.field)
     except DateOutOfRange as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from contextlib import suppress
 from datetime import datetime, tzinfo
 
@@ -12,6 +13,9 @@ from timeline.engine.attempting import Attempt
 from timeline.exceptions import UnreadableEntity
 from timeline.lifecycle import Reason
 from timeline.models.facts import zone_of
+from timeline.store.errors import catching
+
+logger = logging.getLogger("timeline")
 
 
 def is_outside(attempt: Attempt) -> Reason | None:
@@ -25,7 +29,13 @@ def is_outside(attempt: Attempt) -> Reason | None:
 def next_opening(attempt: Attempt, at: datetime) -> datetime:
     """When a task is tried again that would be so at this time."""
     hours = attempt.declared.options.window
-    return at if hours is None or attempt.task.run_id is None else hours.next_open(at, _zone_of(attempt))
+    if hours is None or attempt.task.run_id is None:
+        return at
+    caught: list[Exception] = []
+    with catching(caught):
+        return hours.next_open(at, _zone_of(attempt))
+    logger.error("%s is tried again without its window, which cannot be read.", attempt.task, exc_info=caught[0])
+    return at
 
 
 def _zone_of(attempt: Attempt) -> tzinfo:

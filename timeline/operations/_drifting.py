@@ -23,7 +23,7 @@ from timeline.models.facts import plan_of
 from timeline.models.visits import tries_of, wanted_of
 from timeline.operations._parting import Part, Swept, Taken, each_if_not_all
 from timeline.operations.reconciling import reconcile_locked
-from timeline.planning import Keep
+from timeline.planning import Cancel, Keep, Plan
 from timeline.registry import registry
 from timeline.store.errors import catching
 from timeline.store.locking import lock_runs
@@ -102,6 +102,13 @@ def drifted(runs: Iterable[TimelineRun], *, now: datetime, using: str) -> list[T
     return found + _gone(missing, using)
 
 
+def unless_begun(_run: TimelineRun, planned: Plan) -> Plan:
+    """Leave a run as it is of which a task has begun meanwhile that would be cancelled: its outcome reconciles it."""
+    if any(isinstance(change, Cancel) and change.row.state == State.ACTIVE for change in planned.changes):
+        return Plan(foreseen=planned.foreseen, open=True)
+    return planned
+
+
 def rows_of_runs(known: Sequence[tuple[TimelineRun, Definition]], using: str) -> dict[UUID, list[ScheduledTask]]:
     """Read the tasks of runs, as much of them as a plan reads."""
     rows: dict[UUID, list[ScheduledTask]] = defaultdict(list)
@@ -141,7 +148,7 @@ def _gone(runs: list[TimelineRun], using: str) -> list[TimelineRun]:
 
 def _reconcile(runs: Sequence[TimelineRun], *, now: datetime, using: str) -> int:
     locked = lock_runs([run.pk for run in runs], [run.entity_ref for run in runs], using=using)
-    reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True)
+    reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True, choose=unless_begun)
     if shown := mirror_runs(locked.runs, using=using):
         logger.info("The sweep wrote the states of %d machines anew where their entities show them.", shown)
     return len(locked.runs)

@@ -14,7 +14,7 @@ from timeline.definition import Definition
 from timeline.exceptions import InvalidInput, UnknownTask
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import TimelineRun
-from timeline.operations._drifting import drifted
+from timeline.operations._drifting import drifted, unless_begun
 from timeline.operations.reconciling import reconcile_locked
 from timeline.operations.sets import BATCH, check_batch_size
 from timeline.payloads import check_text
@@ -160,6 +160,7 @@ class _Chosen:
 
     def choose(self, run: TimelineRun, planned: Plan) -> Plan:
         """Give the plan that is carried out."""
+        planned = unless_begun(run, planned)
         standing = {change.row.id: change.row for change in planned.changes if isinstance(change, Cancel)}
         changes = [self._change(run, change, standing) for change in planned.changes]
         self.rows += sum(isinstance(change, Create | Move | Cancel) for change in changes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from time import monotonic
@@ -18,14 +19,16 @@ from django.db import OperationalError, connections
 from django.db.models import F
 
 from timeline import reasons
-from timeline.exceptions import AlreadyReleased
+from timeline.exceptions import AlreadyReleased, InvalidInput, UnknownTask, UnreadableEntity
 from timeline.lifecycle import Reason, State, Trigger
 from timeline.models import Hold, ScheduledTask, Scope, Then
+from timeline.models.facts import zone_of
 from timeline.models.hold import HoldQuerySet
 from timeline.models.sqlstates import sqlstate_of
 from timeline.operations.moving import move_locked
 from timeline.operations.reconciling import reconcile_locked
 from timeline.payloads import check_text
+from timeline.registry import registry
 from timeline.store.announcing import announce
 from timeline.store.change_columns import MAX_ACTOR
 from timeline.store.errors import catching
@@ -180,7 +183,7 @@ def _expire(hold: Hold, tasks: Sequence[ScheduledTask], locked: Locked, *, now: 
     return len(done)
 
 
-def _shift(hold: Hold, tasks: Sequence[ScheduledTask], _locked: Locked, *, now: datetime, using: str) -> int:
+def _shift(hold: Hold, tasks: Sequence[ScheduledTask], locked: Locked, *, now: datetime, using: str) -> int:
     # Read once the tasks are locked: another hold that has seen to one of them has committed that.
     others = list(Hold.objects.using(using).filter(then=Then.SHIFT, lifted_at__gt=hold.created_at).exclude(pk=hold.pk))
     places = []
@@ -191,9 +194,19 @@ def _shift(hold: Hold, tasks: Sequence[ScheduledTask], _locked: Locked, *, now: 
             if other.lifted_at and _has_seen_to(other, task) and covers(other, task)
         ]
         if length := lost(max(hold.created_at, task.created_at), hold.lifted_at or now, counted):
-            places.append((task, min(task.scheduled_at + length, _MOST)))
+            places.append((task, min(_within_hours(task, task.scheduled_at + length, locked), _MOST)))
     move_locked(places, reason=_reason(hold, reasons.SHIFTED), now=now, using=using)
     return len(places)
+
+
+def _within_hours(task: ScheduledTask, at: datetime, locked: Locked) -> datetime:
+    """What was due within its window stays so: it is due when that opens next."""
+    with suppress(UnknownTask, UnreadableEntity, InvalidInput):
+        definition, declared = registry.task(task.task_key)
+        hours, zone = declared.options.window, zone_of(definition, locked.entities.get(task.entity_ref))
+        if hours is not None and task.run_id is not None and hours.is_open(task.scheduled_at, zone):
+            return hours.next_open(at, zone)
+    return at
 
 
 def _has_seen_to(hold: Hold, task: ScheduledTask) -> bool:

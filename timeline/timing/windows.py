@@ -14,6 +14,10 @@ from functools import lru_cache
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
+from django.db import Error
+from django.utils.translation import gettext_lazy as _
+
+from timeline.exceptions import InvalidInput
 from timeline.timing.holidays import holidays_of
 from timeline.timing.offsets import Problem
 
@@ -73,7 +77,7 @@ class Window:
         zone = self.zone or zone
         last = moment.astimezone(zone).date()
         for day in (last - DAY * number for number in range(AHEAD)):
-            for begins, _ends in reversed(self._openings(day, zone)):
+            for begins, _end in reversed(self._openings(day, zone)):
                 if begins < moment:
                     return begins
         return None
@@ -97,9 +101,20 @@ class Window:
 
     def _openings(self, day: date, zone: tzinfo) -> list[tuple[datetime, datetime]]:
         """Those that begin on a day, in UTC, the first one first."""
-        if day.weekday() not in self.weekdays or (self.is_holiday is not None and self.is_holiday(day)):
+        if day.weekday() not in self.weekdays or self._is_free(day):
             return []
         return _openings(self.spans, day, zone)
+
+    def _is_free(self, day: date) -> bool:
+        if self.is_holiday is None:
+            return False
+        try:
+            return bool(self.is_holiday(day))
+        except Error:  # The database's: it may pass.
+            raise
+        except Exception as error:
+            problem, remedy = _("nobody can say whether %(day)s is a holiday: %(error)r."), _("Mend its function.")
+            raise InvalidInput("window", problem, remedy, day=day, error=error) from error
 
 
 @lru_cache(maxsize=4096)
@@ -180,7 +195,7 @@ def _time(text: str) -> time:
 def _weekdays(text: object, problems: list[Problem]) -> frozenset[int]:
     found: set[int] = set()
     for part in text.lower().split(",") if isinstance(text, str) else [""]:
-        first, _sign, last = (name.strip() for name in part.partition("-"))
+        first, _dash, last = (name.strip() for name in part.partition("-"))
         if first not in WEEKDAYS or (last or first) not in WEEKDAYS:
             problems.append((f"has a window with days = {text!r}.", 'Use "mon-fri", or "mon,wed": mon to sun.'))
             return frozenset(range(len(WEEKDAYS)))
