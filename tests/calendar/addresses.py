@@ -15,7 +15,7 @@ class Spoken(CalendarView):
 
 
 urlpatterns = [
-    path("calendar/<str:token>.ics", CalendarView.as_view(), name="my-calendar"),
+    path("theirs/<str:token>.ics", CalendarView.as_view(), name="their-calendar"),
     path("spoken/<str:token>.ics", Spoken.as_view(), name="spoken-calendar"),
     path("", include("project.urls")),
 ]

@@ -28,11 +28,11 @@ class Strict(TimelinePolicy):
         return super().visible(tasks, user).exclude(task_key="account.tell_news")
 
 
-def ask(token, name="my-calendar"):
+def ask(token, name="their-calendar"):
     return Client().get(reverse(name, args=[token]))
 
 
-def events_of(user, name="my-calendar"):
+def events_of(user, name="their-calendar"):
     """What a calendar program shows of a person's calendar."""
     answer = ask(calendar_token(user), name)
     assert answer.status_code == 200
@@ -144,7 +144,7 @@ class TestCalendarView:
         assert answer.headers["X-Robots-Tag"] == "noindex"
 
     def test_is_read_and_not_written(self, person):
-        address = reverse("my-calendar", args=[calendar_token(person("ada"))])
+        address = reverse("their-calendar", args=[calendar_token(person("ada"))])
 
         assert Client().head(address).status_code == 200
         assert Client().post(address).status_code == 405
@@ -170,6 +170,6 @@ class TestCalendarView:
         client = Client()
         client.force_login(ben)
 
-        answer = client.get(reverse("my-calendar", args=[calendar_token(ada)]))
+        answer = client.get(reverse("their-calendar", args=[calendar_token(ada)]))
 
         assert [str(event["uid"]) for event in Calendar.from_ical(answer.content).walk("VEVENT")] == [str(own.pk)]

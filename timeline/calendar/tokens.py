@@ -67,7 +67,7 @@ def _named(name: str) -> Model | None:
     with suppress(ValueError, WrongEntity):  # Text that is no key, or none that any account can have.
         key = urlsafe_base64_decode(name).decode()
         if "\x00" not in key:  # Which no database looks for.
-            accounts = model._base_manager.using(router.db_for_read(model))
+            accounts = model._default_manager.using(router.db_for_read(model))  # As who logs in is found.
             return accounts.filter(pk=ref_with(model, key).id).first()
     return None
 

@@ -24,6 +24,8 @@ from timeline.policy import get_policy
 from timeline.registry import registry
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from django.db.models import Model
 
 MOST: Final = 500  # Tasks, the soonest first.
@@ -37,7 +39,7 @@ class CalendarView(View):
 
         path("calendar/<str:token>.ics", CalendarView.as_view(), name="my-calendar")
 
-    Whoever is not active, and whose token was revoked, gets what everybody gets who makes a token up: nothing is there.
+    A token that was revoked, that of somebody who is not active, and one that was made up are answered alike: with 404.
     """
 
     http_method_names = ["get", "head", "options"]
@@ -64,25 +66,21 @@ class CalendarView(View):
         person = person_of(token)
         if person is None:
             raise Http404(_("There is no such calendar."))
-        self_named = refs_as(person, family_of(person.__class__))
+        now, themselves = story_now(self.alias), refs_as(person, family_of(person.__class__))
         entries = [
             Entry(
-                str(task.pk),
-                task.seq,
-                task.scheduled_at,
-                title,
-                "" if task.entity_ref in self_named else _kind(task),
+                str(task.pk), task.seq, task.scheduled_at, title, "" if task.entity_ref in themselves else _kind(task)
             )
-            for task in self._ahead(person)
-            if (title := self.title(task))
+            for task in self._ahead(person, now)
+            if (title := str(self.title(task)))
         ]
-        text = calendar_of(entries, name=pgettext("timeline", "What is ahead"), now=story_now(self.alias))
+        text = calendar_of(entries, name=pgettext("timeline", "What is ahead"), now=now)
         answer = HttpResponse(text, content_type="text/calendar; charset=utf-8")
         answer["Content-Disposition"] = 'inline; filename="calendar.ics"'
         answer["X-Robots-Tag"] = "noindex"
         return answer
 
-    def _ahead(self, person: Model) -> list[ScheduledTask]:
+    def _ahead(self, person: Model, now: datetime) -> list[ScheduledTask]:
         """Tasks whose time is to come. What a timeline in shadow has is left out: nothing will happen."""
         policy, tasks = get_policy(), ScheduledTask.objects.using(self.alias)
         theirs = policy.concerning(policy.visible(tasks.all(), person), person)
@@ -90,7 +88,7 @@ class CalendarView(View):
         for definition in registry:
             if definition.shadow:
                 shadowed |= Q(task_key__startswith=f"{definition.name}.")
-        ahead = theirs.filter(scheduled_at__gt=story_now(self.alias)).exclude(shadowed)
+        ahead = theirs.filter(scheduled_at__gt=now).exclude(shadowed)
         return list(ahead.defer("payload", "result", "error").first_of(WAITING, MOST))
 
 
