@@ -17,6 +17,7 @@ urlpatterns = [
     path("my/<str:token>/pay/", views.configure_payment, name="configure-payment"),
     path("my/<str:token>/extend/", views.extend_trial, name="extend-trial"),
     path("my/<str:token>/close/", views.close_trial, name="close-trial"),
+    path("calendar/<str:token>.ics", views.Calendar.as_view(), name="my-calendar"),
     path("script/<str:token>/", views.script_call, name="script-call"),
     path("appointments/", include("project.portal.urls")),
     path("api/v1/", include("timeline.api.urls")),

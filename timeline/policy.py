@@ -267,6 +267,16 @@ class TimelinePolicy:
         """Whether the user may put tasks on hold, whichever they are, and release them."""
         return self._has(user, "hold_tasks")
 
+    def calendar_key(self, user: User) -> str:
+        """
+        Say what the address of a person's calendar is valid with: when it changes, addresses that were made before open
+        nothing any more. It is never shown. Empty: they have no calendar.
+
+        Their password as it is stored, or what stands for it where they have none: a new one revokes the address. Answer
+        with a field of your own to revoke it by itself.
+        """
+        return str(getattr(user, "password", "") or "")
+
     def sees_health(self, user: User | None) -> bool:
         """Whether the user may read the figures of a health check, beyond well and sick."""
         return self._has(user, "view_scheduledtask")

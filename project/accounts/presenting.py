@@ -15,7 +15,7 @@ from timeline.reading.explaining import why
 from timeline.reading.foreseeing import foreseen
 from timeline.reading.masking import masked, without_people
 
-_TITLES: Final = {
+TITLES: Final = {
     "trial.remind": "We remind you that the trial ends soon",
     "trial.expire": "The trial ends; the chat is switched off",
     "trial.tell_expired": "We tell you that the trial has ended",
@@ -105,4 +105,4 @@ def _note(task: ScheduledTask) -> str:
 
 
 def _title(task_key: str) -> str:
-    return _TITLES.get(task_key, task_key)
+    return TITLES.get(task_key, task_key)

@@ -16,8 +16,11 @@ from project.accounts import mails, services
 from project.accounts.forms import SignUpForm
 from project.accounts.links import script_token, timeline_token, user_of_script, user_of_timeline
 from project.accounts.models import User
-from project.accounts.presenting import present
+from project.accounts.presenting import TITLES, present
+from timeline.calendar.tokens import calendar_token
+from timeline.calendar.views import CalendarView
 from timeline.clocks import story_now
+from timeline.models import ScheduledTask
 
 EXTENSION_DAYS = 14
 
@@ -49,12 +52,23 @@ def my_timeline(request: HttpRequest, token: str) -> HttpResponse:
         "now": now,
         "page": present(user, now=now),
         "extension_days": EXTENSION_DAYS,
+        "calendar_url": user.is_active
+        and user.password
+        and request.build_absolute_uri(reverse("my-calendar", args=[calendar_token(user)])),
         "script_url": request.build_absolute_uri(reverse("script-call", args=[script_token(user)])),
     }
     template = "accounts/_timeline.html" if "part" in request.GET else "accounts/my_timeline.html"
     response = render(request, template, context)
     response["Referrer-Policy"] = "same-origin"  # The link is the key to the account.
     return response
+
+
+class Calendar(CalendarView):
+    """What is ahead of a customer, in their own calendar program."""
+
+    def title(self, task: ScheduledTask) -> str:
+        """In the words of the page; what it has none for is nothing to customers."""
+        return TITLES.get(task.task_key, "")
 
 
 @require_POST

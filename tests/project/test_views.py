@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -9,6 +10,7 @@ from django.core import mail
 from django.db import router
 from django.test import Client
 from django.utils import timezone
+from icalendar import Calendar
 
 from project.accounts.links import script_token, timeline_token
 from project.accounts.models import User
@@ -208,6 +210,45 @@ class TestMyTimeline:
 
         assert "<b>x" not in page
         assert "&lt;b&gt;x" in page
+
+
+class TestCalendar:
+    @pytest.fixture
+    def address(self, home, client):
+        """Of the calendar, as the customer's page says it."""
+        page = client.get(home).content.decode()
+        return re.search(r"http://testserver(/calendar/[^<]+\.ics)", page)[1]
+
+    def read(self, address):
+        events = Calendar.from_ical(Client().get(address).content).walk("VEVENT")
+        return {str(event["summary"]): event["dtstart"].dt for event in events}
+
+    def test_follows_what_is_ahead_of_a_customer(self, address, account, home, client):
+        before = self.read(address)
+
+        client.post(f"{home}extend/")
+        after = self.read(address)
+
+        assert set(before) == {"We remind you that the trial ends soon", "The trial ends; the chat is switched off"}
+        assert {title: at - before[title] for title, at in after.items()} == dict.fromkeys(before, timedelta(days=14))
+
+    def test_is_empty_once_they_pay(self, address, home, client):
+        client.post(f"{home}pay/")
+
+        assert self.read(address) == {}
+
+    def test_shows_nothing_of_another_customer(self, address, account, client):
+        client.post("/", {"email": "ben@example.com", "website": "ben.example"})
+        at = ScheduledTask.objects.for_entity(account).get(task_key="trial.remind").scheduled_at
+
+        assert len(self.read(address)) == 2
+        assert self.read(address)["We remind you that the trial ends soon"] == at.replace(microsecond=0)
+
+    def test_is_gone_with_the_account(self, address, account, home, client):
+        client.post(f"{home}close/")
+
+        assert client.get(address).status_code == 404
+        assert "In your calendar" not in client.get(home).content.decode()
 
 
 class TestActions:

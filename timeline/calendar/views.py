@@ -1,0 +1,102 @@
+"""The calendar of one person: what is ahead of them, by an address that only they know."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from django.db import router
+from django.db.models import Q
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.decorators import method_decorator
+from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
+from django.views import View
+from django.views.decorators.cache import never_cache
+
+from timeline.calendar.tokens import person_of
+from timeline.calendar.writing import Entry, calendar_of
+from timeline.clocks import story_now
+from timeline.lifecycle import WAITING
+from timeline.models import ScheduledTask, family_of, model_of
+from timeline.models.entities import refs_as
+from timeline.policy import get_policy
+from timeline.registry import registry
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from django.db.models import Model
+
+MOST: Final = 500  # Tasks, the soonest first.
+
+
+@method_decorator(never_cache, name="dispatch")
+class CalendarView(View):
+    """
+    What is ahead of the person whose token is in the address: tasks about them, and about what a timeline declares as theirs,
+    as far as the policy shows them to this person. Put it at an address with a ``token``::
+
+        path("calendar/<str:token>.ics", CalendarView.as_view(), name="my-calendar")
+
+    A token that was revoked, that of somebody who is not active, and one that was made up are answered alike: with 404.
+    """
+
+    http_method_names = ["get", "head", "options"]
+    using = ""
+    """Database alias whose tasks it shows; empty: the site's routers say."""
+
+    def title(self, task: ScheduledTask) -> str:
+        """
+        Say what a task is called, in words that this person understands. Empty: it is left out.
+
+        Args:
+            task: Without payload, result and error.
+        """
+        which = f" #{task.occurrence}" if task.is_fanned_out else ""
+        return f"{_words(task.timeline).capitalize()}: {_words(task.task_name)}{which}"
+
+    @cached_property
+    def alias(self) -> str:
+        """The database of the tasks."""
+        return self.using or router.db_for_read(ScheduledTask)
+
+    def get(self, _request: HttpRequest, token: str) -> HttpResponse:
+        """Answer the calendar."""
+        person = person_of(token)
+        if person is None:
+            raise Http404(_("There is no such calendar."))
+        now, themselves = story_now(self.alias), refs_as(person, family_of(person.__class__))
+        entries = [
+            Entry(
+                str(task.pk), task.seq, task.scheduled_at, title, "" if task.entity_ref in themselves else _kind(task)
+            )
+            for task in self._ahead(person, now)
+            if (title := str(self.title(task)))
+        ]
+        text = calendar_of(entries, name=pgettext("timeline", "What is ahead"), now=now)
+        answer = HttpResponse(text, content_type="text/calendar; charset=utf-8")
+        answer["Content-Disposition"] = 'inline; filename="calendar.ics"'
+        answer["X-Robots-Tag"] = "noindex"
+        return answer
+
+    def _ahead(self, person: Model, now: datetime) -> list[ScheduledTask]:
+        """Tasks whose time is to come. What a timeline in shadow has is left out: nothing will happen."""
+        policy, tasks = get_policy(), ScheduledTask.objects.using(self.alias)
+        theirs = policy.concerning(policy.visible(tasks.all(), person), person)
+        shadowed = Q(pk__in=[])
+        for definition in registry:
+            if definition.shadow:
+                shadowed |= Q(task_key__startswith=f"{definition.name}.")
+        ahead = theirs.filter(scheduled_at__gt=now).exclude(shadowed)
+        return list(ahead.defer("payload", "result", "error").first_of(WAITING, MOST))
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ").strip()
+
+
+def _kind(task: ScheduledTask) -> str:
+    """What kind of thing it is about, and which one."""
+    model = model_of(task.entity_label)
+    return f"{model._meta.verbose_name if model else task.entity_label} {task.entity_id}".strip()
