@@ -14,7 +14,7 @@ from timeline.admin.days import in_bands, is_overdue
 from timeline.admin.naming import Called, Named, called, names_of
 from timeline.admin.paging import page_of
 from timeline.admin.readers import Reader
-from timeline.admin.strip import DAYS, strip_of
+from timeline.admin.strip import DAYS, hour_in_words, hours_of, strip_of
 from timeline.lifecycle import State
 from timeline.reading.explaining import why
 from timeline.reading.recalling import recall
@@ -103,6 +103,8 @@ def listing(
         "first": question.where(**plain) if page.previous else "",
         "strip": strip_of(tasks, question, now=now, zone=zone),
         "strip_title": _strip_title(question),
+        "hours": hours_of(tasks, question, now=now, zone=zone),
+        "hours_title": _hours_title(question),
         "everywhere": question.where(state=ALL, **plain) if question.state != ALL else "",
     }
 
@@ -113,6 +115,12 @@ def _strip_title(question: Question) -> str:
     if question.looks_back:
         return _("Tasks by the day they were due, the last %(days)d days; state: %(state)s") % said
     return _("Tasks by the day they are due, the next %(days)d days; state: %(state)s") % said
+
+
+def _hours_title(question: Question) -> str:
+    """What the strip of hours counts."""
+    said = {"state": _states()[question.state], "day": question.day}
+    return _("Tasks by the hour they are due, on %(day)s; state: %(state)s") % said
 
 
 def row_of(task: ScheduledTask, entity: Named, now: datetime, reader: Reader) -> ListRow:
@@ -152,6 +160,7 @@ def chips(question: Question) -> list[Chip]:
         "task": (pgettext("timeline", "Task"), registry.titled(question.task)),
         "kind": (pgettext("timeline", "Kind"), question.kind),
         "day": (pgettext("timeline", "Day"), question.day.isoformat() if question.day else ""),
+        "hour": (pgettext("timeline", "Hour"), "" if question.hour is None else hour_in_words(question.hour)),
         "q": (pgettext("timeline", "Search"), question.q),
     }
     default = Question()
