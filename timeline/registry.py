@@ -119,6 +119,21 @@ class Registry:
             raise UnknownTask(task_key, self.task_keys())
         return definition, definition.tasks[name]
 
+    def told(self, task_key: str) -> tuple[str, str]:
+        """
+        What people call a task, in the language of the moment, and what its code says of it: title and first paragraph of the
+        docstring. Each may be empty, as is what this process does not know.
+        """
+        timeline, _dot, name = task_key.partition("#")[0].partition(".")
+        definition = self._definitions.get(timeline)
+        task = definition.tasks.get(name) if definition is not None else None
+        return (task.title, "" if task.is_timer else task.doc) if task is not None else ("", "")
+
+    def titled(self, task_key: str) -> str:
+        """A task for people: its title with its key behind it; without a title, the key."""
+        title = self.told(task_key)[0]
+        return f"{title} ({task_key})" if title else task_key
+
     def in_shadow(self, task_key: str) -> bool:
         """Whether this process would enter no handler for the key because its timeline is in shadow."""
         definition = self._definitions.get(task_key.partition(".")[0])

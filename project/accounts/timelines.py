@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.utils.translation import gettext_lazy as _
+
 from project.accounts import mails
 from project.accounts.models import User
 from timeline import Timeline, after, at, before, task
@@ -24,23 +26,23 @@ class Trial(Timeline):
     starts_on = ("user.created", "trial.extended")
     exits = {"payment.configured": "paid", "trial.closed": "closed"}
 
-    @task(before("trial_ends_at", days=5), unless=has_payment, atomic=False)
+    @task(before("trial_ends_at", days=5), unless=has_payment, atomic=False, title=_("Remind that the trial ends"))
     def remind(self, user: User) -> None:
         """Five days before the end: say that it is near."""
         mails.send_reminder(user)
 
-    @task(at("trial_ends_at"), unless=has_payment)
+    @task(at("trial_ends_at"), unless=has_payment, title=_("End the trial"))
     def expire(self, user: User) -> None:
         """At the end: make the account inactive."""
         user.is_active = False
         user.save(update_fields=["is_active"])
 
-    @task(after(expire), unless=is_active, atomic=False)
+    @task(after(expire), unless=is_active, atomic=False, title=_("Tell that the trial has ended"))
     def tell_expired(self, user: User) -> None:
         """Once it is inactive: tell the customer."""
         mails.send_expired(user)
 
-    @task(after(expire, days=2), unless=is_active, atomic=False)
+    @task(after(expire, days=2), unless=is_active, atomic=False, title=_("Look whether the script is still in use"))
     def check_script_usage(self, user: User) -> dict[str, bool]:
         """Two days later: if the website still calls the chat, tell the customer again."""
         expired_at = user.trial_ends_at

@@ -121,7 +121,7 @@ class TestEvents:
 
         text = text_of(response)
         assert re.search(r'<g class="tl-mark tl-event"><title>order.placed, [^<]*</title>', text)
-        assert [item.name for item in response.context["past"]] == ["order.placed"]
+        assert [item.full_key for item in response.context["past"]] == ["order.placed"]
         assert response.context["drawing"].lanes[0].name == "Events"
 
     def test_that_mean_nothing_to_a_timeline_one_sees_are_left_out(self, operator, order, settings):

@@ -210,7 +210,7 @@ class TestStrip:
         assert len(shown(response)) == sum(day.due for day in response.context["strip"])
 
     def test_stops_counting_where_a_day_has_very_many(self, operator, about, order, monkeypatch):
-        monkeypatch.setattr("timeline.admin.strip.MAX_COUNTED_A_DAY", 3)
+        monkeypatch.setattr("timeline.admin.strip.MAX_COUNTED", 3)
         for _ in range(5):
             about(order)
 

@@ -49,15 +49,18 @@ class TestTimelineExplain:
         assert "○" in shown
         assert "┄" in shown
         assert "trial.check_script_usage" in shown
-        assert f"trial.remind for accounts.user {account.pk} belongs to the run of trial" in shown
+        assert (
+            f"Remind that the trial ends (trial.remind) for accounts.user {account.pk} belongs to the run of trial"
+            in shown
+        )
         assert "5 days before trial_ends_at" in shown
 
     def test_can_be_kept_to_one_kind_of_task(self, account, capsys):
         call_command("timeline_explain", "accounts.User", str(account.pk), "--task", "trial.expire")
 
         shown = capsys.readouterr().out
-        assert "trial.expire for accounts.user" in shown
-        assert "trial.remind for accounts.user" not in shown
+        assert "End the trial (trial.expire) for accounts.user" in shown
+        assert "(trial.remind) for accounts.user" not in shown
 
     @pytest.mark.parametrize(
         ("label", "key", "said"),

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from timeline.admin.days import bounds
+from timeline.admin.days import bounds, hour_bounds
 from timeline.conf import get_settings
 from timeline.lifecycle import FINAL, OPEN, State
 from timeline.models import EntityRef
@@ -37,6 +37,7 @@ STATES: Final[dict[str, frozenset[State]]] = {
     ALL: frozenset(State),
 }
 LONGEST = 200
+_HOURS: Final = frozenset(map(str, range(24)))
 
 
 class Key(NamedTuple):
@@ -59,6 +60,7 @@ class Question:
         timeline, task: Name of a timeline; a task key.
         kind: Label of the entities' model.
         day: Of the site's zone, on which tasks are due.
+        hour: Of that day, 0 to 23, in which they are due; None: in any.
         q: Id of an entity, its label and id, or the id of a task.
         after, before: The page begins after this task, or ends before it.
     """
@@ -68,6 +70,7 @@ class Question:
     task: str = ""
     kind: str = ""
     day: date | None = None
+    hour: int | None = None
     q: str = ""
     after: Key | None = None
     before: Key | None = None
@@ -98,8 +101,10 @@ class Question:
 
     def where(self, **changes: Any) -> str:
         """The address of the changed question, beginning with ``?``."""
-        said = {name: value for name, value in asdict(replace(self, **changes)).items() if value}
+        said = {name: value for name, value in asdict(replace(self, **changes)).items() if value not in ("", None)}
         said |= {name: str(Key(*said[name])) for name in ("after", "before") if name in said}
+        if "day" not in said:
+            said.pop("hour", None)
         if said.get("state") == OPEN_ONES:
             del said["state"]
         return f"?{urlencode(said)}"
@@ -107,7 +112,8 @@ class Question:
     def narrow(self, tasks: ScheduledTaskQuerySet, *, now: datetime, zone: tzinfo) -> ScheduledTaskQuerySet:
         """Tasks that the question is about, but for their state."""
         if self.day:
-            tasks = tasks.due_between(*bounds(self.day, zone))
+            span = bounds(self.day, zone) if self.hour is None else hour_bounds(self.day, self.hour, zone)
+            tasks = tasks.due_between(*span)
         if self.state == OVERDUE:
             tasks = tasks.filter(scheduled_at__lte=now - get_settings().overdue_after)
         return self.narrow_kind(tasks)
@@ -128,11 +134,12 @@ def asked(given: Mapping[str, str]) -> Question:
     words = {
         name: given.get(name, "").replace("\x00", "").strip()[:LONGEST] for name in ("timeline", "task", "kind", "q")
     }
-    state = given.get("state", "")
+    state, day = given.get("state", ""), _day(given.get("day", ""))
     return Question(
         **words,
         state=state if state in STATES else OPEN_ONES,
-        day=_day(given.get("day", "")),
+        day=day,
+        hour=_hour(given.get("hour", "")) if day else None,
         after=_key(given.get("after", "")),
         before=_key(given.get("before", "")),
     )
@@ -157,6 +164,10 @@ def _day(text: str) -> date | None:
     except ValueError:
         return None
     return day if 1970 < day.year < 9000 else None
+
+
+def _hour(text: str) -> int | None:
+    return int(text) if text in _HOURS else None
 
 
 def _key(text: str) -> Key | None:

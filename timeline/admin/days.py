@@ -1,4 +1,4 @@
-"""Days of the site's time zone, and the bands of the list."""
+"""Days and hours of the site's time zone, and the bands of the list."""
 
 from __future__ import annotations
 
@@ -44,6 +44,17 @@ def bounds(day: date, zone: tzinfo) -> tuple[datetime, datetime]:
     """When a day begins and ends there, in UTC."""
     first, last = (datetime.combine(it, time.min, tzinfo=zone) for it in (day, day + timedelta(days=1)))
     return first.astimezone(UTC), last.astimezone(UTC)
+
+
+def hour_bounds(day: date, hour: int, zone: tzinfo) -> tuple[datetime, datetime]:
+    """
+    When an hour of the wall clock begins and ends there, in UTC; the hours of a day cover it, none twice. An hour that the
+    clock shows twice is as long as both; one that it passes over is empty.
+    """
+    first, last = bounds(day, zone)
+    midnight = datetime.combine(day, time.min, tzinfo=zone)
+    begin, end = ((midnight + timedelta(hours=number)).astimezone(UTC) for number in (hour, hour + 1))
+    return min(max(begin, first), last), min(max(end, first), last)
 
 
 def is_overdue(task: ScheduledTask, now: datetime) -> bool:

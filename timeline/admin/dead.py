@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
 from timeline.admin.confirming import Confirming
 from timeline.admin.listing import row_of
-from timeline.admin.naming import breakable, names_of
+from timeline.admin.naming import called, names_of
 from timeline.admin.readers import Reader
 from timeline.clocks import story_now
 from timeline.policy import Action, get_policy
@@ -45,7 +45,7 @@ class DeadLetterPages(Confirming):
         found = [_shown(each, reader) for each in dead_letters(_failed_since(visible, since, now), group)]
         if group and not found:
             raise Http404(_("There is no such group."))
-        context = self._group(request, group, reader) if group else {"trying": in_retry(visible)}
+        context = self._group(request, group, reader) if group else _to_be_tried(visible)
         context |= {
             "groups": found,
             "group": group,
@@ -73,7 +73,12 @@ def _failed_since(tasks: ScheduledTaskQuerySet, since: str, now: datetime) -> Sc
     return tasks if span is None else tasks.filter(finished_at__gt=now - span)
 
 
+def _to_be_tried(tasks: ScheduledTaskQuerySet) -> dict[str, Any]:
+    """What failed and will be tried again, by kind."""
+    return {"trying": [(each, called(each.task_key)) for each in in_retry(tasks)]}
+
+
 def _shown(each: DeadLetters, reader: Reader) -> dict[str, Any]:
     """A group as it is shown: its error only to who may read errors."""
     shown = replace(each, sample=reader.shown(each.sample))
-    return {"letters": each, "name": breakable(each.task_key), "message": shown.message}
+    return {"letters": each, "called": called(each.task_key), "message": shown.message}

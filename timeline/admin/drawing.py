@@ -40,7 +40,7 @@ class Mark(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """The signs of one task key: its name at ``name_y``, the line at ``y``."""
+    """The signs of one task: its name at ``name_y``, the line at ``y``."""
 
     key: str
     name: str
@@ -97,11 +97,22 @@ def drawing(
         if axis.begin <= (item.at or now) <= axis.end:
             keys.setdefault(item.lane or item.key, []).append(item)
     lanes = [
-        Lane(key, _short(key), TOP + LANE * number + 12, TOP + LANE * number + LINE, _marks(found, axis))
+        Lane(
+            key,
+            _short(_name(found[0])),
+            TOP + LANE * number + 12,
+            TOP + LANE * number + LINE,
+            _marks(found, axis),
+        )
         for number, (key, found) in enumerate(list(keys.items())[:most])
     ]
     bottom = TOP + LANE * len(lanes)
     return Drawing(bottom + 16, lanes, _ticks(axis, zone), axis.x(now), bottom)
+
+
+def _name(item: Item) -> str:
+    """Of the lane that it stands in."""
+    return item.lane or item.called.title or item.key
 
 
 class _Axis(NamedTuple):

@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.utils.translation import pgettext
 
 from timeline.admin.drawing import drawing
-from timeline.admin.naming import breakable
+from timeline.admin.naming import Called, called
 from timeline.admin.readers import Reader
 from timeline.admin.standing import standing_of
 from timeline.lifecycle import FINAL, OPEN, State
@@ -73,9 +73,14 @@ class Item(NamedTuple):
         return self.task.full_key if self.task else self.key
 
     @property
-    def name(self) -> str:
-        """The same; a long one may be broken into lines."""
-        return breakable(self.full_key)
+    def called(self) -> Called:
+        """How people call it; events have no titles."""
+        return Called("", self.key, "") if self.state == EVENT else called(self.full_key)
+
+    @property
+    def words(self) -> str:
+        """Its title, else its key."""
+        return self.called.title or self.full_key
 
 
 def may_look(ref: EntityRef, visible: ScheduledTaskQuerySet, policy: TimelinePolicy, user: User) -> bool:

@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import ngettext, pgettext
 
 from timeline import shortcuts
+from timeline.admin.naming import called
 from timeline.admin.pages import Pages
 from timeline.clocks import story_now
 from timeline.exceptions import InvalidInput
@@ -32,7 +33,8 @@ class LimitPages(Pages):
                 raise PermissionDenied
             return self._open(request)
         found = sorted(limits(using=self.alias), key=lambda entry: (not entry.is_closed, entry.key))
-        context: dict[str, Any] = {"limits": found, "may_open": may_open, "longest": MAX_REASON}
+        named = [(entry, [(place, called(place.task_key)) for place in entry.places]) for entry in found]
+        context: dict[str, Any] = {"limits": named, "may_open": may_open, "longest": MAX_REASON}
         return self.page(request, "limits", pgettext("timeline", "Limits"), story_now(self.alias), context)
 
     def _open(self, request: HttpRequest) -> HttpResponse:

@@ -11,16 +11,18 @@ from django.utils.translation import pgettext
 
 from timeline.admin.asking import ALL, ENDED, OPEN_ONES, OVERDUE, Question
 from timeline.admin.days import in_bands, is_overdue
-from timeline.admin.naming import Named, breakable, names_of
+from timeline.admin.naming import Called, Named, called, names_of
 from timeline.admin.paging import page_of
 from timeline.admin.readers import Reader
-from timeline.admin.strip import DAYS, strip_of
+from timeline.admin.strip import DAYS, hour_in_words, hours_of, strip_of
 from timeline.lifecycle import State
 from timeline.reading.explaining import why
 from timeline.reading.recalling import recall
 from timeline.registry import registry
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django_stubs_ext import StrPromise
 
     from timeline.models import ScheduledTask
@@ -33,7 +35,7 @@ class ListRow(NamedTuple):
 
     Args:
         task: With its run.
-        name: Its key; a long one may be broken into lines.
+        called: How people call it.
         entity: Whose it is.
         span: How far from now it is due, or has ended.
         why: Why it is so; may be empty.
@@ -41,7 +43,7 @@ class ListRow(NamedTuple):
     """
 
     task: ScheduledTask
-    name: str
+    called: Called
     entity: Named
     span: str
     why: str
@@ -101,6 +103,8 @@ def listing(
         "first": question.where(**plain) if page.previous else "",
         "strip": strip_of(tasks, question, now=now, zone=zone),
         "strip_title": _strip_title(question),
+        "hours": hours_of(tasks, question, now=now, zone=zone),
+        "hours_title": _hours_title(question),
         "everywhere": question.where(state=ALL, **plain) if question.state != ALL else "",
     }
 
@@ -113,10 +117,16 @@ def _strip_title(question: Question) -> str:
     return _("Tasks by the day they are due, the next %(days)d days; state: %(state)s") % said
 
 
+def _hours_title(question: Question) -> str:
+    """What the strip of hours counts."""
+    said = {"state": _states()[question.state], "day": question.day}
+    return _("Tasks by the hour they are due, on %(day)s; state: %(state)s") % said
+
+
 def row_of(task: ScheduledTask, entity: Named, now: datetime, reader: Reader) -> ListRow:
     """Put together one line."""
     said = why(reader.shown(task))
-    return ListRow(task, breakable(task.full_key), entity, _span(task, now), said, is_overdue(task, now))
+    return ListRow(task, called(task.full_key), entity, _span(task, now), said, is_overdue(task, now))
 
 
 def _span(task: ScheduledTask, now: datetime) -> str:
@@ -137,7 +147,7 @@ def filters(question: Question) -> dict[str, list[Choice]]:
     return {
         "state": [Choice(value, title, value == question.state) for value, title in _states().items()],
         "timeline": _choices(timelines, question.timeline),
-        "task": _choices(keys, question.task),
+        "task": _choices(keys, question.task, registry.titled),
         "kind": _choices(kinds, question.kind),
     }
 
@@ -147,9 +157,10 @@ def chips(question: Question) -> list[Chip]:
     said = {
         "state": (pgettext("timeline", "State"), "" if question.state == OPEN_ONES else _states()[question.state]),
         "timeline": (pgettext("timeline", "Timeline"), question.timeline),
-        "task": (pgettext("timeline", "Task"), question.task),
+        "task": (pgettext("timeline", "Task"), registry.titled(question.task)),
         "kind": (pgettext("timeline", "Kind"), question.kind),
         "day": (pgettext("timeline", "Day"), question.day.isoformat() if question.day else ""),
+        "hour": (pgettext("timeline", "Hour"), "" if question.hour is None else hour_in_words(question.hour)),
         "q": (pgettext("timeline", "Search"), question.q),
     }
     default = Question()
@@ -171,6 +182,6 @@ def _states() -> dict[str, str]:
     }
 
 
-def _choices(values: list[str], chosen: str) -> list[Choice]:
+def _choices(values: list[str], chosen: str, said: Callable[[str], str] = str) -> list[Choice]:
     unknown = [chosen] if chosen and chosen not in values else []
-    return [Choice(value, value, value == chosen) for value in [*values, *unknown]]
+    return [Choice(value, said(value), value == chosen) for value in [*values, *unknown]]

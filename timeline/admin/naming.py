@@ -15,6 +15,7 @@ from django.utils.translation import pgettext
 
 from timeline.models import EntityRef, model_of
 from timeline.models.entities import load_entities
+from timeline.registry import registry
 
 if TYPE_CHECKING:
     from django.db.models import Model
@@ -56,8 +57,29 @@ def names_of(refs: Iterable[EntityRef], *, using: str, site: str) -> dict[Entity
     return {ref: named(ref, entities.get(ref), site) for ref in refs}
 
 
+class Called(NamedTuple):
+    """
+    A task, for people.
+
+    Args:
+        title: As declared; may be empty.
+        key: Its key; a long one may be broken into lines.
+        doc: What its code says of it; may be empty.
+    """
+
+    title: str
+    key: str
+    doc: str
+
+
+def called(task_key: str) -> Called:
+    """Name a task by its key, which may say at its end which of many it is."""
+    title, doc = registry.told(task_key)
+    return Called(title, breakable(task_key), doc)
+
+
 def breakable(task_key: str) -> str:
-    """Name a task. A long name may be broken into lines after a point, an underscore or a #, and keeps its text."""
+    """Write the key of a task. A long one may be broken into lines after a point, an underscore or a #, and keeps its text."""
     if len(task_key) <= LONG:
         return task_key
     return format_html_join(SafeString("<wbr>"), "{}", ((part,) for part in re.split(r"(?<=[._#])", task_key)))

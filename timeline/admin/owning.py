@@ -64,7 +64,7 @@ def belongings_of(
     named = names_of(found, using=using, site=site)
     groups = _sorted([_group(named[ref], about, now) for ref, about in found.items()], now)
     theirs = [
-        item._replace(lane=f"{group.entity.name}: {item.key}", group=number)
+        item._replace(lane=f"{group.entity.name}: {item.called.title or item.key}", group=number)
         for number, group in enumerate(groups, 1)
         for item in (*group.ahead, *group.past)
     ]

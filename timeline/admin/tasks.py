@@ -165,7 +165,7 @@ class TaskAdmin(
             "wait": wait_of(task, using=self.alias),
             "actions": _verbs(action for action in _BUTTONS if not obstacle(action, task, reader, carried_on)),
         }
-        return self.page(request, "task", task.full_key, now, context)
+        return self.page(request, "task", context["row"].called.title or task.full_key, now, context)
 
     def inventory_view(self, request: HttpRequest) -> HttpResponse:
         """Show each timeline as it is declared, and how its tasks went; to who may see all tasks, as it counts them all."""

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy, pgettext
 from timeline import shortcuts
 from timeline.admin.drawing import Drawing, drawing
 from timeline.admin.entities import Item, may_look
-from timeline.admin.naming import named
+from timeline.admin.naming import called, named
 from timeline.admin.pages import Pages
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
@@ -119,7 +119,8 @@ class WhatIfPages(Pages):
             )
         except TimelineError as error:
             return {"effects": None, "problem": str(error)}
-        return {"effects": found, "drawing": _drawn(found, now=now, zone=zone)}
+        effects = [(effect, called(effect.task_key)) for effect in found]
+        return {"effects": effects, "drawing": _drawn(found, now=now, zone=zone)}
 
 
 def _has_field(ref: EntityRef, name: str) -> bool:

@@ -25,6 +25,7 @@ from timeline.operations.redriving_groups import redrive_those
 from timeline.policy import Action
 from timeline.reading.dead_letters import DeadLetters, dead_letters
 from timeline.reading.masking import masked, without_people
+from timeline.registry import registry
 
 AT_A_TIME: Final = 500  # Tasks that a request runs again: it is answered within seconds.
 
@@ -34,11 +35,16 @@ class DeadLettersSerializer(serializers.Serializer[Any]):
 
     group = serializers.CharField(read_only=True, help_text="Its fingerprint; of older tasks, their key.")
     task = serializers.CharField(source="task_key", read_only=True, help_text="Key of all of them.")
+    title = serializers.SerializerMethodField(help_text="What people call them; empty: they have no title.")
     count = serializers.IntegerField(read_only=True)
     first_at = InstantField(read_only=True, help_text="When the first of them was discarded.")
     last_at = InstantField(read_only=True)
     sample = serializers.UUIDField(source="sample.pk", read_only=True, help_text="The task that was made last.")
     message = serializers.CharField(read_only=True, help_text="Its error; empty where you may not read it.")
+
+    def get_title(self, each: DeadLetters) -> str:
+        """In the language of the request."""
+        return registry.told(each.task_key)[0]
 
 
 class LeftSerializer(serializers.Serializer[Any]):

@@ -20,6 +20,7 @@ from timeline.reading.retelling import retold
 from timeline.reading.schedules import schedule_of
 from timeline.reading.steps import StepLine, steps_of_task
 from timeline.reading.waits import wait_of
+from timeline.registry import registry
 
 _CODE: Final = "One of a closed set; empty where nothing needs one."
 
@@ -50,6 +51,7 @@ class TaskSerializer(RowSerializer):
     """One task, as in lists."""
 
     task = serializers.CharField(source="task_key", read_only=True, help_text="Its key: timeline and method.")
+    title = serializers.SerializerMethodField(help_text="What people call it; empty: it has no title.")
     timeline = serializers.CharField(read_only=True)
     entity = serializers.SerializerMethodField(help_text="What it is about; null: the system.")
     run = serializers.UUIDField(source="run_id", read_only=True, allow_null=True)
@@ -73,6 +75,7 @@ class TaskSerializer(RowSerializer):
         fields = [
             "id",
             "task",
+            "title",
             "timeline",
             "entity",
             "run",
@@ -101,6 +104,10 @@ class TaskSerializer(RowSerializer):
             "actions",
         ]
         read_only_fields = fields
+
+    def get_title(self, task: ScheduledTask) -> str:
+        """In the language of the request."""
+        return registry.told(task.task_key)[0]
 
     @extend_schema_field(EntitySerializer(allow_null=True))
     def get_entity(self, task: ScheduledTask) -> dict[str, str] | None:
@@ -173,6 +180,7 @@ class WaitSerializer(serializers.Serializer[Any]):
 class TaskDetailSerializer(TaskSerializer):
     """One task with all there is about it."""
 
+    description = serializers.SerializerMethodField(help_text="What its code says of it; may be empty.")
     masked = serializers.SerializerMethodField(
         help_text="Whether payload, results, error and the details of the log are null because you may not read them."
     )
@@ -194,9 +202,13 @@ class TaskDetailSerializer(TaskSerializer):
     class Meta(TaskSerializer.Meta):
         fields = [
             *TaskSerializer.Meta.fields,
-            *("masked", "payload", "result", "error", "steps", "log", "wait", "schedule", "explanation"),
+            *("description", "masked", "payload", "result", "error", "steps", "log", "wait", "schedule", "explanation"),
         ]
         read_only_fields = fields
+
+    def get_description(self, task: ScheduledTask) -> str:
+        """The first paragraph of its docstring."""
+        return registry.told(task.task_key)[1]
 
     def get_masked(self, task: ScheduledTask) -> bool:
         """Whether something is kept back."""
@@ -255,6 +267,7 @@ class ForeseenSerializer(serializers.Serializer[Any]):
     """A follow-up that gets a row if its predecessor completes."""
 
     task = serializers.CharField(read_only=True)
+    title = serializers.CharField(read_only=True, help_text="What people call it; empty: it has no title.")
     timeline = serializers.CharField(read_only=True)
     entity = EntitySerializer(read_only=True, allow_null=True)
     run = serializers.UUIDField(read_only=True)

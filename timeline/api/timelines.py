@@ -101,6 +101,7 @@ class PartsView(TimelineAPI):
         items = [
             {
                 "task": outlook.task_key,
+                "title": registry.told(outlook.task_key)[0],
                 "timeline": run.timeline,
                 "entity": run.entity_ref._asdict() if run.entity_label else None,
                 "run": run.pk,

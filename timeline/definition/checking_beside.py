@@ -1,4 +1,4 @@
-"""Finds what is wrong with tasks that are aside, spread over a time, or due at some hours only."""
+"""Finds what is wrong with tasks that are aside, spread over a time, due at some hours only, or have a title."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+from timeline.definition.titles import title_problems
 from timeline.timing import LONGEST_SPREAD, Window, is_spread
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 def beside_problems(definition: Definition, declared: Task[Any, ..., Any]) -> Iterator[tuple[str, str]]:
     """List what is wrong with these options of a task, as (problem, remedy)."""
+    yield from title_problems(declared.options.title)
     yield from _aside_problems(definition, declared)
     if declared.options.spread is not None:
         yield from _spread_problems(declared)

@@ -15,8 +15,11 @@ from django.utils.translation import gettext as _
 
 from timeline.definition.limits import Limit
 from timeline.definition.retrying import Retry
+from timeline.definition.titles import first_paragraph
 
 if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
     from timeline.timing import Approval, When, Window
 
 SIDE_BY_SIDE: Final = 100  # Async handlers that one worker has under way at the same time.
@@ -53,6 +56,7 @@ class Options:
     limit: int | Limit | None = None
     was: str = ""
     window: Window | None = None
+    title: str | StrPromise = ""
 
 
 class Task(Generic[Self_, Params, Result]):
@@ -88,6 +92,16 @@ class Task(Generic[Self_, Params, Result]):
 
     def __repr__(self) -> str:
         return f"<task {self.name}: {self.describe() or 'on demand'}>"
+
+    @property
+    def title(self) -> str:
+        """What people call it, in the language of the moment; empty: it has no title."""
+        return " ".join(str(self.options.title).split())
+
+    @cached_property
+    def doc(self) -> str:
+        """The first paragraph of its docstring, in one line; may be empty."""
+        return first_paragraph(self.method)
 
     @property
     def when(self) -> When | None:
@@ -206,6 +220,7 @@ def task(
     limit: int | Limit | None = ...,
     was: str = ...,
     window: Window | None = ...,
+    title: str | StrPromise = ...,
 ) -> Decorator: ...
 @overload
 def task(
@@ -225,6 +240,7 @@ def task(
     limit: int | Limit | None = ...,
     was: str = ...,
     window: Window | None = ...,
+    title: str | StrPromise = ...,
 ) -> EntityDecorator[Entity]: ...
 @overload
 def task(
@@ -244,6 +260,7 @@ def task(
     limit: int | Limit | None = ...,
     was: str = ...,
     window: Window | None = ...,
+    title: str | StrPromise = ...,
 ) -> EntityDecorator[Entity]: ...
 @overload
 def task(
@@ -263,6 +280,7 @@ def task(
     spread: timedelta | None = ...,
     was: str = ...,
     window: Window | None = ...,
+    title: str | StrPromise = ...,
 ) -> BulkDecorator[Entity]: ...
 @overload
 def task(
@@ -282,6 +300,7 @@ def task(
     spread: timedelta | None = ...,
     was: str = ...,
     window: Window | None = ...,
+    title: str | StrPromise = ...,
 ) -> BulkDecorator[Entity]: ...
 def task(
     when: When | None = None,
@@ -301,6 +320,7 @@ def task(
     limit: int | Limit | None = None,
     was: str = "",
     window: Window | None = None,
+    title: str | StrPromise = "",
 ) -> Any:
     """
     Declare a task of a timeline.
@@ -335,6 +355,8 @@ def task(
         limit: How many of it may be under way at once; or a ``Limit``, which says of what else. None: any number.
         was: The name that the method had before; rows keep it, those that are there and those to come. Empty: its own.
         window: Hours in which it may be due, as ``window`` makes them, also when it is tried again. None: at any hour.
+        title: What people call it, in the admin, in ``explain`` and in the API; may be lazy, as ``gettext_lazy`` gives it.
+            Empty: they read its key.
     """
     options = Options(
         when=when,
@@ -353,5 +375,6 @@ def task(
         limit=limit,
         was=was,
         window=window,
+        title=title,
     )
     return partial(Task, options=options)

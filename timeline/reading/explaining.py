@@ -136,7 +136,7 @@ def _with_actor(said: str, actor: str) -> str:
 
 
 def _origin(task: ScheduledTask) -> str:
-    what = _("%(task)s for %(entity)s") % {"task": task.full_key, "entity": task.entity_ref}
+    what = _("%(task)s for %(entity)s") % {"task": registry.titled(task.full_key), "entity": task.entity_ref}
     if task.revision > 1:
         what = _("%(what)s (revision %(number)s)") % {"what": what, "number": task.revision}
     if task.run is None:
@@ -312,7 +312,7 @@ def _followers(task: ScheduledTask) -> list[tuple[str, When]]:
     except UnknownTask:
         return []
     return [
-        (definition.task_key(name), other.when)
+        (registry.titled(definition.task_key(name)), other.when)
         for name, other in definition.tasks.items()
         if task.run_id and other.when and other.when.predecessor_name == declared.name
     ]

@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from inspect import cleandoc
 from statistics import median
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +13,7 @@ from django.db.models import Count
 from django.utils.translation import gettext as _
 
 from timeline.definition import AfterRun, Definition, Recurring
+from timeline.definition.titles import first_paragraph
 from timeline.lifecycle import FINAL, State
 from timeline.models import ScheduledTask
 from timeline.reading.limits import limit_in_words, places_of
@@ -53,6 +53,7 @@ class TaskEntry:
 
     Args:
         name: Of the method.
+        title: What people call it; empty: it has none.
         doc: First paragraph of its docstring; may be empty.
         when: Its schedule in words; empty: it has none.
         last_end_at: When one of those that were due last ended; None: none did.
@@ -75,6 +76,7 @@ class TaskEntry:
     limit: str = ""
     held: int = 0
     waiting: int = 0
+    title: str = ""
 
     @property
     def told_limit(self) -> str:
@@ -165,24 +167,24 @@ def undocumented(definitions: Iterable[Definition]) -> list[str]:
     """Name the timelines, tasks and steps without a docstring. Timers have no handler, and their event says what they do."""
     found = []
     for definition in definitions:
-        found += [] if _doc(definition.cls) else [definition.name]
+        found += [] if first_paragraph(definition.cls) else [definition.name]
         methods = {name: declared.method for name, declared in definition.tasks.items() if not declared.is_timer}
         methods |= {name: declared.method for name, declared in definition.steps.items()}
-        found += [f"{definition.name}.{name}" for name, method in methods.items() if not _doc(method)]
+        found += [f"{definition.name}.{name}" for name, method in methods.items() if not first_paragraph(method)]
     return found
 
 
 def _entry(definition: Definition, known: _Known, now: datetime) -> TimelineEntry:
     return TimelineEntry(
         name=definition.name,
-        doc=_doc(definition.cls),
+        doc=first_paragraph(definition.cls),
         entity=definition.label,
         shadow=definition.shadow,
         starts=list(_starts(definition, now)),
         rules=list(rules_of(definition)),
         exits=dict(definition.exits),
         tasks=[_task(definition, name, known) for name in definition.tasks],
-        steps=[StepEntry(name=name, doc=_doc(step.method)) for name, step in definition.steps.items()],
+        steps=[StepEntry(name=name, doc=first_paragraph(step.method)) for name, step in definition.steps.items()],
         states=states_of(definition),
     )
 
@@ -213,7 +215,7 @@ def _task(definition: Definition, name: str, known: _Known) -> TaskEntry:
     ]
     return TaskEntry(
         name=name,
-        doc=_doc(declared.method),
+        doc=first_paragraph(declared.method),
         when=declared.describe(),
         last_end_at=last.finished_at if last else None,
         last_end=last.state if last else "",
@@ -223,9 +225,5 @@ def _task(definition: Definition, name: str, known: _Known) -> TaskEntry:
         limit=limit_in_words(declared.limit) if declared.limit else "",
         held=held,
         waiting=waiting,
+        title=declared.title,
     )
-
-
-def _doc(of: Any) -> str:
-    """The first paragraph of a docstring of its own, in one line."""
-    return " ".join(cleandoc(of.__doc__ or "").partition("\n\n")[0].split())

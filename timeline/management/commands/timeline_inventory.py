@@ -91,14 +91,18 @@ def _step(name: str, doc: str) -> str:
     return f"{name}: {doc}" if doc else name
 
 
+def _task(task: TaskEntry) -> str:
+    return _step(f"{task.name} ({task.title})" if task.title else task.name, task.doc)
+
+
 def _table(each: TimelineEntry) -> Table:
     shadow = pgettext("timeline", "in shadow") if each.shadow else ""
     heading = f"{each.name} ({shadow})" if shadow else each.name
     caption = "\n".join(filter(None, [each.doc, *(f"{name}: {said}" for name, said in _facts(each))]))
     table = Table(*_heads(), title=heading, caption=caption, title_justify="left", caption_justify="left")
     for task in each.tasks:
-        name, *rest = _row(task)
-        table.add_row(_step(name, task.doc), *rest)
+        _name, *rest = _row(task)
+        table.add_row(_task(task), *rest)
     return table
 
 
@@ -109,8 +113,8 @@ def _markdown(each: TimelineEntry) -> Iterator[str]:
     yield from [f"- {name}: {_plain(said)}" for name, said in _facts(each)]
     yield from ["", _line(_heads()), _line(["---"] * len(_heads()))]
     for task in each.tasks:
-        name, *rest = _row(task)
-        yield _line([_step(name, task.doc), *rest])
+        _name, *rest = _row(task)
+        yield _line([_task(task), *rest])
     yield ""
 
 
