@@ -7,11 +7,13 @@ from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from tests.machines import is_whole
-from tests.testapp.models import Trip
+from tests.testapp.models import Order, Trip
 from tests.tours import Now, toured
 from tests.trips import Travel, shown
+from timeline import BACK, Machine, Retry, never, on
 from timeline.exceptions import InvalidInput
 from timeline.models import Edge, RunEntry, ScheduledTask, TimelineRun
+from timeline.models.visits import tries_of
 from timeline.operations.changing_machines import change_runs, forget_moves, plan_change
 from timeline.shortcuts import emit
 from timeline.store.edges import forget_edges
@@ -166,3 +168,42 @@ class TestForgetMoves:
             forget_moves(Now.definition, using="default")
 
         assert Edge.objects.count() == before
+
+
+def fetching(busy):
+    """A machine that fetches, and tries again; the state in which it does so has this name."""
+
+    class Fetching(Machine):
+        name = "fetching"
+        entity = "testapp.Order"
+        starts_on = "fetch.wanted"
+        initial = "new"
+        working = (busy,)
+        table = {
+            "new": {"fetch.begun": busy, "fetch.dropped": "over"},
+            busy: {"fetch.failed": "waiting", "fetch.done": "over"},
+            "waiting": {"fetch.again": BACK, "fetch.given_up": "over"},
+            "over": {},
+        }
+        timers = {
+            "fetch.again": on("waiting", backoff=Retry(max_attempts=3), spent="fetch.given_up"),
+            "new": never,
+        }
+
+    return Fetching
+
+
+class TestRenamingWhereItGoesBackTo:
+    def test_is_no_try(self, clock):
+        order = Order.objects.create()
+        with only_timelines(fetching("loading")):
+            for event in ("fetch.wanted", "fetch.begun", "fetch.failed"):
+                emit(event, order)
+        machine = fetching("fetching")
+
+        with only_timelines(machine):
+            change(clock.now, machine=machine, renamed={"loading": "fetching"})
+
+            run = run_of(order)
+            assert (run.state, run.back, run.entries.latest("seq").event) == ("waiting", "fetching", "renamed")
+            assert tries_of([(run, machine.definition)], using="default") == {run.pk: 1}

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.db import models
 
 from timeline.ids import uuid7
 from timeline.models.run import TimelineRun
+
+RENAMED: Final = "renamed"  # What an entry has as its event by which a run came into a state that has another name now.
 
 
 class RunEntry(models.Model):

@@ -11,7 +11,7 @@ from django.db.models import Count, F, Max, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 
 from timeline.models.run import TimelineRun
-from timeline.models.run_entry import RunEntry
+from timeline.models.run_entry import RENAMED, RunEntry
 
 if TYPE_CHECKING:
     from timeline.definition import Definition
@@ -71,6 +71,7 @@ def tries_of(known: Known, *, using: str) -> dict[UUID, int]:
         moves = entries.filter(run=OuterRef("run"), from_state__in=working, to_state__in=working)
         progress = moves.exclude(from_state=F("to_state")).values("run").annotate(last=Max("seq")).values("last")
         since = entries.filter(run__in=[run.pk for run in runs], seq__gt=Coalesce(Subquery(progress), -1))
+        since = since.exclude(event=RENAMED, from_state=F("to_state"))  # Only where it goes back to was renamed.
         counts = since.values("run", "to_state").annotate(number=Count("pk")).values_list("run", "to_state", "number")
         counted = {(run_id, state): number for run_id, state, number in counts}
         tries |= {run.pk: max(counted.get((run.pk, run.state), 0), 1) for run in runs}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
 
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
@@ -15,6 +14,7 @@ from timeline.definition.machines import known_state, table_of
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import Reason, ReasonCode, RunEnd
 from timeline.models import TimelineRun
+from timeline.models.run_entry import RENAMED
 from timeline.operations.leaving import end_runs
 from timeline.operations.reconciling import reconcile_locked
 from timeline.operations.sets import BATCH, check_batch_size
@@ -24,8 +24,6 @@ from timeline.store.isolating import atomic
 from timeline.store.locking import Locked, lock_runs
 from timeline.store.machines import MAX_ACTOR, Step, move_runs
 from timeline.store.writing import MAX_REASON
-
-RENAMED: Final = "renamed"  # What the entry of such a move has as its event.
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -77,7 +77,7 @@ class Window:
         zone = self.zone or zone
         last = moment.astimezone(zone).date()
         for day in (last - DAY * number for number in range(AHEAD)):
-            for begins, _end in reversed(self._openings(day, zone)):
+            for begins, _ends in reversed(self._openings(day, zone)):
                 if begins < moment:
                     return begins
         return None
@@ -195,7 +195,7 @@ def _time(text: str) -> time:
 def _weekdays(text: object, problems: list[Problem]) -> frozenset[int]:
     found: set[int] = set()
     for part in text.lower().split(",") if isinstance(text, str) else [""]:
-        first, _dash, last = (name.strip() for name in part.partition("-"))
+        first, _sign, last = (name.strip() for name in part.partition("-"))
         if first not in WEEKDAYS or (last or first) not in WEEKDAYS:
             problems.append((f"has a window with days = {text!r}.", 'Use "mon-fri", or "mon,wed": mon to sun.'))
             return frozenset(range(len(WEEKDAYS)))
