@@ -14,9 +14,12 @@ from icalendar import Calendar
 from project.accounts.models import User
 from timeline.calendar import views
 from timeline.calendar.tokens import calendar_token
+from timeline.ids import uuid7
 from timeline.lifecycle import State
+from timeline.models import ScheduledTask
 from timeline.policy import TimelinePolicy
 from timeline.shortcuts import cancel, move
+from timeline.testing import StoryClock
 
 pytestmark = pytest.mark.urls("tests.calendar.addresses")
 
@@ -113,6 +116,24 @@ class TestCalendarView:
         ahead("seating.free", seat(ada))
 
         assert [str(event["summary"]) for event in events_of(ada, "spoken-calendar")] == ["Your seat is free again"]
+
+    def test_says_which_of_many_a_task_is_that_was_fanned_out(self):
+        task = ScheduledTask(task_key="night_run.pay_one", occurrence="7", run_id=uuid7())
+
+        assert views.CalendarView().title(task) == "Night run: pay one #7"
+
+    @pytest.mark.django_db(databases=["default", "other"])
+    def test_shows_the_tasks_of_the_database_that_it_is_given(self, person, ahead, rf, now):
+        ada = person("ada")
+        ahead("account.tell_news", ada)
+        there = ahead("account.tell_news", ada, hours=2)
+        there.delete()
+        there.save(using="other", force_insert=True)
+
+        with StoryClock(now, using="other"):
+            answer = views.CalendarView.as_view(using="other")(rf.get("/"), token=calendar_token(ada))
+
+        assert [str(event["uid"]) for event in Calendar.from_ical(answer.content).walk("VEVENT")] == [str(there.pk)]
 
     def test_shows_the_soonest_of_many(self, person, ahead, monkeypatch):
         monkeypatch.setattr(views, "MOST", 2)

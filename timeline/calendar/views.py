@@ -51,7 +51,7 @@ class CalendarView(View):
         Say what a task is called, in words that this person understands. Empty: it is left out.
 
         Args:
-            task: Without payload, result and error.
+            task: Its payload, result and error are not read: each would be a query of its own.
         """
         which = f" #{task.occurrence}" if task.is_fanned_out else ""
         return f"{_words(task.timeline).capitalize()}: {_words(task.task_name)}{which}"
