@@ -14,6 +14,7 @@ __all__ = [
     "Ending",
     "alerted",
     "attempts_failed",
+    "entity_erased",
     "tasks_ended",
 ]  # What hosts may count on; the rest is between parts of this package.
 
@@ -47,6 +48,13 @@ runs_entered = Signal()
 
 # Tasks have ended, as ``tasks_ended`` says; but before the commit, in the transaction that ends them.
 tasks_ending = Signal()
+
+# What is kept about an entity was blanked: whoever keeps more about it does so, too. Arguments: ``entity_ref``, ``using``, and
+# ``done``, whose ``count(model, number)`` takes what was blanked. Sent in the transaction that records it.
+entity_erased = Signal()
+# What ended long ago is being deleted. Arguments: ``using``, and ``ended_before``. A listener deletes a batch of what is its
+# own, in a transaction of its own, and returns how many rows; 0: nothing is left.
+pruning = Signal()
 
 # Something failed for good, and people should know: once an hour of what failed alike. Arguments: ``using``, and ``alert``.
 # A worker sends it, from a task of its own: it is not lost with the process, but after a crash it may be sent twice.

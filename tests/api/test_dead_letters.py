@@ -101,7 +101,7 @@ class TestRedrive:
     def test_spreads_them(self, by_staff, dead, clock):
         dead(40)
 
-        by_staff.post(f"dead-letters/{ONE}/redrive/", {"reason": "mended", "spread_seconds": 3600})
+        by_staff.post(f"dead-letters/{ONE}/redrive/", {"reason": "mended", "spread_seconds": 3600.0})
 
         due = set(again().values_list("scheduled_at", flat=True))
         assert len(due) > 30
@@ -136,6 +136,7 @@ class TestRedrive:
             ({}, "reason"),
             ({"reason": "x", "spread_seconds": 0}, "spread_seconds"),
             ({"reason": "x", "spread_seconds": "60"}, "spread_seconds"),
+            ({"reason": "x", "spread_seconds": 60.5}, "spread_seconds"),
             ({"reason": "x", "spread_seconds": True}, "spread_seconds"),
             ({"reason": "x", "spread_seconds": 31 * 86400}, "spread_seconds"),
             ({"reason": "x", "after": "first"}, "after"),

@@ -11,11 +11,11 @@ from tests.webhooks.receiving import Told
 from timeline import Machine, never
 from timeline.operations.adopting_machines import adopt_rows, plan_adoption
 from timeline.operations.changing_machines import change_runs, plan_change
-from timeline.shortcuts import emit, emit_many
+from timeline.shortcuts import emit, emit_many, erase
 from timeline.store.edges import forget_edges, see_edges
 from timeline.testing import only_timelines
-from timeline.webhooks.disabling import disable
-from timeline.webhooks.models import Delivery, Disabled, State
+from timeline.webhooks.disabling import disable, replay
+from timeline.webhooks.models import Attempt, Delivery, Disabled, State
 
 
 class Earlier(Machine):
@@ -87,3 +87,23 @@ class TestOnEntered:
         emit("told.answered", order)
 
         assert [delivery.state for delivery in Delivery.objects.all()] == [State.CANCELLED]
+
+
+class TestOnErased:
+    def test_blanks_what_was_told_of_them_and_what_was_answered(self, endpoint_for, clock):
+        endpoint = endpoint_for("told")
+        orders = Order.objects.bulk_create([Order(), Order()])
+        emit_many("told.begun", orders)
+        emit_many("told.dropped", orders)
+        now = {"ended_at": clock.now, "state": State.DELIVERED}
+        Delivery.objects.update(**now)
+        for delivery in Delivery.objects.all():
+            Attempt.objects.create(delivery=delivery, number=1, at=clock.now, duration_ms=1, answer="hello")
+
+        done = erase(orders[0], reason="she asked for it")
+
+        first, second = Delivery.objects.order_by("pk")
+        assert (first.body, second.body != "") == ("", True)
+        assert list(Attempt.objects.order_by("pk").values_list("answer", flat=True)) == ["", "hello"]
+        assert (done.rows["delivery"], done.rows["attempt"]) == (1, 1)
+        assert replay(endpoint, now=clock.now, using="default") == 1

@@ -58,10 +58,12 @@ class TextField(serializers.CharField):
 
 
 class WholeField(serializers.IntegerField):
-    """A whole number: text is none, nor is true."""
+    """A whole number: text is none, nor is true; 2.0 is one, as JSON Schema has it."""
 
     def to_internal_value(self, data: Any) -> int:
         """Take numbers only."""
+        if isinstance(data, float) and data.is_integer():
+            data = int(data)
         if isinstance(data, bool) or not isinstance(data, int):
             self.fail("invalid")
         return super().to_internal_value(data)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from django.apps import apps
 from django.urls import URLPattern, path, re_path
+from django.utils.module_loading import import_string
 
 from timeline.api.base import NothingHere
 from timeline.api.dead_letters import DeadLetterGroups, RedriveGroup
@@ -51,10 +53,21 @@ def routes(using: str = "") -> list[URLPattern]:
         path("events/", Events.as_view(using=using), name="events"),
         path("holds/", Holds.as_view(using=using), name="holds"),
         path("holds/<uuid:pk>/release/", Release.as_view(using=using), name="hold-release"),
+        *_routes_of_apps(using),
         path("schema/", SchemaView.as_view(using=using), name="schema"),
         path("docs/", DocsView.as_view(), name="docs"),
         re_path(r"^(?:[\s\S]*/)?$", NothingHere.as_view(), name="nothing-here"),
     ]
+
+
+def _routes_of_apps(using: str) -> list[URLPattern]:
+    """Make the addresses of apps of the package that stand above this one: ``api_routes`` of their configuration names them."""
+    named = [getattr(config, "api_routes", None) for config in apps.get_app_configs() if _is_ours(config.name)]
+    return [route for name in named if name for route in import_string(name)(using)]
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith("timeline.")
 
 
 urlpatterns = routes()

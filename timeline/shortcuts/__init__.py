@@ -27,6 +27,7 @@ from timeline.shortcuts.changing import (
     schedule,
     step_happened,
 )
+from timeline.shortcuts.erasing import erase
 from timeline.shortcuts.holding import hold, release
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "aemit",
     "aemit_many",
     "aenroll",
+    "aerase",
     "aexplain",
     "aforeseen",
     "aforget_step",
@@ -64,6 +66,7 @@ __all__ = [
     "emit",
     "emit_many",
     "enroll",
+    "erase",
     "explain",
     "foreseen",
     "forget_step",
@@ -109,6 +112,7 @@ aforget_step = sync_to_async(forget_step, thread_sensitive=True)
 ago_on = sync_to_async(go_on, thread_sensitive=True)
 aapprove = sync_to_async(approve, thread_sensitive=True)
 areject = sync_to_async(reject, thread_sensitive=True)
+aerase = sync_to_async(erase, thread_sensitive=True)
 ahold = sync_to_async(hold, thread_sensitive=True)
 arelease = sync_to_async(release, thread_sensitive=True)
 areconcile = sync_to_async(reconcile, thread_sensitive=True)

@@ -28,6 +28,7 @@ from timeline.operations.identifying import confirm_site
 from timeline.operations.pruning import prune
 from timeline.operations.recurring import Ahead
 from timeline.operations.sweeping import sweep
+from timeline.signals import pruning
 from timeline.store.edges import see_edges
 from timeline.tasks.connecting import beside, renew
 from timeline.tasks.keeping import keeper_of
@@ -152,7 +153,8 @@ def _prune(using: str) -> None:
         return
     before = story_now(using) - retention
     for _ in range(MAINTAINED_AT_ONCE):
-        if not any(prune(ended_before=before, using=using)):
+        others = sum(int(count or 0) for _, count in pruning.send(None, using=using, ended_before=before))
+        if not any(prune(ended_before=before, using=using)) and not others:
             break
 
 

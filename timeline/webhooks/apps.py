@@ -13,18 +13,21 @@ class WebhooksConfig(AppConfig):
     label = "timeline_webhooks"
     verbose_name = pgettext_lazy("timeline", "webhooks")
     default_auto_field = "django.db.models.BigAutoField"
+    api_routes = "timeline.webhooks.api.urls.routes"
 
     def ready(self) -> None:
         """Connect it; runs when all models are there."""
         from django.core import checks
         from django.db.models.signals import post_delete, post_save
 
-        from timeline.signals import runs_entered, tasks_ending
+        from timeline.signals import entity_erased, pruning, runs_entered, tasks_ending
         from timeline.webhooks import checking, receivers
         from timeline.webhooks.models import Endpoint
 
         checks.register(checking.check_settings)
         runs_entered.connect(receivers.on_entered, dispatch_uid="timeline.webhooks.entered")
         tasks_ending.connect(receivers.on_ending, dispatch_uid="timeline.webhooks.ending")
+        entity_erased.connect(receivers.on_erased, dispatch_uid="timeline.webhooks.erased")
+        pruning.connect(receivers.on_pruning, dispatch_uid="timeline.webhooks.pruning")
         for signal in (post_save, post_delete):
             signal.connect(receivers.on_endpoint, sender=Endpoint, dispatch_uid="timeline.webhooks.endpoint")

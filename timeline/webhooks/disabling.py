@@ -104,10 +104,33 @@ def replay(
     Raises:
         InvalidInput: if the endpoint is disabled, or ``since`` is not before ``until``.
     """
-    if not endpoint.is_enabled:
-        raise InvalidInput("endpoint", _("nothing is sent to it: it is disabled."), _("Enable it first."))
     if since is not None and until is not None and since >= until:
         raise InvalidInput("until", _("it is not after since."), _("Give a later time."))
+    with atomic(using=using):
+        return _replay(
+            Endpoint.objects.using(using).select_for_update(no_key=True).get(pk=endpoint.pk),
+            since=since,
+            until=until,
+            only=only,
+            missed=missed,
+            now=now,
+            using=using,
+        )
+
+
+def _replay(
+    endpoint: Endpoint,
+    *,
+    since: datetime | None,
+    until: datetime | None,
+    only: Iterable[int] | None,
+    missed: bool,
+    now: datetime,
+    using: str,
+) -> int:
+    """Of an endpoint that is locked, so that nobody disables it meanwhile, and two replays come one after the other."""
+    if not endpoint.is_enabled:
+        raise InvalidInput("endpoint", _("nothing is sent to it: it is disabled."), _("Enable it first."))
     rows = replayable(endpoint, since=since, until=until, missed=missed, using=using)
     if only is not None:
         rows = rows.filter(pk__in=list(only))
@@ -122,4 +145,5 @@ def replayable(
     wanted = Q() if since is None else Q(created_at__gte=since)
     wanted &= Q() if until is None else Q(created_at__lt=until)
     left_out = [State.WAITING, State.DELIVERED] if missed else [State.WAITING]
-    return Delivery.objects.using(using).filter(wanted, endpoint=endpoint).exclude(state__in=left_out)
+    written = Delivery.objects.using(using).filter(wanted, endpoint=endpoint).exclude(body="")  # Else it was erased.
+    return written.exclude(state__in=left_out)

@@ -5,14 +5,19 @@ What the package tells, taken down: in the transaction of a move or an ending, a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import router, transaction
 
 from timeline.clocks import story_now
+from timeline.models import EntityRef
+from timeline.models.kin import about_entity
 from timeline.signals import Ending, Entered
 from timeline.webhooks.bodies import Fact, fact_of_ending, fact_of_entry
 from timeline.webhooks.knowing import forget, is_any
+from timeline.webhooks.models import Attempt, Delivery, State
+from timeline.webhooks.pruning import prune_deliveries
 from timeline.webhooks.writing import write_deliveries
 
 
@@ -33,7 +38,22 @@ def on_ending(*, using: str, endings: Sequence[Ending], **_extra: Any) -> None:
         write_deliveries(facts, now=now, using=using)
 
 
+def on_erased(*, entity_ref: EntityRef, done: Any, using: str, **_extra: Any) -> None:
+    """An entity was erased: blank deliveries about it that have ended, and what was answered. They cannot be replayed then."""
+    ended = Delivery.objects.using(using).filter(about_entity(entity_ref, using=using)).exclude(state=State.WAITING)
+    said = Attempt.objects.using(using).filter(delivery__in=ended).exclude(answer="", error="")
+    done.count(Attempt, said.update(answer="", error=""))
+    done.count(Delivery, ended.exclude(body="", error="").update(body="", error=""))
+
+
 def on_endpoint(*, using: str, **_extra: Any) -> None:
     """An endpoint was written or deleted: ask anew what there are, now and once it is committed."""
     forget(using)
     transaction.on_commit(lambda: forget(using), using=using)
+
+
+def on_pruning(*, using: str, ended_before: datetime, **_extra: Any) -> int:
+    """What ended long ago is being deleted: deliveries too, where their table is."""
+    if not router.allow_migrate_model(using, Delivery):
+        return 0
+    return prune_deliveries(ended_before=ended_before, using=using)

@@ -20,8 +20,9 @@ from timeline.conf import get_settings as timeline_settings
 from timeline.store.isolating import atomic
 from timeline.webhooks.claiming import claim, let_go, release
 from timeline.webhooks.conf import get_settings
-from timeline.webhooks.models import MAX_ERROR, Attempt, Code, Delivery, Endpoint, State
+from timeline.webhooks.models import MAX_ERROR, Code, Delivery, Endpoint, State
 from timeline.webhooks.posting import Answer, Message
+from timeline.webhooks.pruning import prune_deliveries
 from timeline.webhooks.recording import Outcome, record
 from timeline.webhooks.secrets import decrypted
 from timeline.webhooks.threads import Done, Job, Poster
@@ -33,7 +34,6 @@ GATHERED_FOR: Final = 0.01  # Seconds in which outcomes are gathered that are wr
 AHEAD: Final = 6  # So many times as many are claimed of an endpoint as are under way: a claim costs a transaction.
 OF_SUSPECT: Final = 2  # So many of one that failed last.
 EXPIRE_EVERY: Final = 30.0
-PRUNED: Final = 1000
 REST: Final = 1.0  # Seconds until a database that failed is asked again.
 
 
@@ -141,25 +141,13 @@ class Sender:
         self._next_expiry = monotonic() + EXPIRE_EVERY
         late = Delivery.objects.using(self.using).waiting().filter(give_up_at__lte=now, leased_until=None)
         late.update(state=State.FAILED, code=Code.LATE, ended_at=now)
-        prune_deliveries(now=now, using=self.using)
+        _prune(now, self.using)
 
 
-def prune_deliveries(*, now: datetime, using: str) -> int:
-    """Delete what ended longer ago than ``TIMELINE["RETENTION"]``, if that is set, with its log: some of it. Say how many."""
+def _prune(now: datetime, using: str) -> None:
     retention = timeline_settings().RETENTION
-    if retention is None:
-        return 0
-    ended = Delivery.objects.using(using).filter(ended_at__lt=now - retention).exclude(state=State.WAITING)
-    some = list(ended.order_by("ended_at").values_list("pk", flat=True)[:PRUNED])
-    if not some:
-        return 0
-    with atomic(using=using):
-        gone = list(
-            Delivery.objects.using(using).filter(pk__in=some).exclude(state=State.WAITING).locked(skip_locked=True)
-        )
-        keys = [delivery.pk for delivery in gone]
-        Attempt.objects.using(using).filter(delivery__in=keys).delete()
-        return Delivery.objects.using(using).filter(pk__in=keys).delete()[0]
+    if retention is not None:
+        prune_deliveries(ended_before=now - retention, using=using)
 
 
 def _drained(poster: Poster) -> list[Done]:

@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from timeline.clocks import story_now
 from timeline.operations.answering import forget_answers
 from timeline.operations.pruning import Pruned, prune
+from timeline.signals import pruning
 
 
 class Command(BaseCommand):
@@ -22,7 +23,8 @@ class Command(BaseCommand):
 
     help = (
         "Deletes runs, ad hoc tasks and holds that ended longer ago than --days, in batches; open runs stay whole. And what"
-        " the API answered over a day ago to requests with an Idempotency-Key."
+        " the API answered over a day ago to requests with an Idempotency-Key. And deliveries of webhooks; these have no"
+        " place in the archive."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -44,11 +46,18 @@ class Command(BaseCommand):
         answers = 0
         while batch_of_answers := forget_answers(using=database):
             answers += batch_of_answers
+        others = 0
+        while some := sum(
+            int(count or 0) for _receiver, count in pruning.send(None, using=database, ended_before=before)
+        ):
+            others += some
         said = _(
             "Deleted %(runs)d runs, %(tasks)d tasks, %(log_entries)d log entries, %(holds)d holds and %(answers)d answers of"
             " the API."
         )
         self.stdout.write(said % {**total._asdict(), "answers": answers})
+        if others:
+            self.stdout.write(_("Deleted %(count)d more of other apps, such as deliveries.") % {"count": others})
 
 
 def _appending(path: Path | None) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -12,12 +11,8 @@ from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
-from timeline.ids import uuid7
-from timeline.webhooks.bodies import as_body
-from timeline.webhooks.connecting import make_pool
-from timeline.webhooks.models import Endpoint, message_id
-from timeline.webhooks.posting import Answer, Message, post
-from timeline.webhooks.sending import signers_of
+from timeline.webhooks.models import Endpoint
+from timeline.webhooks.sampling import send_sample
 
 
 class Command(BaseCommand):
@@ -35,20 +30,13 @@ class Command(BaseCommand):
         now = story_now(database)
         try:
             found = Endpoint.objects.using(database).get(pk=UUID(endpoint))
-            signers = signers_of(found, now)
+            answer = send_sample(found, now=now)
         except (ValueError, Endpoint.DoesNotExist):
             raise CommandError(_("There is no such endpoint.")) from None
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from None
-        body = as_body("webhook.test", now, {"endpoint": str(found.pk)})
-        answer = asyncio.run(_once(Message(message_id(found.pk, uuid7()), found.url, body, signers)))
         self.stdout.write(f"{answer.status or '-'}, {answer.duration_ms} ms")
         if answer.text:
             self.stdout.write(answer.text)
         if answer.error:
             raise CommandError(answer.error)
-
-
-async def _once(message: Message) -> Answer:
-    async with make_pool() as pool:
-        return await post(message, pool)

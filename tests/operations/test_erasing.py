@@ -1,0 +1,194 @@
+"""What is kept about somebody is blanked: all of it, theirs alone, and nothing that something needs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.core import serializers
+from django.db import connection
+
+from tests.testapp.models import Order
+from timeline import Machine, Retry, Timeline, after, on, step, task
+from timeline.exceptions import InvalidInput
+from timeline.lifecycle import Reason
+from timeline.models import Event, Hold, LogEntry, RunEntry, ScheduledTask, StepRecord, TimelineRun, ref_of
+from timeline.operations.erasing import ERASED, erasable, erase
+from timeline.shortcuts import cancel, emit, hold, leave, release, schedule, start
+from timeline.testing import only_timelines
+
+WHO = "ada lovelace"
+EVERYTHING = (ScheduledTask, LogEntry, StepRecord, TimelineRun, RunEntry, Event, Hold)
+DAY = timedelta(days=1)
+
+
+class Care(Timeline):
+    entity = "testapp.Order"
+    starts_on = "order.placed"
+
+    @step(atomic=False)
+    def look_up(self, order):
+        return {"name": WHO}
+
+    @task(after(days=1), atomic=False)
+    def greet(self, order):
+        self.look_up(order)
+        return f"wrote to {WHO}"
+
+    @task(after(days=2), retry=Retry(max_attempts=1))
+    def fail(self, order):
+        raise RuntimeError(f"{WHO} is not there")
+
+    @task(after(days=3))
+    def close(self, order): ...
+
+    @task()
+    def call(self, order): ...
+
+
+class Talk(Machine):
+    entity = "testapp.Order"
+    starts_on = "talk.begun"
+    initial = "open"
+    table = {"open": {"talk.over": "over"}, "over": {}}
+    timers = {"talk.over": on("open", days=40)}
+
+
+def lived(order, clock):
+    """Says something in every place that there is."""
+    clock.set(clock.now)
+    emit("order.placed", order, payload={"who": WHO}, actor=WHO)
+    start("care", order, key="again", params={"who": WHO})
+    emit("talk.begun", order, actor=WHO)
+    emit("talk.over", order, actor=WHO)
+    cancel(schedule("care.call", order, at=clock.now + DAY, payload={"who": WHO}).task, reason=WHO, actor=WHO)
+    release(hold(order, reason=WHO, actor=WHO), actor=WHO)
+    leave("care", order, key="again", reason=WHO, actor=WHO)
+    for _day in range(3):
+        clock.set(clock.now + DAY)
+        clock.run_due()
+
+
+@pytest.fixture
+def orders(db, clock, now):
+    with only_timelines(Care, Talk):
+        clock.set(now)
+        orders = Order.objects.create(), Order.objects.create()
+        lived(orders[0], clock)
+        lived(orders[1], clock)
+        yield orders
+
+
+def dump(*models):
+    """All that the tables say, as text; a row a line."""
+    return [
+        serializers.serialize("json", [row]) for model in models or EVERYTHING for row in model.objects.order_by("pk")
+    ]
+
+
+def erased(order, clock, **more):
+    reason = Reason.operator("she asked for it", "eva")
+    return erase(ref=ref_of(order), reason=reason, now=clock.now, using="default", **more)
+
+
+class TestErase:
+    def test_leaves_nothing_that_anybody_wrote_about_them(self, orders, clock):
+        keys = {str(pk) for pk in ScheduledTask.objects.for_entity(orders[0]).values_list("pk", flat=True)}
+        keys |= {str(pk) for pk in TimelineRun.objects.for_entity(orders[0]).values_list("pk", flat=True)}
+        assert sum(WHO in line for line in dump()) > 40
+
+        done = erased(orders[0], clock)
+
+        said = [line for line in dump() if WHO in line]
+        assert not [line for line in said if any(key in line for key in keys)]
+        assert set(done.rows) == {"scheduledtask", "logentry", "steprecord", "timelinerun", "runentry", "event", "hold"}
+
+    def test_leaves_others_as_they_were(self, orders, clock):
+        before = dump()
+
+        erased(orders[0], clock)
+
+        assert len(set(before) - set(dump())) <= len(before) // 2
+        assert sum(WHO in line for line in dump()) == sum(WHO in line for line in before) // 2
+
+    def test_keeps_times_states_codes_and_keys(self, orders, clock):
+        columns = ("pk", "state", "seq", "attempt", "scheduled_at", "finished_at", "reason_code", "task_key")
+        before = list(ScheduledTask.objects.order_by("pk").values_list(*columns))
+        moves = list(RunEntry.objects.order_by("pk").values_list("pk", "from_state", "to_state", "at", "cause_id"))
+        log = list(LogEntry.objects.order_by("pk").values_list("pk", "at", "from_state", "to_state", "reason_code"))
+
+        erased(orders[0], clock)
+
+        assert list(ScheduledTask.objects.order_by("pk").values_list(*columns)) == before
+        assert (
+            list(RunEntry.objects.order_by("pk").values_list("pk", "from_state", "to_state", "at", "cause_id")) == moves
+        )
+        assert (
+            list(LogEntry.objects.order_by("pk").values_list("pk", "at", "from_state", "to_state", "reason_code"))
+            == log
+        )
+
+    def test_says_who_erased_and_why_and_does_it_once(self, orders, clock):
+        erased(orders[0], clock)
+        again = erased(orders[0], clock)
+
+        [event] = Event.objects.filter(name=ERASED)
+        assert (event.entity_ref, event.actor, event.payload) == (
+            ref_of(orders[0]),
+            "eva",
+            {"reason": "she asked for it"},
+        )
+        assert again.total == 0
+
+    def test_is_of_what_is_not_there_any_more(self, orders, clock):
+        ref = ref_of(orders[0])
+        Order.objects.filter(pk=orders[0].pk).delete()
+
+        assert erase(ref=ref, reason=Reason.operator("gone"), now=clock.now, using="default").total > 0
+
+    def test_goes_on_after_a_crash(self, orders, clock):
+        class Killed(BaseException):
+            pass
+
+        def die(execute, sql, *given):
+            if "UPDATE" in sql and "timeline_event" in sql:
+                raise Killed
+            return execute(sql, *given)
+
+        with connection.execute_wrapper(die), pytest.raises(Killed):
+            erased(orders[0], clock)
+        assert not Event.objects.filter(name=ERASED).exists()
+
+        assert set(erased(orders[0], clock).rows) == {"event", "hold"}
+        assert Event.objects.filter(name=ERASED).exists()
+
+
+class TestWhatIsOpen:
+    @pytest.fixture
+    def open_one(self, orders, clock):
+        emit("order.placed", orders[0])
+        emit("talk.begun", orders[0])
+        return orders[0]
+
+    def test_is_in_the_way(self, open_one, clock):
+        before = dump()
+
+        with pytest.raises(
+            InvalidInput, match=r"entity: it has 4 open tasks and 2 open runs.*Cancel them, or say cancel"
+        ):
+            erased(open_one, clock)
+
+        assert dump() == before
+        counts = erasable(ref_of(open_one), using="default")
+        assert (counts["open_tasks"], counts["open_runs"]) == (4, 2)
+
+    def test_is_cancelled_first_where_that_is_said(self, open_one, clock):
+        erased(open_one, clock, cancel=True)
+
+        assert not ScheduledTask.objects.open().exists()
+        assert not TimelineRun.objects.open().exists()
+        assert {run.end_reason for run in TimelineRun.objects.for_entity(open_one)} <= {"finished", "left", "over"}
+
+    def test_is_never_the_system(self, orders, clock):
+        with pytest.raises(InvalidInput, match="the system is nobody"):
+            erase(ref=ref_of(None), reason=Reason.operator("x"), now=clock.now, using="default")

@@ -1,0 +1,204 @@
+"""Erase: blank what rows say of somebody, and keep that they were there: times, states, codes and keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.utils.translation import gettext_lazy as _
+
+from timeline.exceptions import InvalidInput
+from timeline.ids import uuid7
+from timeline.lifecycle import FINAL, OPEN, Reason, ReasonCode, RunEnd
+from timeline.models import EntityRef, Event, Hold, LogEntry, RunEntry, ScheduledTask, StepRecord, TimelineRun
+from timeline.models.entities import label_of
+from timeline.models.kin import about_entity
+from timeline.operations.cancelling import cancel_all
+from timeline.operations.leaving import end_runs
+from timeline.signals import entity_erased
+from timeline.store.isolating import atomic
+from timeline.store.locking import lock_runs
+
+BATCH: Final = 500
+ERASED: Final = "timeline.erased"
+"""Name of the event that says who erased, when and why."""
+
+# What the log of a task is replayed from, and nothing that a handler or a person wrote.
+KEPT: Final = frozenset({"scheduled_at", "scheduled_at_before", "passing", "grace", "until", "resend"})
+
+
+@dataclass
+class Erased:
+    """
+    How many rows were blanked, of each kind.
+
+    Args:
+        rows: Name of the kind → how many.
+    """
+
+    rows: dict[str, int] = field(default_factory=dict)
+
+    def count(self, model: type, number: int) -> None:
+        """Add to them."""
+        if number:
+            name = label_of(model).partition(".")[2]
+            self.rows[name] = self.rows.get(name, 0) + number
+
+    def __add__(self, other: Erased) -> Erased:
+        names = dict.fromkeys([*self.rows, *other.rows])
+        return Erased({name: self.rows.get(name, 0) + other.rows.get(name, 0) for name in names})
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(self.rows.values())
+
+
+def erasable(ref: EntityRef, *, using: str) -> dict[str, int]:
+    """What ``erase`` would look at: open tasks and runs, which are in its way, and ended tasks, runs and events."""
+    about = about_entity(ref, using=using)
+    tasks, runs = ScheduledTask.objects.using(using).filter(about), TimelineRun.objects.using(using).filter(about)
+    return {
+        "open_tasks": tasks.filter(state__in=OPEN).count(),
+        "open_runs": runs.filter(ended_at=None).count(),
+        "tasks": tasks.filter(state__in=FINAL).count(),
+        "runs": runs.exclude(ended_at=None).count(),
+        "events": Event.objects.using(using).filter(about).exclude(name=ERASED).count(),
+    }
+
+
+def erase(*, ref: EntityRef, reason: Reason, cancel: bool = False, now: datetime, using: str) -> Erased:
+    """
+    Blank what is kept about an entity, by every name of its family: payloads, results, errors, reasons and who gave them, texts
+    of the log, parameters of runs, what steps returned, and payloads of events. What is left says that something happened,
+    when, and how it ended.
+
+    500 tasks at a time, each a transaction. What is blank is not looked at again, so that it can be called again after a crash.
+
+    Args:
+        ref: It; it need not be there any more.
+        reason: Why, and who decided; kept in an event, ``timeline.erased``.
+        cancel: Cancel first what is open, and end its runs.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        What was blanked.
+
+    Raises:
+        InvalidInput: naming ``entity``, if something is open, also where it came to be while this went on. What was blanked by
+            then stays so.
+    """
+    if not ref.label:
+        raise InvalidInput("entity", _("the system is nobody."), _("Name an entity."))
+    about = about_entity(ref, using=using)
+    if cancel:
+        _end_all(ref, about, reason, now, using)
+    _refuse_open(about, using)
+    done = Erased()
+    _blank_tasks(about, done, using)
+    _blank_runs(about, done, using)
+    _blank(Event, about & ~Q(name=ERASED), {"payload": {}, "actor": ""}, done, using)
+    _blank(Hold, about, {"reason": "", "actor": "", "released_by": ""}, done, using)
+    with atomic(using=using):
+        entity_erased.send(sender=Event, entity_ref=ref, done=done, using=using)
+        if done.total:
+            _record(ref, reason, now, using)
+    _refuse_open(about, using)
+    return done
+
+
+def _end_all(ref: EntityRef, about: Q, reason: Reason, now: datetime, using: str) -> None:
+    """Cancel what is open; then end the runs that are open still, as they wait for something."""
+    cancel_all(ref=ref, reason=Reason(ReasonCode.OPERATOR, reason.text, reason.actor), now=now, using=using)
+    with atomic(using=using):
+        runs = list(TimelineRun.objects.using(using).open().filter(about).only("entity_label", "entity_id"))
+        locked = lock_runs([run.pk for run in runs], {run.entity_ref for run in runs}, fresh=True, using=using)
+        still = [run for run in locked.runs if run.is_open]
+        end_runs(still, RunEnd.LEFT, reason=Reason(ReasonCode.EXIT, reason.text, reason.actor), now=now, using=using)
+
+
+def _refuse_open(about: Q, using: str) -> None:
+    tasks = ScheduledTask.objects.using(using).filter(about, state__in=OPEN).count()
+    runs = TimelineRun.objects.using(using).open().filter(about).count()
+    if tasks or runs:
+        problem = _("it has %(tasks)d open tasks and %(runs)d open runs, which need what they hold.")
+        raise InvalidInput("entity", problem, _("Cancel them, or say cancel."), tasks=tasks, runs=runs)
+
+
+def _blank_tasks(about: Q, done: Erased, using: str) -> None:
+    """Tasks, and with each 500 what their logs and steps say."""
+    tasks = ScheduledTask.objects.using(using).filter(about, state__in=FINAL)
+    for ids in _portions(tasks):
+        with atomic(using=using):
+            entries = LogEntry.objects.using(using).filter(task__in=ids)
+            _blank_details(entries, done, using)
+            done.count(LogEntry, _said(entries, {"reason": "", "actor": ""}))
+            done.count(StepRecord, _said(StepRecord.objects.using(using).filter(task_id__in=ids), _STEP))
+            done.count(ScheduledTask, _said(tasks.filter(pk__in=ids), _TASK))
+
+
+_TASK: Final[dict[str, Any]] = {"payload": {}, "result": None, "error": "", "reason": "", "actor": ""}
+_STEP: Final[dict[str, Any]] = {"result": None, "place": None}
+
+
+def _blank_details(entries: QuerySet[LogEntry], done: Erased, using: str) -> None:
+    changed = []
+    for entry in entries.exclude(detail={}).only("pk", "detail"):
+        kept = {name: value for name, value in entry.detail.items() if name in KEPT}
+        if kept != entry.detail:
+            entry.detail = kept
+            changed.append(entry)
+    LogEntry.objects.using(using).bulk_update(changed, ["detail"], batch_size=BATCH)
+    done.count(LogEntry, len(changed))
+
+
+def _blank_runs(about: Q, done: Erased, using: str) -> None:
+    runs = TimelineRun.objects.using(using).filter(about).exclude(ended_at=None)
+    for ids in _portions(runs):
+        with atomic(using=using):
+            done.count(RunEntry, _said(RunEntry.objects.using(using).filter(run__in=ids), {"actor": ""}))
+            # A run has to say how it ended: where a person wrote why, its code is left.
+            written = runs.filter(pk__in=ids, end_code=RunEnd.LEFT).exclude(end_reason=str(RunEnd.LEFT))
+            done.count(TimelineRun, written.update(end_reason=str(RunEnd.LEFT)))
+            done.count(TimelineRun, _said(runs.filter(pk__in=ids), {"params": {}}))
+
+
+def _blank(model: Any, which: Q, blank: dict[str, Any], done: Erased, using: str) -> None:
+    rows = model.objects.using(using).filter(which)
+    for ids in _portions(rows):
+        with atomic(using=using):
+            done.count(model, _said(rows.filter(pk__in=ids), blank))
+
+
+def _portions(rows: QuerySet[Any]) -> Iterator[Sequence[UUID]]:
+    """Primary keys of rows, so many at a time, in their order."""
+    rows = rows.order_by("pk").values_list("pk", flat=True)
+    ids = list(rows[:BATCH])
+    while ids:
+        yield ids
+        ids = list(rows.filter(pk__gt=ids[-1])[:BATCH])
+
+
+def _said(rows: QuerySet[Any], blank: dict[str, Any]) -> int:
+    """Blank those rows that say anything in these columns; give how many it were."""
+    silent = Q(**{name: value for name, value in blank.items() if value is not None})
+    silent &= Q(**{f"{name}__isnull": True for name, value in blank.items() if value is None})
+    return rows.exclude(silent).update(**blank)
+
+
+def _record(ref: EntityRef, reason: Reason, now: datetime, using: str) -> None:
+    Event.objects.using(using).create(
+        id=uuid7(),
+        entity_label=ref.label,
+        entity_id=ref.id,
+        name=ERASED,
+        payload={"reason": reason.text},
+        actor=reason.actor,
+        occurred_at=now,
+        recorded_at=now,
+    )

@@ -1,0 +1,54 @@
+"""What takes away what is known of somebody, and leaves that something was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from timeline.clocks import story_now
+from timeline.lifecycle import Reason
+from timeline.models import EntityRef, ScheduledTask, ref_of
+from timeline.operations import erasing
+from timeline.operations.erasing import Erased
+from timeline.policy import get_policy
+from timeline.shortcuts._named import alias_of
+
+if TYPE_CHECKING:
+    from django.db.models import Model
+
+
+def erase(
+    entity: Model | EntityRef,
+    *,
+    reason: str,
+    actor: str = "",
+    cancel: bool = False,
+    owned: bool = False,
+    using: str | None = None,
+) -> Erased:
+    """
+    Blank what is kept about an entity. See ``timeline.operations.erasing.erase`` for what that is, and for errors.
+
+    Args:
+        entity: Saved, or its reference, where it is not there any more.
+        reason, actor: Why, and who decided.
+        cancel: Cancel first what is open, and end its runs.
+        owned: Of a user: also what timelines declare as theirs (``owner``). Needs the saved user.
+        using: Database alias.
+    """
+    using = using or (alias_of(entity) if not isinstance(entity, EntityRef) else alias_of(None))
+    own = entity if isinstance(entity, EntityRef) else ref_of(entity)
+    refs = [own, *(owned_by(entity, using=using) if owned and not isinstance(entity, EntityRef) else ())]
+    done = Erased()
+    for ref in dict.fromkeys(refs):
+        some = erasing.erase(
+            ref=ref, reason=Reason.operator(reason, actor), cancel=cancel, now=story_now(using), using=using
+        )
+        done = done + some
+    return done
+
+
+def owned_by(user: Model, *, using: str) -> list[EntityRef]:
+    """What belongs to a user and has tasks."""
+    tasks = get_policy().concerning(ScheduledTask.objects.using(using), user)
+    names = tasks.order_by().values_list("entity_label", "entity_id").distinct()
+    return [EntityRef(*name) for name in names]

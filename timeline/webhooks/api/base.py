@@ -1,0 +1,96 @@
+"""What the views have in common: who may see and do what, and pages."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+from rest_framework.exceptions import PermissionDenied, ValidationError
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from timeline.api.base import TimelineAPI
+from timeline.api.fields import nearest, read_instant
+from timeline.api.pagination import limit_of
+from timeline.webhooks.models import Delivery, DeliveryQuerySet, Endpoint
+
+_SEEING_ENDPOINTS: Final = ("view_endpoint", "change_endpoint")
+
+
+class WebhooksView(TimelineAPI):
+    """Base. Staff see and do what Django's permissions of the models of this app say; nobody else sees anything."""
+
+    def may(self, *permissions: str) -> bool:
+        """Whether who asks has one of these permissions."""
+        user = self.request.user
+        has = (user.has_perm(f"timeline_webhooks.{permission}") for permission in permissions)
+        return bool(getattr(user, "is_staff", False)) and any(has)
+
+    def demand(self, permission: str) -> None:
+        """
+        Refuse whoever has not this permission.
+
+        Raises:
+            PermissionDenied: if they have not.
+        """
+        if not self.may(permission):
+            raise PermissionDenied
+
+    def endpoints(self) -> QuerySet[Endpoint]:
+        """The endpoints that who asks may see."""
+        endpoints = Endpoint.objects.using(self.get_using())
+        return endpoints.all() if self.may(*_SEEING_ENDPOINTS) else endpoints.none()
+
+    def deliveries(self) -> DeliveryQuerySet:
+        """The deliveries that who asks may see."""
+        deliveries = Delivery.objects.using(self.get_using())
+        return deliveries.all() if self.may("view_delivery") else deliveries.none()
+
+    def locked(self, pk: UUID) -> Endpoint:
+        """
+        Read an endpoint to change it, in a transaction.
+
+        Raises:
+            Endpoint.DoesNotExist: if there is none.
+        """
+        return Endpoint.objects.using(self.get_using()).select_for_update(no_key=True).get(pk=pk)
+
+
+def answer_page(request: Request, rows: QuerySet[Any], serializer: Any) -> Response:
+    """Answer one page of rows, whose last key is the cursor of the link to the next."""
+    limit = limit_of(request)
+    found = list(rows[: limit + 1])
+    link = None
+    if len(found) > limit:
+        query = request.query_params.copy()
+        query["cursor"] = str(found[limit - 1].pk)
+        link = request.build_absolute_uri(f"?{query.urlencode()}")
+    return Response({"next": link, "results": serializer(found[:limit], many=True).data})
+
+
+def key_in(request: Request, name: str) -> UUID:
+    """
+    Read a key from the query.
+
+    Raises:
+        ValidationError: if it is none.
+    """
+    try:
+        return UUID(request.query_params[name])
+    except ValueError:
+        raise ValidationError({name: _("Give an id, as the API shows it.")}) from None
+
+
+def moment_in(request: Request, name: str) -> datetime:
+    """
+    Read a moment from the query.
+
+    Raises:
+        ValidationError: if it is none.
+    """
+    if (moment := read_instant(request.query_params[name])) is None:
+        raise ValidationError({name: _("Give a moment with its offset, as in 2026-03-01T09:00:00Z.")})
+    return nearest(moment)
