@@ -49,7 +49,7 @@ class TestTitles:
         page = text_of(operator.get(LIST))
 
         assert f'title="{DOC}">{TITLE}</a> <span class="tl-quiet tl-key">welcome.greet</span>' in page
-        assert f"Choose {TITLE} of" in page
+        assert f"Choose {TITLE} (welcome.greet) of" in page
         assert ">welcome.plain</a>" in page
 
     def test_are_choices_and_chips_of_the_list(self, operator, run):
@@ -76,7 +76,7 @@ class TestTitles:
         page = text_of(operator.get(ENTITY, {"label": ref.label, "id": ref.id}))
 
         assert f">{TITLE}<title>welcome.greet</title></text>" in page
-        assert f"<title>{TITLE}, 20" in page
+        assert f"<title>{TITLE} (welcome.greet), 20" in page
         assert f'title="{DOC}">{TITLE}</a>' in page
         assert "<span>Yes</span>" in page  # Foreseen.
 

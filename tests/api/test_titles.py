@@ -52,6 +52,11 @@ class TestTitles:
 
         assert (told["title"], told["description"]) == ("Yes", "Say hello.")
 
+    def test_leave_out_the_description_for_whoever_sees_just_what_is_theirs(self, asked_by, run, ada):
+        told = asked_by(ada).get(f"tasks/{run.tasks.get(task_key='courtesy.greet').pk}/").json()
+
+        assert (told["title"], told["description"]) == ("Yes", "")
+
     def test_are_of_what_is_foreseen(self, by_staff, run, ada):
         parts = by_staff.get(f"entities/accounts.user/{ada.pk}/tasks/").json()
 

@@ -44,7 +44,9 @@ class TestExplain:
 
         assert "5 Tage vor trial_ends_at" in past
         assert "Sie wurde erledigt am 2026-" in past
-        assert "Wird sie erledigt, folgt trial.check_script_usage." in ahead
+        assert (
+            "Wird sie erledigt, folgt Nachsehen, ob das Skript noch benutzt wird (trial.check_script_usage)." in ahead
+        )
         assert " is " not in f"{past} {ahead}"
 
     def test_is_in_english_otherwise(self, told):

@@ -114,7 +114,7 @@ class TestPaysOnDayTwentySeven:
         story = explain(ScheduledTask.objects.get(task_key="trial.expire"))
 
         assert "the run ended by the exit “paid”, by ada@example.com" in story
-        assert "trial.tell_expired, which follows when it completes, has no row" in story
+        assert "(trial.tell_expired), which follows when it completes, has no row" in story
 
 
 class TestPaysAfterTheEnd:

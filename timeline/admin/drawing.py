@@ -97,13 +97,7 @@ def drawing(
         if axis.begin <= (item.at or now) <= axis.end:
             keys.setdefault(item.lane or item.key, []).append(item)
     lanes = [
-        Lane(
-            key,
-            _short(_name(found[0])),
-            TOP + LANE * number + 12,
-            TOP + LANE * number + LINE,
-            _marks(found, axis),
-        )
+        Lane(key, _name(found[0]), TOP + LANE * number + 12, TOP + LANE * number + LINE, _marks(found, axis))
         for number, (key, found) in enumerate(list(keys.items())[:most])
     ]
     bottom = TOP + LANE * len(lanes)
@@ -112,7 +106,7 @@ def drawing(
 
 def _name(item: Item) -> str:
     """Of the lane that it stands in."""
-    return item.lane or item.called.title or item.key
+    return _short(item.lane or item.called.title or item.key)
 
 
 class _Axis(NamedTuple):

@@ -75,12 +75,7 @@ class Item(NamedTuple):
     @property
     def called(self) -> Called:
         """How people call it; events have no titles."""
-        return Called("", self.key, "") if self.state == EVENT else called(self.full_key)
-
-    @property
-    def words(self) -> str:
-        """Its title, else its key."""
-        return self.called.title or self.full_key
+        return Called("", self.key, "", self.key) if self.state == EVENT else called(self.full_key)
 
 
 def may_look(ref: EntityRef, visible: ScheduledTaskQuerySet, policy: TimelinePolicy, user: User) -> bool:

@@ -65,17 +65,19 @@ class Called(NamedTuple):
         title: As declared; may be empty.
         key: Its key; a long one may be broken into lines.
         doc: What its code says of it; may be empty.
+        words: Title and key in one, where nothing else can stand beside it.
     """
 
     title: str
     key: str
     doc: str
+    words: str
 
 
 def called(task_key: str) -> Called:
     """Name a task by its key, which may say at its end which of many it is."""
     title, doc = registry.told(task_key)
-    return Called(title, breakable(task_key), doc)
+    return Called(title, breakable(task_key), doc, registry.titled(task_key))
 
 
 def breakable(task_key: str) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 DAYS = 30
 MAX_COUNTED = (
-    500  # In a day or an hour. Beyond it “500+” says enough, and a million tasks cost no more than fifteen thousand.
+    500  # A day or an hour. Beyond it “500+” says enough, and a million tasks cost no more than fifteen thousand.
 )
 HEIGHT = 40
 _AT_WORK = OPEN - WAITING

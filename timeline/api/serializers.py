@@ -180,7 +180,9 @@ class WaitSerializer(serializers.Serializer[Any]):
 class TaskDetailSerializer(TaskSerializer):
     """One task with all there is about it."""
 
-    description = serializers.SerializerMethodField(help_text="What its code says of it; may be empty.")
+    description = serializers.SerializerMethodField(
+        help_text="What its code says of it; empty as well where you may not read who decided."
+    )
     masked = serializers.SerializerMethodField(
         help_text="Whether payload, results, error and the details of the log are null because you may not read them."
     )
@@ -207,8 +209,8 @@ class TaskDetailSerializer(TaskSerializer):
         read_only_fields = fields
 
     def get_description(self, task: ScheduledTask) -> str:
-        """The first paragraph of its docstring."""
-        return registry.told(task.task_key)[1]
+        """The first paragraph of its docstring, which is written for who works here."""
+        return registry.told(task.task_key)[1] if self.sees_people(task) else ""
 
     def get_masked(self, task: ScheduledTask) -> bool:
         """Whether something is kept back."""
