@@ -54,7 +54,8 @@ class CalendarView(View):
             task: Its payload, result and error are not read: each would be a query of its own.
         """
         which = f" #{task.occurrence}" if task.is_fanned_out else ""
-        return f"{_words(task.timeline).capitalize()}: {_words(task.task_name)}{which}"
+        title = registry.told(task.task_key)[0] or f"{_words(task.timeline).capitalize()}: {_words(task.task_name)}"
+        return f"{title}{which}"
 
     @cached_property
     def alias(self) -> str:
