@@ -134,6 +134,7 @@ for (const part of document.querySelectorAll("[data-timeline-refresh]")) {
     if (isKnown && saying === "out") {
       location.reload(); // After a login, forms need another token.
     } else if (answer.status === 204) {
+      seen = answer.headers.get("X-Timeline-Version") || "";
       say("");
     } else if (isKnown) {
       take(text, answer.headers.get("X-Timeline-Version") || "");
