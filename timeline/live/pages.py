@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import router
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
+from timeline.live.streaming import asks_to_stream, can_stream, stream
 from timeline.live.subjects import OneEntity, Subject
 from timeline.live.versions import read_version, version_of
 from timeline.models import ScheduledTask, ref_of
@@ -47,8 +48,9 @@ def watched(view: View, subject_of: Callable[..., Subject], alias: Callable[[], 
     Let open pages of a view ask whether they are still as they were.
 
     A request without the header ``X-Timeline-Seen`` is answered as ever. One that names what would be shown now is answered
-    with 204; any other with the page, as this user may see it now, and its version. Nobody is shown anything but by the view,
-    after its own look at rights.
+    with 204; any other with the page, as this user may see it now, and its version. Where the site runs ASGI, a browser's
+    ``EventSource`` at the same address is told when to ask, once the view has let it in. Nobody is shown anything but by the
+    view, after its own look at rights.
 
     Args:
         view: Shows the page.
@@ -56,8 +58,16 @@ def watched(view: View, subject_of: Callable[..., Subject], alias: Callable[[], 
         alias: Names the database whose tasks are shown.
     """
 
+    def streamed(request: HttpRequest, *args: Any, **named: Any) -> HttpResponseBase:
+        refused: HttpResponseBase = view(request, *args, **named)
+        if refused.status_code != 200:
+            return refused
+        return stream(request, subject_of(request, *args, **named), using=alias())
+
     @wraps(view)
     def asked(request: HttpRequest, *args: Any, **named: Any) -> HttpResponseBase:
+        if asks_to_stream(request) and can_stream(request):
+            return streamed(request, *args, **named)
         told = request.headers.get(SEEN)
         if told is None or request.method != "GET":
             response: HttpResponseBase = view(request, *args, **named)
