@@ -9,7 +9,7 @@ from tests.browser.test_live import greeting_of
 from tests.serving import uvicorn_serving
 from timeline.shortcuts import cancel
 
-ASKED = "return performance.getEntriesByType('resource').filter((each) => each.name.includes('part')).length"
+ASKED = "return performance.getEntriesByType('resource').filter((each) => each.initiatorType === 'fetch').length"
 
 
 def test_are_told_and_hardly_ask_and_ask_when_nobody_tells(start_browser, staff, orders):
@@ -31,6 +31,9 @@ def test_are_told_and_hardly_ask_and_ask_when_nobody_tells(start_browser, staff,
         assert time.monotonic() - committed < 2
 
     browser.wait_for_text("The site does not answer")
+    before = browser.driver.execute_script(ASKED)
+    time.sleep(3)
+    assert browser.driver.execute_script(ASKED) - before <= 2  # It asks less and less often.
     with uvicorn_serving(port=int(address.rpartition(":")[2])):
         cancel(greeting_of(orders[1]), reason="elsewhere")
         browser.wait_for_text("2 tasks on this page")

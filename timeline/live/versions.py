@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from zlib import crc32
 
 from django.utils.crypto import constant_time_compare, salted_hmac
 
@@ -56,10 +57,13 @@ def version_of(request: HttpRequest, mark: tuple[Any, ...], *, using: str, seen:
         rights = seen.rights
     else:
         rights = rights_of(user)
-    ages = (int(time.time()) // AGES_AFTER, int(story_now(using).timestamp()) // AGES_AFTER if is_told() else 0)
-    content = _digest(
-        "content", who, rights, request.get_full_path(), getattr(request, "LANGUAGE_CODE", ""), ages, mark
+    path = request.get_full_path()
+    shift = crc32(repr((who, path)).encode()) % AGES_AFTER  # Not all pages in the same second.
+    ages = (
+        (int(time.time()) + shift) // AGES_AFTER,
+        int(story_now(using).timestamp()) // AGES_AFTER if is_told() else 0,
     )
+    content = _digest("content", who, rights, path, getattr(request, "LANGUAGE_CODE", ""), ages, mark)
     return Version(content, rights, period, _digest("seal", who, rights, period))
 
 

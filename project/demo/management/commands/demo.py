@@ -110,7 +110,7 @@ class Command(BaseCommand):
 def _begin_anew(story: str, speed: float) -> None:
     """
     Be this command once more, as a process that has what the story needs installed, its clock, a key for webhooks, and the
-    pace of bookings. Where a day takes seconds, what is a minute for them in earnest takes a second at least: people can follow.
+    pace of bookings. Where a day takes seconds, what is a minute for them in earnest takes a second at least.
     """
     os.environ |= {
         "DEMO_STORY": story,
