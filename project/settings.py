@@ -34,6 +34,10 @@ INSTALLED_APPS = [
 STORY = os.environ.get("DEMO_STORY", "trial")
 if STORY == "settlement":
     INSTALLED_APPS += ["project.billing"]
+# Webhooks, where the demo has made a key for their secrets. Its receiver is on this machine.
+if "WEBHOOKS_KEY" in os.environ:
+    INSTALLED_APPS += ["timeline.webhooks"]
+    TIMELINE_WEBHOOKS = {"KEYS": [os.environ["WEBHOOKS_KEY"]], "ALLOW_LOOPBACK": True}
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "project.headers.ContentSecurityPolicy",
@@ -93,7 +97,7 @@ STATIC_URL = "static/"
 STATICFILES_DIRS = [BASE_DIR / "project" / "static"]
 
 # A demonstration is a small site: one machine, one worker.
-SILENCED_SYSTEM_CHECKS = ["timeline.W002"]
+SILENCED_SYSTEM_CHECKS = ["timeline.W002", "timeline_webhooks.W001"]
 
 TRIAL_DAYS = 30
 

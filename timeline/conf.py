@@ -24,6 +24,7 @@ class Settings:
         AUTOSTART: Whether events and inserted rows start runs. Off in a host's own tests; ``start()`` works always.
         CLOCK: Dotted path of a callable that returns story time (aware). None: the database's clock.
         LEASE: How long a claimed or active row is its worker's before it counts as lost; extended while it runs.
+        LIVE_STREAMS: How many open pages a process of the site keeps a connection for, under ASGI; 0: none. The others ask.
         MAX_ATTEMPTS: Default budget of handler errors before a task is discarded; at least 1.
         MAX_LOST: Budget of attempts whose worker died, not counting a lost first attempt; at least 1.
         MAX_PENDING: How many claimed tasks of a queue may be on their way through the broker at a time; at least 1.
@@ -43,6 +44,7 @@ class Settings:
     AUTOSTART: bool = True
     CLOCK: str | None = None
     LEASE: timedelta = timedelta(seconds=60)
+    LIVE_STREAMS: int = 500
     MAX_ATTEMPTS: int = 5
     MAX_LOST: int = 3
     MAX_PENDING: int = 1000
@@ -113,6 +115,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "AUTOSTART": (bool,),
     "CLOCK": (str, type(None)),
     "LEASE": (timedelta,),
+    "LIVE_STREAMS": (int,),
     "MAX_ATTEMPTS": (int,),
     "MAX_LOST": (int,),
     "MAX_PENDING": (int,),
@@ -128,6 +131,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "SWEEP_INTERVAL": (timedelta, type(None)),
 }
 
+
+_MAY_BE_NONE: Final = {"LIVE_STREAMS"}  # Whose 0 has a meaning.
 
 _read: tuple[dict[str, Any], Settings] = ({}, Settings())  # What was given last, and what it makes.
 
@@ -165,7 +170,9 @@ def _check(name: str, value: object) -> None:
         raise ImproperlyConfigured(
             f"TIMELINE['ALERTS'] has {wrong[0]!r}. Give addresses like 'ops@example.com', or none."
         )
-    if (isinstance(value, timedelta) and value <= timedelta(0)) or (type(value) is int and value < 1):
+    if (isinstance(value, timedelta) and value <= timedelta(0)) or (
+        type(value) is int and value < (name not in _MAY_BE_NONE)
+    ):
         raise ImproperlyConfigured(f"TIMELINE[{name!r}] is {value!r}. Give a positive value.")
 
 

@@ -6,10 +6,12 @@ import os
 import subprocess
 from contextlib import ExitStack
 from datetime import datetime, timedelta
+from importlib import import_module
 from itertools import chain
 from time import monotonic, sleep, time
 from urllib.error import URLError
 
+from django.apps import apps
 from django.conf import settings
 from django.urls import reverse
 from rich.console import Console
@@ -65,6 +67,9 @@ def live(
                 f"Site {base}  worker pid {others[0].pid}  1 day = {seconds_per_day:g} s  (Ctrl-C stops all of it)\n",
                 soft_wrap=True,
             )
+            if apps.is_installed("timeline.webhooks"):
+                shown = import_module("project.demo.hooks").start_webhooks(stack)
+                console.print(f"  {shown}  webhooks that came, each verified\n", highlight=False, soft_wrap=True)
             _Crowd(people, login, base, console).act_until_interrupted([site, *others])
     except Interrupted:
         console.print("\nStopped: the site and all that worked for it have ended.")

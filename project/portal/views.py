@@ -24,6 +24,7 @@ from project.portal.presenting import cases, present, slot_in_words
 from project.portal.states import FOR_OPERATORS
 from timeline.clocks import story_now
 from timeline.exceptions import NoOpenRun, TransitionNotAllowed
+from timeline.live import live_page
 
 RIGHT: Final = "portal.resolve_booking"
 
@@ -47,8 +48,9 @@ def apply(request: HttpRequest) -> HttpResponse:
 
 @never_cache
 @require_GET
+@live_page(lambda _request, token: booking_of(token))
 def booking(request: HttpRequest, token: str) -> HttpResponse:
-    """Show how a booking stands, its way so far, and what it asks for."""
+    """Show how a booking stands, its way so far, and what it asks for; it follows what happens to it."""
     return _shown(request, booking_of(token), token)
 
 

@@ -9,6 +9,8 @@ import pytest
 from project.accounts.models import User
 from project.demo.office import FRIENDLY
 from project.portal.links import booking_token
+from project.portal.presenting import WORDS
+from project.portal.services import cancel
 from project.portal.states import S
 from tests.booking import wanted, way_of
 from tests.browser.conftest import PASSWORD
@@ -70,3 +72,28 @@ def test_goes_on_when_she_gives_her_code_without_a_script(start_browser, booking
     bookings.advance(seconds=0)
 
     assert way_of(pages["code"])[-1] in (S.BOOKED, S.CHOICE_REQUIRED)
+
+
+def test_asks_for_the_code_by_itself_and_keeps_what_is_typed(start_browser, bookings, portal):
+    portal.office.ways = replace(FRIENDLY, code=1)
+    booking = wanted(bookings)
+    browser = start_browser(width=390)
+    browser.open(page_of(booking))
+    browser.wait_for_text("Pause updates")
+    browser.driver.execute_script("window.stayed = true")
+
+    bookings.advance(seconds=0)
+    browser.wait_for("[name=code]")
+    browser.type("[name=code]", "12")
+    browser.driver.execute_script("scrollTo(0, 120)")
+    at = browser.driver.execute_script("return scrollY")
+    cancel(booking)
+    browser.wait_for_text("There is something new.")
+
+    assert browser.find("[name=code]").get_attribute("value") == "12"
+    assert browser.driver.execute_script("return [window.stayed, scrollY]") == [True, at]
+    assert (browser.barriers(), browser.complaints()) == ([], [])
+
+    browser.driver.execute_script("document.activeElement.blur(); document.querySelector('[name=code]').value = ''")
+    browser.wait_for_text(str(WORDS[S.CANCELLED]))
+    assert "There is something new." not in browser.text

@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from timeline.admin.asking import asked
 from timeline.dispatch.noticing_silence import is_silent
+from timeline.live.streaming import can_stream
 from timeline.models import ScheduledTask
 from timeline.policy import get_policy
 
@@ -82,6 +83,7 @@ class Pages(Base):
             "who": str(request.user.pk),
             "urls": {name: self.address(name) for name in PAGES},
             "live": request.get_full_path() if name in LIVE and request.method == "GET" else "",
+            "is_told": can_stream(request),
             "login": self.login_for(request.get_full_path()),
             "nobody_polls": is_silent(using=self.alias),
         }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from timeline.admin.acting import obstacle
 from timeline.admin.asking import asked
 from timeline.admin.dead import DeadLetterPages
-from timeline.admin.entities import may_look, picture, timeline_of
+from timeline.admin.entities import accounts, may_look, picture, timeline_of
 from timeline.admin.finding import FindPages
 from timeline.admin.health import HealthPages
 from timeline.admin.holding import HoldPages, holds_of
@@ -32,9 +32,10 @@ from timeline.admin.redriving import RedrivePages
 from timeline.admin.stepping import stepping
 from timeline.admin.telling import telling
 from timeline.admin.trying import WhatIfPages
-from timeline.admin.watching import live, of_all, of_entity, of_task
 from timeline.admin.wording import WORDINGS
 from timeline.clocks import story_now
+from timeline.live.pages import watched
+from timeline.live.subjects import EVERYTHING, OneEntity, OneTask
 from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
 from timeline.policy import APPROVALS, POSSIBLE, Action, get_policy
@@ -48,7 +49,8 @@ if TYPE_CHECKING:
     from django.urls import URLPattern
     from django_stubs_ext import StrPromise
 
-    from timeline.admin.watching import Mark, View
+    from timeline.live.pages import View
+    from timeline.live.subjects import Subject
     from timeline.models.task import ScheduledTaskQuerySet
     from timeline.policy import TimelinePolicy, User
 
@@ -74,8 +76,8 @@ class TaskAdmin(
         forms = require_http_methods(["GET", "HEAD", "POST"])
         wrap, name = self.admin_site.admin_view, "timeline_scheduledtask"
 
-        def shows(view: View, mark: Mark = of_all) -> View:
-            return wrap(live(view, mark, lambda: self.alias))
+        def shows(view: View, subject_of: Callable[..., Subject] = _everything) -> Any:
+            return wrap(watched(view, subject_of, lambda: self.alias))
 
         return [
             path("", require_safe(shows(self.changelist_view)), name=f"{name}_changelist"),
@@ -87,13 +89,13 @@ class TaskAdmin(
             path("holds/new/", forms(wrap(self.hold_view)), name=f"{name}_hold"),
             path("limits/", forms(shows(self.limits_view)), name=f"{name}_limits"),
             path("find/", require_safe(wrap(self.find_view)), name=f"{name}_find"),
-            path("entity/", require_safe(shows(self.entity_view, of_entity)), name=f"{name}_entity"),
+            path("entity/", require_safe(shows(self.entity_view, _entity_of)), name=f"{name}_entity"),
             path("people/", require_safe(shows(self.people_view)), name=f"{name}_people"),
             path("say/", forms(wrap(self.say_view)), name=f"{name}_say"),
             path("what-if/", forms(wrap(self.what_if_view)), name=f"{name}_what_if"),
             path("all/", forms(wrap(self.matching_view)), name=f"{name}_matching"),
             path("act/", forms(self.keeping_what_was_typed(wrap(self.act_view))), name=f"{name}_act"),
-            path("<uuid:object_id>/change/", require_safe(shows(self.change_view, of_task)), name=f"{name}_change"),
+            path("<uuid:object_id>/change/", require_safe(shows(self.change_view, _task_of)), name=f"{name}_change"),
         ]
 
     def get_queryset(self, request: HttpRequest) -> ScheduledTaskQuerySet:
@@ -201,6 +203,20 @@ class TaskAdmin(
             "may_hold": bool(ref.label) and registry.knows(ref.label) and policy.may_hold(request.user),
         }
         return self.page(request, "entity", context["entity"].name, now, context)
+
+
+def _everything(_request: HttpRequest) -> Subject:
+    return EVERYTHING
+
+
+def _task_of(_request: HttpRequest, object_id: UUID) -> Subject:
+    return OneTask(object_id)
+
+
+def _entity_of(request: HttpRequest) -> Subject:
+    """The system has any number of tasks; of a user, what is theirs is shown, too: these pages hear of all."""
+    ref = exact_ref(request.GET.get("label", ""), request.GET.get("id", ""))
+    return EVERYTHING if ref is None or not ref.label or ref.label in accounts() else OneEntity(*ref)
 
 
 def _possible(states: set[str], policy: TimelinePolicy, user: User) -> list[Action]:

@@ -1,10 +1,11 @@
-// Keeps an open page as the site would show it now: asks each second whether anything changed, and changes just what differs. It rests
-// while nobody looks or it was paused, never takes away what somebody has begun to fill in or choose, and says where it cannot go on.
+// Keeps an open page as the site would show it now: asks each second whether anything changed, or is told so where the site can, and
+// changes just what differs. It rests while nobody looks or it was paused, never takes away what somebody has begun to fill in or choose, and says where it cannot go on.
 // The page works without it.
 "use strict";
 
 const EVERY = 1000; // Milliseconds from an answer to the next question.
-const MOST = 30000; // The longest time between two, while the site does not answer.
+const MOST = 30000; // The longest time between two: while the site does not answer, or tells of each change by itself.
+const QUIET = 20000; // So long nothing may be heard of a site that tells by itself: it says at least each ten seconds that it is there.
 const PAUSED = "timeline-paused"; // Remembered for the session, in this tab, for each page.
 
 const place = `${PAUSED}:${location.pathname}`;
@@ -95,6 +96,11 @@ for (const part of document.querySelectorAll("[data-timeline-refresh]")) {
   let saying = "";
   let timer = 0;
   let isAsking = false;
+  let asked = 0;
+  let hasNews = false; // Told while it was asking.
+  let source = null; // What tells it of changes.
+  let heard = 0; // When it did so last; 0: not yet, as behind a proxy that keeps what is said.
+  let lost = 0; // How often in a row it went away.
 
   const isBusy = () => [...part.querySelectorAll(FIELDS)].some(isTouched);
 
@@ -134,6 +140,7 @@ for (const part of document.querySelectorAll("[data-timeline-refresh]")) {
     if (isKnown && saying === "out") {
       location.reload(); // After a login, forms need another token.
     } else if (answer.status === 204) {
+      seen = answer.headers.get("X-Timeline-Version") || "";
       say("");
     } else if (isKnown) {
       take(text, answer.headers.get("X-Timeline-Version") || "");
@@ -147,12 +154,62 @@ for (const part of document.querySelectorAll("[data-timeline-refresh]")) {
     failed = 0;
   };
 
+  const isTold = () => source && Date.now() - heard < QUIET;
+
+  const deafen = () => {
+    source?.close();
+    source = null;
+    heard = 0;
+  };
+
+  const hear = (hasChanged) => {
+    heard = Date.now();
+    lost = 0;
+    if (hasChanged) {
+      hasNews = true;
+      refresh();
+    }
+  };
+
+  // Listens, where the page says that the site can tell. Whatever is wrong with it: the page asks, as it would without.
+  const listen = () => {
+    if (source || paused || document.hidden || !part.hasAttribute("data-timeline-told") || !window.EventSource) {
+      return;
+    }
+    const mine = new EventSource(part.dataset.timelineRefresh);
+    const end = () => {
+      if (source === mine) {
+        deafen();
+        lost += 1;
+        setTimeout(listen, Math.min(EVERY * 2 ** lost, MOST) * (1 + Math.random()));
+        refresh();
+      }
+    };
+    source = mine;
+    mine.addEventListener("here", () => hear(true));
+    mine.addEventListener("changed", () => hear(true));
+    mine.addEventListener("still", () => hear(false));
+    mine.addEventListener("over", end);
+    mine.addEventListener("full", () => {
+      lost = 4; // Others listen already: it tries again in half a minute.
+      end();
+    });
+    mine.addEventListener("error", end);
+  };
+
   const refresh = async () => {
     clearTimeout(timer);
     if (isAsking || paused || document.hidden) {
       return;
     }
+    const early = asked + EVERY / 2 - Date.now();
+    if (early > 0) {
+      timer = setTimeout(refresh, early); // However often it is told: twice a second at most.
+      return;
+    }
     isAsking = true;
+    hasNews = false;
+    asked = Date.now();
     try {
       await ask();
     } catch {
@@ -162,17 +219,29 @@ for (const part of document.querySelectorAll("[data-timeline-refresh]")) {
       }
     }
     isAsking = false;
-    timer = setTimeout(refresh, Math.min(EVERY * 2 ** Math.max(failed - 1, 0), MOST));
+    const rest = failed ? EVERY * 2 ** (failed - 1) : isTold() && saying !== "new" ? MOST / 2 : EVERY;
+    timer = setTimeout(refresh, Math.min(hasNews ? EVERY / 2 : rest, MOST));
+  };
+
+  const wake = () => {
+    if (paused || document.hidden) {
+      deafen();
+    }
+    listen();
+    refresh();
   };
 
   pause.addEventListener("click", () => {
     paused = !paused;
     remember(paused);
     show();
-    refresh();
+    wake();
   });
-  document.addEventListener("visibilitychange", refresh);
-  addEventListener("online", refresh);
+  document.addEventListener("visibilitychange", wake);
+  addEventListener("pagehide", deafen);
+  addEventListener("pageshow", (event) => event.persisted && wake());
+  addEventListener("online", wake);
   show();
+  listen();
   timer = setTimeout(refresh, EVERY);
 }

@@ -1,0 +1,133 @@
+"""Open pages under uvicorn: they are told within two seconds, as long as who looks is logged in and may do so."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+
+import httpx
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from project.accounts.models import User
+from tests.admin.conftest import LIST, Care, detail
+from tests.serving import uvicorn_serving
+from tests.testapp.models import Order
+from timeline.live import watching
+from timeline.shortcuts import cancel, schedule
+from timeline.testing import StoryClock, only_timelines
+
+STREAM = {"Accept": "text/event-stream"}
+
+
+@pytest.fixture
+def site(transactional_db, now):
+    with only_timelines(Care), StoryClock(now), uvicorn_serving() as address:
+        yield address
+
+
+def staff(name, now, *permissions):
+    made = User.objects.create(email=f"{name}@example.com", is_staff=True, signed_up_at=now, trial_ends_at=now)
+    made.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+    return made
+
+
+@pytest.fixture
+def vera(site, now):
+    return staff("vera", now, "view_scheduledtask")
+
+
+@pytest.fixture
+def rows(site, now):
+    orders = [Order.objects.create() for _ in range(2)]
+    return [
+        schedule("care.call", order, at=now + timedelta(hours=1), payload={"about": "a lid"}).task for order in orders
+    ]
+
+
+@pytest.fixture
+def browser(site):
+    """Somebody's browser: ``browser(user)``; of nobody: ``browser()``."""
+    with ExitStack() as opened:
+
+        def log_in(user=None):
+            known, name = Client(), settings.SESSION_COOKIE_NAME
+            if user:
+                known.force_login(user)
+            cookies = {name: known.cookies[name].value} if user else {}
+            return opened.enter_context(httpx.Client(base_url=site, cookies=cookies, timeout=15))
+
+        yield log_in
+
+
+@contextmanager
+def listening(client, address):
+    """What a page is told, one after the other."""
+    with client.stream("GET", address, headers=STREAM) as answer:
+        assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/event-stream")
+        assert "no-store" in answer.headers["Cache-Control"]
+        yield (line.removeprefix("event: ") for line in answer.iter_lines() if line.startswith("event: "))
+
+
+class TestStream:
+    def test_tells_of_a_change_within_two_seconds_and_of_no_other(self, browser, vera, rows):
+        client = browser(vera)
+        with listening(client, LIST) as of_all, listening(client, detail(rows[0])) as of_one:
+            assert (next(of_all), next(of_one)) == ("here", "here")
+
+            cancel(rows[1], reason="so")
+            committed = time.monotonic()
+            assert next(of_all) == "changed"
+            assert time.monotonic() - committed < 2
+            cancel(rows[0], reason="so")
+
+            assert (next(of_one), next(of_all)) == ("changed", "changed")
+
+    def test_is_for_those_whom_the_page_lets_in(self, browser, vera, rows, now):
+        nora = staff("nora", now)
+
+        assert browser(nora).get(LIST, headers=STREAM).status_code == 403
+        assert browser(nora).get(detail(rows[0]), headers=STREAM).status_code == 404
+        assert browser().get(LIST, headers=STREAM).status_code == 302
+
+    @pytest.mark.parametrize("how", ["logout", "rights"])
+    def test_ends_with_the_login_and_with_the_rights(self, browser, vera, rows, how, monkeypatch):
+        monkeypatch.setattr(watching, "LOOK_AGAIN", 0)
+        client = browser(vera)
+        with listening(client, LIST) as told:
+            assert next(told) == "here"
+            if how == "logout":
+                client.post("/admin/logout/", headers=_forged(client))
+            else:
+                vera.user_permissions.clear()
+
+            assert list(told) == ["over"]
+
+    def test_is_bounded(self, browser, vera, rows, settings):
+        settings.TIMELINE = {"LIVE_STREAMS": 1}
+        with listening(browser(vera), LIST) as first, listening(browser(vera), LIST) as second:
+            assert next(first) == "here"
+            assert list(second) == ["full"]
+
+
+class TestCanStream:
+    def test_shows_in_the_page(self, browser, vera, rows, settings, client):
+        assert "data-timeline-told" in browser(vera).get(LIST).text
+        settings.TIMELINE = {"LIVE_STREAMS": 0}
+        assert "data-timeline-told" not in browser(vera).get(LIST).text
+
+    def test_is_false_under_wsgi(self, vera, rows, client):
+        client.force_login(vera)
+        page = client.get(LIST, headers=STREAM)
+
+        assert page["Content-Type"].startswith("text/html")
+        assert "data-timeline-told" not in page.content.decode()
+
+
+def _forged(client):
+    """What a form of ours would send besides."""
+    client.cookies.set("csrftoken", token := "a" * 32)
+    return {"X-CSRFToken": token, "Origin": str(client.base_url)}

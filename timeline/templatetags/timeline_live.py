@@ -1,0 +1,34 @@
+"""``{% live %} … {% endlive %}``: what of a page of a host follows what happens, with the words for where it cannot."""
+
+from __future__ import annotations
+
+from django.core.exceptions import ImproperlyConfigured
+from django.template import Context, Library
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+
+from timeline.live.streaming import can_stream
+
+register = Library()
+
+
+@register.simple_block_tag(takes_context=True)
+def live(context: Context, content: str) -> str:
+    """
+    Keep a part of a page up to date. Its view is decorated with ``timeline.live.live_page``.
+
+    An answer to a form stays as it is: it says what was wrong with it.
+
+    Raises:
+        ImproperlyConfigured: if the template knows no request.
+    """
+    request = context.get("request")
+    if request is None:
+        raise ImproperlyConfigured(
+            "{% live %} needs the request. Add django.template.context_processors.request to context_processors."
+        )
+    if request.method != "GET":
+        return content
+    told = {"content": content, "address": request.get_full_path(), "is_told": can_stream(request)}
+    answer: SafeString = render_to_string("timeline/live.html", told)
+    return answer
