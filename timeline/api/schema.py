@@ -62,7 +62,7 @@ REPEATABLE: Final = [
         REPLAYED,
         {"type": "string", "enum": ["true"]},
         OpenApiParameter.HEADER,
-        response=[200, 201],
+        response=[200, 201, 202],
         description="This was done before, and is the answer of then, as far as you may see it now.",
     ),
 ]
@@ -160,9 +160,9 @@ def answers(*statuses: int, **good: Any) -> dict[Any, Any]:
 
     Args:
         statuses: Of problems, beside those that any request may meet.
-        good: ``ok`` and ``created``: serializers of the answers 200 and 201.
+        good: ``ok``, ``created`` and ``accepted``: serializers of the answers 200, 201 and 202.
     """
-    codes = {"ok": 200, "created": 201}
+    codes = {"ok": 200, "created": 201, "accepted": 202}
     found: dict[Any, Any] = {codes[name]: serializer for name, serializer in good.items()}
     for status in sorted({400, 401, 403, 429, *statuses}):
         found[status, MEDIA_TYPE] = OpenApiResponse(ProblemSerializer, description=_MEANINGS[status])

@@ -8,6 +8,7 @@ from time import monotonic, sleep
 from typing import Final, NamedTuple, Protocol
 
 from timeline.conf import get_settings
+from timeline.dispatch.acting_in_bulk import act_in_bulk
 from timeline.dispatch.claiming import ClaimedBatch, claim, hand_back, is_anything_ready, messages_of
 from timeline.dispatch.limiting import claim_limited, is_place_free
 from timeline.dispatch.rescuing import Rescued, rescue
@@ -88,11 +89,7 @@ def dispatch(
         NotRunHere: if the database is another site's, or its connection has autocommit off. Nothing is changed then.
     """
     if whole:
-        some_on_hold = sign_of_poller(using=using)
-        see_edges(using=using)
-        recur(Ahead() if ahead is None else ahead, now=now, using=using)
-        if some_on_hold:
-            release_due(now=now, using=using)
+        _see_to_the_rest(ahead, now, using)
     give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
     sender.connect()
     found = probe_lost(using=using)
@@ -120,6 +117,17 @@ def dispatch(
         elif last_staged < 2 * limit:
             sleep(patience)
             patience = min(2 * patience, MAX_PATIENCE)
+
+
+def _see_to_the_rest(ahead: Ahead | None, now: datetime, using: str) -> None:
+    """Do what comes before what is due: see whose database it is, begin what the clock has come to, go on with what is long."""
+    signed = sign_of_poller(using=using)
+    see_edges(using=using)
+    recur(Ahead() if ahead is None else ahead, now=now, using=using)
+    if signed.some_on_hold:
+        release_due(now=now, using=using)
+    if signed.some_in_bulk:
+        act_in_bulk(now=now, using=using)
 
 
 def _paced(claimed: int, seconds: float, limit: int) -> int:

@@ -13,6 +13,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
+from timeline.dispatch.acting_in_bulk import forget_bulk_actions
 from timeline.operations.answering import forget_answers
 from timeline.operations.pruning import Pruned, prune
 
@@ -44,6 +45,8 @@ class Command(BaseCommand):
         answers = 0
         while batch_of_answers := forget_answers(using=database):
             answers += batch_of_answers
+        while forget_bulk_actions(now=story_now(database), using=database):
+            pass
         said = _(
             "Deleted %(runs)d runs, %(tasks)d tasks, %(log_entries)d log entries, %(holds)d holds and %(answers)d answers of"
             " the API."
