@@ -17,7 +17,7 @@ from rest_framework.response import Response
 
 from timeline.api.base import TimelineAPI
 from timeline.api.fields import ChoiceOf, InstantField
-from timeline.api.repeating import Outcome, answer_once
+from timeline.api.repeating import Outcome, answer_once, key_in
 from timeline.api.requests import BulkBody, BulkVerb
 from timeline.api.schema import REPEATABLE, answers, described
 from timeline.api.serializers import TaskSerializer
@@ -114,6 +114,7 @@ class BulkActions(BulkView):
         if not self.policy.allows(user, Action(body.validated_data["action"])):
             raise PermissionDenied
         if body.validated_data["dry_run"]:
+            key_in(request)  # One that is none is refused here as well.
             return Response(self._counted(self._bulk(body.validated_data)))
         act = partial(self._begin, body.validated_data)
         return answer_once(request, act, lambda said, _again: said, using=self.get_using())

@@ -13,6 +13,7 @@ from rest_framework.exceptions import ValidationError
 
 from timeline.api.fields import (
     AnyField,
+    BoundField,
     ChoiceOf,
     InstantField,
     ObjectField,
@@ -91,6 +92,7 @@ class RedriveBody(ReasonBody):
 class FilterBody(StrictSerializer):
     """Which tasks are meant: names as the list has them, and at least one."""
 
+    least = 1
     state = serializers.ListField(
         child=ChoiceOf(State),
         required=False,
@@ -100,8 +102,8 @@ class FilterBody(StrictSerializer):
     )
     task = TextField(required=False, max_length=101, help_text="Key of the task, `trial.remind`.")
     timeline = TextField(required=False, max_length=50, help_text="Name of the timeline, `trial`.")
-    due_after = InstantField(required=False, help_text="Due at this moment or later.")
-    due_before = InstantField(required=False, help_text="Due before this moment.")
+    due_after = BoundField(required=False, help_text="Due at this moment or later.")
+    due_before = BoundField(required=False, help_text="Due before this moment.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """Whoever means all tasks there are says so, by their states."""

@@ -124,7 +124,8 @@ class ClosedBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
         """Add it to what is found out otherwise."""
         found = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)  # type: ignore[no-untyped-call]
-        return {**found, "additionalProperties": False}
+        least = {"minProperties": self.target.least} if self.target.least else {}
+        return {**found, "additionalProperties": False, **least}
 
 
 class NamedChoices(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]

@@ -50,7 +50,7 @@ _VERBS: Final[Mapping[Action, Callable[..., list[ScheduledTask]]]] = {
 }
 ACTIONS: Final = tuple(_VERBS)
 BATCH: Final = 200
-A_TURN: Final = 0.4  # Seconds of a poll; then it goes on with what is due, and the next poll goes on with this.
+A_TURN: Final = 0.4  # Seconds until a poll goes on with what is due; it comes back to this if it has time.
 AT_ONCE_OPEN: Final = 20  # Bulk actions that one poll looks at.
 KEPT: Final = timedelta(days=30)
 
@@ -109,7 +109,7 @@ def stop_bulk(bulk_id: UUID, *, actor: str, now: datetime, using: str) -> BulkAc
 
 def act_in_bulk(*, now: datetime, using: str) -> int:
     """
-    Go on with bulk actions, the first first, for a part of a poll at most. Safe in any number of copies at once.
+    Go on with bulk actions, the first first, for a moment. Safe in any number of copies at once.
 
     What somebody else has locked is waited for by later polls.
 
@@ -119,9 +119,11 @@ def act_in_bulk(*, now: datetime, using: str) -> int:
     give_up, changed = monotonic() + A_TURN, 0
     for bulk_id in BulkAction.objects.using(using).open().order_by("pk").values_list("pk", flat=True)[:AT_ONCE_OPEN]:
         size = BATCH
-        while size and monotonic() < give_up:
+        while size:
             done, size = _try(bulk_id, size, now=now, using=using)
             changed += done
+            if monotonic() >= give_up:
+                return changed
     return changed
 
 
