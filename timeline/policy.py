@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from timeline.definition import Definition
     from timeline.models import TimelineRun
+    from timeline.models.bulk_action import BulkActionQuerySet
     from timeline.models.hold import HoldQuerySet
     from timeline.models.run import TimelineRunQuerySet
     from timeline.models.task import ScheduledTaskQuerySet
@@ -276,6 +277,16 @@ class TimelinePolicy:
         with a field of your own to revoke it by itself.
         """
         return str(getattr(user, "password", "") or "")
+
+    def visible_bulk_actions(self, bulk_actions: BulkActionQuerySet, user: User) -> BulkActionQuerySet:
+        """
+        Narrow bulk actions down to those the user may see, with who asked and why: their own, and for staff who may view tasks,
+        all.
+        """
+        if self._has(user, "view_scheduledtask"):
+            return bulk_actions
+        is_somebody = bool(getattr(user, "is_active", False)) and isinstance(user, get_user_model())
+        return bulk_actions.filter(asker=str(user.pk)) if is_somebody else bulk_actions.none()
 
     def sees_health(self, user: User | None) -> bool:
         """Whether the user may read the figures of a health check, beyond well and sick."""

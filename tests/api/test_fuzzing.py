@@ -22,11 +22,13 @@ from schemathesis.core.parameters import ParameterLocation
 from tests.api.conftest import ROOT
 from tests.api.test_roles import RULES
 from tests.api.test_webhooks import HOOKS
+from tests.bulk import bulk_action
 from tests.conftest import NOW
 from timeline.api.pagination import Place
+from timeline.dispatch.acting_in_bulk import begin_bulk
 from timeline.ids import uuid7
 from timeline.lifecycle import FINAL, OPEN, WAITING, State
-from timeline.models import Event, Hold, ScheduledTask
+from timeline.models import BulkAction, Event, Hold, ScheduledTask
 from timeline.shortcuts import emit, hold, start
 from timeline.webhooks.models import Delivery, Endpoint
 from timeline.webhooks.secrets import encrypted, new_secret
@@ -49,6 +51,8 @@ def _rows(ada, person, seat, about, clock):
     """Rows in all states, of two people, and holds."""
     for number in range(20):
         hold(task="account.call", reason=f"hold {number}")
+    for _ in range(3):
+        begin_bulk(bulk_action("cancel", asker=ada.pk), ScheduledTask.objects.all(), using="default")
     for user in (ada, person("ben")):
         emit("user.created", user)
         start("seating", seat(user))
@@ -135,11 +139,7 @@ def make_real(case, pick, keys, ada):
     """Put what is there in the place of what was made up, where any other would be refused for not being there."""
     moment = f"{1970 + pick % 7030}-02-28T23:59:59.5+14:00"
     entity = {"label": "accounts.user", "id": str(ada.pk)}
-    real = {**entity, "group": "account.call"}
-    if "/tasks/{id}/" in case.operation.path:
-        real["id"] = str(one_of(operation_of(case), keys, pick))
-    elif "/holds/{id}/" in case.operation.path:
-        real["id"] = str(Hold.objects.order_by("pk")[pick % 20].pk)
+    real = {**entity, "group": "account.call", **id_for(case, pick, keys)}
     if pick % 5 and not case.meta.is_negative_at(ParameterLocation.PATH):
         case.path_parameters = {name: real[name] for name in case.path_parameters or {}}
     if "cursor" in (case.query or {}) and not case.meta.is_negative_at(ParameterLocation.QUERY):
@@ -151,8 +151,27 @@ def make_real(case, pick, keys, ada):
         real = {"entity": entity, "at": moment, "occurred_at": moment}
         case.body |= {name: real[name] for name in real if case.body.get(name) is not None}
         case.body |= {name: "" for name in ("machine", "expect") if name in case.body}  # None is about users.
-        if case.operation.path.endswith("/holds/"):
-            case.body |= held(case.body.get("scope"), entity) | ({"until": LATER} if case.body.get("until") else {})
+        case.body |= fitting(case, entity, moment)
+
+
+def id_for(case, pick, keys):
+    """The id of one that is there."""
+    if "/tasks/bulk/{id}/" in case.operation.path:
+        return {"id": str(BulkAction.objects.order_by("pk")[pick % 3].pk)}
+    if "/tasks/{id}/" in case.operation.path:
+        return {"id": str(one_of(operation_of(case), keys, pick))}
+    if "/holds/{id}/" in case.operation.path:
+        return {"id": str(Hold.objects.order_by("pk")[pick % 20].pk)}
+    return {}
+
+
+def fitting(case, entity, moment):
+    """What goes with what else is sent, which a schema does not say."""
+    if case.operation.path.endswith("/tasks/bulk/"):
+        return bulk_of(case.body.get("action"), moment)
+    if case.operation.path.endswith("/holds/"):
+        return held(case.body.get("scope"), entity) | ({"until": LATER} if case.body.get("until") else {})
+    return {}
 
 
 def make_real_hooks(case, pick):
@@ -190,6 +209,11 @@ def held(scope, entity):
     return {"target": targets.get(scope, ""), "entity": entity if scope == "entity" else None}
 
 
+def bulk_of(action, moment):
+    """What goes with an action, which a schema does not say."""
+    return {"at": moment if action == "move" else None} | ({} if action == "redrive" else {"spread_seconds": None})
+
+
 class TestMadeUpRequests:
     def test_of_staff_find_no_fault(self, fuzz, staff):
         seen = fuzz(staff, examples=EACH)
@@ -197,7 +221,7 @@ class TestMadeUpRequests:
         assert seen["all"] >= CASES * 0.8  # An operation has so many different right requests only.
         assert not [status for status in seen if isinstance(status, int) and status >= 500]
         assert {200, 201, 400, 404, 409} <= seen.keys()
-        assert len([label for label in seen if str(label).startswith(("GET ", "POST "))]) == 15  # Each did something.
+        assert len([label for label in seen if str(label).startswith(("GET ", "POST "))]) == 18  # Each did something.
 
     def test_of_an_owner_change_nothing(self, fuzz, ada):
         before = list(ScheduledTask.objects.order_by("pk").values()), Event.objects.count()

@@ -12,10 +12,12 @@ from django.conf import settings
 
 from tests.api.conftest import EVERYTHING, ROOT, Account, Accounting, Asker, Seating
 from tests.api.test_webhooks import RULES as OF_WEBHOOKS
+from tests.bulk import bulk_action
 from tests.resting import recorded, resting
 from timeline import Timeline, approval, task
+from timeline.dispatch.acting_in_bulk import begin_bulk
 from timeline.lifecycle import State
-from timeline.models import Event, Hold, LogEntry, ScheduledTask, StepRecord, TimelineRun
+from timeline.models import BulkAction, Event, Hold, LogEntry, ScheduledTask, StepRecord, TimelineRun
 from timeline.shortcuts import emit, hold
 from timeline.testing import only_timelines
 
@@ -62,6 +64,9 @@ RULES = {
     ("GET", "/holds/"): Rule(sees=False),
     ("POST", "/holds/"): Rule(sees=False, permission="hold_tasks", status=201),
     ("POST", "/holds/{id}/release/"): Rule(sees=False, permission="hold_tasks", shown_with=("view_hold", "hold_tasks")),
+    ("POST", "/tasks/bulk/"): Rule(sees=False, permission="cancel_scheduledtask", status=202),
+    ("GET", "/tasks/bulk/{id}/"): Rule(sees=False, shown_with=(VIEW,)),
+    ("POST", "/tasks/bulk/{id}/stop/"): Rule(sees=False, permission="cancel_scheduledtask", shown_with=(VIEW,)),
     ("POST", "/events/"): Rule(sees=False, permission="add_event", status=201),
 }
 
@@ -97,7 +102,7 @@ def fingerprint():
     """All rows of ours as they are."""
     return [
         list(model.objects.order_by("pk").values())
-        for model in (ScheduledTask, LogEntry, TimelineRun, Event, StepRecord, Hold)
+        for model in (ScheduledTask, LogEntry, TimelineRun, Event, StepRecord, Hold, BulkAction)
     ]
 
 
@@ -130,22 +135,35 @@ def ask(person, ada, about, clock):
         else:
             row = about("account.call", ada, state=state, attempt=1, payload={"word": "secret"})
         recorded(row, "upload", result="secret")
-        keys = {"tasks/{id}": row.pk, "holds/{id}": hold(task="account.call", reason="a reason that is kept").pk}
+        asked = begin_bulk(bulk_action("cancel", asker="0"), ScheduledTask.objects.all(), using="default")
+        keys = {
+            "tasks/bulk/{id}": asked.pk,
+            "tasks/{id}": row.pk,
+            "holds/{id}": hold(task="account.call", reason="a reason that is kept").pk,
+        }
         key = next((key for known, key in keys.items() if known in path), ada.pk)
         filled = path.replace("{group}", row.task_key).replace("{label}", "accounts.user").replace("{id}", str(key))
-        body = {"reason": "x"} | ({"step": "transfer"} if "-step" in path or "step-" in path else {})
-        if "move" in path:
-            body["at"] = "2027-01-01T00:00:00Z"
-        if path == "/holds/":
-            body |= {"scope": "timeline", "target": "account"}
-        if "events" in path:
-            body = {"name": "user.greeted", "entity": {"label": "accounts.user", "id": str(ada.pk)}}
+        body = body_of(path, ada)
         before = fingerprint()
         asker = Asker(user)
         answer = asker.get(filled.lstrip("/")) if method == "GET" else asker.post(filled.lstrip("/"), body)
         return answer, keys_seen(user, role), before
 
     return run
+
+
+def body_of(path, ada):
+    """What an operation is sent."""
+    more = {
+        "/tasks/{id}/move/": {"at": "2027-01-01T00:00:00Z"},
+        "/tasks/{id}/step-happened/": {"step": "transfer"},
+        "/tasks/{id}/forget-step/": {"step": "transfer"},
+        "/tasks/bulk/": {"action": "cancel", "filter": {"task": "account.call"}},
+        "/holds/": {"scope": "timeline", "target": "account"},
+    }
+    if "events" in path:
+        return {"name": "user.greeted", "entity": {"label": "accounts.user", "id": str(ada.pk)}}
+    return {"reason": "x"} | more.get(path, {})
 
 
 STEPS = ("/step-happened/", "/forget-step/", "/go-on/")

@@ -6,8 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.bulk import bulk_action
 from tests.databases import VENDOR
 from timeline.clocks import MachineTime
+from timeline.dispatch.acting_in_bulk import begin_bulk, stop_bulk
 from timeline.lifecycle import State
 from timeline.models import Identity, ScheduledTask, Sign, Wake
 from timeline.store.probing import Waiting, probe_lost, probe_waiting, sign
@@ -68,15 +70,25 @@ class TestSign:
     def test_says_whose_it_is_and_whether_nobody_polled(self):
         Identity.objects.update(site="staging", polled_at=MachineTime(-60 * SECOND))
 
-        assert sign(59 * SECOND, using="default") == ("staging", True, False)
-        assert sign(70 * SECOND, using="default") == ("staging", False, False)
+        assert sign(59 * SECOND, using="default") == ("staging", True, False, False)
+        assert sign(70 * SECOND, using="default") == ("staging", False, False, False)
 
     def test_says_that_nobody_ever_polled(self):
         Identity.objects.update(polled_at=None)
 
-        assert sign(SECOND, using="default") == ("", True, False)
+        assert sign(SECOND, using="default") == ("", True, False, False)
 
     def test_is_of_nobody_where_there_is_no_row(self):
         Identity.objects.all().delete()
 
-        assert sign(SECOND, using="default") == ("", False, False)
+        assert sign(SECOND, using="default") == ("", False, False, False)
+
+    def test_says_whether_somebody_acts_in_bulk(self, make_task, now):
+        make_task()
+        asked = bulk_action("cancel", asker="1", created_at=now, filters={"task": "trial.remind"})
+        bulk = begin_bulk(asked, ScheduledTask.objects.all(), using="default")
+
+        before = sign(SECOND, using="default").some_in_bulk
+        stop_bulk(bulk.pk, actor="ada", now=now, using="default")
+
+        assert (before, sign(SECOND, using="default").some_in_bulk) == (True, False)

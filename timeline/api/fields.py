@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
@@ -47,6 +47,14 @@ class InstantField(serializers.DateTimeField):
         return moment
 
 
+class BoundField(InstantField):
+    """An aware moment that is compared with: any that can be told."""
+
+    def to_internal_value(self, value: Any) -> datetime:
+        """Take ISO 8601 text with an offset."""
+        return nearest(super().to_internal_value(value))
+
+
 class TextField(serializers.CharField):
     """Text: a number is none. Blanks around it go."""
 
@@ -61,7 +69,7 @@ class WholeField(serializers.IntegerField):
     """A whole number: text is none, nor is true; 2.0 is one, as JSON Schema has it."""
 
     def to_internal_value(self, data: Any) -> int:
-        """Take numbers only."""
+        """Take numbers only; 60.0 is whole as well."""
         if isinstance(data, float) and data.is_integer():
             data = int(data)
         if isinstance(data, bool) or not isinstance(data, int):
@@ -96,7 +104,9 @@ class AnyField(serializers.JSONField):
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """A body that has no other fields than these."""
+    """A body that has no other fields than these, and so many of them at least."""
+
+    least: ClassVar[int] = 0
 
     def to_internal_value(self, data: Any) -> Any:
         """Refuse what it does not know, by name."""

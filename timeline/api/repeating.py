@@ -56,11 +56,9 @@ def answer_once(
         ValidationError: if the key is none.
         KeyReused: if the key was sent with another method, address or body.
     """
-    given = request.headers.get(HEADER)
-    if given is None or getattr(request.user, "pk", None) is None:
+    given = key_in(request)
+    if given is None:
         return _answer(act(), show)
-    if not re.fullmatch(KEYS, given):
-        raise ValidationError({HEADER: _("Give 1 to 255 visible ASCII characters.")})
     key = _key(request, given)
     with atomic(using=using):
         before = claim_key(key, _fingerprint(request), using=using)
@@ -71,6 +69,21 @@ def answer_once(
         body = JSONRenderer().render(outcome.said).decode()
         keep_answer(key, status=outcome.status, headers=outcome.headers, body=body, using=using)
         return _answer(outcome, show)
+
+
+def key_in(request: Request) -> str | None:
+    """
+    Read the key of a request; None: it has none, or nobody's keys could be told from others'.
+
+    Raises:
+        ValidationError: if the key is none.
+    """
+    given = request.headers.get(HEADER)
+    if given is None or getattr(request.user, "pk", None) is None:
+        return None
+    if not re.fullmatch(KEYS, given):
+        raise ValidationError({HEADER: _("Give 1 to 255 visible ASCII characters.")})
+    return given
 
 
 def _answer(outcome: Outcome, show: Callable[[Any, bool], Any], *, again: bool = False) -> Response:

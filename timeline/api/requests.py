@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from enum import StrEnum
 from typing import Any, Final
 
 from django.utils.translation import gettext as _
@@ -11,6 +13,7 @@ from rest_framework.exceptions import ValidationError
 
 from timeline.api.fields import (
     AnyField,
+    BoundField,
     ChoiceOf,
     InstantField,
     ObjectField,
@@ -18,13 +21,24 @@ from timeline.api.fields import (
     TextField,
     WholeField,
 )
+from timeline.lifecycle import State
 from timeline.models import Scope, Then
 from timeline.models.entities import MAX_ID, MAX_LABEL
 from timeline.models.hold import MAX_TARGET
 from timeline.models.step import MAX_NAME
-from timeline.timing import LONGEST_SPREAD
+from timeline.policy import Action
+from timeline.timing import LONGEST_SPREAD, check_time
 
 _NO_BLANK: Final = r"^\s\x1c-\x1f\x85"  # As Python sees blanks: a few more than other languages do.
+
+
+class BulkVerb(StrEnum):
+    """What can be done with all tasks that are meant."""
+
+    CANCEL = Action.CANCEL
+    MOVE = Action.MOVE
+    RUN_NOW = Action.RUN_NOW
+    REDRIVE = Action.REDRIVE
 
 
 @extend_schema_field({"type": "string", "minLength": 1, "maxLength": 200, "pattern": f"[{_NO_BLANK}]"})
@@ -73,6 +87,69 @@ class RedriveBody(ReasonBody):
         allow_null=True,
         help_text="`next` of the answer before: go on behind it. Nothing: from the first.",
     )
+
+
+class FilterBody(StrictSerializer):
+    """Which tasks are meant: names as the list has them, and at least one."""
+
+    least = 1
+    state = serializers.ListField(
+        child=ChoiceOf(State),
+        required=False,
+        min_length=1,
+        max_length=len(State),
+        help_text="Where they stand: one of these.",
+    )
+    task = TextField(required=False, max_length=101, help_text="Key of the task, `trial.remind`.")
+    timeline = TextField(required=False, max_length=50, help_text="Name of the timeline, `trial`.")
+    due_after = BoundField(required=False, help_text="Due at this moment or later.")
+    due_before = BoundField(required=False, help_text="Due before this moment.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Whoever means all tasks there are says so, by their states."""
+        if not attrs:
+            raise ValidationError(_("Give at least one of %(names)s.") % {"names": ", ".join(self.fields)})
+        return attrs
+
+
+class BulkBody(ReasonBody):
+    """What to do with all tasks that are meant, and why."""
+
+    action = ChoiceOf(BulkVerb, help_text="What to do with each of them.")
+    filter = FilterBody(help_text="Which tasks are meant, of those that are there now and that you may see.")
+    at = InstantField(
+        required=False,
+        allow_null=True,
+        help_text="For `move`: new due time with its offset from UTC, from 1970 to 9000; in the past: due now.",
+    )
+    spread_seconds = WholeField(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=int(LONGEST_SPREAD.total_seconds()),
+        help_text="For `redrive`: within which they become due, each at a moment of its own. Nothing: at once.",
+    )
+    dry_run = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="Only count, and show a few: nothing is changed, and no key is used up.",
+    )
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """See that a move has its time, and that nothing is said that the action does not take."""
+        action = attrs["action"]
+        if action == BulkVerb.MOVE:
+            attrs["at"] = self._time(attrs.get("at"))
+        elif attrs.get("at") is not None:
+            raise ValidationError({"at": _("Leave it out for this action.")})
+        if action != BulkVerb.REDRIVE and attrs.get("spread_seconds") is not None:
+            raise ValidationError({"spread_seconds": _("Leave it out for this action.")})
+        return attrs
+
+    def _time(self, at: datetime | None) -> datetime:
+        if at is None:
+            raise ValidationError({"at": _("Give it.")})
+        return check_time("at", at)
 
 
 class StepBody(ReasonBody):

@@ -62,7 +62,7 @@ REPEATABLE: Final = [
         REPLAYED,
         {"type": "string", "enum": ["true"]},
         OpenApiParameter.HEADER,
-        response=[200, 201],
+        response=[200, 201, 202],
         description="This was done before, and is the answer of then, as far as you may see it now.",
     ),
 ]
@@ -124,7 +124,8 @@ class ClosedBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     def map_serializer(self, auto_schema: AutoSchema, direction: Any) -> dict[str, Any]:
         """Add it to what is found out otherwise."""
         found = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)  # type: ignore[no-untyped-call]
-        return {**found, "additionalProperties": False}
+        least = {"minProperties": self.target.least} if self.target.least else {}
+        return {**found, "additionalProperties": False, **least}
 
 
 class NamedChoices(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
@@ -160,9 +161,9 @@ def answers(*statuses: int, **good: Any) -> dict[Any, Any]:
 
     Args:
         statuses: Of problems, beside those that any request may meet.
-        good: ``ok`` and ``created``: serializers of the answers 200 and 201.
+        good: ``ok``, ``created`` and ``accepted``: serializers of the answers 200, 201 and 202.
     """
-    codes = {"ok": 200, "created": 201}
+    codes = {"ok": 200, "created": 201, "accepted": 202}
     found: dict[Any, Any] = {codes[name]: serializer for name, serializer in good.items()}
     for status in sorted({400, 401, 403, 429, *statuses}):
         found[status, MEDIA_TYPE] = OpenApiResponse(ProblemSerializer, description=_MEANINGS[status])

@@ -7,6 +7,7 @@ from django.urls import URLPattern, path, re_path
 from django.utils.module_loading import import_string
 
 from timeline.api.base import NothingHere
+from timeline.api.bulk import BulkActions, OneBulkAction, StopBulkAction
 from timeline.api.dead_letters import DeadLetterGroups, RedriveGroup
 from timeline.api.documents import DocsView, SchemaView
 from timeline.api.events import Events
@@ -43,6 +44,9 @@ def routes(using: str = "") -> list[URLPattern]:
             name="task-forget-step",
         ),
         path("tasks/<uuid:pk>/go-on/", TaskViewSet.as_view({"post": "go_on"}, using=using), name="task-go-on"),
+        path("tasks/bulk/", BulkActions.as_view(using=using), name="bulk"),
+        path("tasks/bulk/<uuid:pk>/", OneBulkAction.as_view(using=using), name="bulk-detail"),
+        path("tasks/bulk/<uuid:pk>/stop/", StopBulkAction.as_view(using=using), name="bulk-stop"),
         path("dead-letters/", DeadLetterGroups.as_view(using=using), name="dead-letters"),
         path("dead-letters/<str:group>/redrive/", RedriveGroup.as_view(using=using), name="dead-letters-redrive"),
         path("tasks/<uuid:pk>/approve/", TaskViewSet.as_view({"post": "approve"}, using=using), name="task-approve"),

@@ -8,6 +8,7 @@ from time import monotonic, sleep
 from typing import Final, NamedTuple, Protocol
 
 from timeline.conf import get_settings
+from timeline.dispatch.acting_in_bulk import act_in_bulk
 from timeline.dispatch.claiming import ClaimedBatch, claim, hand_back, is_anything_ready, messages_of
 from timeline.dispatch.limiting import claim_limited, is_place_free
 from timeline.dispatch.rescuing import Rescued, rescue
@@ -87,12 +88,7 @@ def dispatch(
             is sent by the next poll.
         NotRunHere: if the database is another site's, or its connection has autocommit off. Nothing is changed then.
     """
-    if whole:
-        some_on_hold = sign_of_poller(using=using)
-        see_edges(using=using)
-        recur(Ahead() if ahead is None else ahead, now=now, using=using)
-        if some_on_hold:
-            release_due(now=now, using=using)
+    some_in_bulk = whole and _see_to_the_rest(ahead, now, using)
     give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
     sender.connect()
     found = probe_lost(using=using)
@@ -112,14 +108,32 @@ def dispatch(
         claimed = sum(len(batch.task_ids) for batch in batches)
         _send(batches, sender, using)
         sent += claimed
-        busy = claimed or (wait and (is_anything_ready(using=using) or is_place_free(using=using)))
+        acted = act_in_bulk(now=now, using=using) if some_in_bulk and not claimed else 0
+        busy = claimed or acted or (wait and (is_anything_ready(using=using) or is_place_free(using=using)))
         if not busy or monotonic() > give_up:
             return Dispatched(staged, sent, len(lost.resend), len(lost.retried) + len(lost.discarded), bool(busy))
-        if claimed:
+        if claimed or acted:
             patience = ROOM_AFTER
         elif last_staged < 2 * limit:
             sleep(patience)
             patience = min(2 * patience, MAX_PATIENCE)
+
+
+def _see_to_the_rest(ahead: Ahead | None, now: datetime, using: str) -> bool:
+    """
+    Do what comes before what is due: see whose database it is, begin what the clock has come to, go on with what is long.
+
+    Returns:
+        Whether somebody acts in bulk.
+    """
+    signed = sign_of_poller(using=using)
+    see_edges(using=using)
+    recur(Ahead() if ahead is None else ahead, now=now, using=using)
+    if signed.some_on_hold:
+        release_due(now=now, using=using)
+    if signed.some_in_bulk:
+        act_in_bulk(now=now, using=using)
+    return signed.some_in_bulk
 
 
 def _paced(claimed: int, seconds: float, limit: int) -> int:

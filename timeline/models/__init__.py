@@ -1,6 +1,7 @@
 """The rows, what guards them, and the questions asked of them."""
 
 from timeline.models.answer import Answer
+from timeline.models.bulk_action import BulkAction, BulkState
 from timeline.models.edge import Edge
 from timeline.models.entities import EntityRef, family_of, model_of, ref_as, ref_of, ref_with
 from timeline.models.event import Event
@@ -21,6 +22,8 @@ from timeline.models.wake import Wake
 
 __all__ = [
     "Answer",
+    "BulkAction",
+    "BulkState",
     "Edge",
     "EntityRef",
     "Event",

@@ -31,12 +31,12 @@ def confirm_site(*, using: str) -> None:
     _confirm(using)
 
 
-def sign_of_poller(*, using: str) -> bool:
+def sign_of_poller(*, using: str) -> Signed:
     """
     See the same before a poll, and leave a sign of it: when it was, to a poll interval.
 
     Returns:
-        Whether there are holds that may have to be released.
+        What was found: also whether there are holds that may have to be released, and bulk actions to go on with.
 
     Raises:
         NoAutocommit, WrongSite: as for ``confirm_site``.
@@ -44,11 +44,11 @@ def sign_of_poller(*, using: str) -> bool:
     found = _confirm(using)
     if found.is_due:
         Identity.objects.using(using).filter(pk=THE_ONE).update(polled_at=MachineTime())
-    return found.some_on_hold
+    return found
 
 
 def _confirm(using: str) -> Signed:
-    """See that it is ours; say whether a sign of a poller is due, and whether anything is on hold."""
+    """See that it is ours; say whether a sign of a poller is due, and what else polls have to see to."""
     if not _commits(using):
         raise NoAutocommit(using)
     ours = get_settings()

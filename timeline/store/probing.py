@@ -61,17 +61,19 @@ class Signed(NamedTuple):
         site: Whose database it is; one without its row is of no named site.
         is_due: Whether nobody has polled it for so long.
         some_on_hold: Whether there are open holds.
+        some_in_bulk: Whether there are bulk actions that have not ended.
     """
 
     site: str = ""
     is_due: bool = False
     some_on_hold: bool = False
+    some_in_bulk: bool = False
 
 
 def sign(interval: timedelta, *, using: str) -> Signed:
-    """Whose database it is, whether nobody has polled it for that long, and whether anything is on hold in it."""
+    """Whose database it is, whether nobody has polled it for that long, and whether anything is on hold or acted on in bulk."""
     row = _probe("sign", {"interval": dialect_of(using).length_of(interval)}, using)
-    return Signed(row[0], bool(row[1]), bool(row[2])) if row else Signed()
+    return Signed(row[0], *map(bool, row[1:])) if row else Signed()
 
 
 def _probe(

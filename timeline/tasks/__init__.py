@@ -20,6 +20,7 @@ from django.db import DEFAULT_DB_ALIAS
 
 from timeline.clocks import story_now
 from timeline.conf import get_settings
+from timeline.dispatch.acting_in_bulk import forget_bulk_actions
 from timeline.dispatch.claiming import ClaimedBatch, hand_back
 from timeline.dispatch.dispatching import dispatch
 from timeline.exceptions import BrokerUnavailable, NotRunHere
@@ -130,8 +131,8 @@ def _is_stopping() -> bool:
 @shared_task(name="timeline.maintain", **OPTIONS)
 def maintain(using: str = DEFAULT_DB_ALIAS) -> None:
     """
-    Sweep for what no signal saw, forget what the API answered a day ago, and delete what ended longer ago than
-    ``TIMELINE["RETENTION"]``, if that is set.
+    Sweep for what no signal saw, forget what the API answered a day ago and bulk actions of a month ago, and delete what ended
+    longer ago than ``TIMELINE["RETENTION"]``, if that is set.
 
     Args:
         using: Database alias.
@@ -162,3 +163,4 @@ def _forget(using: str) -> None:
     for _ in range(MAINTAINED_AT_ONCE):
         if not forget_answers(using=using):
             break
+    forget_bulk_actions(now=story_now(using), using=using)

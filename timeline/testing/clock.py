@@ -12,6 +12,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django.utils import timezone
 
 from timeline.clocks import story_time
+from timeline.dispatch.acting_in_bulk import act_in_bulk
 from timeline.dispatch.staging import stage
 from timeline.engine.attempting import ANY_ATTEMPT
 from timeline.engine.running import run
@@ -104,6 +105,8 @@ class StoryClock:
         """
         ran: list[ScheduledTask] = []
         end = None if callable(until) else check_time("until", until)
+        while act_in_bulk(now=self.now, using=self.using):
+            pass
         while not (callable(until) and until()):
             ready = self._next(end)
             if ready is None:

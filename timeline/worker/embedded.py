@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Final
 
 from timeline.conf import get_settings
+from timeline.dispatch.acting_in_bulk import act_in_bulk
 from timeline.dispatch.rescuing import rescue
 from timeline.dispatch.staging import stage
 from timeline.engine.running import Attempt
@@ -94,11 +95,13 @@ class Worker(Loop):
     def _go_round(self) -> None:
         """Do what is due from time to time."""
         if self.is_round_due():
-            some_on_hold = sign_of_poller(using=self.using)
+            signed = sign_of_poller(using=self.using)
             see_edges(using=self.using)
             recur(self._ahead, now=self._clock(), using=self.using)
-            if some_on_hold:
+            if signed.some_on_hold:
                 release_due(now=self._clock(), using=self.using)
+            if signed.some_in_bulk:
+                act_in_bulk(now=self._clock(), using=self.using)
         self._heartbeat.give_sign()
         if monotonic() >= self._next_rescue:
             if probe_lost(using=self.using).is_lost:

@@ -13,6 +13,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
+from timeline.dispatch.acting_in_bulk import forget_bulk_actions
 from timeline.operations.answering import forget_answers
 from timeline.operations.pruning import Pruned, prune
 from timeline.signals import pruning
@@ -51,6 +52,8 @@ class Command(BaseCommand):
             int(count or 0) for _receiver, count in pruning.send(None, using=database, ended_before=before)
         ):
             others += some
+        while forget_bulk_actions(now=story_now(database), using=database):
+            pass
         said = _(
             "Deleted %(runs)d runs, %(tasks)d tasks, %(log_entries)d log entries, %(holds)d holds and %(answers)d answers of"
             " the API."

@@ -1,0 +1,112 @@
+"""``BulkAction``: somebody acts on all tasks that a question is about. Polls do it, batch by batch."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from django.db import models
+from django.db.models import Q
+from django.utils.translation import pgettext_lazy
+
+from timeline.ids import uuid7
+from timeline.models.columns import in_range
+from timeline.timing import EARLIEST, LATEST
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+FILTERS: Final = ("state", "task", "timeline", "due_after", "due_before")
+
+
+class BulkState(StrEnum):
+    """Where one stands."""
+
+    RUNNING = "running"
+    DONE = "done"
+    STOPPED = "stopped"
+
+
+class BulkActionQuerySet(models.QuerySet["BulkAction"]):
+    """Questions asked of bulk actions."""
+
+    def open(self) -> BulkActionQuerySet:
+        """Those that have not come to their end."""
+        return self.filter(ended_at__isnull=True)
+
+
+class BulkAction(models.Model):
+    """
+    One bulk action.
+
+    ``filters`` says which tasks are meant: of those that were there when it was asked for, names of ``FILTERS`` → states, text,
+    or moments as text. ``at`` is for a move, ``spread`` for a redrive. ``asker`` is the primary key of the account whose rights
+    count for each task, ``actor`` what the log calls them. ``place`` is the last task that was looked at, ``matched`` how many
+    there were at first, ``skipped`` how many stay as they are: why → count. Moments are story time.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    action = models.CharField(max_length=10)
+    filters = models.JSONField()
+    at = models.DateTimeField(null=True, blank=True)
+    spread = models.DurationField(null=True, blank=True)
+    reason = models.CharField(max_length=200)
+    asker = models.CharField(max_length=100)
+    actor = models.CharField(max_length=150, blank=True, default="")
+    created_at = models.DateTimeField()
+    matched = models.PositiveIntegerField(default=0)
+    done = models.PositiveIntegerField(default=0)
+    skipped = models.JSONField(default=dict, blank=True)
+    place = models.UUIDField(null=True, blank=True)
+    is_stopped = models.BooleanField(default=False)
+    stopped_by = models.CharField(max_length=150, blank=True, default="")
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    objects = models.Manager.from_queryset(BulkActionQuerySet)()
+
+    class Meta:
+        verbose_name = pgettext_lazy("timeline", "bulk action")
+        verbose_name_plural = pgettext_lazy("timeline", "bulk actions")
+        default_permissions = ()
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(is_stopped=False) | Q(ended_at__isnull=False), name="timeline_bulk_stopped_ended"
+            ),
+            models.CheckConstraint(
+                condition=in_range("created_at", optional=["at", "ended_at"]), name="timeline_bulk_in_range"
+            ),
+        ]
+        indexes = [
+            # Mostly empty: what each poll looks at.
+            models.Index(fields=["id"], condition=Q(ended_at__isnull=True), name="timeline_bulk_open"),
+            models.Index(fields=["ended_at"], condition=Q(ended_at__isnull=False), name="timeline_bulk_ended"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} in bulk {self.pk}"
+
+    @property
+    def state(self) -> BulkState:
+        """Where it stands."""
+        if self.ended_at is None:
+            return BulkState.RUNNING
+        return BulkState.STOPPED if self.is_stopped else BulkState.DONE
+
+    def narrow(self, tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
+        """Narrow tasks down to those that are meant: that fit the filters, and were there when it was asked for."""
+        # By both: what it makes itself is later in keys, also where a clock of tests or of a demo stands still.
+        tasks = tasks.filter(created_at__lte=self.created_at, pk__lt=self.pk)
+        said = self.filters
+        if said.get("state"):
+            tasks = tasks.filter(state__in=sorted(said["state"]))
+        if said.get("task"):
+            tasks = tasks.with_handler([said["task"]])
+        if said.get("timeline"):
+            tasks = tasks.of_timeline(said["timeline"])
+        if said.get("due_after") or said.get("due_before"):
+            first, last = (said.get(name) for name in ("due_after", "due_before"))
+            tasks = tasks.due_between(
+                datetime.fromisoformat(first) if first else EARLIEST, datetime.fromisoformat(last) if last else LATEST
+            )
+        return tasks
