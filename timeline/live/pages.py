@@ -25,7 +25,7 @@ VERSION: Final = "X-Timeline-Version"  # What it is told: the version of the ans
 
 def live_page(entity: Callable[..., Model]) -> Callable[[View], View]:
     """
-    Let open pages of a view of yours follow what happens to an entity. What its template needs is in docs/admin.md.
+    Let open pages of a view of yours follow what happens to an entity. What its template needs is in docs/hosting.md.
 
     The view itself is called with each change, and every half a minute: what it refuses, an open page does not get either.
 
@@ -73,9 +73,8 @@ def watched(view: View, subject_of: Callable[..., Subject], alias: Callable[[], 
             response: HttpResponseBase = view(request, *args, **named)
             return response
         using, seen = alias(), read_version(told)
-        mark = subject_of(request, *args, **named).mark(
-            using
-        )  # Before the page is read: what comes in between is told next time.
+        # Before the page is read: what comes in between is told next time.
+        mark = subject_of(request, *args, **named).mark(using)
         version = version_of(request, mark, using=using, seen=seen)
         if seen and seen.content == version.content:
             return HttpResponse(status=204, headers={VERSION: str(version), "Cache-Control": "no-store, private"})

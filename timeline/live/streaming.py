@@ -45,10 +45,8 @@ def stream(request: HttpRequest, subject: Subject, *, using: str) -> StreamingHt
         subject: What it shows.
         using: Database alias.
     """
-    rights, key = (
-        rights_of(getattr(request, "user", None)),
-        getattr(getattr(request, "session", None), "session_key", None),
-    )
+    rights = rights_of(getattr(request, "user", None))
+    key = getattr(getattr(request, "session", None), "session_key", None)
     listening = _listening(subject, subject.mark(using), lambda: _has(rights, key), using)
     response = StreamingHttpResponse(listening, content_type=KIND)
     response["Cache-Control"] = "no-store, private"
