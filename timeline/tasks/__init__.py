@@ -27,6 +27,7 @@ from timeline.operations.answering import forget_answers
 from timeline.operations.identifying import confirm_site
 from timeline.operations.pruning import prune
 from timeline.operations.recurring import Ahead
+from timeline.operations.rolling_up import forget_figures, roll_up
 from timeline.operations.sweeping import sweep
 from timeline.signals import pruning
 from timeline.store.edges import see_edges
@@ -49,6 +50,7 @@ OPTIONS: Final[dict[str, Any]] = {
     "store_errors_even_if_ignored": False,
 }
 MAINTAINED_AT_ONCE: Final = 10  # Batches pruned, and as many of answers, in one call; the rest waits for the next.
+ROLLED_UP_AT_ONCE: Final = 20  # Batches of the log counted in one call.
 SWEPT_AT_ONCE: Final = 100  # Batches looked at in one call.
 
 _sender = CelerySender()
@@ -130,13 +132,14 @@ def _is_stopping() -> bool:
 @shared_task(name="timeline.maintain", **OPTIONS)
 def maintain(using: str = DEFAULT_DB_ALIAS) -> None:
     """
-    Sweep for what no signal saw, forget what the API answered a day ago, and delete what ended longer ago than
+    Sweep for what no signal saw, count what the log says into figures by the hour, forget what the API answered a day ago, and delete what ended longer ago than
     ``TIMELINE["RETENTION"]``, if that is set.
 
     Args:
         using: Database alias.
     """
     renew(using)
+    _roll_up(using)
     _prune(using)
     _forget(using)
     try:
@@ -145,6 +148,13 @@ def maintain(using: str = DEFAULT_DB_ALIAS) -> None:
                 break
     except NotRunHere as error:
         logger.error("%s", error.in_english())
+
+
+def _roll_up(using: str) -> None:
+    for _ in range(ROLLED_UP_AT_ONCE):
+        if not roll_up(using=using):
+            break
+    forget_figures(now=story_now(using), using=using)
 
 
 def _prune(using: str) -> None:
