@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connections, transaction
 
+from tests.rolling import counted, rolled_up_once
 from timeline.lifecycle import State
 from timeline.models import Figure, LogEntry
 from timeline.operations.rolling_up import roll_up
@@ -31,12 +32,6 @@ def elsewhere():
         yield call
 
 
-def rolled_up():
-    for _ in range(10):
-        if not roll_up(using="default"):
-            break
-
-
 def end(task, now):
     LogEntry.objects.create(task=task, seq=1, at=now, from_state="scheduled", to_state="cancelled", attempt=0)
 
@@ -48,10 +43,10 @@ class TestRollUp:
         with transaction.atomic():
             end(late, now)  # Has the smaller number.
             elsewhere(lambda: end(early, now))
-            elsewhere(rolled_up)
-            assert not elsewhere(lambda: Figure.objects.exists())
+            elsewhere(lambda: [roll_up(using="default") for _ in range(5)])
+            assert not elsewhere(Figure.objects.exists)
 
-        rolled_up()
+        counted()
 
         assert Figure.objects.get().cancelled == 2
 
@@ -60,9 +55,9 @@ class TestRollUp:
         end(make_task(state=State.CANCELLED), now)
         roll_up(using="default")  # Marks.
         with transaction.atomic():
-            assert roll_up(using="default")
+            rolled_up_once()
             assert elsewhere(lambda: roll_up(using="default")) is False
 
-        rolled_up()
+        counted()
 
         assert Figure.objects.get().cancelled == 1

@@ -54,6 +54,8 @@ def roll_up(*, size: int = BATCH, using: str) -> bool:
     with polling(using):
         rows = RollUp.objects.using(using)
         row = rows.select_for_update(skip_locked=True).filter(pk=1).first()
+        if row is None and rows.exists():
+            return False
         oldest, horizon, last = _open_transactions(using)
         if row is None:
             rows.bulk_create([RollUp(pk=1, counted=last, marked=last, horizon=horizon)], ignore_conflicts=True)

@@ -132,25 +132,26 @@ def _is_stopping() -> bool:
 @shared_task(name="timeline.maintain", **OPTIONS)
 def maintain(using: str = DEFAULT_DB_ALIAS) -> None:
     """
-    Sweep for what no signal saw, count what the log says into figures by the hour, forget what the API answered a day ago, and delete what ended longer ago than
-    ``TIMELINE["RETENTION"]``, if that is set.
+    Sweep for what no signal saw, forget what the API answered a day ago, delete what ended longer ago than
+    ``TIMELINE["RETENTION"]``, if that is set, and count what the log says into figures by the hour.
 
     Args:
         using: Database alias.
     """
     renew(using)
-    _roll_up(using)
     _prune(using)
     _forget(using)
     try:
         for _ in range(SWEPT_AT_ONCE):
             if not sweep(now=story_now(using), using=using).left:
                 break
+        _roll_up(using)
     except NotRunHere as error:
         logger.error("%s", error.in_english())
 
 
 def _roll_up(using: str) -> None:
+    confirm_site(using=using)
     for _ in range(ROLLED_UP_AT_ONCE):
         if not roll_up(using=using):
             break
