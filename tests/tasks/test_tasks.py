@@ -6,8 +6,8 @@ import re
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
-from time import monotonic
 from pathlib import Path
+from time import monotonic
 from uuid import uuid4
 
 import pytest
@@ -237,7 +237,7 @@ class TestMaintain:
 
         assert left == [4, 1]
 
-    def test_counts_what_the_log_says_into_figures(self, make_task, now):
+    def test_counts_what_the_log_says_into_figures(self, make_task):
         tasks.maintain()
         task = make_task(state=State.CANCELLED)
         models.LogEntry.objects.create(
