@@ -23,6 +23,7 @@ class Settings:
         ALERTS: Addresses that are written to when a task is discarded; empty: nobody. None: Django's ``ADMINS``.
         AUTOSTART: Whether events and inserted rows start runs. Off in a host's own tests; ``start()`` works always.
         CLOCK: Dotted path of a callable that returns story time (aware). None: the database's clock.
+        FIGURES_RETENTION: How long figures by the hour are kept. None: for ever.
         LEASE: How long a claimed or active row is its worker's before it counts as lost; extended while it runs.
         LIVE_STREAMS: How many open pages a process of the site keeps a connection for, under ASGI; 0: none. The others ask.
         MAX_ATTEMPTS: Default budget of handler errors before a task is discarded; at least 1.
@@ -43,6 +44,7 @@ class Settings:
     ALERTS: Collection[str] | None = None
     AUTOSTART: bool = True
     CLOCK: str | None = None
+    FIGURES_RETENTION: timedelta | None = timedelta(days=90)
     LEASE: timedelta = timedelta(seconds=60)
     LIVE_STREAMS: int = 500
     MAX_ATTEMPTS: int = 5
@@ -114,6 +116,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "ALERTS": (tuple, list, set, frozenset, type(None)),
     "AUTOSTART": (bool,),
     "CLOCK": (str, type(None)),
+    "FIGURES_RETENTION": (timedelta, type(None)),
     "LEASE": (timedelta,),
     "LIVE_STREAMS": (int,),
     "MAX_ATTEMPTS": (int,),

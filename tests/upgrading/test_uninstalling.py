@@ -12,7 +12,20 @@ from django.db.migrations.loader import MigrationLoader
 
 from tests.upgrading.schema import schema_of
 from timeline.lifecycle import ReasonCode, State
-from timeline.models import Answer, Edge, Event, LogEntry, Pace, RunEntry, ScheduledTask, Sign, Sweep, TimelineRun
+from timeline.models import (
+    Answer,
+    Edge,
+    Event,
+    Figure,
+    LogEntry,
+    Pace,
+    RollUp,
+    RunEntry,
+    ScheduledTask,
+    Sign,
+    Sweep,
+    TimelineRun,
+)
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
@@ -58,6 +71,8 @@ def populated(fresh: str) -> str:
     Pace.objects.using(fresh).create(task_key="trial.remind", seconds=0.1, measured_at=NOW)
     Sign.objects.using(fresh).create(worker="a", seen_at=NOW)
     Answer.objects.using(fresh).create(key="k", fingerprint="f", status=200, headers={}, body="{}", made_at=NOW)
+    Figure.objects.using(fresh).create(hour=NOW, task_key="trial.remind", started=1)
+    RollUp.objects.using(fresh).create(counted=1, marked=1)
     Sweep.objects.using(fresh).create(timeline="trial", begun_at=NOW)
     return fresh
 

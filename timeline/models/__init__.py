@@ -5,6 +5,7 @@ from timeline.models.bulk_action import BulkAction, BulkState
 from timeline.models.edge import Edge
 from timeline.models.entities import EntityRef, family_of, model_of, ref_as, ref_of, ref_with
 from timeline.models.event import Event
+from timeline.models.figure import Figure, RollUp
 from timeline.models.hold import Hold, Scope, Then
 from timeline.models.identity import Identity
 from timeline.models.log import LogEntry
@@ -27,11 +28,13 @@ __all__ = [
     "Edge",
     "EntityRef",
     "Event",
+    "Figure",
     "Hold",
     "Identity",
     "LogEntry",
     "Opening",
     "Pace",
+    "RollUp",
     "RunEntry",
     "ScheduledTask",
     "Scope",

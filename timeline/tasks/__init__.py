@@ -28,6 +28,7 @@ from timeline.operations.answering import forget_answers
 from timeline.operations.identifying import confirm_site
 from timeline.operations.pruning import prune
 from timeline.operations.recurring import Ahead
+from timeline.operations.rolling_up import forget_figures, roll_up
 from timeline.operations.sweeping import sweep
 from timeline.signals import pruning
 from timeline.store.edges import see_edges
@@ -50,6 +51,7 @@ OPTIONS: Final[dict[str, Any]] = {
     "store_errors_even_if_ignored": False,
 }
 MAINTAINED_AT_ONCE: Final = 10  # Batches pruned, and as many of answers, in one call; the rest waits for the next.
+ROLLED_UP_AT_ONCE: Final = 20  # Batches of the log counted in one call.
 SWEPT_AT_ONCE: Final = 100  # Batches looked at in one call.
 
 _sender = CelerySender()
@@ -131,8 +133,8 @@ def _is_stopping() -> bool:
 @shared_task(name="timeline.maintain", **OPTIONS)
 def maintain(using: str = DEFAULT_DB_ALIAS) -> None:
     """
-    Sweep for what no signal saw, forget what the API answered a day ago and bulk actions of a month ago, and delete what ended
-    longer ago than ``TIMELINE["RETENTION"]``, if that is set.
+    Sweep for what no signal saw, forget what the API answered a day ago and bulk actions of a month ago, delete what ended
+    longer ago than ``TIMELINE["RETENTION"]``, if that is set, and count what the log says into figures by the hour.
 
     Args:
         using: Database alias.
@@ -144,8 +146,17 @@ def maintain(using: str = DEFAULT_DB_ALIAS) -> None:
         for _ in range(SWEPT_AT_ONCE):
             if not sweep(now=story_now(using), using=using).left:
                 break
+        _roll_up(using)
     except NotRunHere as error:
         logger.error("%s", error.in_english())
+
+
+def _roll_up(using: str) -> None:
+    confirm_site(using=using)
+    for _ in range(ROLLED_UP_AT_ONCE):
+        if not roll_up(using=using):
+            break
+    forget_figures(now=story_now(using), using=using)
 
 
 def _prune(using: str) -> None:

@@ -1,0 +1,156 @@
+"""Roll up: each entry of the log once, into figures by the hour."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from tests.rolling import counted, rolled_up_once
+from timeline.lifecycle import State
+from timeline.models import Figure, LogEntry, RollUp
+from timeline.operations.rolling_up import forget_figures, roll_up
+from timeline.timing.buckets import bucket_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _begun(transactional_db):
+    roll_up(using="default")
+
+
+@pytest.fixture
+def log(now):
+    """Write an entry: ``log(task, "active", "completed", after=3)``, so many seconds after now."""
+
+    def write(task, source, target, *, after=0, code="", attempt=1):
+        seq = task.log.count() + 1
+        at = now + timedelta(seconds=after)
+        return LogEntry.objects.create(
+            task=task, seq=seq, at=at, from_state=source, to_state=target, attempt=attempt, reason_code=code
+        )
+
+    return write
+
+
+@pytest.fixture
+def completed(make_task, log, now):
+    """A task that started 4 seconds late and took 40."""
+    begun = now + timedelta(seconds=4)
+    task = make_task(state=State.COMPLETED, attempt=1, started_at=begun)
+    log(task, "scheduled", "available", attempt=0)
+    log(task, "available", "active", after=4)
+    log(task, "active", "completed", after=44, code="done")
+    return task
+
+
+class TestRollUp:
+    def test_counts_what_started_and_ended_by_hour_and_key(self, completed, make_task, log, now):
+        other = make_task(state=State.CANCELLED)
+        log(other, "scheduled", "cancelled", after=3600, code="operator")
+
+        counted()
+
+        first, second = Figure.objects.order_by("hour")
+        assert (first.hour, first.task_key) == (now, "trial.remind")
+        assert (first.started, first.completed, first.cancelled) == (1, 1, 0)
+        assert first.lateness[bucket_of(timedelta(seconds=4))] == sum(first.lateness) == 1
+        assert first.duration[bucket_of(timedelta(seconds=40))] == sum(first.duration) == 1
+        assert (second.hour, second.started, second.cancelled) == (now + timedelta(hours=1), 0, 1)
+
+    def test_counts_failures_and_not_what_rests_or_moves(self, make_task, log):
+        task = make_task(state=State.DISCARDED, attempt=4, reason_code="error")
+        log(task, "active", "retryable", code="error", attempt=1)
+        log(task, "active", "retryable", code="waiting", attempt=2)
+        log(task, "active", "retryable", code="released", attempt=3)
+        log(task, "retryable", "retryable", code="operator", attempt=3)
+        log(task, "active", "discarded", code="error", attempt=4)
+
+        counted()
+
+        figure = Figure.objects.get()
+        assert (figure.failed, figure.discarded, figure.started) == (1, 1, 0)
+
+    def test_counts_each_entry_once_in_batches_of_any_size(self, completed, make_task, log):
+        counted(size=1)
+        roll_up(using="default")
+        log(make_task(state=State.DISCARDED, reason_code="error"), "active", "discarded", code="error")
+        counted()
+
+        figure = Figure.objects.get()
+        assert (figure.started, figure.completed, figure.discarded) == (1, 1, 1)
+
+    def test_takes_back_both_when_it_is_ended_in_the_middle(self, completed):
+        roll_up(using="default")  # Marks.
+        with transaction.atomic():
+            rolled_up_once()
+            assert Figure.objects.exists()
+            transaction.set_rollback(True)
+        assert not Figure.objects.exists()
+
+        counted()
+
+        assert Figure.objects.get().completed == 1
+
+    def test_counts_in_an_hour_that_was_counted_already(self, completed, make_task, log):
+        """As after a clock was set back: the numbers of entries decide, not their times."""
+        counted()
+        log(make_task(state=State.CANCELLED), "scheduled", "cancelled", after=1)
+
+        counted()
+
+        assert Figure.objects.get().cancelled == 1
+
+    def test_costs_the_same_for_many(self, make_task, log):
+        def asked():
+            roll_up(using="default")
+            is_counted = False
+            while not is_counted:
+                with CaptureQueriesContext(connection) as queries:
+                    is_counted = roll_up(using="default")
+            return len(queries)
+
+        log(make_task(state=State.CANCELLED), "scheduled", "cancelled")
+        counted()
+        log(make_task(state=State.CANCELLED), "scheduled", "cancelled")
+        few = asked()
+        for _ in range(30):
+            log(make_task(state=State.CANCELLED), "scheduled", "cancelled")
+
+        assert asked() == few
+        assert Figure.objects.get().cancelled == 32
+
+    def test_begins_with_what_comes_after_the_first_call(self, completed):
+        RollUp.objects.all().delete()
+
+        counted()
+
+        assert not Figure.objects.exists()
+
+    def test_goes_on_in_another_cluster(self, completed):
+        """A dump that was restored where transactions have smaller numbers."""
+        roll_up(using="default")
+        RollUp.objects.update(horizon=2**60)
+
+        counted()
+
+        assert Figure.objects.get().completed == 1
+
+
+class TestForgetFigures:
+    def test_deletes_what_is_older_than_the_setting_says(self, now, settings):
+        settings.TIMELINE = {"FIGURES_RETENTION": timedelta(days=2)}
+        for days in (1, 3):
+            Figure.objects.create(hour=now - timedelta(days=days), task_key="trial.remind")
+
+        assert forget_figures(now=now, using="default") == 1
+        assert Figure.objects.get().hour == now - timedelta(days=1)
+
+    def test_deletes_nothing_without_one(self, now, settings):
+        settings.TIMELINE = {"FIGURES_RETENTION": None}
+        Figure.objects.create(hour=now - timedelta(days=9999), task_key="trial.remind")
+
+        assert forget_figures(now=now, using="default") == 0

@@ -1,0 +1,34 @@
+"""Rolling up in tests, beside whoever else writes on the same server: what they have open is waited for."""
+
+from __future__ import annotations
+
+from time import monotonic, sleep
+from typing import Final
+
+from timeline.models import LogEntry, RollUp
+from timeline.operations.rolling_up import BATCH, roll_up
+
+PATIENCE: Final = 20.0  # Seconds.
+
+
+def counted(*, size: int = BATCH) -> None:
+    """Count until all that is logged is in the figures."""
+    deadline = monotonic() + PATIENCE
+    while not roll_up(size=size, using="default") and not _is_all_counted():
+        assert monotonic() < deadline, "Somebody has a transaction open."
+        sleep(0.02)
+    if not _is_all_counted():
+        counted(size=size)
+
+
+def rolled_up_once() -> None:
+    """Make one call that counts, once what is open has ended; the entries are marked already."""
+    deadline = monotonic() + PATIENCE
+    while not roll_up(using="default"):
+        assert monotonic() < deadline, "Somebody has a transaction open."
+        sleep(0.02)
+
+
+def _is_all_counted() -> bool:
+    last = LogEntry.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    return RollUp.objects.filter(counted__gte=last).exists()

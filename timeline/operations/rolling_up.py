@@ -1,0 +1,150 @@
+"""Roll up: count what the log says into figures by the hour, each entry once. Safe in any number of copies at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from django.db import connections
+from django.db.models import Q
+
+from timeline.conf import get_settings
+from timeline.dialects import dialect_of
+from timeline.lifecycle import FINAL, ReasonCode, State
+from timeline.models import Figure, LogEntry, RollUp
+from timeline.store.polling import polling
+from timeline.timing.buckets import SIZE, bucket_of, merged
+
+BATCH: Final = 5000
+_COUNTS: Final = ("started", "completed", "failed", "discarded", "cancelled")
+_BUCKETS: Final = ("lateness", "duration")
+_FAILURES: Final = frozenset({ReasonCode.ERROR, ReasonCode.TIMEOUT, ReasonCode.WORKER_LOST})
+_BY_ITSELF: Final = frozenset({State.COMPLETED, State.RETRYABLE, State.DISCARDED})
+
+
+@dataclass(slots=True)
+class _Sums:
+    started: int = 0
+    completed: int = 0
+    failed: int = 0
+    discarded: int = 0
+    cancelled: int = 0
+    lateness: list[int] = field(default_factory=lambda: [0] * SIZE)
+    duration: list[int] = field(default_factory=lambda: [0] * SIZE)
+
+
+def roll_up(*, size: int = BATCH, using: str) -> bool:
+    """
+    Count the next entries of the log into figures. The first call counts none: figures begin with what is logged after it.
+
+    Where it has come to is kept in the transaction of the figures, so that nothing counts twice or is left out, whoever dies.
+    What the log says in order of its numbers is read by its primary key, so that a call costs the same however long the log.
+
+    Args:
+        size: At most so many numbers of entries at a time; a few statements, however many they are.
+        using: Database alias.
+
+    Returns:
+        Whether another call may find something; not while others are at it, or a transaction is open that was when the last
+        entries were marked.
+    """
+    with polling(using):
+        rows = RollUp.objects.using(using)
+        row = rows.select_for_update(skip_locked=True).filter(pk=1).first()
+        if row is None and rows.exists():
+            return False
+        oldest, horizon, last = _open_transactions(using)
+        if row is None:
+            rows.bulk_create([RollUp(pk=1, counted=last, marked=last, horizon=horizon)], ignore_conflicts=True)
+            return False
+        if row.counted >= row.marked:
+            if last > row.marked:
+                rows.filter(pk=1).update(marked=last, horizon=horizon)
+            return last > row.marked
+        if row.horizon > horizon:  # Of another cluster, whose dump was restored here.
+            rows.filter(pk=1).update(horizon=horizon)
+            return False
+        if row.horizon > oldest:
+            return False
+        upto = min(row.marked, row.counted + size)
+        _add(_summed(row.counted, upto, using), using)
+        rows.filter(pk=1).update(counted=upto)
+        return True
+
+
+def forget_figures(*, now: datetime, using: str) -> int:
+    """
+    Delete figures that are older than ``TIMELINE["FIGURES_RETENTION"]``.
+
+    Args:
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        How many rows were deleted.
+    """
+    retention = get_settings().FIGURES_RETENTION
+    if retention is None:
+        return 0
+    return Figure.objects.using(using).filter(hour__lt=now - retention).delete()[0]
+
+
+def _open_transactions(using: str) -> tuple[int, int, int]:
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect_of(using).sql("transactions_open"))
+        oldest, horizon, last = cursor.fetchone()
+        return oldest, horizon, last
+
+
+def _summed(after: int, upto: int, using: str) -> dict[tuple[datetime, str], _Sums]:
+    """Sum up the entries of some numbers that say that a task started, or that an attempt or the task ended."""
+    entries = LogEntry.objects.using(using).filter(pk__gt=after, pk__lte=upto)
+    told = entries.filter(Q(to_state__in=[State.ACTIVE, *sorted(FINAL)]) | Q(from_state=State.ACTIVE))
+    columns = ("at", "from_state", "to_state", "reason_code", "attempt", "task__task_key")
+    times = ("task__attempt", "task__scheduled_at", "task__started_at")
+    sums: dict[tuple[datetime, str], _Sums] = defaultdict(_Sums)
+    for at, source, target, code, attempt, key, latest, due, begun in told.values_list(*columns, *times):
+        if source == target:
+            continue
+        hour = at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+        some = sums[hour, key]
+        if target == State.ACTIVE:
+            some.started += 1
+            if due <= at:  # Else the attempt has ended since, and the row says when the next one is due.
+                some.lateness[bucket_of(at - due)] += 1
+        elif target in FINAL:
+            setattr(some, target, getattr(some, target) + 1)
+        elif target == State.RETRYABLE and code in _FAILURES:
+            some.failed += 1
+        if source == State.ACTIVE and target in _BY_ITSELF and begun is not None and attempt == latest:
+            some.duration[bucket_of(at - begun)] += 1
+    return sums
+
+
+def _add(sums: dict[tuple[datetime, str], _Sums], using: str) -> None:
+    """Add them to the figures there are. Who holds the row of ``RollUp`` is the only one."""
+    if not sums:
+        return
+    figures = Figure.objects.using(using)
+    there = figures.filter(hour__in={hour for hour, _key in sums}, task_key__in={key for _hour, key in sums})
+    known = {(figure.hour, figure.task_key): figure for figure in there}
+    new = {at: Figure(hour=at[0], task_key=at[1]) for at in sums if at not in known}
+    for at, some in sums.items():
+        _raise(known.get(at) or new[at], some)
+    figures.bulk_create(new.values())
+    figures.bulk_update(_in(known, sums), [*_COUNTS, *_BUCKETS], batch_size=100)
+
+
+def _raise(figure: Figure, some: _Sums) -> None:
+    for name in _COUNTS:
+        setattr(figure, name, getattr(figure, name) + getattr(some, name))
+    for name in _BUCKETS:
+        setattr(figure, name, merged(getattr(figure, name), getattr(some, name)))
+
+
+def _in(known: dict[tuple[datetime, str], Figure], sums: Iterable[Any]) -> list[Figure]:
+    """Those that something is added to; the question found others, of other hours, too."""
+    return [known[at] for at in sums if at in known]
