@@ -94,3 +94,15 @@ def refusing_sweeps():
         return execute(sql.replace("timeline_sweep", "timeline_not_there"), *given)
 
     return connection.execute_wrapper(renamed)
+
+
+class TestFigures:
+    def test_are_counted_beside_the_sweep(self, db, now, monkeypatch):
+        counted = []
+        monkeypatch.setattr("timeline.worker.sweeper.REST", 0)
+        monkeypatch.setattr("timeline.worker.sweeper.roll_up", lambda **given: counted.append(given))
+        sweeper = Sweeper("default")
+
+        sweeper.step(lambda: now)
+
+        assert [given["using"] for given in counted] == ["default"]

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
 from timeline.admin.pages import Pages
+from timeline.admin.plots import plots
 from timeline.clocks import story_now
 from timeline.reading.diagnosing import Health, diagnose, told_count
+from timeline.reading.figures import busiest, spans
 from timeline.reading.workers import WorkerSign, workers_seen
+
+SPANS: Final = {"": (24, 1), "week": (168, 6)}  # Hours that the plots show, and hours of each bar.
+MOST_TASKS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +64,30 @@ class HealthPages(Pages):
             "findings": self._findings(health),
             "counts": self._counts(health),
             "workers": [(each, _told(each)) for each in workers_seen(using=self.alias)],
+            **self._figures(request, now),
         }
         return self.page(request, "health", pgettext("timeline", "Health"), now, context)
+
+    def _figures(self, request: HttpRequest, now: datetime) -> dict[str, Any]:
+        """Plots of a day by the hour, or of a week by six hours; of one task, if that is asked for."""
+        span = request.GET.get("span", "")
+        hours, step = SPANS.get(span, SPANS[""])
+        task = request.GET.get("task", "").replace("\x00", "")[:200]
+        known = spans(hours=hours, step=step, task_key=task, now=now, using=self.alias)
+        where = {"span": span} if span in SPANS and span else {}
+        return {
+            "plots": plots(known, zone=timezone.get_default_timezone()),
+            "spans": [
+                (value, label, f"?{urlencode({'span': value} | ({'task': task} if task else {}))}", value == span)
+                for value, label in (("", pgettext("timeline", "Day")), ("week", pgettext("timeline", "Week")))
+            ],
+            "of_task": task,
+            "of_all": f"?{urlencode(where)}",
+            "busiest": [
+                (key, good, bad, f"?{urlencode(where | {'task': key})}")
+                for key, good, bad in busiest(hours=hours, most=MOST_TASKS, now=now, using=self.alias)
+            ],
+        }
 
     def _findings(self, health: Health) -> list[Finding]:
         found = [Finding(text) for text in health.problems]

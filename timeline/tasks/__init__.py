@@ -51,7 +51,7 @@ OPTIONS: Final[dict[str, Any]] = {
     "store_errors_even_if_ignored": False,
 }
 MAINTAINED_AT_ONCE: Final = 10  # Batches pruned, and as many of answers, in one call; the rest waits for the next.
-ROLLED_UP_AT_ONCE: Final = 20  # Batches of the log counted in one call.
+ROLLED_UP_AT_ONCE: Final = 100  # Batches of the log counted in one call.
 SWEPT_AT_ONCE: Final = 100  # Batches looked at in one call.
 
 _sender = CelerySender()

@@ -1,4 +1,4 @@
-"""The sweep of a process that polls: a little at a time, beside its work."""
+"""What a process that polls does beside its work, a little at a time: it sweeps, and counts figures by the hour."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from typing import Final
 
 from django.db import DatabaseError, InterfaceError
 
+from timeline.operations.rolling_up import forget_figures, roll_up
 from timeline.operations.sweeping import sweep
 
 logger = logging.getLogger("timeline")
 
 SIZE: Final = 200  # Runs looked at in one step: some tens of milliseconds.
+COUNTED: Final = 2000  # Entries of the log counted in one step.
 SHARE: Final = 50  # A step is followed by so many times as long without one: two hundredths of the process's time.
 REST: Final = 10.0  # Seconds until it is asked again whether a round is due; and before it is asked first.
 
 
 class Sweeper:
     """
-    Sweeps when it is called, if it is time to.
+    Sweeps and counts when it is called, if it is time to.
 
     Args:
         using: Database alias.
@@ -38,8 +40,11 @@ class Sweeper:
             return
         wait = REST
         try:
-            if sweep(size=SIZE, now=clock(), using=self._using).left:
+            left = sweep(size=SIZE, now=clock(), using=self._using).left
+            if roll_up(size=COUNTED, using=self._using) or left:
                 wait = SHARE * (monotonic() - begun)
+            else:
+                forget_figures(now=clock(), using=self._using)
         except (DatabaseError, InterfaceError) as error:
             logger.warning("The sweep failed; it goes on in %g s: %s", REST, error)
         self._next = monotonic() + wait
