@@ -18,6 +18,7 @@ WITHOUT = {
     "engine/resting": "what a rest looks at: engine/test_waiting",
     "models/edge": "columns only: store/test_edges writes them",
     "models/opening": "columns only: operations/test_opening writes them",
+    "models/figure": "columns only: operations/test_rolling_up writes them",
     "models/pace": "columns only: dispatch/test_pacing writes them",
     "models/visits": "which rows a move reads, and tries: operations/test_machines_on, operations/test_machines_timers",
     "models/run_entry": "columns only: store/test_machines writes them",
