@@ -19,6 +19,7 @@ WITHOUT = {
     "models/bulk_action": "which tasks are meant: dispatch/test_acting_in_bulk, api/test_bulk",
     "models/edge": "columns only: store/test_edges writes them",
     "models/opening": "columns only: operations/test_opening writes them",
+    "models/figure": "columns only: operations/test_rolling_up writes them",
     "models/pace": "columns only: dispatch/test_pacing writes them",
     "models/visits": "which rows a move reads, and tries: operations/test_machines_on, operations/test_machines_timers",
     "models/run_entry": "columns only: store/test_machines writes them",

@@ -241,7 +241,7 @@ class TestMaintain:
         tasks.maintain()
         task = make_task(state=State.CANCELLED)
         models.LogEntry.objects.create(
-            task=task, seq=1, at=now, from_state="scheduled", to_state="cancelled", attempt=0
+            task=task, seq=1, at=timezone.now(), from_state="scheduled", to_state="cancelled", attempt=0
         )
 
         deadline = monotonic() + 20  # Others on this server may have a transaction open.
