@@ -9,7 +9,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from timeline.lifecycle import State
-from timeline.models import Identity, Sign
+from timeline.models import Figure, Identity, Sign
+from timeline.timing.buckets import SIZE
 
 HEALTH = reverse("admin:timeline_scheduledtask_health")
 
@@ -21,6 +22,11 @@ def sick(clock, make_task):
     Identity.objects.update_or_create(pk=1, defaults={"site": "", "polled_at": long_ago, "adopted_at": long_ago})
     make_task(task_key="care.call", state=State.DISCARDED, error="ConnectionError: no", reason_code="error")
     make_task(task_key="gone.averylongnamewithoutanyblank_averylongnamewithoutanyblank", occurrence="1")
+    hour = clock.now.replace(minute=0, second=0, microsecond=0)
+    for ago in range(20):
+        late = [7 + ago, *[ago] * (SIZE - 1)]
+        at, key = hour - timedelta(hours=ago), "care.call_averylongnamewithoutanyblank_averylongname"
+        Figure.objects.create(hour=at, task_key=key, completed=50 * ago + 7, failed=3 * ago, lateness=late)
     Sign.objects.create(worker="worker-1@host-with-a-long-name.example", seen_at=timezone.now())
     Sign.objects.create(worker="worker-2@host-with-a-long-name.example", seen_at=long_ago)
 
@@ -33,5 +39,6 @@ def test_can_be_read(start_browser, staff, sick, width, dark):
     browser.open(HEALTH)
 
     browser.wait_for(".tl-findings")
+    browser.click(".tl-plot ~ details summary")
     assert browser.barriers() == []
     assert browser.width_needed() <= width

@@ -12,7 +12,7 @@ from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from timeline.reading.figures import Span
+from timeline.reading.figures import AN_HOUR, Span
 
 HEIGHT: Final = 90  # Of the part in which bars and points stand.
 LEAST: Final = 0.1  # Seconds; lateness is drawn by its logarithm from there
@@ -93,7 +93,11 @@ def plots(spans: Sequence[Span], *, zone: tzinfo) -> Plots | None:
             if seconds is not None:
                 line.append(Point(round(x + width * 0.4, 3), _height_of(seconds), f"{at}: {in_short(seconds)}"))
     every = max(len(spans) // _TICKS, 1)
-    ticks = [Tick(round(number * width, 3), _at(spans[number].begins, zone)) for number in range(0, len(spans), every)]
+    is_a_day = len(spans) < 2 or spans[1].begins - spans[0].begins <= AN_HOUR
+    ticks = [
+        Tick(round(number * width, 3), f"{spans[number].begins.astimezone(zone):{'%H:%M' if is_a_day else '%m-%d'}}")
+        for number in range(0, len(spans), every)
+    ]
     rows = [
         (_at(span.begins, zone), span, in_short(span.late_p50), in_short(span.late_p95))
         for span in reversed(spans)
