@@ -14,11 +14,10 @@ PATIENCE: Final = 20.0  # Seconds.
 def counted(*, size: int = BATCH) -> None:
     """Count until all that is logged is in the figures."""
     deadline = monotonic() + PATIENCE
-    while not roll_up(size=size, using="default") and not _is_all_counted():
-        assert monotonic() < deadline, "Somebody has a transaction open."
-        sleep(0.02)
-    if not _is_all_counted():
-        counted(size=size)
+    while not _is_all_counted():
+        if not roll_up(size=size, using="default"):
+            assert monotonic() < deadline, "Somebody has a transaction open."
+            sleep(0.02)
 
 
 def rolled_up_once() -> None:

@@ -83,6 +83,17 @@ class TestRollUp:
         figure = Figure.objects.get()
         assert (figure.started, figure.completed, figure.discarded) == (1, 1, 1)
 
+    def test_passes_over_numbers_that_are_of_nothing(self, completed, make_task, now):
+        """A log that was pruned whole begins anew far behind where it was counted to."""
+        counted()
+        LogEntry.objects.create(
+            pk=10**9, task=make_task(), seq=1, at=now, from_state="active", to_state="discarded", attempt=1
+        )
+        counted(size=10)
+
+        assert Figure.objects.filter(discarded=1).exists()
+        assert RollUp.objects.get().counted == 10**9
+
     def test_takes_back_both_when_it_is_ended_in_the_middle(self, completed):
         roll_up(using="default")  # Marks.
         with transaction.atomic():
