@@ -84,7 +84,10 @@ FAULTS: Final = [
         ),
     ),
     _fault("a failure does not count", ("engine.failing:discarding", "failures=failures,", "failures=0,")),
-    _fault("a retry is due at once", ("engine.failing:_outcome", "scheduled_at=now + delay", "scheduled_at=now")),
+    _fault(
+        "a retry is due at once",
+        ("engine.failing:_outcome", "scheduled_at=next_opening(attempt, now + delay)", "scheduled_at=now"),
+    ),
     _fault(
         "the last look does not compare the date",
         ("engine.looking:_superseded", "if value is None or value != task.anchor_value:", "if value is None:"),
