@@ -70,7 +70,9 @@ def roll_up(*, size: int = BATCH, using: str) -> bool:
         if row.horizon > oldest:
             return False
         entries = LogEntry.objects.using(using).filter(pk__gt=row.counted, pk__lte=row.marked).order_by("pk")
-        first = entries.values_list("pk", flat=True).first()  # Numbers before it are of nothing: there may be very many.
+        first = entries.values_list(
+            "pk", flat=True
+        ).first()  # Numbers before it are of nothing: there may be very many.
         upto = row.marked if first is None else min(row.marked, first - 1 + size)
         _add(_summed(row.counted, upto, using), using)
         rows.filter(pk=1).update(counted=upto)
