@@ -72,16 +72,16 @@ class MoveBody(ReasonBody):
     at = InstantField(help_text="New due time with its offset from UTC, from 1970 to 9000; in the past: due now.")
 
 
+def _spread(help_text: str) -> WholeField:
+    """Seconds within which tasks become due."""
+    longest = int(LONGEST_SPREAD.total_seconds())
+    return WholeField(required=False, allow_null=True, min_value=1, max_value=longest, help_text=help_text)
+
+
 class RedriveBody(ReasonBody):
     """Why a group runs again, within what time, and where to go on."""
 
-    spread_seconds = WholeField(
-        required=False,
-        allow_null=True,
-        min_value=1,
-        max_value=int(LONGEST_SPREAD.total_seconds()),
-        help_text="Within which the tasks become due, each at a moment of its own. Nothing: at once.",
-    )
+    spread_seconds = _spread("Within which the tasks become due, each at a moment of its own. Nothing: at once.")
     after = serializers.UUIDField(
         required=False,
         allow_null=True,
@@ -122,12 +122,8 @@ class BulkBody(ReasonBody):
         allow_null=True,
         help_text="For `move`: new due time with its offset from UTC, from 1970 to 9000; in the past: due now.",
     )
-    spread_seconds = WholeField(
-        required=False,
-        allow_null=True,
-        min_value=1,
-        max_value=int(LONGEST_SPREAD.total_seconds()),
-        help_text="For `redrive`: within which they become due, each at a moment of its own. Nothing: at once.",
+    spread_seconds = _spread(
+        "For `redrive`: within which they become due, each at a moment of its own. Nothing: at once."
     )
     dry_run = serializers.BooleanField(
         required=False,

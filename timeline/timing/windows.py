@@ -8,7 +8,7 @@ change skips is as much later as the clock jumped.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final, Literal
@@ -173,7 +173,7 @@ def window(
     )
     if not problems and not callable(holidays) and not _ever_opens(made):
         never = ("has a window that does not open within a year.", "Give it days that come.")
-        return Window(made.spans, made.weekdays, made.is_holiday, made.outside, made.zone, made.said, (never,))
+        return replace(made, problems=(never,))
     return made
 
 
