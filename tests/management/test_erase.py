@@ -11,8 +11,9 @@ from project.accounts.models import User
 from tests.admin.test_owning import Seating
 from tests.testapp.models import Plan, Seat
 from timeline import Timeline, task
-from timeline.models import Event, ScheduledTask
-from timeline.shortcuts import cancel, schedule
+from timeline.exceptions import InvalidInput
+from timeline.models import Event, ScheduledTask, ref_of
+from timeline.shortcuts import cancel, erase, schedule
 from timeline.testing import only_timelines
 
 
@@ -83,6 +84,14 @@ class TestErase:
     def test_is_told_what_it_says_wrongly(self, ada, options, problem):
         with pytest.raises(CommandError, match=problem):
             called(*options)
+
+    def test_finds_what_is_theirs_by_the_user_alone(self, ada):
+        before = said()
+
+        with pytest.raises(InvalidInput, match="owned: what belongs to somebody is found by the saved user"):
+            erase(ref_of(ada), reason="x", owned=True)
+
+        assert said() == before
 
     def test_is_of_somebody_who_was_deleted(self, ada):
         key = str(ada.pk)

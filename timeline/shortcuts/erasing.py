@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.utils.translation import gettext_lazy as _
+
 from timeline.clocks import story_now
+from timeline.exceptions import InvalidInput
 from timeline.lifecycle import Reason
 from timeline.models import EntityRef, ScheduledTask, ref_of
 from timeline.operations import erasing
@@ -32,18 +35,23 @@ def erase(
         entity: Saved, or its reference, where it is not there any more.
         reason, actor: Why, and who decided.
         cancel: Cancel first what is open, and end its runs.
-        owned: Of a user: also what timelines declare as theirs (``owner``). Needs the saved user.
+        owned: Of a user: also what timelines declare as theirs (``owner``).
         using: Database alias.
+
+    Raises:
+        InvalidInput: naming ``owned``, if it is a reference; nothing is changed then.
     """
-    using = using or (alias_of(entity) if not isinstance(entity, EntityRef) else alias_of(None))
-    own = entity if isinstance(entity, EntityRef) else ref_of(entity)
-    refs = [own, *(owned_by(entity, using=using) if owned and not isinstance(entity, EntityRef) else ())]
-    done = Erased()
+    if isinstance(entity, EntityRef):
+        if owned:
+            problem = _("what belongs to somebody is found by the saved user.")
+            raise InvalidInput("owned", problem, _("Give the user, or erase each by itself."))
+        using, refs = using or alias_of(None), [entity]
+    else:
+        using = using or alias_of(entity)
+        refs = [ref_of(entity), *(owned_by(entity, using=using) if owned else ())]
+    done, why = Erased(), Reason.operator(reason, actor)
     for ref in dict.fromkeys(refs):
-        some = erasing.erase(
-            ref=ref, reason=Reason.operator(reason, actor), cancel=cancel, now=story_now(using), using=using
-        )
-        done = done + some
+        done += erasing.erase(ref=ref, reason=why, cancel=cancel, now=story_now(using), using=using)
     return done
 
 
