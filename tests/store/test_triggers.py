@@ -11,7 +11,7 @@ from tests.triggers import drop_trigger
 from timeline.checks import check_triggers
 from timeline.lifecycle import ALLOWED_PAIRS, FINAL, LEASED, OPEN, State
 from timeline.models import LogEntry, ScheduledTask
-from timeline.store.triggers import KEEPERS, TRIGGERS, install_triggers, missing_triggers, triggers_of
+from timeline.store.triggers import CALLED, KEEPERS, TRIGGERS, install_triggers, missing_triggers, triggers_of
 
 TASK = ScheduledTask._meta.db_table
 LOG = LogEntry._meta.db_table
@@ -249,5 +249,24 @@ class TestBeforeThereWereMachines:
             assert missing_triggers("default") == []
         finally:
             call_command("migrate", "timeline", verbosity=0)
+
+        assert missing_triggers("default") == []
+
+
+@pytest.mark.only_postgresql
+class TestFunctionsThatStatementsCall:
+    @pytest.mark.parametrize("name", CALLED)
+    def test_are_named_when_they_are_missing(self, db, name):
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP FUNCTION timeline_{name}")
+
+        assert missing_triggers("default") == [name]
+        assert "migrate" in str(check_triggers(None, databases=["default"])[0].hint)
+
+    def test_are_no_reason_not_to_migrate_before_their_table_is_there(self, db):
+        """A site that comes from an earlier version: migrate checks first, and puts them last."""
+        with connection.cursor() as cursor:
+            cursor.execute("DROP FUNCTION timeline_is_awaited, timeline_move_runs")
+            cursor.execute("ALTER TABLE timeline_figure RENAME TO elsewhere")
 
         assert missing_triggers("default") == []

@@ -14,7 +14,7 @@ from timeline.store.triggers import missing_triggers
 def check_triggers(
     app_configs: Sequence[AppConfig] | None, databases: Sequence[str] | None = None, **_extra: Any
 ) -> list[CheckMessage]:
-    """``timeline.E004``: a trigger that guards the rows is missing, or a function that records steps."""
+    """``timeline.E004``: a trigger that guards the rows is missing, or a function that statements call."""
     return [
         Error(
             f"The trigger or function {name} is missing in the database {alias!r}.",

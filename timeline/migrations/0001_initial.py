@@ -13,8 +13,9 @@ import timeline.ids
 def drop_functions(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     """On the way back, when nothing is left that calls them. Each ``migrate`` puts them, and the triggers."""
     if schema_editor.connection.vendor == "postgresql":
-        for name in ("timeline_refuse", "timeline_keep", "timeline_record_step", "timeline_record_place"):
-            schema_editor.execute(f"DROP FUNCTION IF EXISTS {name}")
+        called = ("record_step", "record_place", "is_awaited", "move_runs")
+        for name in ("refuse", "keep", *called):
+            schema_editor.execute(f"DROP FUNCTION IF EXISTS timeline_{name}")
 
 
 class Migration(migrations.Migration):

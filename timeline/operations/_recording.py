@@ -26,7 +26,7 @@ from timeline.operations.leaving import Ended, exit_runs
 from timeline.operations.machines import ANY, Wish, decide_moves, is_moving, write_moves
 from timeline.operations.reconciling_moved import reconcile_moved
 from timeline.operations.sets import Tally
-from timeline.operations.waking import AWAITED
+from timeline.operations.waking import is_awaited
 from timeline.payloads import same_json
 from timeline.registry import registry
 from timeline.store.beginning import FEW, Beginning, begin_runs, constantly, needs_savepoint, plan_runs
@@ -99,7 +99,9 @@ def record(
         ref: {"id": event_id, "entity_label": ref.label, "entity_id": ref.id, **words}
         for ref, event_id in zip(new, uuid7s(len(new)), strict=True)
     }
-    event = Insertion(Event, columns_of(list(events.values())), taken=bool(said.key), asks=AWAITED, using=using)
+    event = Insertion(
+        Event, columns_of(list(events.values())), taken=bool(said.key), asks=is_awaited(using), using=using
+    )
     entities = {name: held for subject in new.values() for name, held in subject.there.items()}
     starters = starters_of(said.name)
     labels = {ref.label for ref in entities}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any
 
 from django.db import connections
 
@@ -20,13 +20,13 @@ from timeline.store.queueing import end_of
 from timeline.store.returning import COLUMNS
 from timeline.store.writing import Write, apply
 
-# Whether anybody waits for an event of the entity: asked of each event as it is inserted, in its own statement, which begins
-# when its entity is locked. Without a statement of its own, it is nothing to whom nobody waits for.
-AWAITED: Final = """EXISTS (
-    SELECT 1 FROM timeline_scheduledtask AS task
-    WHERE task.awaits_label = timeline_event.entity_label AND task.awaits_id = timeline_event.entity_id
-        AND task.awaits > '' AND task.state IN ('retryable', 'scheduled')
-)"""
+
+def is_awaited(using: str) -> str:
+    """
+    Give the SQL that tells whether anybody waits for an event of the entity. It is asked of each event as it is inserted, in
+    the same statement, which begins when the entity is locked. So it costs next to nothing where nobody waits.
+    """
+    return dialect_of(using).sql("is_awaited")
 
 
 def wake(name: str, key: str, refs: Collection[EntityRef], *, now: datetime, using: str) -> int:

@@ -1,6 +1,6 @@
 """
 The database's own guard: triggers that pass exactly the lifecycle's moves, and keep what other rows name. And the
-functions that record steps.
+functions that statements call, whose plans PostgreSQL keeps.
 
 Installed after each migration and not by one, because a table that a migration remakes (on SQLite: most changes of a
 field) loses them.
@@ -15,6 +15,7 @@ from django.db import connections
 
 from timeline.dialects import dialect_of
 from timeline.models.event import Event
+from timeline.models.figure import Figure
 from timeline.models.log import LogEntry
 from timeline.models.run import TimelineRun
 from timeline.models.run_entry import RunEntry
@@ -39,9 +40,15 @@ KEEPERS: Final = {
 }
 # What a trigger looks into besides its table: before that is there, so are columns that it names.
 NEEDED: Final = {"guard_move": RunEntry._meta.db_table}
-# Statements call the last two.
-FUNCTIONS: Final = ("guard_function", "keep_function", "function_record_step", "function_record_place")
-CALLED: Final = ("record_step", "record_place")
+FUNCTIONS: Final = ("guard_function", "keep_function")  # What triggers do.
+# By statements; each is in ``function_….sql``. Name → the table that came with it or before it: without that, ``migrate`` has
+# not put it yet, and is no reason not to migrate.
+CALLED: Final = {
+    "record_step": StepRecord._meta.db_table,
+    "record_place": StepRecord._meta.db_table,
+    "is_awaited": Figure._meta.db_table,
+    "move_runs": Figure._meta.db_table,
+}
 OWN_FUNCTIONS: Final = {"guard_move": "move_function"}  # Of one trigger alone, and there with it.
 
 
@@ -64,7 +71,8 @@ def install_triggers(using: str) -> list[str]:
             return []  # It may be of a kind that we do not run on.
         dialect = dialect_of(using)
         put = _possible(using, tables)
-        functions = [*FUNCTIONS, *(OWN_FUNCTIONS[name] for name in put if name in OWN_FUNCTIONS)]
+        called = [f"function_{name}" for name in CALLED]
+        functions = [*FUNCTIONS, *called, *(OWN_FUNCTIONS[name] for name in put if name in OWN_FUNCTIONS)]
         for name in functions if dialect.has_trigger_functions else ():
             cursor.execute(dialect.sql(name))
         for name in put:
@@ -81,8 +89,9 @@ def missing_triggers(using: str) -> list[str]:
         tables = connection.introspection.table_names(cursor)
         cursor.execute(dialect_of(using).sql("triggers"))
         standing = {name for [name] in cursor.fetchall()}
-    called = CALLED if dialect_of(using).has_trigger_functions and StepRecord._meta.db_table in tables else ()
-    return [name for name in (*_possible(using, tables), *called) if f"timeline_{name}" not in standing]
+    called = CALLED if dialect_of(using).has_trigger_functions else {}
+    due = [name for name, table in called.items() if table in tables]
+    return [name for name in (*_possible(using, tables), *due) if f"timeline_{name}" not in standing]
 
 
 def _possible(using: str, tables: Collection[str]) -> list[str]:

@@ -1,0 +1,6 @@
+-- Whether anybody waits for an event of the entity of the row that is inserted.
+EXISTS (
+    SELECT 1 FROM timeline_scheduledtask AS task
+    WHERE task.awaits_label = timeline_event.entity_label AND task.awaits_id = timeline_event.entity_id
+        AND task.awaits > '' AND task.state IN ('retryable', 'scheduled')
+)
