@@ -206,6 +206,12 @@ class HoldBody(ReasonBody):
         return attrs
 
 
+class ReleaseBody(StrictSerializer):
+    """Why a hold is over: needed for what a brake has stopped."""
+
+    reason = ReasonField(required=False, help_text="1 to 200 characters, after blanks around it are taken away.")
+
+
 class EventBody(StrictSerializer):
     """What happened."""
 
