@@ -99,7 +99,9 @@ def _body(alert: Alert, told: dict[str, Any]) -> str:
         ]
     if alert.kind == "parked":
         lines += [
-            _("Nothing of it runs until somebody releases it. What is due stays as it is; see whether it is meant to run."),
+            _(
+                "Nothing of it runs until somebody releases it. What is due stays as it is; see whether it is meant to run."
+            ),
             _("What must not run is cancelled first. Then it is released, with:"),
             f"    manage.py timeline_hold --release {told['hold']} --actor NAME --reason REASON",
         ]

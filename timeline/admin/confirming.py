@@ -17,6 +17,7 @@ from django.views.decorators.csrf import csrf_protect
 from timeline.admin.acting import (
     MAX_CHOSEN,
     Count,
+    Done,
     carried_on_of,
     changed_meanwhile,
     count,
@@ -76,16 +77,15 @@ class Confirming(Pages):
         """Do what is confirmed: all of what was counted first, as it was then, or nothing."""
         deed, seen = _deed(given.get("action", "")), _seen(given.getlist("seen"))
         form = self._form(deed, given)
-        problem = changed_meanwhile(counted, seen)
-        if form.is_valid() and not problem:
-            actor = request.user.get_username()
+        reader = Reader(get_policy(), request.user)
+        done = changed_meanwhile(counted, seen, reader, using=self.alias)
+        if form.is_valid() and not done.problem:
             answers = form.cleaned_data | _step(deed, given)
-            done = perform(deed, counted.able, answers, actor=actor, seen=seen, using=self.alias)
+            done = perform(deed, counted.able, answers, reader=reader, seen=seen, using=self.alias)
             if done.tasks:
                 return self._leave(request, deed, done.tasks)
-            problem = done.problem
             counted = self._count(request, deed, ids)
-        return self._ask(request, given, counted, form, problem)
+        return self._ask(request, given, counted, form, done)
 
     def _form(self, deed: Deed, given: QueryDict | None = None, *, initial: Any = None) -> ReasonForm:
         zone = timezone.get_default_timezone()
@@ -105,7 +105,7 @@ class Confirming(Pages):
         return redirect(self.list_as_left(request.POST))
 
     def _ask(
-        self, request: HttpRequest, given: QueryDict, counted: Count, form: ReasonForm, problem: str = ""
+        self, request: HttpRequest, given: QueryDict, counted: Count, form: ReasonForm, done: Done | None = None
     ) -> HttpResponse:
         deed, now, reader = _deed(given.get("action", "")), form.now, Reader(get_policy(), request.user)
         tasks = [*counted.able, *(task for kept in counted.unable.values() for task in kept)]
@@ -122,8 +122,9 @@ class Confirming(Pages):
             "unable": [(why, [rows[task.pk] for task in kept]) for why, kept in counted.unable.items()],
             "gone": counted.gone,
             "form": form,
-            "problem": problem,
-            "has_errors": bool(problem or form.errors),
+            "problem": done.problem if done else "",
+            "since": done.since if done else (),
+            "has_errors": bool((done and done.problem) or form.errors),
             "back": self.address("change", tasks[0].pk) if alone else self.list_as_left(given),
             "where": given.get("where", ""),
             "alone": alone,

@@ -25,6 +25,7 @@ from timeline.admin.portions import Place, go_on, place_in
 from timeline.admin.readers import Reader
 from timeline.admin.wording import WORDINGS
 from timeline.clocks import story_now
+from timeline.ids import uuid7
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.policy import APPROVALS, POSSIBLE, Action, get_policy
@@ -45,7 +46,7 @@ class MatchingPages(Pages):
         if not self.has_view_permission(request):
             raise PermissionDenied
         question = asked(request.GET).first_page()
-        place = place_in(request.POST.dict()) or Place(story_now(self.alias), None, 0, 0, 0)
+        place = place_in(request.POST.dict()) or Place(story_now(self.alias), None, 0, 0, 0, uuid7())
         tasks = self._matching(request, question, place)
         action = request.GET.get("action", "")
         return self._act_on(request, question, tasks, place) if action else self._offer(request, question, tasks)
@@ -53,6 +54,7 @@ class MatchingPages(Pages):
     def _matching(self, request: HttpRequest, question: Question, place: Place) -> ScheduledTaskQuerySet:
         """What is meant: by the question, and there when it was counted."""
         tasks = self.visible(request).filter(created_at__lte=place.before, state__in=question.states)
+        tasks = tasks.filter(pk__lt=place.last) if place.last else tasks
         return question.narrow(tasks, now=place.before, zone=timezone.get_default_timezone())
 
     def _offer(self, request: HttpRequest, question: Question, tasks: ScheduledTaskQuerySet) -> HttpResponse:
@@ -135,8 +137,7 @@ class MatchingPages(Pages):
         self, action: Action, tasks: Sequence[ScheduledTask], answers: Mapping[str, Any], reader: Reader
     ) -> int:
         """All of a batch; if one of them has changed meanwhile, each by itself."""
-        actor = reader.user.get_username()  # type: ignore[union-attr]
-        done = perform(action, tasks, answers, actor=actor, seen={}, using=self.alias)
+        done = perform(action, tasks, answers, reader=reader, seen={}, using=self.alias)
         if done.problem and len(tasks) > 1:
             return sum(self._perform(action, [task], answers, reader) for task in tasks)
         return len(done.tasks)

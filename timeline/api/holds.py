@@ -52,7 +52,9 @@ class HoldSerializer(serializers.Serializer[Any]):
     released_by = serializers.CharField(read_only=True, help_text="Who released it; empty: nobody yet, or its time.")
     release_reason = serializers.CharField(read_only=True, help_text="Why; empty: nobody said it.")
     park_above = serializers.IntegerField(
-        read_only=True, allow_null=True, help_text="A brake has made it: more tasks would have started. Null: it was none."
+        read_only=True,
+        allow_null=True,
+        help_text="A brake has made it: more tasks would have started. Null: it was none.",
     )
     park_within_seconds = serializers.SerializerMethodField(help_text="Within what time. Null: it was no brake.")
     settled = serializers.IntegerField(read_only=True, help_text="How many tasks were moved on or cancelled so far.")

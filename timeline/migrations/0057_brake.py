@@ -1,51 +1,77 @@
-"""Brakes: which tasks of destructive kinds were let in, and what a hold says of the brake that has made it."""
+"""Brakes: which tasks of destructive kinds were let in, and what a hold says of the brake that has made it. And moves by a span, in bulk."""
 
 from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('timeline', '0056_figures'),
+        ("timeline", "0056_figures"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Admission',
+            name="Admission",
             fields=[
-                ('task_id', models.UUIDField(editable=False, primary_key=True, serialize=False)),
-                ('task_key', models.CharField(max_length=101)),
-                ('at', models.DateTimeField()),
+                ("task_id", models.UUIDField(editable=False, primary_key=True, serialize=False)),
+                ("task_key", models.CharField(max_length=101)),
+                ("at", models.DateTimeField()),
             ],
             options={
-                'default_permissions': (),
+                "default_permissions": (),
             },
         ),
         migrations.AddField(
-            model_name='hold',
-            name='park_above',
+            model_name="bulkaction",
+            name="by_days",
+            field=models.IntegerField(db_default=0, default=0),
+        ),
+        migrations.AddField(
+            model_name="bulkaction",
+            name="by_seconds",
+            field=models.IntegerField(db_default=0, default=0),
+        ),
+        migrations.AddField(
+            model_name="hold",
+            name="park_above",
             field=models.PositiveIntegerField(blank=True, editable=False, null=True),
         ),
         migrations.AddField(
-            model_name='hold',
-            name='park_within',
+            model_name="hold",
+            name="park_within",
             field=models.DurationField(blank=True, editable=False, null=True),
         ),
         migrations.AddField(
-            model_name='hold',
-            name='release_reason',
-            field=models.CharField(blank=True, db_default='', default='', max_length=200),
+            model_name="hold",
+            name="release_reason",
+            field=models.CharField(blank=True, db_default="", default="", max_length=200),
         ),
         migrations.AddConstraint(
-            model_name='hold',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('park_above__isnull', True), ('park_within__isnull', True)), models.Q(('park_above__gte', 1), ('park_within__isnull', False), ('scope', 'task'), ('then', 'run'), ('until__isnull', True)), _connector='OR'), name='timeline_hold_of_brake'),
+            model_name="hold",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("park_above__isnull", True), ("park_within__isnull", True)),
+                    models.Q(
+                        ("park_above__gte", 1),
+                        ("park_within__isnull", False),
+                        ("scope", "task"),
+                        ("then", "run"),
+                        ("until__isnull", True),
+                    ),
+                    _connector="OR",
+                ),
+                name="timeline_hold_of_brake",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='hold',
-            constraint=models.UniqueConstraint(condition=models.Q(('park_above__isnull', False), ('released_at__isnull', True)), fields=('target',), name='timeline_hold_one_brake'),
+            model_name="hold",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("park_above__isnull", False), ("released_at__isnull", True)),
+                fields=("target",),
+                name="timeline_hold_one_brake",
+            ),
         ),
         migrations.AddIndex(
-            model_name='admission',
-            index=models.Index(fields=['task_key', 'at'], name='timeline_admission_kind'),
+            model_name="admission",
+            index=models.Index(fields=["task_key", "at"], name="timeline_admission_kind"),
         ),
     ]

@@ -115,7 +115,7 @@ def explain(
     if steps is None:
         steps = steps_of_task(task, using=using, results=False)
     told = [_origin(task), *told_state(task.run), _schedule(task, log), *_clock(task, now)]
-    told += [*_life(task, log), *told_steps(steps, of=task.pk)]
+    told += [*life(task, log), *told_steps(steps, of=task.pk)]
     return "\n".join([*told, *outlook(task, now=now, using=using, people=people)])
 
 
@@ -181,7 +181,8 @@ def _rule(task: ScheduledTask) -> str:
     return declared.describe() if task.run_id else ""
 
 
-def _life(task: ScheduledTask, log: list[LogEntry]) -> Iterator[str]:
+def life(task: ScheduledTask, log: Sequence[LogEntry]) -> Iterator[str]:
+    """Tell what happened to a task, by entries of its log, in their order; not that it came to be due, or on its way."""
     for entry in log:
         told = {"number": entry.attempt, "at": in_utc(entry.at), "why": _reason(entry), "worker": task.worker}
         if entry.from_state == entry.to_state:
@@ -196,6 +197,8 @@ def _life(task: ScheduledTask, log: list[LogEntry]) -> Iterator[str]:
             yield _("Attempt %(number)s ended on %(at)s without success: %(why)s.") % told
         elif entry.to_state in FINAL:
             yield _ending(task, entry)
+        elif entry.reason_code == ReasonCode.OPERATOR:
+            yield _("On %(at)s it was made due at once: %(why)s.") % told
 
 
 def _changed(entry: LogEntry) -> Iterator[str]:

@@ -46,7 +46,9 @@ def released_at(task_key: str, *, using: str) -> datetime | None:
     return holds.order_by("-lifted_at").values_list("lifted_at", flat=True).first()
 
 
-def would_start(task_key: str, *, most: int, since: datetime, later_than: datetime | None, now: datetime, using: str) -> int:
+def would_start(
+    task_key: str, *, most: int, since: datetime, later_than: datetime | None, now: datetime, using: str
+) -> int:
     """
     Count what would start within a time: what was let in since then, and what is due and waits. Not what a guard has called
     off, and not what waits because its entity is on hold.
