@@ -24,9 +24,10 @@ from timeline.admin.acting import (
     perform,
 )
 from timeline.admin.drafting import forget, keep, kept
-from timeline.admin.forms import ReasonForm, form_for
+from timeline.admin.forms import ReasonForm, answers_of, form_for, looked_at
 from timeline.admin.listing import row_of
 from timeline.admin.naming import names_of
+from timeline.admin.outcomes import outcomes
 from timeline.admin.pages import Pages
 from timeline.admin.readers import Reader
 from timeline.admin.wording import WORDINGS, Decision, Deed, action_of
@@ -71,6 +72,8 @@ class Confirming(Pages):
         forget(request)
         if "confirmed" not in given:
             return self._ask(request, given, counted, self._form(deed))
+        if "look" in given:
+            return self._ask(request, given, counted, looked_at(self._form(deed, given)))
         return self._act(request, given, counted, ids)
 
     def _act(self, request: HttpRequest, given: QueryDict, counted: Count, ids: list[UUID]) -> HttpResponse:
@@ -110,7 +113,11 @@ class Confirming(Pages):
         deed, now, reader = _deed(given.get("action", "")), form.now, Reader(get_policy(), request.user)
         tasks = [*counted.able, *(task for kept in counted.unable.values() for task in kept)]
         names = names_of((task.entity_ref for task in tasks), using=self.alias, site=self.admin_site.name)
-        rows = {task.pk: row_of(task, names[task.entity_ref], now, reader) for task in tasks}
+        becomes = outcomes(deed, counted.able, answers_of(form), now=now, using=self.alias)
+        rows = {
+            task.pk: row_of(task, names[task.entity_ref], now, reader)._replace(becomes=becomes.get(task.pk))
+            for task in tasks
+        }
         step = _step(deed, given)
         alone = "alone" in given and len(tasks) == 1
         context: dict[str, Any] = {
@@ -122,6 +129,7 @@ class Confirming(Pages):
             "unable": [(why, [rows[task.pk] for task in kept]) for why, kept in counted.unable.items()],
             "gone": counted.gone,
             "form": form,
+            "looks": deed == Action.MOVE,
             "problem": done.problem if done else "",
             "since": done.since if done else (),
             "has_errors": bool((done and done.problem) or form.errors),

@@ -181,3 +181,16 @@ _FORMS: Final[Mapping[Deed, type[ReasonForm]]] = {
 def form_for(deed: Deed) -> type[ReasonForm]:
     """The form that is asked with."""
     return _FORMS.get(deed, ReasonForm)
+
+
+def looked_at(form: ReasonForm) -> ReasonForm:
+    """A form of which somebody wants to see first what it would do: the reason may still be missing."""
+    form.fields["reason"].required = False
+    return form
+
+
+def answers_of(form: ReasonForm) -> Mapping[str, Any]:
+    """What is answered so far; nothing, where nothing was sent, or something of it is wrong."""
+    if not form.is_bound or set(form.errors) - {"reason"}:
+        return {}
+    return form.cleaned_data

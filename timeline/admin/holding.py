@@ -105,15 +105,15 @@ class HoldPages(Pages):
         over = holds.filter(released_at__isnull=False).order_by("-released_at", "-pk")[:FEW]
         now = story_now(using)
         context = {
-            "holds": self._told(request, list(holds.open().oldest_first()[:MOST]), now),
+            "holds": self._told_holds(request, list(holds.open().oldest_first()[:MOST]), now),
             "over": list(over),
             "may_hold": may_hold,
             "choices": _choices(),
         }
         return self.page(request, "holds", pgettext("timeline", "Holds"), now, context)
 
-    def _told(self, request: HttpRequest, holds: list[Hold], now: datetime) -> list[Told]:
-        """Say what each is; of those that a brake has made, with what a release lets go: one statement more, if there are any."""
+    def _told_holds(self, request: HttpRequest, holds: list[Hold], now: datetime) -> list[Told]:
+        """Say what each is; of those that a brake has made, with what a release lets go: one statement, if there are any."""
         keys = {hold.target for hold in holds if hold.is_by_brake}
         due = self.visible(request).due(now).with_handler(sorted(keys)).order_by().values_list("task_key")
         counts = dict(due.annotate(count=Count("pk"))) if keys else {}

@@ -17,9 +17,10 @@ from django.utils.translation import ngettext, pgettext
 
 from timeline.admin.acting import carried_on_of, obstacle, perform
 from timeline.admin.asking import Question, asked
-from timeline.admin.forms import ReasonForm, form_for
-from timeline.admin.listing import chips, row_of
+from timeline.admin.forms import ReasonForm, answers_of, form_for, looked_at
+from timeline.admin.listing import ListRow, chips, row_of
 from timeline.admin.naming import names_of
+from timeline.admin.outcomes import outcomes
 from timeline.admin.pages import Pages
 from timeline.admin.portions import Place, go_on, place_in
 from timeline.admin.readers import Reader
@@ -88,7 +89,9 @@ class MatchingPages(Pages):
         if not place.total:
             raise Http404(_("There is no such task."))
         form = self._form_of(request, action)
-        if request.method == "POST" and form.is_valid():
+        is_look = "look" in request.POST and place.after is None
+        form = looked_at(form) if is_look else form
+        if request.method == "POST" and not is_look and form.is_valid():
             act = partial(self._change, action, form.cleaned_data, Reader(policy, request.user))
             place, is_over = go_on(tasks, place, act)
             if is_over:
@@ -103,7 +106,8 @@ class MatchingPages(Pages):
             "hidden": [(name, request.POST.get(name, "")) for name in form.fields] if place.after else [],
             "asks": WORDINGS[action].asks % {"count": place.total},
             "means": WORDINGS[action].means,
-            "rows": [] if place.after else self._some(request, tasks, form.now),
+            "looks": action == Action.MOVE and not place.after,
+            "rows": [] if place.after else self._some(request, tasks, action, form),
             "left_out": max(place.total - SHOWN, 0),
             "back": self.address("matching") + question.where(),
         }
@@ -117,12 +121,18 @@ class MatchingPages(Pages):
         where = question.where()
         return {"question": question, "chips": chips(question), "list": self.address("changelist") + where}
 
-    def _some(self, request: HttpRequest, tasks: ScheduledTaskQuerySet, now: Any) -> list[Any]:
-        """The first of them, as the list shows them."""
+    def _some(
+        self, request: HttpRequest, tasks: ScheduledTaskQuerySet, action: Action, form: ReasonForm
+    ) -> list[ListRow]:
+        """The first of them, as the list shows them, with what becomes of each."""
         some = list(tasks.select_related("run").in_order()[:SHOWN])
         names = names_of((task.entity_ref for task in some), using=self.alias, site=self.admin_site.name)
+        becomes = outcomes(action, some, answers_of(form), now=form.now, using=self.alias)
         reader = Reader(get_policy(), request.user)
-        return [row_of(task, names[task.entity_ref], now, reader) for task in some]
+        return [
+            row_of(task, names[task.entity_ref], form.now, reader)._replace(becomes=becomes.get(task.pk))
+            for task in some
+        ]
 
     def _change(
         self, action: Action, answers: Mapping[str, Any], reader: Reader, tasks: Sequence[ScheduledTask]

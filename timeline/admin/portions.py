@@ -50,8 +50,8 @@ def place_in(given: Mapping[str, str]) -> Place | None:
     with suppress(KeyError, ValueError, TimelineError):
         after = UUID(given["after"]) if given["after"] else None
         last = UUID(given["last"]) if given.get("last") else None
-        numbers = [max(0, min(int(given[name]), 10**9)) for name in ("changed", "left", "total")]
-        return Place(check_time("before", datetime.fromisoformat(given["before"])), after, *numbers, last)
+        changed, left, total = (max(0, min(int(given[name]), 10**9)) for name in ("changed", "left", "total"))
+        return Place(check_time("before", datetime.fromisoformat(given["before"])), after, changed, left, total, last)
     return None
 
 

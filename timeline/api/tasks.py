@@ -161,12 +161,12 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
             error.changes = self._changes(pk)
             raise
 
-    def _changes(self, pk: UUID) -> list[str]:
+    def _changes(self, pk: UUID) -> Sequence[str]:
         """What has become of a task since the one who asks saw it, as far as they may read it."""
         task = self._seen(pk)
         seen = seen_by(self.request, pk, task.seq) or {}
         if not 0 <= seen.get(pk, -1) <= task.seq:
-            return []
+            return ()
         payload, people = (
             self.policy.sees_payload(self.request.user),
             self.policy.sees_decisions(self.request.user, task),

@@ -2,8 +2,8 @@
 Brake: of a destructive task, no more are let in within a time than its declaration allows. If more would start, the kind is put
 on hold.
 
-Each look first writes down, committed, which tasks it lets in, and then counts. So of any number of looks at the same moment the
-one that wrote last sees what all others have let in: together they never let in more than is allowed.
+Each look first writes down, committed, which tasks it lets in, and then counts. So of any number of looks at the same moment
+the one that wrote last sees what all others have let in: together they never let in more than is allowed.
 """
 
 from __future__ import annotations

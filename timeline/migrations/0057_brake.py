@@ -1,4 +1,4 @@
-"""Brakes: which tasks of destructive kinds were let in, and what a hold says of the brake that has made it. And moves by a span, in bulk."""
+"""Brakes: which tasks were let in, and what a hold says of the brake that has made it. And moves by a span, in bulk."""
 
 from django.db import migrations, models
 

@@ -43,8 +43,9 @@ class BulkAction(models.Model):
 
     ``filters`` says which tasks are meant: of those that were there when it was asked for, names of ``FILTERS`` → states, text,
     or moments as text. ``at`` is for a move, or ``by_days`` and ``by_seconds``; ``spread`` is for a redrive. ``asker`` is the
-    primary key of the account whose rights count for each task, ``actor`` what the log calls them. ``place`` is the last task that was looked at, ``matched`` how many
-    there were at first, ``skipped`` how many stay as they are: why → count. Moments are story time.
+    primary key of the account whose rights count for each task, ``actor`` what the log calls them. ``place`` is the last task
+    that was looked at, ``matched`` how many there were at first, ``skipped`` how many stay as they are: why → count. Moments
+    are story time.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

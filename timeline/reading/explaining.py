@@ -184,21 +184,28 @@ def _rule(task: ScheduledTask) -> str:
 def life(task: ScheduledTask, log: Sequence[LogEntry]) -> Iterator[str]:
     """Tell what happened to a task, by entries of its log, in their order; not that it came to be due, or on its way."""
     for entry in log:
-        told = {"number": entry.attempt, "at": in_utc(entry.at), "why": _reason(entry), "worker": task.worker}
         if entry.from_state == entry.to_state:
             yield from _changed(entry)
-        elif entry.to_state == State.ACTIVE and task.worker and entry.attempt == task.attempt:
-            yield _("Attempt %(number)s started on %(at)s by %(worker)s.") % told
-        elif entry.to_state == State.ACTIVE:
-            yield _("Attempt %(number)s started on %(at)s.") % told
-        elif entry.reason_code in _AT_REST:
-            yield str(_AT_REST[entry.reason_code]) % told
-        elif entry.to_state == State.RETRYABLE:
-            yield _("Attempt %(number)s ended on %(at)s without success: %(why)s.") % told
         elif entry.to_state in FINAL:
             yield _ending(task, entry)
-        elif entry.reason_code == ReasonCode.OPERATOR:
-            yield _("On %(at)s it was made due at once: %(why)s.") % told
+        elif said := _said_of(task, entry):
+            yield said
+
+
+def _said_of(task: ScheduledTask, entry: LogEntry) -> str:
+    """A sentence on a move that ends nothing; empty for those that go without saying."""
+    told = {"number": entry.attempt, "at": in_utc(entry.at), "why": _reason(entry), "worker": task.worker}
+    if entry.to_state == State.ACTIVE:
+        if task.worker and entry.attempt == task.attempt:
+            return _("Attempt %(number)s started on %(at)s by %(worker)s.") % told
+        return _("Attempt %(number)s started on %(at)s.") % told
+    if entry.reason_code in _AT_REST:
+        return str(_AT_REST[entry.reason_code]) % told
+    if entry.to_state == State.RETRYABLE:
+        return _("Attempt %(number)s ended on %(at)s without success: %(why)s.") % told
+    if entry.reason_code == ReasonCode.OPERATOR:
+        return _("On %(at)s it was made due at once: %(why)s.") % told
+    return ""
 
 
 def _changed(entry: LogEntry) -> Iterator[str]:
