@@ -33,5 +33,6 @@ def told_hold(hold: Hold, *, people: bool = True) -> str:
     why = f": {hold.why}" if people or hold.is_by_brake else ""
     said = _("%(said)s. Then %(what)s.") % {"said": f"{said}{why}", "what": Then(hold.then).label}
     if hold.is_by_brake and hold.lifted_at is None:
-        return f"{said} {_('See what is due of it: cancel what must not run, then release it.')}"
+        remedy = _("See what is due of it: cancel what must not run, then release it.")
+        return f"{said} {remedy}"
     return said
