@@ -62,15 +62,15 @@ class MoveForm(ReasonForm):
         widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": 60}),
     )
     days = forms.IntegerField(
-        label=gettext_lazy("Or on by days"),
+        label=gettext_lazy("Or later by so many days"),
         required=False,
         min_value=-MOST_DAYS,
         max_value=MOST_DAYS,
-        help_text=gettext_lazy("Each from its own time, which it keeps; -2 moves back."),
+        help_text=gettext_lazy("Each counts from its own time, and keeps its hour; -2 is earlier."),
         widget=forms.NumberInput(attrs={"class": "tl-number"}),
     )
     hours = forms.IntegerField(
-        label=gettext_lazy("And by hours"),
+        label=gettext_lazy("And by so many hours"),
         required=False,
         min_value=-MOST_HOURS,
         max_value=MOST_HOURS,
