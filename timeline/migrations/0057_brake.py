@@ -1,6 +1,8 @@
-"""Brakes: which tasks were let in, and what a hold says of the brake that has made it. And moves by a span, in bulk."""
+"""Brakes: which tasks were let in, and what a hold says of the brake that has made it. The first table begins empty."""
 
 from django.db import migrations, models
+
+from timeline.migrations._constraints import AddConstraintForRowsToCome
 
 
 class Migration(migrations.Migration):
@@ -18,17 +20,8 @@ class Migration(migrations.Migration):
             ],
             options={
                 "default_permissions": (),
+                "indexes": [models.Index(fields=["task_key", "at"], name="timeline_admission_kind")],
             },
-        ),
-        migrations.AddField(
-            model_name="bulkaction",
-            name="by_days",
-            field=models.IntegerField(db_default=0, default=0),
-        ),
-        migrations.AddField(
-            model_name="bulkaction",
-            name="by_seconds",
-            field=models.IntegerField(db_default=0, default=0),
         ),
         migrations.AddField(
             model_name="hold",
@@ -45,7 +38,7 @@ class Migration(migrations.Migration):
             name="release_reason",
             field=models.CharField(blank=True, db_default="", default="", max_length=200),
         ),
-        migrations.AddConstraint(
+        AddConstraintForRowsToCome(
             model_name="hold",
             constraint=models.CheckConstraint(
                 condition=models.Q(
@@ -61,17 +54,5 @@ class Migration(migrations.Migration):
                 ),
                 name="timeline_hold_of_brake",
             ),
-        ),
-        migrations.AddConstraint(
-            model_name="hold",
-            constraint=models.UniqueConstraint(
-                condition=models.Q(("park_above__isnull", False), ("released_at__isnull", True)),
-                fields=("target",),
-                name="timeline_hold_one_brake",
-            ),
-        ),
-        migrations.AddIndex(
-            model_name="admission",
-            index=models.Index(fields=["task_key", "at"], name="timeline_admission_kind"),
         ),
     ]
