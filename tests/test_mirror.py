@@ -16,6 +16,7 @@ WITHOUT = {
     "engine/watching": "a protocol, and the watch that does nothing: it is that of each run in engine/test_running",
     "engine/opening": "what becomes of a task outside of its window: stories/test_windows",
     "engine/resting": "what a rest looks at: engine/test_waiting",
+    "models/admission": "columns only: store/test_admitting writes them",
     "models/bulk_action": "which tasks are meant: dispatch/test_acting_in_bulk, api/test_bulk",
     "models/edge": "columns only: store/test_edges writes them",
     "models/opening": "columns only: operations/test_opening writes them",

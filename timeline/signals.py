@@ -67,8 +67,9 @@ class Alert:
     What people should know.
 
     Args:
-        kind: ``discarded``, ``missed`` (a time of a schedule was passed over), ``unpolled`` (nobody polls the database) or
-            ``disabled`` (nothing is sent to an endpoint of webhooks any more).
+        kind: ``discarded``, ``missed`` (a time of a schedule was passed over), ``unpolled`` (nobody polls the database),
+            ``disabled`` (nothing is sent to an endpoint of webhooks any more) or ``parked`` (the brake of a destructive task
+            has put it on hold).
         about: Key of the task; of what was missed, the name of its timeline; of ``unpolled``, the alias of the database; of
             ``disabled``, what the endpoint is called.
         group: The group of dead letters, as ``timeline_dead_letters`` takes it; empty otherwise.

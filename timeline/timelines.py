@@ -39,7 +39,7 @@ class Alerts(Timeline):
         addresses = get_settings().alert_addresses
         if addresses:
             subject = settings.EMAIL_SUBJECT_PREFIX + _subject(alert)
-            EmailMessage(subject, _body(alert), settings.SERVER_EMAIL, addresses).send()
+            EmailMessage(subject, _body(alert, self.task.payload), settings.SERVER_EMAIL, addresses).send()
         return {"addresses": len(addresses)}
 
 
@@ -78,12 +78,14 @@ def _subject(alert: Alert) -> str:
         return said % {"about": alert.about, "count": alert.count}
     if alert.kind == "missed":
         return _("%(about)s: a time was passed over") % {"about": alert.about}
+    if alert.kind == "parked":
+        return _("%(about)s is on hold: its brake has stopped it") % {"about": alert.about}
     if alert.kind == "disabled":
         return _("Webhooks: nothing is sent to %(about)s any more") % {"about": alert.about}
     return _("Nobody polls the database %(about)s") % {"about": alert.about}
 
 
-def _body(alert: Alert) -> str:
+def _body(alert: Alert, told: dict[str, Any]) -> str:
     """What the mail says: no payload, and of an error what it has in common with others."""
     lines = [alert.message, ""]
     if alert.kind == "discarded":
@@ -94,5 +96,13 @@ def _body(alert: Alert) -> str:
             f"    manage.py timeline_dead_letters {alert.group} --redrive REASON",
             "",
             _("Of what fails alike there is one such mail an hour."),
+        ]
+    if alert.kind == "parked":
+        lines += [
+            _(
+                "Nothing of it runs until somebody releases it. What is due stays as it is; see whether it is meant to run."
+            ),
+            _("What must not run is cancelled first. Then it is released, with:"),
+            f"    manage.py timeline_hold --release {told['hold']} --actor NAME --reason REASON",
         ]
     return "\n".join(lines)

@@ -233,7 +233,9 @@ class TestSeen:
         response = act(operator, action, row, at="2026-04-01T12:00", seen=seen)
 
         assert f"({row.pk}) has changed since you looked." in text_of(response)
-        assert "they are away, by ben" in text_of(response)
+        moved = f"On {clock.now:%Y-%m-%d %H:%M} UTC it was moved from"
+        assert moved in text_of(response)
+        assert f"to {theirs:%Y-%m-%d %H:%M} UTC: they are away, by ben." in text_of(response)
         assert 'value="they asked"' in text_of(response)
         row.refresh_from_db()
         assert (row.state, row.scheduled_at) == ("scheduled", theirs)
@@ -430,7 +432,7 @@ class TestMoving:
     @pytest.mark.parametrize(
         ("at", "said"),
         [
-            ("", "This field is required."),
+            ("", "Give a time, or by how much to move."),
             ("tomorrow", "Enter a valid date/time."),
             ("2026-02-30T12:00", "Enter a valid date/time."),
             ("2026-02-01T12:00", "This time has passed."),

@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from tests.admin.conftest import ALL, ENTITY, LIST, text_of
 from timeline.models import EntityRef, Hold
+from timeline.operations.parking import park
 from timeline.shortcuts import hold
 
 HOLDS = reverse("admin:timeline_scheduledtask_holds")
@@ -152,6 +155,51 @@ class TestHolds:
         assert seer.post(HOLDS, {"hold": str(held.pk)}).status_code == 403
         assert HOLDS in text_of(seer.get(LIST))
         assert HOLDS not in text_of(operator.get(LIST))
+
+
+class TestWhatABrakeHasStopped:
+    @pytest.fixture
+    def parked(self, about, order, clock):
+        about(order, -1)
+        return park("care.call", most=3, within=timedelta(hours=1), now=clock.now, using="default")
+
+    def test_is_said_with_what_to_do_and_how_much_is_due(self, holder, parked):
+        page = text_of(holder.get(HOLDS))
+
+        assert "more than 3 of it would have started within 1 hour" in page
+        assert "cancel what must not run, then release it" in page
+        assert "1 task of it is due." in page
+        assert f'href="{LIST}?state=overdue&amp;task=care.call"' in page
+
+    def test_is_released_with_a_reason_only(self, holder, parked):
+        page = text_of(holder.post(HOLDS, {"hold": str(parked.pk), "reason": " "}, follow=True))
+        parked.refresh_from_db()
+        assert "say who decided, and why" in page
+        assert parked.is_open
+
+        page = text_of(holder.post(HOLDS, {"hold": str(parked.pk), "reason": "they left"}, follow=True))
+
+        parked.refresh_from_db()
+        assert (parked.released_by, parked.release_reason) == ("hanna@example.com", "they left")
+        assert "hanna@example.com: they left" in page
+        assert "its brake" in page
+
+    def test_is_released_on_the_page_of_an_entity_too(self, holder, parked, where):
+        page = text_of(holder.get(ENTITY, where))
+        assert 'name="reason"' in page
+
+        holder.post(HOLDS, {"hold": str(parked.pk), "reason": "they left", **where})
+
+        assert not Hold.objects.open().exists()
+
+    def test_costs_a_page_without_any_no_statement(self, holder, order, clock, django_assert_num_queries):
+        hold(order, reason="a dispute")
+        with CaptureQueriesContext(connection) as without:
+            holder.get(HOLDS)
+        park("care.call", most=3, within=timedelta(hours=1), now=clock.now, using="default")
+
+        with django_assert_num_queries(len(without) + 1):
+            holder.get(HOLDS)
 
 
 class TestEntity:

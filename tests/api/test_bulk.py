@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -38,6 +39,31 @@ class TestAsk:
         assert set(ended["skipped"].values()) == {0}
         cancelled = ScheduledTask.objects.filter(state=State.CANCELLED)
         assert {(row.pk, row.actor) for row in cancelled} == {(row.pk, staff.email) for row in rows}
+
+    def test_moves_each_from_its_own_time(self, by_staff, about, ada, polled, clock):
+        waiting = about("account.call", ada, scheduled_at=clock.now + timedelta(hours=5))
+        due = about("account.call", ada, scheduled_at=clock.now - timedelta(hours=1), state=State.AVAILABLE)
+        asked = {**ALL, "action": "move", "by_days": 2, "by_seconds": -3600}
+
+        begun = by_staff.post("tasks/bulk/", asked).json()
+        polled()
+        polled()
+
+        by = timedelta(days=2, hours=-1)
+        moved = ScheduledTask.objects.open().values_list("scheduled_at", flat=True)
+        assert sorted(moved) == sorted([waiting.scheduled_at + by, due.scheduled_at + by])
+        done = by_staff.get(f"tasks/bulk/{begun['id']}/").json()
+        assert (done["state"], done["done"]) == ("done", 2)
+
+    def test_leaves_what_would_come_to_lie_outside_of_time(self, by_staff, about, ada, polled, clock):
+        rows = [about("account.call", ada) for _ in range(2)]
+        asked = {**ALL, "action": "move", "by_days": -36_525}
+
+        begun = by_staff.post("tasks/bulk/", asked).json()
+        polled()
+
+        done = by_staff.get(f"tasks/bulk/{begun['id']}/").json()
+        assert (done["done"], done["skipped"]["refused"]) == (0, len(rows))
 
     def test_dry_run_counts_and_changes_nothing(self, by_staff, about, ada, polled):
         waiting = about("account.call", ada, payload={"word": "secret"})
@@ -99,6 +125,13 @@ class TestAsk:
             ({"action": "move"}, "at"),
             ({"action": "move", "at": "9500-01-01T00:00:00Z"}, "at"),
             ({"at": "2027-01-01T00:00:00Z"}, "at"),
+            ({"action": "move", "at": "2027-01-01T00:00:00Z", "by_days": 1}, "at"),
+            ({"action": "move", "by_days": 0, "by_seconds": 0}, "at"),
+            ({"action": "move", "by_days": 40_000}, "by_days"),
+            ({"action": "move", "by_seconds": -(10**9) - 1}, "by_seconds"),
+            ({"action": "move", "by_days": 1.5}, "by_days"),
+            ({"by_days": 1}, "by_days"),
+            ({"action": "run_now", "by_seconds": 60}, "by_seconds"),
             ({"spread_seconds": 60}, "spread_seconds"),
             ({"reason": " "}, "reason"),
         ],

@@ -10,6 +10,7 @@ from tests.api.conftest import ROOT
 from tests.api.test_roles import PATHS
 from tests.api.test_tasks import problem
 from timeline.lifecycle import State
+from timeline.policy import TimelinePolicy
 from timeline.shortcuts import cancel, move
 
 ACTIONS = {"cancel": State.SCHEDULED, "move": State.SCHEDULED, "run-now": State.SCHEDULED, "redrive": State.DISCARDED}
@@ -129,3 +130,28 @@ def test_a_redrive_of_what_was_redriven_is_refused(act, ada, about, clock):
     cancel(row.__class__.objects.get(pk=again["id"]), reason="no")
 
     assert "redriven" in problem(act(row, "redrive", '"0"'), 412)["remedy"]
+
+
+class TestWhatHasChanged:
+    def test_is_told_with_who_and_why_to_who_may_read_that(self, act, ada, about, clock):
+        row = about("account.call", ada, scheduled_at=clock.now + HOUR)
+        move(row, at=clock.now + 2 * HOUR, reason="they are away", actor="ben")
+
+        told = problem(act(row, "cancel", '"0"'), 412)
+
+        [said] = told["changes"]
+        assert "it was moved from" in said
+        assert said.endswith("they are away, by ben.")
+
+    def test_is_told_to_others_without_that(self, act, ada, about, clock, monkeypatch):
+        row = about("account.call", ada, scheduled_at=clock.now + HOUR)
+        move(row, at=clock.now + 2 * HOUR, reason="they are away", actor="ben")
+        monkeypatch.setattr(TimelinePolicy, "sees_decisions", lambda *_asked: False)
+
+        [said] = problem(act(row, "cancel", '"0"'), 412)["changes"]
+
+        assert "it was moved from" in said
+        assert not any(word in said for word in ("away", "ben"))
+
+    def test_is_nothing_to_a_tag_that_never_was(self, act, ada, about, clock):
+        assert "changes" not in problem(act(about("account.call", ada), "cancel", '"7"'), 412)

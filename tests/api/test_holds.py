@@ -10,6 +10,7 @@ import pytest
 from tests.api.test_tasks import problem
 from timeline.lifecycle import State
 from timeline.models import Hold
+from timeline.operations.parking import park
 from timeline.shortcuts import hold, release
 
 
@@ -41,6 +42,9 @@ class TestMake:
             "created_at": clock.now.isoformat().replace("+00:00", "Z"),
             "lifted_at": None,
             "released_by": "",
+            "release_reason": "",
+            "park_above": None,
+            "park_within_seconds": None,
             "settled": 0,
             "released_at": None,
         }
@@ -108,6 +112,18 @@ class TestRelease:
 
         assert (answer.status_code, answer.json()["released_by"]) == (200, staff.email)
         assert answer.json()["released_at"] is not None
+
+    def test_takes_a_reason_where_a_brake_has_made_it(self, by_staff, staff, clock):
+        held = park("account.call", most=3, within=timedelta(hours=1), now=clock.now, using="default")
+
+        refused = by_staff.post(f"holds/{held.pk}/release/")
+        answer = by_staff.post(f"holds/{held.pk}/release/", {"reason": "they left"})
+
+        assert (refused.status_code, refused.json()["field"]) == (400, "reason")
+        assert answer.status_code == 200
+        told = answer.json()
+        assert (told["release_reason"], told["released_by"]) == ("they left", staff.email)
+        assert (told["park_above"], told["park_within_seconds"], told["actor"]) == (3, 3600, "")
 
     def test_is_refused_if_it_was_released(self, by_staff, clock):
         held = hold(task="account.call", reason="x")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.urls import reverse
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from tests.admin.conftest import ENTITY
 from tests.testapp.models import Order
 from timeline.models import Hold, ref_of
+from timeline.operations.parking import park
 from timeline.shortcuts import hold
 
 HOLDS = reverse("admin:timeline_scheduledtask_holds")
@@ -55,3 +59,22 @@ def test_puts_a_customer_on_hold_and_releases_them(start_browser, staff, order):
 
     held.refresh_from_db()
     assert held.released_by == staff.get_username()
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_releases_what_a_brake_has_stopped_for_a_reason(start_browser, staff, order, clock, width, dark):
+    held = park("care.call", most=100, within=timedelta(hours=1), now=clock.now, using="default")
+    hold(order, reason="a dispute", actor="ada")
+    browser = start_browser(width=width, dark=dark)
+    browser.log_in(staff)
+    browser.open(HOLDS)
+    browser.wait_for(".tl-brake")
+    assert browser.barriers() == []
+    assert browser.width_needed() <= width
+
+    browser.type(".tl-brake [name=reason]", "they have left" + Keys.ENTER)
+    browser.wait_for_text("It is released.")
+
+    held.refresh_from_db()
+    assert held.release_reason == "they have left"
+    assert browser.barriers() == []

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from timeline.models import Hold
+from timeline.operations.parking import park
 
 pytestmark = pytest.mark.django_db
 
@@ -59,6 +61,18 @@ class TestTimelineHold:
         made.refresh_from_db()
         assert made.released_by == "bob"
         assert "Released on " in capsys.readouterr().out
+
+    def test_releases_what_a_brake_has_stopped_with_a_name_and_a_reason(self, now, capsys):
+        made = park("trial.remind", most=3, within=timedelta(hours=1), now=now, using="default")
+        call_command("timeline_hold")
+        assert "its brake has stopped it" in capsys.readouterr().out
+
+        with pytest.raises(CommandError, match="say who decided, and why"):
+            call_command("timeline_hold", "--release", str(made.pk), "--actor", "bob")
+        call_command("timeline_hold", "--release", str(made.pk), "--actor", "bob", "--reason", "they left", "--json")
+
+        [shown] = json.loads(capsys.readouterr().out)
+        assert (shown["released_by"], shown["release_reason"], shown["park_above"]) == ("bob", "they left", 3)
 
     @pytest.mark.parametrize(
         ("options", "said"),

@@ -1,6 +1,6 @@
 """Move: give tasks another time, in place while they wait, else by the next revision."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
@@ -8,12 +8,13 @@ import pytest
 from tests.testapp.models import Order
 from timeline import Timeline, at, task
 from timeline.dispatch.staging import stage
-from timeline.exceptions import DateOutOfRange, NaiveDatetime, TransitionNotAllowed
+from timeline.exceptions import DateOutOfRange, InvalidInput, NaiveDatetime, TransitionNotAllowed
 from timeline.lifecycle import FINAL, OPEN, WAITING, Reason, State
 from timeline.models import LogEntry, ScheduledTask
 from timeline.operations.moving import move
 from timeline.operations.reconciling import reconcile
 from timeline.testing import only_timelines
+from timeline.timing.offsets import Offset
 
 REASON = Reason.operator("asked for", "ada")
 
@@ -179,3 +180,39 @@ class TestAMovedTaskOfARun:
 
         moved.refresh_from_db()
         assert moved.scheduled_at == later + timedelta(days=9)
+
+
+class TestMoveBySoMuch:
+    def test_moves_each_from_its_own_time(self, make_task, now):
+        first, second = make_task(scheduled_at=now), make_task(scheduled_at=now + timedelta(hours=7), occurrence="2")
+        by = Offset(days=2, exact=timedelta(hours=-3))
+
+        moved = move(task_ids=[first.pk, second.pk], by=by, reason=REASON, now=now, using="default")
+
+        assert [row.scheduled_at for row in moved] == [
+            row.scheduled_at + timedelta(days=2, hours=-3) for row in (first, second)
+        ]
+
+    def test_counts_days_on_the_clocks_of_the_site(self, make_task, now, settings):
+        settings.TIME_ZONE = "Europe/Berlin"
+        row = make_task(scheduled_at=datetime(2026, 3, 28, 8, tzinfo=UTC))  # Nine in Berlin.
+
+        [moved] = move(task_ids=[row.pk], by=Offset(days=1), reason=REASON, now=now, using="default")
+
+        assert moved.scheduled_at == datetime(2026, 3, 29, 7, tzinfo=UTC)
+
+    def test_changes_nothing_if_one_would_come_to_lie_outside_of_time(self, make_task, now):
+        rows = [make_task(scheduled_at=now), make_task(scheduled_at=datetime(8999, 1, 1, tzinfo=UTC), occurrence="2")]
+
+        with pytest.raises(DateOutOfRange) as caught:
+            move(task_ids=[row.pk for row in rows], by=Offset(days=999), reason=REASON, now=now, using="default")
+
+        assert caught.value.field == "by"
+        assert not LogEntry.objects.exists()
+
+    @pytest.mark.parametrize(
+        "given", [{}, {"by": Offset()}, {"at": datetime(2027, 1, 1, tzinfo=UTC), "by": Offset(days=1)}]
+    )
+    def test_refuses_what_says_neither_or_both(self, make_task, now, given):
+        with pytest.raises(InvalidInput, match="Give at=, or by="):
+            move(task_ids=[make_task().pk], reason=REASON, now=now, using="default", **given)

@@ -16,6 +16,7 @@ from timeline.exceptions import AlreadyOpen, ChangedSince, RunEnded, TimelineErr
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.policy import APPROVALS, POSSIBLE, Action, is_possible
+from timeline.reading.changes import changes_since
 from timeline.reading.waits import not_to_decide
 
 if TYPE_CHECKING:
@@ -104,20 +105,41 @@ def obstacle(deed: Deed, task: ScheduledTask, reader: Reader, carried_on: Collec
     return "" if action in reader.policy.actions(reader.user, task) else _("You may not do this with it.")
 
 
-def changed_meanwhile(counted: Count, seen: Mapping[UUID, int]) -> str:
+class Done(NamedTuple):
     """
-    What to say if tasks are not as they were when they were counted first; empty if all are.
+    What became of it.
+
+    Args:
+        tasks: That now stand for those chosen; none: nothing was changed.
+        problem: What was in the way of them all; empty: nothing.
+        since: Who has changed what of it since it was looked at, in sentences.
+    """
+
+    tasks: list[ScheduledTask]
+    problem: str
+    since: Sequence[str] = ()
+
+
+def changed_meanwhile(counted: Count, seen: Mapping[UUID, int], reader: Reader, *, using: str) -> Done:
+    """
+    Say what is in the way, if tasks are not as they were when they were counted first.
 
     Args:
         counted: As they are now.
         seen: Task id → its ``seq`` as the page showed it.
+        reader: Who looks.
+        using: Database alias.
     """
     for why, tasks in counted.unable.items():
         said = {"task": tasks[0], "id": tasks[0].pk, "why": why}
-        return _("Nothing was changed, because %(task)s (%(id)s) cannot be any more. %(why)s") % said
+        problem = _("Nothing was changed, because %(task)s (%(id)s) cannot be any more. %(why)s") % said
+        return Done([], problem, _since(tasks[0], seen, reader, using))
     if counted.gone:
-        return _("Nothing was changed: one of the tasks is not there any more.")
-    return next((_changed(task) for task in counted.able if seen.get(task.pk, task.seq) != task.seq), "")
+        return Done([], _("Nothing was changed: one of the tasks is not there any more."))
+    for task in counted.able:
+        if seen.get(task.pk, task.seq) != task.seq:
+            return Done([], _changed(task), _since(task, seen, reader, using))
+    return Done([], "")
 
 
 def _changed(task: ScheduledTask, remedy: StrOrPromise = "") -> str:
@@ -125,11 +147,12 @@ def _changed(task: ScheduledTask, remedy: StrOrPromise = "") -> str:
     return _("Nothing was changed: %(task)s (%(id)s) has changed since you looked. %(remedy)s") % said
 
 
-class Done(NamedTuple):
-    """What became of it: the tasks that now stand for those chosen, or what was in the way of them all."""
-
-    tasks: list[ScheduledTask]
-    problem: str
+def _since(task: ScheduledTask, seen: Mapping[UUID, int], reader: Reader, using: str) -> list[str]:
+    """Who changed what, as far as the reader may read it; nothing, where nobody said what they saw."""
+    if task.pk not in seen:
+        return []
+    people = reader.reads_people(task)
+    return changes_since(task, seen[task.pk], payload=reader.payload, people=people, using=using)
 
 
 def perform(
@@ -137,19 +160,21 @@ def perform(
     tasks: Sequence[ScheduledTask],
     answers: Mapping[str, Any],
     *,
-    actor: str,
+    reader: Reader,
     seen: Mapping[UUID, int],
     using: str,
 ) -> Done:
     """Do it to all of the tasks, or to none; to those that were seen, as they were seen."""
+    actor = reader.user.get_username()  # type: ignore[union-attr]
     try:
         return Done(_CALLS[deed](list(tasks), **answers, actor=actor, seen=seen, using=using), "")
     except ChangedSince as error:
-        return Done([], _changed(next(task for task in tasks if task.pk == error.task), error.remedy))
+        changed = next(task for task in tasks if task.pk == error.task)
+        return Done([], _changed(changed, error.remedy), _since(changed, seen, reader, using))
     except (TransitionNotAllowed, AlreadyOpen, RunEnded) as error:
         known = {task.pk: task for task in tasks}
         task = known.get(error.task) if error.task else None  # type: ignore[call-overload]
-        return Done([], _problem(task, error))
+        return Done([], _problem(task, error), _since(task, seen, reader, using) if task else ())
     except ScheduledTask.DoesNotExist:
         return Done([], _("Nothing was changed: one of the tasks is not there any more."))
     except TimelineError as error:

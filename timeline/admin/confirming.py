@@ -17,15 +17,17 @@ from django.views.decorators.csrf import csrf_protect
 from timeline.admin.acting import (
     MAX_CHOSEN,
     Count,
+    Done,
     carried_on_of,
     changed_meanwhile,
     count,
     perform,
 )
 from timeline.admin.drafting import forget, keep, kept
-from timeline.admin.forms import ReasonForm, form_for
+from timeline.admin.forms import ReasonForm, answers_of, form_for, looked_at
 from timeline.admin.listing import row_of
 from timeline.admin.naming import names_of
+from timeline.admin.outcomes import outcomes
 from timeline.admin.pages import Pages
 from timeline.admin.readers import Reader
 from timeline.admin.wording import WORDINGS, Decision, Deed, action_of
@@ -70,22 +72,23 @@ class Confirming(Pages):
         forget(request)
         if "confirmed" not in given:
             return self._ask(request, given, counted, self._form(deed))
+        if "look" in given:
+            return self._ask(request, given, counted, looked_at(self._form(deed, given)))
         return self._act(request, given, counted, ids)
 
     def _act(self, request: HttpRequest, given: QueryDict, counted: Count, ids: list[UUID]) -> HttpResponse:
         """Do what is confirmed: all of what was counted first, as it was then, or nothing."""
         deed, seen = _deed(given.get("action", "")), _seen(given.getlist("seen"))
         form = self._form(deed, given)
-        problem = changed_meanwhile(counted, seen)
-        if form.is_valid() and not problem:
-            actor = request.user.get_username()
+        reader = Reader(get_policy(), request.user)
+        done = changed_meanwhile(counted, seen, reader, using=self.alias)
+        if form.is_valid() and not done.problem:
             answers = form.cleaned_data | _step(deed, given)
-            done = perform(deed, counted.able, answers, actor=actor, seen=seen, using=self.alias)
+            done = perform(deed, counted.able, answers, reader=reader, seen=seen, using=self.alias)
             if done.tasks:
                 return self._leave(request, deed, done.tasks)
-            problem = done.problem
             counted = self._count(request, deed, ids)
-        return self._ask(request, given, counted, form, problem)
+        return self._ask(request, given, counted, form, done)
 
     def _form(self, deed: Deed, given: QueryDict | None = None, *, initial: Any = None) -> ReasonForm:
         zone = timezone.get_default_timezone()
@@ -105,12 +108,16 @@ class Confirming(Pages):
         return redirect(self.list_as_left(request.POST))
 
     def _ask(
-        self, request: HttpRequest, given: QueryDict, counted: Count, form: ReasonForm, problem: str = ""
+        self, request: HttpRequest, given: QueryDict, counted: Count, form: ReasonForm, done: Done | None = None
     ) -> HttpResponse:
         deed, now, reader = _deed(given.get("action", "")), form.now, Reader(get_policy(), request.user)
         tasks = [*counted.able, *(task for kept in counted.unable.values() for task in kept)]
         names = names_of((task.entity_ref for task in tasks), using=self.alias, site=self.admin_site.name)
-        rows = {task.pk: row_of(task, names[task.entity_ref], now, reader) for task in tasks}
+        becomes = outcomes(deed, counted.able, answers_of(form), now=now, using=self.alias)
+        rows = {
+            task.pk: row_of(task, names[task.entity_ref], now, reader)._replace(becomes=becomes.get(task.pk))
+            for task in tasks
+        }
         step = _step(deed, given)
         alone = "alone" in given and len(tasks) == 1
         context: dict[str, Any] = {
@@ -122,8 +129,10 @@ class Confirming(Pages):
             "unable": [(why, [rows[task.pk] for task in kept]) for why, kept in counted.unable.items()],
             "gone": counted.gone,
             "form": form,
-            "problem": problem,
-            "has_errors": bool(problem or form.errors),
+            "looks": deed == Action.MOVE,
+            "problem": done.problem if done else "",
+            "since": done.since if done else (),
+            "has_errors": bool((done and done.problem) or form.errors),
             "back": self.address("change", tasks[0].pk) if alone else self.list_as_left(given),
             "where": given.get("where", ""),
             "alone": alone,

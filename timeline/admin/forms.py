@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 from typing import Any, Final
 
 from django import forms
@@ -18,6 +18,7 @@ from timeline.models import Then
 from timeline.payloads import check_json
 from timeline.policy import Action
 from timeline.timing import check_time
+from timeline.timing.offsets import Offset
 
 
 def _moment(text: str, zone: tzinfo) -> datetime:
@@ -29,6 +30,9 @@ def _moment(text: str, zone: tzinfo) -> datetime:
     except DateOutOfRange:
         raise forms.ValidationError(_("Give a time between the years 1970 and 9000.")) from None
 
+
+MOST_DAYS: Final = 36_525
+MOST_HOURS: Final = 1_000
 
 REASON: Final = gettext_lazy("Required, 200 characters at most. It is kept in the log, with your name.")
 
@@ -50,20 +54,53 @@ class ReasonForm(forms.Form):
 
 
 class MoveForm(ReasonForm):
-    """Why, and to when."""
+    """Why, and to when; or how far each from its own time."""
 
     at = forms.CharField(
         label=pgettext_lazy("timeline", "New time"),
+        required=False,
         widget=forms.DateTimeInput(attrs={"type": "datetime-local", "step": 60}),
     )
-    field_order = ("at", "reason")
+    days = forms.IntegerField(
+        label=gettext_lazy("Or later by so many days"),
+        required=False,
+        min_value=-MOST_DAYS,
+        max_value=MOST_DAYS,
+        help_text=gettext_lazy("Each counts from its own time, and keeps its hour; -2 is earlier."),
+        widget=forms.NumberInput(attrs={"class": "tl-number"}),
+    )
+    hours = forms.IntegerField(
+        label=gettext_lazy("And by so many hours"),
+        required=False,
+        min_value=-MOST_HOURS,
+        max_value=MOST_HOURS,
+        help_text=gettext_lazy("What comes to lie in the past is due at once."),
+        widget=forms.NumberInput(attrs={"class": "tl-number"}),
+    )
+    field_order = ("at", "days", "hours", "reason")
 
-    def clean_at(self) -> datetime:
-        """Refuse what is not ahead."""
-        at = _moment(self.cleaned_data["at"], self.zone)
+    def clean_at(self) -> datetime | None:
+        """Refuse what is not ahead; None where nothing is said."""
+        if not (text := self.cleaned_data["at"]):
+            return None
+        at = _moment(text, self.zone)
         if at <= self.now:
             raise forms.ValidationError(_("This time has passed. Give one that is ahead; for at once, use “Run now”."))
         return at
+
+    def clean(self) -> dict[str, Any]:
+        """Take the time, or how far; one of both."""
+        given = dict(self.cleaned_data)
+        at, by = given.pop("at", None), Offset(days=given.pop("days", 0) or 0, exact=_hours(given.pop("hours", 0)))
+        if not self.errors and not at and not by:
+            self.add_error("at", _("Give a time, or by how much to move."))
+        elif at and by:
+            self.add_error("at", _("Give a time, or by how much to move, and not both."))
+        return given | ({"by": by} if by else {"at": at})
+
+
+def _hours(number: int | None) -> timedelta:
+    return timedelta(hours=number or 0)
 
 
 class HoldForm(ReasonForm):
@@ -144,3 +181,16 @@ _FORMS: Final[Mapping[Deed, type[ReasonForm]]] = {
 def form_for(deed: Deed) -> type[ReasonForm]:
     """The form that is asked with."""
     return _FORMS.get(deed, ReasonForm)
+
+
+def looked_at(form: ReasonForm) -> ReasonForm:
+    """A form of which somebody wants to see first what it would do: the reason may still be missing."""
+    form.fields["reason"].required = False
+    return form
+
+
+def answers_of(form: ReasonForm) -> Mapping[str, Any]:
+    """What is answered so far; nothing, where nothing was sent, or something of it is wrong."""
+    if not form.is_bound or set(form.errors) - {"reason"}:
+        return {}
+    return form.cleaned_data

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Q
+from django.db.models import Count, Q
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -72,10 +72,20 @@ class Target(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A hold, and what is said of it."""
+    """
+    A hold, and what is said of it.
+
+    Args:
+        hold: Open.
+        text: For people.
+        due: Of what a brake has stopped: how many tasks are due, of those that the user sees; None: not counted.
+        where: The list of those.
+    """
 
     hold: Hold
     text: str
+    due: int | None = None
+    where: str = ""
 
 
 class HoldPages(Pages):
@@ -93,13 +103,27 @@ class HoldPages(Pages):
             raise PermissionDenied
         holds = policy.visible_holds(Hold.objects.using(using), request.user)
         over = holds.filter(released_at__isnull=False).order_by("-released_at", "-pk")[:FEW]
+        now = story_now(using)
         context = {
-            "holds": [Told(hold, told_hold(hold)) for hold in holds.open().oldest_first()[:MOST]],
+            "holds": self._told_holds(request, list(holds.open().oldest_first()[:MOST]), now),
             "over": list(over),
             "may_hold": may_hold,
             "choices": _choices(),
         }
-        return self.page(request, "holds", pgettext("timeline", "Holds"), story_now(using), context)
+        return self.page(request, "holds", pgettext("timeline", "Holds"), now, context)
+
+    def _told_holds(self, request: HttpRequest, holds: list[Hold], now: datetime) -> list[Told]:
+        """Say what each is; of those that a brake has made, with what a release lets go: one statement, if there are any."""
+        keys = {hold.target for hold in holds if hold.is_by_brake}
+        due = self.visible(request).due(now).with_handler(sorted(keys)).order_by().values_list("task_key")
+        counts = dict(due.annotate(count=Count("pk"))) if keys else {}
+        overdue = f"{self.address('changelist')}?state=overdue"
+        return [
+            Told(hold, told_hold(hold), counts.get(hold.target, 0), f"{overdue}&{urlencode({'task': hold.target})}")
+            if hold.is_by_brake
+            else Told(hold, told_hold(hold))
+            for hold in holds
+        ]
 
     def hold_view(self, request: HttpRequest) -> HttpResponse:
         """Show what a hold would hold, and ask why; once that is said, make it."""
@@ -173,7 +197,8 @@ class HoldPages(Pages):
         with suppress(ValueError):
             key = UUID(given.get("hold", ""))
             try:
-                shortcuts.release(key, actor=actor, using=self.alias)
+                reason = given.get("reason", "").strip()
+                shortcuts.release(key, actor=actor, reason=reason, using=self.alias)
             except (Hold.DoesNotExist, TimelineError) as error:
                 messages.error(request, str(error))
             else:

@@ -12,6 +12,7 @@ from django.utils.translation import pgettext
 from timeline.admin.asking import ALL, ENDED, OPEN_ONES, OVERDUE, Question
 from timeline.admin.days import in_bands, is_overdue
 from timeline.admin.naming import Called, Named, called, names_of
+from timeline.admin.outcomes import Outcome
 from timeline.admin.paging import page_of
 from timeline.admin.readers import Reader
 from timeline.admin.strip import DAYS, hour_in_words, hours_of, strip_of
@@ -40,6 +41,7 @@ class ListRow(NamedTuple):
         span: How far from now it is due, or has ended.
         why: Why it is so; may be empty.
         is_overdue: Whether it waits for longer than it should.
+        becomes: What somebody is about to make of it; None: nothing, or nobody can say.
     """
 
     task: ScheduledTask
@@ -48,6 +50,7 @@ class ListRow(NamedTuple):
     span: str
     why: str
     is_overdue: bool
+    becomes: Outcome | None = None
 
 
 class Choice(NamedTuple):

@@ -17,14 +17,16 @@ from django.utils.translation import ngettext, pgettext
 
 from timeline.admin.acting import carried_on_of, obstacle, perform
 from timeline.admin.asking import Question, asked
-from timeline.admin.forms import ReasonForm, form_for
-from timeline.admin.listing import chips, row_of
+from timeline.admin.forms import ReasonForm, answers_of, form_for, looked_at
+from timeline.admin.listing import ListRow, chips, row_of
 from timeline.admin.naming import names_of
+from timeline.admin.outcomes import outcomes
 from timeline.admin.pages import Pages
 from timeline.admin.portions import Place, go_on, place_in
 from timeline.admin.readers import Reader
 from timeline.admin.wording import WORDINGS
 from timeline.clocks import story_now
+from timeline.ids import uuid7
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.policy import APPROVALS, POSSIBLE, Action, get_policy
@@ -45,7 +47,7 @@ class MatchingPages(Pages):
         if not self.has_view_permission(request):
             raise PermissionDenied
         question = asked(request.GET).first_page()
-        place = place_in(request.POST.dict()) or Place(story_now(self.alias), None, 0, 0, 0)
+        place = place_in(request.POST.dict()) or Place(story_now(self.alias), None, 0, 0, 0, uuid7())
         tasks = self._matching(request, question, place)
         action = request.GET.get("action", "")
         return self._act_on(request, question, tasks, place) if action else self._offer(request, question, tasks)
@@ -53,6 +55,7 @@ class MatchingPages(Pages):
     def _matching(self, request: HttpRequest, question: Question, place: Place) -> ScheduledTaskQuerySet:
         """What is meant: by the question, and there when it was counted."""
         tasks = self.visible(request).filter(created_at__lte=place.before, state__in=question.states)
+        tasks = tasks.filter(pk__lt=place.last) if place.last else tasks
         return question.narrow(tasks, now=place.before, zone=timezone.get_default_timezone())
 
     def _offer(self, request: HttpRequest, question: Question, tasks: ScheduledTaskQuerySet) -> HttpResponse:
@@ -86,7 +89,9 @@ class MatchingPages(Pages):
         if not place.total:
             raise Http404(_("There is no such task."))
         form = self._form_of(request, action)
-        if request.method == "POST" and form.is_valid():
+        is_look = "look" in request.POST and place.after is None
+        form = looked_at(form) if is_look else form
+        if request.method == "POST" and not is_look and form.is_valid():
             act = partial(self._change, action, form.cleaned_data, Reader(policy, request.user))
             place, is_over = go_on(tasks, place, act)
             if is_over:
@@ -101,7 +106,8 @@ class MatchingPages(Pages):
             "hidden": [(name, request.POST.get(name, "")) for name in form.fields] if place.after else [],
             "asks": WORDINGS[action].asks % {"count": place.total},
             "means": WORDINGS[action].means,
-            "rows": [] if place.after else self._some(request, tasks, form.now),
+            "looks": action == Action.MOVE and not place.after,
+            "rows": [] if place.after else self._some(request, tasks, action, form),
             "left_out": max(place.total - SHOWN, 0),
             "back": self.address("matching") + question.where(),
         }
@@ -115,12 +121,18 @@ class MatchingPages(Pages):
         where = question.where()
         return {"question": question, "chips": chips(question), "list": self.address("changelist") + where}
 
-    def _some(self, request: HttpRequest, tasks: ScheduledTaskQuerySet, now: Any) -> list[Any]:
-        """The first of them, as the list shows them."""
+    def _some(
+        self, request: HttpRequest, tasks: ScheduledTaskQuerySet, action: Action, form: ReasonForm
+    ) -> list[ListRow]:
+        """The first of them, as the list shows them, with what becomes of each."""
         some = list(tasks.select_related("run").in_order()[:SHOWN])
         names = names_of((task.entity_ref for task in some), using=self.alias, site=self.admin_site.name)
+        becomes = outcomes(action, some, answers_of(form), now=form.now, using=self.alias)
         reader = Reader(get_policy(), request.user)
-        return [row_of(task, names[task.entity_ref], now, reader) for task in some]
+        return [
+            row_of(task, names[task.entity_ref], form.now, reader)._replace(becomes=becomes.get(task.pk))
+            for task in some
+        ]
 
     def _change(
         self, action: Action, answers: Mapping[str, Any], reader: Reader, tasks: Sequence[ScheduledTask]
@@ -135,8 +147,7 @@ class MatchingPages(Pages):
         self, action: Action, tasks: Sequence[ScheduledTask], answers: Mapping[str, Any], reader: Reader
     ) -> int:
         """All of a batch; if one of them has changed meanwhile, each by itself."""
-        actor = reader.user.get_username()  # type: ignore[union-attr]
-        done = perform(action, tasks, answers, actor=actor, seen={}, using=self.alias)
+        done = perform(action, tasks, answers, reader=reader, seen={}, using=self.alias)
         if done.problem and len(tasks) > 1:
             return sum(self._perform(action, [task], answers, reader) for task in tasks)
         return len(done.tasks)

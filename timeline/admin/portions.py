@@ -29,6 +29,7 @@ class Place(NamedTuple):
         after: The last task that was looked at; None: none yet.
         changed, left: How many were changed, and how many were not.
         total: How many there were at first.
+        last: No task behind this id is meant: it was made since, by this perhaps. None: nobody looked.
     """
 
     before: datetime
@@ -36,6 +37,7 @@ class Place(NamedTuple):
     changed: int
     left: int
     total: int
+    last: UUID | None = None
 
     @property
     def looked(self) -> int:
@@ -47,8 +49,9 @@ def place_in(given: Mapping[str, str]) -> Place | None:
     """As a form says; None: it says nothing, or nothing that makes sense."""
     with suppress(KeyError, ValueError, TimelineError):
         after = UUID(given["after"]) if given["after"] else None
-        numbers = [max(0, min(int(given[name]), 10**9)) for name in ("changed", "left", "total")]
-        return Place(check_time("before", datetime.fromisoformat(given["before"])), after, *numbers)
+        last = UUID(given["last"]) if given.get("last") else None
+        changed, left, total = (max(0, min(int(given[name]), 10**9)) for name in ("changed", "left", "total"))
+        return Place(check_time("before", datetime.fromisoformat(given["before"])), after, changed, left, total, last)
     return None
 
 

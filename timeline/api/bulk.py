@@ -127,6 +127,8 @@ class BulkActions(BulkView):
             action=given["action"],
             filters={**meant, **moments},
             at=given.get("at"),
+            by_days=given.get("by_days") or 0,
+            by_seconds=given.get("by_seconds") or 0,
             spread=timedelta(seconds=seconds) if seconds else None,
             reason=given["reason"],
             asker=str(self.request.user.pk),

@@ -21,7 +21,7 @@ from timeline.api.finding import find_entity
 from timeline.api.machines import EntitySerializer
 from timeline.api.pagination import DESCRIBED, limit_of
 from timeline.api.repeating import Outcome, answer_once
-from timeline.api.requests import HoldBody
+from timeline.api.requests import HoldBody, ReleaseBody
 from timeline.api.schema import REPEATABLE, answers, described
 from timeline.exceptions import WrongEntity
 from timeline.models import EntityRef, Hold, Scope, Then
@@ -50,10 +50,22 @@ class HoldSerializer(serializers.Serializer[Any]):
     created_at = InstantField(read_only=True)
     lifted_at = InstantField(read_only=True, allow_null=True, help_text="Until when it counts; null: it goes on.")
     released_by = serializers.CharField(read_only=True, help_text="Who released it; empty: nobody yet, or its time.")
+    release_reason = serializers.CharField(read_only=True, help_text="Why; empty: nobody said it.")
+    park_above = serializers.IntegerField(
+        read_only=True,
+        allow_null=True,
+        help_text="A brake has made it: more tasks would have started. Null: it was none.",
+    )
+    park_within_seconds = serializers.SerializerMethodField(help_text="Within what time. Null: it was no brake.")
     settled = serializers.IntegerField(read_only=True, help_text="How many tasks were moved on or cancelled so far.")
     released_at = InstantField(
         read_only=True, allow_null=True, help_text="When nothing was left to do about it; null: it still holds."
     )
+
+    @extend_schema_field({"type": ["integer", "null"]})
+    def get_park_within_seconds(self, hold: Hold) -> int | None:
+        """As a number."""
+        return None if hold.park_within is None else int(hold.park_within.total_seconds())
 
     @extend_schema_field(EntitySerializer(allow_null=True))
     def get_entity(self, hold: Hold) -> dict[str, str] | None:
@@ -159,20 +171,24 @@ class Release(HoldsView):
 
     @described(
         operation_id="hold_release",
-        request=None,
+        request=ReleaseBody,
         parameters=REPEATABLE,
         responses=answers(404, 409, 413, 415, 422, ok=HoldSerializer),
     )
     def post(self, request: Request, pk: UUID) -> Response:
         """
         End a hold. With `run` what is due runs at once; otherwise polls first move its tasks on, or cancel those that are due.
+        What a brake has stopped is released with a reason: what is due by then runs, what becomes due later is counted anew.
         """
         self.get_holds().get(pk=pk)
         if not self.policy.may_hold(request.user):
             raise PermissionDenied
+        body = ReleaseBody(data=request.data)
+        body.is_valid(raise_exception=True)
 
         def act() -> Outcome:
-            return Outcome(self.told(shortcuts.release(pk, actor=self.actor, using=self.get_using())))
+            hold = shortcuts.release(pk, actor=self.actor, using=self.get_using(), **body.validated_data)
+            return Outcome(self.told(hold))
 
         return answer_once(request, act, lambda said, _again: said, using=self.get_using())
 

@@ -98,7 +98,9 @@ def _problem(error: Exception, response: Response) -> dict[str, Any]:
 
 def _refusal(error: TimelineError, status: int) -> dict[str, Any]:
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__)
-    told = {name: str(getattr(error, name)) for name in ("field", "remedy") if getattr(error, name, "")}
+    told: dict[str, Any] = {name: str(getattr(error, name)) for name in ("field", "remedy") if getattr(error, name, "")}
+    if changes := getattr(error, "changes", ()):
+        told["changes"] = list(changes)
     return {
         "type": f"urn:timeline:{name.lower().replace(' ', '-')}",
         "title": name.capitalize(),

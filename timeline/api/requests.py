@@ -29,6 +29,9 @@ from timeline.models.step import MAX_NAME
 from timeline.policy import Action
 from timeline.timing import LONGEST_SPREAD, check_time
 
+MAX_BY_DAYS: Final = 36_525
+MAX_BY_SECONDS: Final = 10**9
+
 _NO_BLANK: Final = r"^\s\x1c-\x1f\x85"  # As Python sees blanks: a few more than other languages do.
 
 
@@ -78,6 +81,12 @@ def _spread(help_text: str) -> WholeField:
     return WholeField(required=False, allow_null=True, min_value=1, max_value=longest, help_text=help_text)
 
 
+def _by(most: int, help_text: str) -> WholeField:
+    """How far each task is moved."""
+    said = f"For `move`, instead of `at`: how far each moves on from its own time; below 0: back. In {help_text}"
+    return WholeField(required=False, allow_null=True, min_value=-most, max_value=most, help_text=said)
+
+
 class RedriveBody(ReasonBody):
     """Why a group runs again, within what time, and where to go on."""
 
@@ -122,6 +131,8 @@ class BulkBody(ReasonBody):
         allow_null=True,
         help_text="For `move`: new due time with its offset from UTC, from 1970 to 9000; in the past: due now.",
     )
+    by_days = _by(MAX_BY_DAYS, "days; each keeps its time of day on the site's clocks.")
+    by_seconds = _by(MAX_BY_SECONDS, "seconds, beside `by_days` or alone.")
     spread_seconds = _spread(
         "For `redrive`: within which they become due, each at a moment of its own. Nothing: at once."
     )
@@ -132,12 +143,16 @@ class BulkBody(ReasonBody):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        """See that a move has its time, and that nothing is said that the action does not take."""
+        """See that a move has its time or its way, and that nothing is said that the action does not take."""
         action = attrs["action"]
-        if action == BulkVerb.MOVE:
+        shifts = bool(attrs.get("by_days") or attrs.get("by_seconds"))
+        if action == BulkVerb.MOVE and shifts and attrs.get("at") is not None:
+            raise ValidationError({"at": _("Leave it out where you say by how much.")})
+        if action == BulkVerb.MOVE and not shifts:
             attrs["at"] = self._time(attrs.get("at"))
-        elif attrs.get("at") is not None:
-            raise ValidationError({"at": _("Leave it out for this action.")})
+        for name in ("at", "by_days", "by_seconds") if action != BulkVerb.MOVE else ():
+            if attrs.get(name) is not None:
+                raise ValidationError({name: _("Leave it out for this action.")})
         if action != BulkVerb.REDRIVE and attrs.get("spread_seconds") is not None:
             raise ValidationError({"spread_seconds": _("Leave it out for this action.")})
         return attrs
@@ -204,6 +219,12 @@ class HoldBody(ReasonBody):
                 said = _("Give it.") if name == wanted else _("Leave it out for this scope.")
                 raise ValidationError({name: said})
         return attrs
+
+
+class ReleaseBody(StrictSerializer):
+    """Why a hold is over: needed for what a brake has stopped."""
+
+    reason = ReasonField(required=False, help_text="1 to 200 characters, after blanks around it are taken away.")
 
 
 class EventBody(StrictSerializer):

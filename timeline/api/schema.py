@@ -101,6 +101,11 @@ class ProblemSerializer(serializers.Serializer[Any]):
     detail = serializers.CharField()
     field = serializers.CharField(required=False, help_text="Which part of what was sent is meant.")
     remedy = serializers.CharField(required=False, help_text="What can be done about it.")
+    changes = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="With 412: what has become of the task since you saw it, in sentences; who and why, where you may read that.",
+    )
     errors = ErrorSerializer(  # type: ignore[assignment]
         many=True, required=False, help_text="All mistakes, where there may be several."
     )

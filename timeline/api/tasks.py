@@ -24,9 +24,10 @@ from timeline.api.repeating import Outcome, answer_once
 from timeline.api.requests import DecisionBody, HappenedBody, MoveBody, ReasonBody, StepBody
 from timeline.api.schema import IF_MATCH, IF_NONE_MATCH, REPEATABLE, TAG, UNCHANGED, answers, described
 from timeline.api.serializers import TaskDetailSerializer, TaskSerializer
-from timeline.exceptions import TransitionNotAllowed
+from timeline.exceptions import ChangedSince, TransitionNotAllowed
 from timeline.models import ScheduledTask
 from timeline.policy import APPROVALS, Action, is_possible
+from timeline.reading.changes import changes_since
 
 _CHANGED = answers(404, 409, 412, 413, 415, 422, ok=TaskSerializer)
 _CONDITIONS = [IF_MATCH, TAG, *REPEATABLE]
@@ -154,7 +155,23 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
                 self._seen(shown.pk)
             return self.get_serializer(shown).data
 
-        return answer_once(self.request, act, show, using=self.get_using())
+        try:
+            return answer_once(self.request, act, show, using=self.get_using())
+        except ChangedSince as error:
+            error.changes = self._changes(pk)
+            raise
+
+    def _changes(self, pk: UUID) -> Sequence[str]:
+        """What has become of a task since the one who asks saw it, as far as they may read it."""
+        task = self._seen(pk)
+        seen = seen_by(self.request, pk, task.seq) or {}
+        if not 0 <= seen.get(pk, -1) <= task.seq:
+            return ()
+        payload, people = (
+            self.policy.sees_payload(self.request.user),
+            self.policy.sees_decisions(self.request.user, task),
+        )
+        return changes_since(task, seen[pk], payload=payload, people=people, using=self.get_using())
 
 
 def _of_one(verb: Callable[..., ScheduledTask]) -> Callable[..., Sequence[ScheduledTask]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import Q
 
+from timeline.definition.brakes import brake_problems
 from timeline.definition.checking_beside import beside_problems
 from timeline.definition.checking_keys import key_problems, recurring_problems
 from timeline.definition.checking_states import bound_problems, rest_problems
@@ -256,6 +257,7 @@ def _option_problems(definition: Definition, declared: Task[Any, ..., Any]) -> I
     yield from _guard_problems(definition, declared)
     yield from beside_problems(definition, declared)
     yield from limit_problems(definition, declared)
+    yield from brake_problems(declared.options)
     yield from _atomic_problems(options)
     yield from _bulk_problems(definition, options.bulk)
     if isinstance(options.retry, Retry):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from timeline.timing import Approval, When, Window
 
 SIDE_BY_SIDE: Final = 100  # Async handlers that one worker has under way at the same time.
+PARKED_WITHIN: Final = timedelta(hours=1)
 
 Self_ = TypeVar("Self_")
 Entity = TypeVar("Entity")
@@ -57,6 +58,9 @@ class Options:
     was: str = ""
     window: Window | None = None
     title: str | StrPromise = ""
+    destructive: bool = False
+    park_above: int | None = None
+    park_within: timedelta = PARKED_WITHIN
 
 
 class Task(Generic[Self_, Params, Result]):
@@ -221,6 +225,9 @@ def task(
     was: str = ...,
     window: Window | None = ...,
     title: str | StrPromise = ...,
+    destructive: bool = ...,
+    park_above: int | None = ...,
+    park_within: timedelta = ...,
 ) -> Decorator: ...
 @overload
 def task(
@@ -241,6 +248,9 @@ def task(
     was: str = ...,
     window: Window | None = ...,
     title: str | StrPromise = ...,
+    destructive: bool = ...,
+    park_above: int | None = ...,
+    park_within: timedelta = ...,
 ) -> EntityDecorator[Entity]: ...
 @overload
 def task(
@@ -261,6 +271,9 @@ def task(
     was: str = ...,
     window: Window | None = ...,
     title: str | StrPromise = ...,
+    destructive: bool = ...,
+    park_above: int | None = ...,
+    park_within: timedelta = ...,
 ) -> EntityDecorator[Entity]: ...
 @overload
 def task(
@@ -281,6 +294,9 @@ def task(
     was: str = ...,
     window: Window | None = ...,
     title: str | StrPromise = ...,
+    destructive: bool = ...,
+    park_above: int | None = ...,
+    park_within: timedelta = ...,
 ) -> BulkDecorator[Entity]: ...
 @overload
 def task(
@@ -301,6 +317,9 @@ def task(
     was: str = ...,
     window: Window | None = ...,
     title: str | StrPromise = ...,
+    destructive: bool = ...,
+    park_above: int | None = ...,
+    park_within: timedelta = ...,
 ) -> BulkDecorator[Entity]: ...
 def task(
     when: When | None = None,
@@ -321,6 +340,9 @@ def task(
     was: str = "",
     window: Window | None = None,
     title: str | StrPromise = "",
+    destructive: bool = False,
+    park_above: int | None = None,
+    park_within: timedelta = PARKED_WITHIN,
 ) -> Any:
     """
     Declare a task of a timeline.
@@ -357,6 +379,10 @@ def task(
         window: Hours in which it may be due, as ``window`` makes them, also when it is tried again. None: at any hour.
         title: What people call it, in the admin, in ``explain`` and in the API; may be lazy, as ``gettext_lazy`` gives it.
             Empty: they read its key.
+        destructive: Whether it does what nobody can undo: deletes, deactivates, charges. Says so together with ``park_above``.
+        park_above: How many of it may start within ``park_within``. If more would, it is put on hold instead, and people are
+            told; it goes on when somebody releases that. See docs/holds.md for the rule.
+        park_within: What counts together; up to 7 days. An hour, unless you say otherwise.
     """
     options = Options(
         when=when,
@@ -376,5 +402,8 @@ def task(
         was=was,
         window=window,
         title=title,
+        destructive=destructive,
+        park_above=park_above,
+        park_within=park_within,
     )
     return partial(Task, options=options)

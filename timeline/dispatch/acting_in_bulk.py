@@ -232,7 +232,7 @@ def _verb_of(bulk: BulkAction, now: datetime, using: str) -> Callable[..., list[
     """What is called with the ids of a batch."""
     given: dict[str, Any] = {"reason": Reason.operator(bulk.reason, bulk.actor), "now": now, "using": using}
     if bulk.action == Action.MOVE:
-        given["at"] = bulk.at
+        given |= {"at": bulk.at, "by": bulk.by}
     if bulk.action == Action.REDRIVE:
         given["spread"] = bulk.spread
     return partial(_VERBS[Action(bulk.action)], **given)

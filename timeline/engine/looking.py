@@ -11,6 +11,7 @@ from django.utils import translation
 
 from timeline import reasons
 from timeline.engine.attempting import Attempt
+from timeline.engine.braking import braked
 from timeline.engine.guarding import guarded
 from timeline.engine.holding_back import held_back
 from timeline.engine.opening import is_outside
@@ -38,9 +39,10 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
     Look once more at what the attempts rest on, and give each its entity.
 
     Run open? No exit since it started? Entity there? Anchor and schedule still the same? Not too late? Nothing on hold? Guards
-    that are a ``Q``? Is an earlier run of a timeline that the clock starts still under way? A fixed number of statements: one
-    for the runs and whether anything is on hold, one for the exits, one for the entities of each model, one for each such
-    guard, one for timelines of the clock. Of tasks without a run, one asks for holds.
+    that are a ``Q``? Is an earlier run of a timeline that the clock starts still under way? Not too many of a destructive kind?
+    A fixed number of statements: one for the runs and whether anything is on hold, one for the exits, one for the entities of
+    each model, one for each such guard, one for timelines of the clock, a few for each destructive kind. Of tasks without a
+    run, one asks for holds.
 
     Returns:
         Id of a task → why it must not run, or not now, or which run it waits for, or what was raised when that was asked, which
@@ -58,7 +60,8 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
             refused[attempt.task.id] = reason
     refused |= held_back(_without(refused, attempts), is_any_open, using=using)
     refused |= overlapping(_without(refused, attempts), now=now, using=using)
-    return guarded(_without(refused, attempts), using=using) | refused
+    refused |= guarded(_without(refused, attempts), using=using)
+    return braked(_without(refused, attempts), now=now, using=using) | refused
 
 
 def _without(refused: Mapping[UUID, object], attempts: Sequence[Attempt]) -> Sequence[Attempt]:

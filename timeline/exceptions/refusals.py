@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -109,6 +109,8 @@ class ChangedSince(Refusal):
         seq: What to give as seen, once it was looked at again.
         remedy: Other than to look again.
         actor, reason: Who changed it last, and why; in no text, since not everybody may read them. Empty: the system.
+
+    ``changes`` is for whoever catches it, and knows who asks: what has become of the task since, in sentences.
     """
 
     message = _("task: %(task)s has changed since you looked: it is %(state)s by now, due %(due)s. %(remedy)s")
@@ -130,6 +132,7 @@ class ChangedSince(Refusal):
         self.seq = seq
         self.actor = actor
         self.reason = reason
+        self.changes: Sequence[str] = ()
         super().__init__(remedy or _("Look at it again, and decide anew."))
 
     def _values(self) -> Mapping[str, object]:

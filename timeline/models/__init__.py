@@ -1,5 +1,6 @@
 """The rows, what guards them, and the questions asked of them."""
 
+from timeline.models.admission import Admission
 from timeline.models.answer import Answer
 from timeline.models.bulk_action import BulkAction, BulkState
 from timeline.models.edge import Edge
@@ -22,6 +23,7 @@ from timeline.models.task import ScheduledTask
 from timeline.models.wake import Wake
 
 __all__ = [
+    "Admission",
     "Answer",
     "BulkAction",
     "BulkState",

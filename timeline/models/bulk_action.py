@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +13,7 @@ from django.utils.translation import pgettext_lazy
 from timeline.ids import uuid7
 from timeline.models.columns import in_range
 from timeline.timing import EARLIEST, LATEST
+from timeline.timing.offsets import Offset
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -41,15 +42,18 @@ class BulkAction(models.Model):
     One bulk action.
 
     ``filters`` says which tasks are meant: of those that were there when it was asked for, names of ``FILTERS`` → states, text,
-    or moments as text. ``at`` is for a move, ``spread`` for a redrive. ``asker`` is the primary key of the account whose rights
-    count for each task, ``actor`` what the log calls them. ``place`` is the last task that was looked at, ``matched`` how many
-    there were at first, ``skipped`` how many stay as they are: why → count. Moments are story time.
+    or moments as text. ``at`` is for a move, or ``by_days`` and ``by_seconds``; ``spread`` is for a redrive. ``asker`` is the
+    primary key of the account whose rights count for each task, ``actor`` what the log calls them. ``place`` is the last task
+    that was looked at, ``matched`` how many there were at first, ``skipped`` how many stay as they are: why → count. Moments
+    are story time.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     action = models.CharField(max_length=10)
     filters = models.JSONField()
     at = models.DateTimeField(null=True, blank=True)
+    by_days = models.IntegerField(default=0, db_default=0)
+    by_seconds = models.IntegerField(default=0, db_default=0)
     spread = models.DurationField(null=True, blank=True)
     reason = models.CharField(max_length=200)
     asker = models.CharField(max_length=100)
@@ -85,6 +89,11 @@ class BulkAction(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action} in bulk {self.pk}"
+
+    @property
+    def by(self) -> Offset | None:
+        """How far each is moved from its own time; None: to ``at``, or not at all."""
+        return Offset(days=self.by_days, exact=timedelta(seconds=self.by_seconds)) or None
 
     @property
     def state(self) -> BulkState:

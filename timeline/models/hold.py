@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from django.db import models
@@ -12,6 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from timeline.ids import uuid7
 from timeline.models.columns import EntityColumns, in_range
 from timeline.models.entities import EntityRef
+from timeline.timing.offsets import Offset
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -48,6 +50,10 @@ class HoldQuerySet(models.QuerySet["Hold"]):
         """Those that hold still, though somebody has released them or their time has come."""
         return self.open().filter(Q(lifted_at__isnull=False) | Q(until__lte=now))
 
+    def by_the_brake(self, task_key: str) -> HoldQuerySet:
+        """Those that the brake of a kind has made."""
+        return self.filter(scope=Scope.TASK, target=task_key, park_above__isnull=False)
+
     def oldest_first(self) -> HoldQuerySet:
         """In the order they were made."""
         return self.order_by("created_at", "pk")
@@ -61,6 +67,8 @@ class Hold(EntityColumns):
     ``lifted_at`` is the moment until which it counts; ``released_at`` is when nothing was left to do about it, which may be
     later: tasks are moved on or cancelled batch by batch, ``place`` is the last that was looked at, ``settled`` how many were
     changed. It holds until ``released_at``. All moments are story time.
+
+    ``park_above`` and ``park_within`` are those of a destructive task whose brake has made it; None: a person did.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -74,6 +82,9 @@ class Hold(EntityColumns):
     created_at = models.DateTimeField()
     lifted_at = models.DateTimeField(null=True, blank=True)
     released_by = models.CharField(max_length=150, blank=True, default="")
+    release_reason = models.CharField(max_length=200, blank=True, default="", db_default="")
+    park_above = models.PositiveIntegerField(null=True, blank=True, editable=False)
+    park_within = models.DurationField(null=True, blank=True, editable=False)
     place = models.UUIDField(null=True, blank=True, editable=False)
     settled = models.PositiveIntegerField(default=0, editable=False)
     released_at = models.DateTimeField(null=True, blank=True)
@@ -99,6 +110,17 @@ class Hold(EntityColumns):
                 condition=Q(released_at__isnull=True) | Q(lifted_at__isnull=False), name="timeline_hold_lifted_first"
             ),
             models.CheckConstraint(
+                condition=Q(park_above__isnull=True, park_within__isnull=True)
+                | Q(scope=Scope.TASK, until__isnull=True, then=Then.RUN, park_above__gte=1, park_within__isnull=False),
+                name="timeline_hold_of_brake",
+            ),
+            # Whoever comes to it first makes it: the others find it.
+            models.UniqueConstraint(
+                fields=["target"],
+                condition=Q(park_above__isnull=False, released_at__isnull=True),
+                name="timeline_hold_one_brake",
+            ),
+            models.CheckConstraint(
                 condition=in_range("created_at", optional=["until", "lifted_at", "released_at"]),
                 name="timeline_hold_in_range",
             ),
@@ -117,6 +139,20 @@ class Hold(EntityColumns):
         if self.scope == Scope.ENTITY:
             return str(self.entity_ref)
         return self.target or gettext("everything there is")
+
+    @property
+    def why(self) -> str:
+        """Why, for people: what somebody wrote; of a brake, in the language of the moment."""
+        if self.park_above is None or self.park_within is None:
+            return self.reason
+        within = Offset(days=self.park_within.days, exact=timedelta(seconds=self.park_within.seconds)).describe()
+        said = gettext("more than %(most)s of it would have started within %(within)s, so its brake has stopped it")
+        return said % {"most": self.park_above, "within": within}
+
+    @property
+    def is_by_brake(self) -> bool:
+        """Whether the brake of a destructive task has made it."""
+        return self.park_above is not None
 
     @property
     def is_open(self) -> bool:

@@ -103,7 +103,7 @@ def erase(*, ref: EntityRef, reason: Reason, cancel: bool = False, now: datetime
     _blank_tasks(about, done, using)
     _blank_runs(about, done, using)
     _blank(Event, about & ~Q(name=ERASED), {"payload": {}, "actor": ""}, done, using)
-    _blank(Hold, about, {"reason": "", "actor": "", "released_by": ""}, done, using)
+    _blank(Hold, about, {"reason": "", "actor": "", "released_by": "", "release_reason": ""}, done, using)
     with atomic(using=using):
         entity_erased.send(sender=Event, entity_ref=ref, done=done, using=using)
         if done.total:

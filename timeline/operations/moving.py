@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
+
+from timeline.exceptions import DateOutOfRange, InvalidInput
 from timeline.lifecycle import WAITING, Reason, ReasonCode, State, Trigger, target
 from timeline.models import ScheduledTask
 from timeline.operations._seen import Seen, refuse_changed
@@ -16,10 +20,18 @@ from timeline.store.isolating import atomic
 from timeline.store.locking import lock_tasks
 from timeline.store.writing import Write, apply
 from timeline.timing import check_time
+from timeline.timing.offsets import Offset
 
 
 def move(
-    *, task_ids: Sequence[UUID], at: datetime, reason: Reason, now: datetime, using: str, seen: Seen | None = None
+    *,
+    task_ids: Sequence[UUID],
+    at: datetime | None = None,
+    by: Offset | None = None,
+    reason: Reason,
+    now: datetime,
+    using: str,
+    seen: Seen | None = None,
 ) -> list[ScheduledTask]:
     """
     Give tasks another time.
@@ -29,7 +41,8 @@ def move(
 
     Args:
         task_ids: Primary keys, any number; all are moved or none.
-        at: New due time (aware); in the past: due now.
+        at: New due time of all (aware); in the past: due now.
+        by: Instead of that, how far each moves on from its own due time, or back; days count on the site's clocks.
         reason: Text shown to people, and who decided.
         now: Story time of the decision.
         using: Database alias the tasks live in.
@@ -42,9 +55,10 @@ def move(
         ScheduledTask.DoesNotExist: if one of them is not there.
         ChangedSince: if one of them has changed since it was seen.
         TransitionNotAllowed: if one of them has ended already, or is the one whose handler asks.
-        NaiveDatetime, DateOutOfRange: for ``at``. Nothing is changed in any of these cases.
+        NaiveDatetime, DateOutOfRange: for ``at`` or ``by``.
+        InvalidInput: if both are given, or none. Nothing is changed in any of these cases.
     """
-    at = check_time("at", at)
+    new_time = _checked(at, by)
     with atomic(using=using):
         tasks = lock_tasks(task_ids, using=using)
         refuse_changed(tasks, seen)
@@ -53,7 +67,31 @@ def move(
             if task.state not in WAITING:
                 target(State(task.state), Trigger.CANCEL, task=task.pk)
         moved = Reason(ReasonCode.MOVED, reason.text, reason.actor)
-        return move_locked([(task, at) for task in tasks], reason=moved, now=now, using=using)
+        return move_locked([(task, new_time(task)) for task in tasks], reason=moved, now=now, using=using)
+
+
+def shifted(at: datetime, by: Offset) -> datetime:
+    """
+    Go so far from a due time.
+
+    Raises:
+        DateOutOfRange: naming ``by``.
+    """
+    try:
+        return by.apply(at, timezone.get_default_timezone())
+    except DateOutOfRange as error:
+        raise DateOutOfRange("by", error.value) from None
+
+
+def _checked(at: datetime | None, by: Offset | None) -> Callable[[ScheduledTask], datetime]:
+    """Say what the new time of a task is."""
+    if by is None and at is not None:
+        moment = check_time("at", at)
+        return lambda _task: moment
+    if by and at is None:
+        return lambda task: shifted(task.scheduled_at, by)
+    problem = _("it has to be said where to, or how far, and one of both only.")
+    raise InvalidInput("move", problem, _("Give at=, or by= other than nothing."))
 
 
 def move_locked(
@@ -77,11 +115,11 @@ def move_locked(
     successors = {task.pk: next_revision(task, at, now=now) for task, at in due}
     writes = [
         Write(task=task, triggers=(Trigger.CANCEL,), reason=reason, slot=0 if successors[task.pk].slot else None)
-        for task, _at in due
+        for task, _time in due
     ]
     apply(writes, now=now, using=using)
     create_tasks(list(successors.values()), using=using)
-    return [successors.get(task.pk, task) for task, _at in places]
+    return [successors.get(task.pk, task) for task, _time in places]
 
 
 def _in_place(task: ScheduledTask, at: datetime, reason: Reason) -> Write:

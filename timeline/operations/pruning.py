@@ -16,6 +16,7 @@ from timeline.dialects import dialect_of
 from timeline.models import Hold, LogEntry, RunEntry, ScheduledTask, StepRecord, TimelineRun
 from timeline.models.among import Among
 from timeline.registry import registry
+from timeline.store.admitting import prune_admissions
 from timeline.store.isolating import atomic
 from timeline.store.slots import last_slots
 from timeline.timing import check_time
@@ -62,6 +63,7 @@ def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int 
         of_runs = all_tasks.filter(run__in=run_ids).values_list("pk", flat=True) if run_ids else []
         task_ids = [*of_runs, *_ended_ad_hoc(before, limit, using)]
         hold_ids = _ended_holds(before, limit, using)
+        prune_admissions(before, most=10 * limit, using=using)
         if not run_ids and not task_ids and not hold_ids:
             return Pruned()
         log = LogEntry.objects.using(using).filter(task__in=task_ids)

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from django.db import OperationalError, connections
 from django.db.models import F
+from django.utils.translation import gettext_lazy as _
 
 from timeline import reasons
 from timeline.exceptions import AlreadyReleased, InvalidInput, UnknownTask, UnreadableEntity
@@ -30,7 +31,7 @@ from timeline.operations.reconciling import reconcile_locked
 from timeline.payloads import check_text
 from timeline.registry import registry
 from timeline.store.announcing import announce
-from timeline.store.change_columns import MAX_ACTOR
+from timeline.store.change_columns import MAX_ACTOR, MAX_REASON
 from timeline.store.errors import catching
 from timeline.store.holds import covers, in_english, tasks_under
 from timeline.store.isolating import atomic
@@ -48,33 +49,49 @@ _AT_REST: Final = sorted({State.SCHEDULED, State.AVAILABLE, State.PENDING, State
 _MOST: Final = LATEST - timedelta(seconds=1)
 
 
-def release(*, hold_id: UUID, actor: str = "", now: datetime, using: str) -> Hold:
+def release(*, hold_id: UUID, actor: str = "", reason: str = "", now: datetime, using: str) -> Hold:
     """
     End a hold. With ``run`` it is over at once, and what is due runs. Otherwise polls see to its tasks first, in batches, and
     nothing of it runs until they have: ``shift`` moves what is not being run on by how long it was held, ``expire`` cancels
     what is due.
 
+    What a brake has put on hold is a person's to release, and they say why. What is due by then is let go: the brake does not
+    count it again.
+
     Args:
         hold_id: Its primary key.
-        actor: Who decided.
+        actor: Who decided; of a brake needed.
+        reason: Why, shown to people; 200 characters at most; of a brake needed.
         now: Story time of the decision: what was held counts until then.
         using: Database alias.
 
     Raises:
         Hold.DoesNotExist: if it is not there.
         AlreadyReleased: if somebody has released it, or its time has come and polls see to its tasks.
+        InvalidInput: for ``actor`` or ``reason``.
     """
     check_text("actor", actor, MAX_ACTOR)
+    check_text("reason", reason, MAX_REASON)
     with atomic(using=using):
         row = Hold.objects.using(using).select_for_update(no_key=True).get(pk=hold_id)
         if row.lifted_at is not None:
             raise AlreadyReleased(row.pk, row.lifted_at)
+        if row.is_by_brake:
+            _check_person(actor, reason)
         row.lifted_at = now if row.until is None else min(now, row.until)
         row.released_by = actor
+        row.release_reason = reason
         row.released_at = now if row.then == Then.RUN else None
-        row.save(using=using, update_fields=["lifted_at", "released_by", "released_at"])
+        row.save(using=using, update_fields=["lifted_at", "released_by", "release_reason", "released_at"])
         announce(using=using)
     return row
+
+
+def _check_person(actor: str, reason: str) -> None:
+    remedy = _("What a brake has stopped is a person's to release: say who decided, and why.")
+    for name, text in (("reason", reason), ("actor", actor)):
+        if not text.strip():
+            raise InvalidInput(name, _("is missing."), remedy)
 
 
 def release_due(*, now: datetime, using: str) -> int:

@@ -115,7 +115,7 @@ def explain(
     if steps is None:
         steps = steps_of_task(task, using=using, results=False)
     told = [_origin(task), *told_state(task.run), _schedule(task, log), *_clock(task, now)]
-    told += [*_life(task, log), *told_steps(steps, of=task.pk)]
+    told += [*life(task, log), *told_steps(steps, of=task.pk)]
     return "\n".join([*told, *outlook(task, now=now, using=using, people=people)])
 
 
@@ -181,21 +181,31 @@ def _rule(task: ScheduledTask) -> str:
     return declared.describe() if task.run_id else ""
 
 
-def _life(task: ScheduledTask, log: list[LogEntry]) -> Iterator[str]:
+def life(task: ScheduledTask, log: Sequence[LogEntry]) -> Iterator[str]:
+    """Tell what happened to a task, by entries of its log, in their order; not that it came to be due, or on its way."""
     for entry in log:
-        told = {"number": entry.attempt, "at": in_utc(entry.at), "why": _reason(entry), "worker": task.worker}
         if entry.from_state == entry.to_state:
             yield from _changed(entry)
-        elif entry.to_state == State.ACTIVE and task.worker and entry.attempt == task.attempt:
-            yield _("Attempt %(number)s started on %(at)s by %(worker)s.") % told
-        elif entry.to_state == State.ACTIVE:
-            yield _("Attempt %(number)s started on %(at)s.") % told
-        elif entry.reason_code in _AT_REST:
-            yield str(_AT_REST[entry.reason_code]) % told
-        elif entry.to_state == State.RETRYABLE:
-            yield _("Attempt %(number)s ended on %(at)s without success: %(why)s.") % told
         elif entry.to_state in FINAL:
             yield _ending(task, entry)
+        elif said := _said_of(task, entry):
+            yield said
+
+
+def _said_of(task: ScheduledTask, entry: LogEntry) -> str:
+    """A sentence on a move that ends nothing; empty for those that go without saying."""
+    told = {"number": entry.attempt, "at": in_utc(entry.at), "why": _reason(entry), "worker": task.worker}
+    if entry.to_state == State.ACTIVE:
+        if task.worker and entry.attempt == task.attempt:
+            return _("Attempt %(number)s started on %(at)s by %(worker)s.") % told
+        return _("Attempt %(number)s started on %(at)s.") % told
+    if entry.reason_code in _AT_REST:
+        return str(_AT_REST[entry.reason_code]) % told
+    if entry.to_state == State.RETRYABLE:
+        return _("Attempt %(number)s ended on %(at)s without success: %(why)s.") % told
+    if entry.reason_code == ReasonCode.OPERATOR:
+        return _("On %(at)s it was made due at once: %(why)s.") % told
+    return ""
 
 
 def _changed(entry: LogEntry) -> Iterator[str]:

@@ -21,7 +21,6 @@ def told_hold(hold: Hold, *, people: bool = True) -> str:
         "since": in_utc(hold.created_at),
         "until": in_utc(hold.until) if hold.until else "",
         "actor": hold.actor,
-        "reason": hold.reason,
     }
     if hold.lifted_at is not None:
         said = _("On hold since %(since)s (%(what)s); it is being released") % told
@@ -31,5 +30,9 @@ def told_hold(hold: Hold, *, people: bool = True) -> str:
         said = _("On hold since %(since)s, until somebody releases it (%(what)s)") % told
     if people and hold.actor:
         said = _("%(said)s, by %(actor)s") % {"said": said, "actor": hold.actor}
-    why = f": {hold.reason}" if people else ""
-    return _("%(said)s. Then %(what)s.") % {"said": f"{said}{why}", "what": Then(hold.then).label}
+    why = f": {hold.why}" if people or hold.is_by_brake else ""
+    said = _("%(said)s. Then %(what)s.") % {"said": f"{said}{why}", "what": Then(hold.then).label}
+    if hold.is_by_brake and hold.lifted_at is None:
+        remedy = _("See what is due of it: cancel what must not run, then release it.")
+        return f"{said} {remedy}"
+    return said

@@ -35,6 +35,7 @@ from timeline.operations.redriving_groups import Redriven
 from timeline.operations.relabelling import Relabelled
 from timeline.operations.scheduling import Scheduled
 from timeline.shortcuts._named import Tasks, alias_of, named
+from timeline.timing.offsets import Offset
 
 if TYPE_CHECKING:
     from django.db.models import Model
@@ -82,16 +83,22 @@ def cancel_all(entity: Model | None, *, reason: str, actor: str = "", using: str
 def move(
     tasks: Tasks,
     *,
-    at: datetime,
+    at: datetime | None = None,
+    by: timedelta | Offset | None = None,
     reason: str,
     actor: str = "",
     using: str | None = None,
     seen: Seen | None = None,
 ) -> list[ScheduledTask]:
-    """Give tasks another time. See ``timeline.operations.moving.move`` for arguments and errors."""
+    """
+    Give tasks another time: all of them ``at`` one, or each ``by`` so much later than its own, or earlier.
+
+    See ``timeline.operations.moving.move`` for arguments and errors.
+    """
     ids, using = named(tasks, using)
     why = Reason.operator(reason, actor)
-    return moving.move(task_ids=ids, at=at, reason=why, now=story_now(using), using=using, seen=seen)
+    by = Offset(exact=by) if isinstance(by, timedelta) else by
+    return moving.move(task_ids=ids, at=at, by=by, reason=why, now=story_now(using), using=using, seen=seen)
 
 
 def run_now(

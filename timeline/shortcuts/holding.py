@@ -73,10 +73,10 @@ def hold(
     )
 
 
-def release(hold: Hold | UUID, *, actor: str = "", using: str | None = None) -> Hold:
+def release(hold: Hold | UUID, *, actor: str = "", reason: str = "", using: str | None = None) -> Hold:
     """End a hold. See ``timeline.operations.releasing.release`` for what becomes of its tasks, and for errors."""
     if isinstance(hold, Hold):
         using = using or hold._state.db or DEFAULT_DB_ALIAS
     hold_id = hold.pk if isinstance(hold, Hold) else hold
     using = using or router.db_for_write(ScheduledTask)
-    return releasing.release(hold_id=hold_id, actor=actor, now=story_now(using), using=using)
+    return releasing.release(hold_id=hold_id, actor=actor, reason=reason, now=story_now(using), using=using)

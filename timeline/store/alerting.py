@@ -14,7 +14,7 @@ from typing import Any, Final
 from timeline.conf import get_settings
 from timeline.exceptions import UnknownTask
 from timeline.lifecycle import State
-from timeline.models import ScheduledTask
+from timeline.models import Hold, ScheduledTask
 from timeline.payloads import clip
 from timeline.registry import registry
 from timeline.signals import alerted
@@ -94,6 +94,12 @@ def alert_disabled(about: str, text: str, *, now: datetime, using: str) -> None:
     """
     payload = {"kind": "disabled", "about": about, "group": "", "text": clip(text, MAX_TEXT)}
     _write({_occurrence(about, "disabled", now): payload}, now=now, using=using)
+
+
+def alert_parked(hold: Hold, *, now: datetime, using: str) -> None:
+    """Have people told that the brake of a destructive task has put it on hold, in the transaction that does so; of each."""
+    payload = {"kind": "parked", "about": hold.target, "group": "", "hold": str(hold.pk), "text": hold.why}
+    _write({_occurrence(hold.target, hold.pk.hex[-16:], now): payload}, now=now, using=using)
 
 
 def _occurrence(about: str, group: str, now: datetime) -> str:

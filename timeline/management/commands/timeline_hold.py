@@ -22,7 +22,10 @@ from timeline.models import EntityRef, Hold, Then
 from timeline.reading.holds import told_hold
 from timeline.timing import in_utc
 
-_SHOWN = "id scope target entity_label entity_id then until reason actor created_at lifted_at released_by settled released_at"
+_SHOWN = (
+    "id scope target entity_label entity_id then until reason actor created_at lifted_at released_by release_reason "
+    "park_above park_within settled released_at"
+)
 
 
 class Command(PipedCommand):
@@ -43,7 +46,9 @@ class Command(PipedCommand):
         parser.add_argument(
             "--then", choices=Then.values, default=Then.RUN.value, help="What when it ends (default: %(default)s)."
         )
-        parser.add_argument("--reason", default="", help="Why: needed to hold something.")
+        parser.add_argument(
+            "--reason", default="", help="Why: needed to hold something, and to release what a brake has stopped."
+        )
         parser.add_argument("--actor", default="", help="Who decided that.")
         parser.add_argument("--json", action="store_true", help="Print plain data.")
         parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
@@ -54,7 +59,8 @@ class Command(PipedCommand):
         what = {name: options[name] for name in ("entity", "task", "timeline", "queue", "everything") if options[name]}
         try:
             if release is not None:
-                self._show([shortcuts.release(UUID(release), actor=options["actor"], using=database)], json)
+                said = {name: options[name] for name in ("actor", "reason")}
+                self._show([shortcuts.release(UUID(release), **said, using=database)], json)
             elif what:
                 self._show([self._hold(what, database, **options)], json)
             else:

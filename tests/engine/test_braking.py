@@ -1,0 +1,69 @@
+"""The brake at the last look: what it costs, and that what is refused counts for nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.testapp.models import Order
+from timeline import Timeline, task
+from timeline.engine.attempting import begin_attempts
+from timeline.engine.braking import braked
+from timeline.lifecycle import ReasonCode
+from timeline.models import Admission, Hold
+from timeline.shortcuts import schedule
+from timeline.testing import only_timelines
+
+pytestmark = pytest.mark.django_db
+
+
+class Closing(Timeline):
+    """Closes accounts, which nobody can undo."""
+
+    entity = "testapp.Order"
+
+    @task(destructive=True, park_above=10)
+    def close(self, order: Order) -> None: ...
+
+    @task()
+    def note(self, order: Order) -> None: ...
+
+
+@pytest.fixture
+def begun(clock):
+    def begin(name, number):
+        order = Order.objects.create()
+        rows = [schedule(name, order, at=clock.now, key=str(key)).task.pk for key in range(number)]
+        return begin_attempts(rows, token=None, worker="w", now=clock.now, using="default")
+
+    with only_timelines(Closing):
+        yield begin
+
+
+class TestBraked:
+    def test_asks_nothing_of_plain_tasks(self, begun, clock, django_assert_num_queries):
+        attempts = begun("closing.note", 20)
+
+        with django_assert_num_queries(0):
+            assert braked(attempts, now=clock.now, using="default") == {}
+            assert braked([], now=clock.now, using="default") == {}
+
+    @pytest.mark.parametrize("number", [1, 10])
+    def test_asks_a_fixed_number_of_statements(self, begun, clock, number, django_assert_num_queries):
+        attempts = begun("closing.close", number)
+
+        with django_assert_num_queries(5):  # Known, released, admit, let in, waiting.
+            assert braked(attempts, now=clock.now, using="default") == {}
+        with django_assert_num_queries(1):
+            assert braked(attempts, now=clock.now, using="default") == {}
+
+        assert Admission.objects.count() == number
+
+    def test_gives_all_back_if_one_is_too_many(self, begun, clock):
+        attempts = begun("closing.close", 11)
+
+        refused = braked(attempts, now=clock.now, using="default")
+
+        assert refused.keys() == {attempt.task.pk for attempt in attempts}
+        assert {reason.code for reason in refused.values()} == {ReasonCode.HOLD}
+        assert Hold.objects.get().target == "closing.close"
+        assert not Admission.objects.exists()

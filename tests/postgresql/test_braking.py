@@ -1,0 +1,95 @@
+"""Several begin tasks of a destructive kind at once: together they never let in more than its brake allows."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connections
+from django.utils import timezone
+
+from tests.testapp.models import Effect, Order
+from timeline import Timeline, task
+from timeline.engine.running import begin_ready, run_begun
+from timeline.models import Admission, Hold, ScheduledTask
+from timeline.operations.parking import park
+from timeline.shortcuts import schedule
+from timeline.store.kinds import ready_kinds
+from timeline.testing import only_timelines
+from timeline.timelines import Alerts
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ROUNDS = 6
+MOST = 5
+HOUR = timedelta(hours=1)
+
+
+class Closing(Timeline):
+    """Closes accounts, which nobody can undo."""
+
+    entity = "testapp.Order"
+
+    @task(destructive=True, park_above=MOST)
+    def close(self, order: Order) -> None:
+        Effect.objects.create(name="close")
+
+
+@pytest.fixture(autouse=True)
+def _closing(settings):
+    settings.TIMELINE = {**settings.TIMELINE, "ALERTS": ["ops@example.com"]}
+    with only_timelines(Closing, Alerts):
+        yield
+
+
+def run_what_is_ready():
+    now = timezone.now()
+    ready = ready_kinds(["closing.close"], using="default").get("closing.close")
+    if ready is None:
+        return
+    given = {"priority": ready.priority, "since": ready.due_at, "on_hold": ready.on_hold}
+    attempts = begin_ready(task_key="closing.close", most=2, clock=lambda: now, using="default", **given)
+    run_begun(attempts, clock=timezone.now, using="default")
+
+
+def poll_until(over):
+    try:
+        while not over.is_set():
+            run_what_is_ready()
+    finally:
+        connections.close_all()
+
+
+class TestBraked:
+    @pytest.mark.parametrize("number", range(ROUNDS))
+    def test_lets_in_no_more_than_allowed_however_many_begin(self, number):
+        """They come in one by one, so that nobody ever sees more waiting than are allowed."""
+        order, over = Order.objects.create(), threading.Event()
+
+        with ThreadPoolExecutor(3) as pool:
+            polls = [pool.submit(poll_until, over) for _poller in range(3)]
+            for key in range(3 * MOST):
+                schedule("closing.close", order, at=timezone.now(), key=str(key))
+            over.wait(0.3)
+            over.set()
+            for each in polls:
+                each.result()
+
+        held, entered = Hold.objects.get(), Effect.objects.filter(name="close").count()
+        assert entered <= MOST
+        assert Admission.objects.count() == entered
+        assert ScheduledTask.objects.filter(task_key="alerts.tell", payload__hold=str(held.pk)).count() == 1
+
+
+class TestPark:
+    def test_makes_one_hold_of_many_at_the_same_moment(self, at_once):
+        def park_now():
+            return park("closing.close", most=MOST, within=HOUR, now=timezone.now(), using="default")
+
+        held = at_once(*[park_now] * 4)
+
+        assert len({hold.pk for hold in held}) == 1
+        assert Hold.objects.count() == 1
+        assert ScheduledTask.objects.filter(task_key="alerts.tell").count() == 1

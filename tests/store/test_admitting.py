@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from timeline.models import Admission
+from timeline.store.admitting import admit, admitted_among, prune_admissions, withdraw, would_start
+
+pytestmark = pytest.mark.django_db
+
+HOUR = timedelta(hours=1)
+
+
+class TestAdmit:
+    def test_counts_a_task_from_its_first_time(self, now):
+        task_id = uuid4()
+
+        admit("trial.expire", {task_id: now - HOUR}, using="default")
+        admit("trial.expire", {task_id: now, uuid4(): now}, using="default")
+
+        assert Admission.objects.get(pk=task_id).at == now - HOUR
+        assert admitted_among([task_id, uuid4()], using="default") == {task_id}
+
+    def test_is_undone_by_a_withdrawal(self, now):
+        task_id = uuid4()
+        admit("trial.expire", {task_id: now}, using="default")
+
+        withdraw([task_id], using="default")
+
+        assert not Admission.objects.exists()
+
+
+class TestWouldStart:
+    def test_counts_what_was_let_in_and_what_is_due_no_further_than_one_more(self, make_task, now):
+        admit("trial.expire", {uuid4(): now, uuid4(): now - 2 * HOUR}, using="default")
+        admit("trial.remind", {uuid4(): now}, using="default")
+        for key in range(3):
+            make_task(task_key="trial.expire", occurrence=str(key), scheduled_at=now - HOUR)
+        make_task(task_key="trial.expire", occurrence="ahead", scheduled_at=now + HOUR)
+        known = make_task(task_key="trial.expire", occurrence="known", scheduled_at=now - HOUR)
+        admit("trial.expire", {known.pk: now}, using="default")
+
+        def counted(**said):
+            given = {"most": 99, "since": now - HOUR, "later_than": None, "now": now, **said}
+            return would_start("trial.expire", using="default", **given)
+
+        assert counted() == 5
+        assert counted(most=1) == 2
+        assert counted(most=3) == 4
+        assert counted(later_than=now - HOUR) == 2
+
+
+class TestPruneAdmissions:
+    def test_keeps_what_a_brake_may_count(self, now):
+        for days in range(6, 10):
+            admit("trial.expire", {uuid4(): now - timedelta(days=days)}, using="default")
+
+        prune_admissions(now, most=1, using="default")
+        assert Admission.objects.count() == 3
+        prune_admissions(now, most=9, using="default")
+
+        assert Admission.objects.count() == 2

@@ -1,0 +1,71 @@
+"""
+Brake: of a destructive task, no more are let in within a time than its declaration allows. If more would start, the kind is put
+on hold.
+
+Each look first writes down, committed, which tasks it lets in, and then counts. So of any number of looks at the same moment
+the one that wrote last sees what all others have let in: together they never let in more than is allowed.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from timeline.engine.attempting import Attempt
+from timeline.lifecycle import Reason
+from timeline.operations.parking import park
+from timeline.registry import registry
+from timeline.store.admitting import admit, admitted_among, released_at, withdraw, would_start
+from timeline.store.holds import reason_of
+
+
+def braked(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason]:
+    """
+    Find those whose kind is put on hold by its brake. No statement, where none is of a destructive kind.
+
+    What was let in before is let in again, and what a person let go when they released the brake is not counted.
+
+    Args:
+        attempts: That could run otherwise.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        Id of a task → why it must not run now.
+    """
+    kinds: dict[str, list[Attempt]] = defaultdict(list)
+    for attempt in attempts:
+        if attempt.declared.options.park_above is not None and not registry.in_shadow(attempt.task.task_key):
+            kinds[attempt.task.task_key].append(attempt)
+    refused: dict[UUID, Reason] = {}
+    for task_key, some in sorted(kinds.items()):
+        refused |= _braked(task_key, some, now=now, using=using)
+    return refused
+
+
+def _braked(task_key: str, attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason]:
+    known = admitted_among([attempt.task.id for attempt in attempts], using=using)
+    new = [attempt.task for attempt in attempts if attempt.task.id not in known]
+    options = attempts[0].declared.options
+    if not new or options.park_above is None:
+        return {}
+    released = released_at(task_key, using=using)
+    let_go = {task.id for task in new if released is not None and task.scheduled_at <= released}
+    admit(task_key, {task.id: released if released and task.id in let_go else now for task in new}, using=using)
+    if len(let_go) == len(new):
+        return {}
+    count = would_start(
+        task_key,
+        most=options.park_above,
+        since=now - options.park_within,
+        later_than=released,
+        now=now,
+        using=using,
+    )
+    if count <= options.park_above:
+        return {}
+    withdraw([task.id for task in new], using=using)
+    hold = park(task_key, most=options.park_above, within=options.park_within, now=now, using=using)
+    return dict.fromkeys((attempt.task.id for attempt in attempts), reason_of(hold))

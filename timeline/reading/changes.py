@@ -1,0 +1,47 @@
+"""What has become of a task since somebody looked at it: who changed what, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.utils.translation import gettext as _
+
+from timeline.lifecycle import ReasonCode, State
+from timeline.models import LogEntry, ScheduledTask
+from timeline.reading.explaining import life, why
+from timeline.reading.masking import masked, masked_entry, without_people, without_people_entry
+from timeline.timing import in_utc
+
+
+def changes_since(task: ScheduledTask, seq: int, *, using: str, payload: bool = True, people: bool = True) -> list[str]:
+    """
+    Tell it in sentences, the first first. Two statements.
+
+    Args:
+        task: As it is now.
+        seq: Its number of changes when it was looked at.
+        using: Database alias it lives in.
+        payload: Whether to tell results and errors, which not everybody may read.
+        people: Whether to tell who decided, and what they wrote.
+    """
+    log = list(LogEntry.objects.using(using).filter(task=task, seq__gt=seq).order_by("seq"))
+    later = ScheduledTask.objects.using(using).filter(previous=task).order_by("revision").first()
+    if not payload:
+        task, log = masked(task), [masked_entry(entry) for entry in log]
+    if not people:
+        task, log = without_people(task), [without_people_entry(entry, task) for entry in log]
+        later = later and without_people(later)
+    told = list(life(task, log))
+    if not told and log:
+        told = [_("Since %(at)s it is %(state)s.") % {"at": in_utc(log[-1].at), "state": State(log[-1].to_state).label}]
+    return [*told, *_carried_on(later)]
+
+
+def _carried_on(later: ScheduledTask | None) -> Iterator[str]:
+    if later is None:
+        return
+    told = {"at": in_utc(later.created_at), "number": later.revision, "why": why(later)}
+    if later.reason_code == ReasonCode.OPERATOR and later.reason:
+        yield _("Revision %(number)s carries on for it since %(at)s: %(why)s.") % told
+    else:
+        yield _("Revision %(number)s carries on for it since %(at)s.") % told

@@ -1,0 +1,81 @@
+"""Admit: write down which tasks of a destructive kind may start, and count how many would within a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from django.db.models import Exists, OuterRef
+
+from timeline.lifecycle import OPEN, ReasonCode, State
+from timeline.models import Admission, Hold, ScheduledTask
+from timeline.models.among import Among
+
+LONGEST: Final = timedelta(days=7)  # That anything is counted.
+_UNSTARTED: Final = sorted(OPEN - {State.ACTIVE})
+
+
+def admitted_among(task_ids: Iterable[UUID], *, using: str) -> set[UUID]:
+    """Those that were let in before: whatever became of that attempt, they count once."""
+    return set(Admission.objects.using(using).filter(Among(task_ids)).values_list("pk", flat=True))
+
+
+def admit(task_key: str, times: Mapping[UUID, datetime], *, using: str) -> None:
+    """
+    Write down that tasks of a kind are let in. Committed when this returns, unless the caller has a transaction.
+
+    Args:
+        task_key: Of the kind.
+        times: Id of a task → story time from which it counts.
+        using: Database alias.
+    """
+    rows = [Admission(task_id=task_id, task_key=task_key, at=at) for task_id, at in sorted(times.items())]
+    Admission.objects.using(using).bulk_create(rows, ignore_conflicts=True)
+
+
+def withdraw(task_ids: Iterable[UUID], *, using: str) -> None:
+    """They were not let in after all."""
+    Admission.objects.using(using).filter(Among(task_ids)).delete()
+
+
+def released_at(task_key: str, *, using: str) -> datetime | None:
+    """When somebody released last what the brake of a kind had put on hold; None: nobody has."""
+    holds = Hold.objects.using(using).by_the_brake(task_key).filter(lifted_at__isnull=False)
+    return holds.order_by("-lifted_at").values_list("lifted_at", flat=True).first()
+
+
+def would_start(
+    task_key: str, *, most: int, since: datetime, later_than: datetime | None, now: datetime, using: str
+) -> int:
+    """
+    Count what would start within a time: what was let in since then, and what is due and waits. Not what a guard has called
+    off, and not what waits because its entity is on hold.
+
+    Args:
+        task_key: Of the kind.
+        most: Count no further than one more.
+        since: Story time at which the time began.
+        later_than: Leave out what was due by then: a person has let it go. None: nobody has.
+        now: Story time.
+        using: Database alias.
+    """
+    tasks = ScheduledTask.objects.using(using)
+    called_off = tasks.filter(pk=OuterRef("pk"), state=State.CANCELLED, reason_code=ReasonCode.GUARD)
+    let_in = Admission.objects.using(using).filter(task_key=task_key, at__gt=since)
+    waiting = tasks.filter(task_key=task_key, state__in=_UNSTARTED, scheduled_at__lte=now)
+    if later_than is not None:
+        let_in, waiting = let_in.filter(at__gt=later_than), waiting.filter(scheduled_at__gt=later_than)
+    count = let_in.exclude(Exists(called_off))[: most + 1].count()
+    if count > most:
+        return count
+    known = Admission.objects.using(using).filter(pk=OuterRef("pk"))
+    return count + waiting.exclude(Exists(known)).not_of_held_entities()[: most + 1 - count].count()
+
+
+def prune_admissions(before: datetime, *, most: int, using: str) -> None:
+    """Delete what nobody counts any more, as of this story time."""
+    rows = Admission.objects.using(using)
+    old = rows.filter(at__lt=before - LONGEST).order_by("at").values_list("pk", flat=True)
+    rows.filter(pk__in=list(old[:most])).delete()
