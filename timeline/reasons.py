@@ -109,6 +109,8 @@ ANSWERED: Final = Sentence("answered", ReasonCode.THEN, _("%(error)s was raised,
 
 MOVED: Final = Sentence("moved", ReasonCode.MOVED, _("its anchor (%(anchor)s) or its schedule changed"))
 
+HOURS_CHANGED: Final = Sentence("hours_changed", ReasonCode.MOVED, _("its window or its spread changed"))
+
 NO_LONGER_PLANNED: Final = Sentence(
     "no_longer_planned", ReasonCode.DEFINITION, _("%(task)s is no longer planned by this timeline")
 )

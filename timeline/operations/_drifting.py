@@ -41,6 +41,7 @@ READ = (
     "revision",
     "nominal_at",
     "scheduled_at",
+    "planned_at",
     "anchor",
     "anchor_value",
     "anchor_date",
