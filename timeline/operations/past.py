@@ -101,11 +101,11 @@ def call_off_past(
     if not late:
         return 0
     dialect = dialect_of(using)
-    kinds = sorted(set().union(*late.values()))
+    passed = sorted(set().union(*late.values()))
     named = {
         "runs": dialect.list_of(key.hex for key in late),
-        "kinds": dialect.list_of(kinds),
-        "earlier": dialect.list_of(kind for kind in kinds if _is_earlier(definition.tasks[kind.partition(".")[2]])),
+        "kinds": dialect.list_of(passed),
+        "earlier": dialect.list_of(kind for kind in passed if _is_earlier(definition.tasks[kind.partition(".")[2]])),
     }
     reason = replace(reasons.PASSED(), code=_CODES[past], actor=actor)
     cancelled = call_off("runs", named, before=now, reason=reason, now=now, using=using)
