@@ -113,10 +113,10 @@ class TestAPlan:
         assert "5 runs would change" in page
         assert "This page has looked at all 5 open runs." in page
         for task_key, cells in {
-            "shop.remind": ("0", '5 <span class="tl-quiet">+3 d</span>', "0", "0", "0"),
-            "shop.look": ("5", "0", "0", "0", "0"),
-            "shop.dropped": ("0", "0", "0", "5", "0"),
-            "shop.ship": ("0", "0", "0", "0", "5"),
+            "shop.remind": ("–", '5 <span class="tl-quiet">+3 d</span>', "–", "–", "–"),
+            "shop.look": ("5", "–", "–", "–", "–"),
+            "shop.dropped": ("–", "–", "–", "5", "–"),
+            "shop.ship": ("–", "–", "–", "–", "5"),
         }.items():
             names = ("New", "Moved", "Cancelled", "Orphaned", "Unchanged")
             row = "".join(

@@ -46,7 +46,8 @@ class PlanPages(Pages):
         except UnknownTimeline:
             raise Http404(_("There is no such timeline.")) from None
         context = self._compared(request, definition, _place(request.GET.get("after", "")), now)
-        return self.page(request, "plan", pgettext("timeline", "Plan"), now, context)
+        title = _("Plan of %(timeline)s") % {"timeline": name}
+        return self.page(request, "plan", title, now, context)
 
     def _open_runs(self) -> list[tuple[str, int, bool]]:
         """Names of timelines, how many open runs each has, and whether there is such a timeline here."""

@@ -11,7 +11,7 @@ from django.db import models
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext
+from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
 from timeline import shortcuts
 from timeline.admin.drawing import Drawing, drawing
@@ -40,13 +40,13 @@ class WhatIfForm(forms.Form):
     """The fields that tasks are anchored to, as they are; a run that begins; and an event."""
 
     timeline = forms.ChoiceField(
-        label=pgettext("timeline", "A run begins"),
+        label=pgettext_lazy("timeline", "A run begins"),
         required=False,
         help_text=gettext_lazy("As if it were started now. If one is open already, nothing comes of it."),
     )
 
     event = forms.CharField(
-        label=pgettext("timeline", "Event"),
+        label=pgettext_lazy("timeline", "Event"),
         required=False,
         max_length=100,
         help_text=gettext_lazy("As if it came now. Empty: none."),
