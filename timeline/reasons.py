@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 from django.utils.translation import gettext, pgettext
@@ -48,9 +49,7 @@ class Sentence:
 
     def __call__(self, **values: object) -> Reason:
         """Say it, in English whatever the present language; with what is stored beside it."""
-        plain = {name: _plain(value) for name, value in values.items()}
-        text = self.english % {name: _shown(name, value) for name, value in plain.items()}
-        return Reason(self.code, text, said={"sentence": self.name, **plain} if plain else None)
+        return _said(self, tuple((name, _plain(value)) for name, value in values.items()))
 
     def told(self, values: Mapping[str, Any]) -> str:
         """Tell it in the present language, with values as they are stored."""
@@ -58,6 +57,13 @@ class Sentence:
         if "state" in told:  # Called in English what it is called in code.
             told["state"] = pgettext("timeline", told["state"])
         return gettext(self.english) % told
+
+
+@lru_cache(maxsize=4096)  # Of many rows that move alike, each would be told anew.
+def _said(sentence: Sentence, plain: tuple[tuple[str, str | float], ...]) -> Reason:
+    values = dict(plain)
+    text = sentence.english % {name: _shown(name, value) for name, value in plain}
+    return Reason(sentence.code, text, said={"sentence": sentence.name, **values} if values else None)
 
 
 def _plain(value: object) -> str | float:
@@ -108,6 +114,8 @@ STATE_LEFT: Final = Sentence("state_left", ReasonCode.STATE, _("its run is not i
 ANSWERED: Final = Sentence("answered", ReasonCode.THEN, _("%(error)s was raised, which means %(event)s"))
 
 MOVED: Final = Sentence("moved", ReasonCode.MOVED, _("its anchor (%(anchor)s) or its schedule changed"))
+
+HOURS_CHANGED: Final = Sentence("hours_changed", ReasonCode.MOVED, _("its window or its spread changed"))
 
 NO_LONGER_PLANNED: Final = Sentence(
     "no_longer_planned", ReasonCode.DEFINITION, _("%(task)s is no longer planned by this timeline")

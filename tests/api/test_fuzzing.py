@@ -169,9 +169,19 @@ def fitting(case, entity, moment):
     """What goes with what else is sent, which a schema does not say."""
     if case.operation.path.endswith("/tasks/bulk/"):
         return bulk_of(case.body.get("action"), moment)
+    if case.operation.path.endswith("/preview/"):
+        return previewed(case.body, moment)
     if case.operation.path.endswith("/holds/"):
         return held(case.body.get("scope"), entity) | ({"until": LATER} if case.body.get("until") else {})
     return {}
+
+
+def previewed(body, moment):
+    """What there is to try: a timeline that is about accounts, or an event. No task follows a field of theirs."""
+    body.pop("anchors", None)
+    if "start" in body:
+        return {"start": {"timeline": "account", "started_at": moment}}
+    return {"event": {"name": "user.left"}}
 
 
 def make_real_hooks(case, pick):
@@ -221,7 +231,7 @@ class TestMadeUpRequests:
         assert seen["all"] >= CASES * 0.8  # An operation has so many different right requests only.
         assert not [status for status in seen if isinstance(status, int) and status >= 500]
         assert {200, 201, 400, 404, 409} <= seen.keys()
-        assert len([label for label in seen if str(label).startswith(("GET ", "POST "))]) == 18  # Each did something.
+        assert len([label for label in seen if str(label).startswith(("GET ", "POST "))]) == 19  # Each did something.
 
     def test_of_an_owner_change_nothing(self, fuzz, ada):
         before = list(ScheduledTask.objects.order_by("pk").values()), Event.objects.count()

@@ -14,7 +14,7 @@ from tests.api.conftest import EVERYTHING, ROOT, Account, Accounting, Asker, Sea
 from tests.api.test_webhooks import RULES as OF_WEBHOOKS
 from tests.bulk import bulk_action
 from tests.resting import recorded, resting
-from timeline import Timeline, approval, task
+from timeline import Timeline, approval, at, task
 from timeline.dispatch.acting_in_bulk import begin_bulk
 from timeline.lifecycle import State
 from timeline.models import BulkAction, Event, Hold, LogEntry, ScheduledTask, StepRecord, TimelineRun
@@ -67,6 +67,7 @@ RULES = {
     ("POST", "/tasks/bulk/"): Rule(sees=False, permission="cancel_scheduledtask", status=202),
     ("GET", "/tasks/bulk/{id}/"): Rule(sees=False, shown_with=(VIEW,)),
     ("POST", "/tasks/bulk/{id}/stop/"): Rule(sees=False, permission="cancel_scheduledtask", shown_with=(VIEW,)),
+    ("POST", "/entities/{label}/{id}/preview/"): Rule(sees=True),
     ("POST", "/events/"): Rule(sees=False, permission="add_event", status=201),
 }
 
@@ -81,9 +82,18 @@ class Refunding(Timeline):
     def refund(self, user): ...
 
 
+class Ending(Timeline):
+    """Follows a date of the account."""
+
+    entity = "accounts.User"
+
+    @task(at("trial_ends_at"))
+    def end(self, user): ...
+
+
 @pytest.fixture(autouse=True)
 def _these(_only_these):
-    with only_timelines(Account, Seating, Accounting, Refunding):
+    with only_timelines(Account, Seating, Accounting, Refunding, Ending):
         yield
 
 
@@ -159,10 +169,13 @@ def body_of(path, ada):
         "/tasks/{id}/step-happened/": {"step": "transfer"},
         "/tasks/{id}/forget-step/": {"step": "transfer"},
         "/tasks/bulk/": {"action": "cancel", "filter": {"task": "account.call"}},
+        "/entities/{label}/{id}/preview/": {"anchors": {"trial_ends_at": "2027-01-01T00:00:00Z"}},
         "/holds/": {"scope": "timeline", "target": "account"},
     }
     if "events" in path:
         return {"name": "user.greeted", "entity": {"label": "accounts.user", "id": str(ada.pk)}}
+    if path.endswith("/preview/"):
+        return more[path]
     return {"reason": "x"} | more.get(path, {})
 
 
@@ -191,7 +204,7 @@ class TestMatrix:
 
         assert answer.status_code == expected(rule, role), answer.content
         assert named_in(answer.json()) <= seen
-        if method == "GET" or answer.status_code >= 400:
+        if method == "GET" or path.endswith("/preview/") or answer.status_code >= 400:
             assert fingerprint() == before
         else:
             assert fingerprint() != before

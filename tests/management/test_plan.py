@@ -45,7 +45,7 @@ class TestPlan:
         assert lines[0] == "care: 2 open runs, 2 of them would change"
         assert "  remind: 2 moved by +3 days" in lines
         assert "  look: 2 new" in lines
-        assert "  dropped: 2 cancelled" in lines
+        assert "  dropped: 2 orphaned" in lines
         assert any("2026-03-11 09:00 → 2026-03-14 09:00" in line for line in lines)
 
     def test_names_timelines_that_nobody_declares(self):

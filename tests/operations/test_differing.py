@@ -11,7 +11,8 @@ from django.test.utils import CaptureQueriesContext
 from tests.testapp.models import Order
 from timeline import Timeline, after, at, task
 from timeline.models import ScheduledTask
-from timeline.operations.differing import SAMPLES, differences, runs_of_nobody
+from timeline.operations import differing
+from timeline.operations.differing import SAMPLES, differences, differences_of_some, runs_of_nobody
 from timeline.operations.sweeping import sweep
 from timeline.registry import registry
 from timeline.shortcuts import start
@@ -70,6 +71,39 @@ def found(now):
     for seen in differences([registry.timeline("care")], now=now, using="default"):  # noqa: B007 (the last of them)
         pass
     return seen.get("care")
+
+
+class TestDifferencesOfSome:
+    def test_are_of_the_first_and_then_of_those_behind_them(self, orders, now):
+        with only_timelines(Now):
+            asked = {"most": 4, "now": now, "using": "default"}
+            first, last = differences_of_some(Now.definition, after=None, **asked)
+            rest, end = differences_of_some(Now.definition, after=last, **asked)
+
+        assert [(each.runs, each.changed) for each in (first, rest)] == [(4, 4), (1, 1)]
+        assert last is not None
+        assert end is None
+
+    def test_are_of_a_quarter_where_that_takes_long(self, orders, now, monkeypatch):
+        monkeypatch.setattr(differing, "PATIENCE", -1)
+        with only_timelines(Now):
+            first, last = differences_of_some(Now.definition, after=None, most=4, now=now, using="default")
+
+        assert (first.runs, last is None) == (1, False)
+
+    def test_take_as_many_statements_for_many_as_for_few(self, orders, now, django_assert_num_queries):
+        with only_timelines(Now):
+            with django_assert_num_queries(6):
+                differences_of_some(Now.definition, after=None, most=4, now=now, using="default")
+            with django_assert_num_queries(3):
+                differences_of_some(Now.definition, after=None, most=400, now=now, using="default")
+
+    def test_write_nothing(self, orders, now):
+        before = list(ScheduledTask.objects.order_by("pk").values())
+        with only_timelines(Now):
+            differences_of_some(Now.definition, after=None, most=4, now=now, using="default")
+
+        assert list(ScheduledTask.objects.order_by("pk").values()) == before
 
 
 class TestDifferences:

@@ -1,13 +1,13 @@
 """What becomes of tasks that were due before their run began, of those who were there before their timeline."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.testapp.models import Order
-from timeline import Machine, Timeline, after, at, every, on, task
+from timeline import Machine, Timeline, after, at, every, on, task, window
 from timeline.exceptions import InvalidInput
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
 from timeline.operations.past import Past, check_past
@@ -43,6 +43,24 @@ class Weekly(Timeline):
         return None
 
 
+class Windows(Timeline):
+    """Due at the start, within hours of each kind."""
+
+    entity = "testapp.Order"
+
+    @task(after(hours=0), window=window("09:00-17:00", zone="UTC"))
+    def next(self, order):
+        return None
+
+    @task(after(hours=0), window=window("09:00-17:00", outside="previous", zone="UTC"))
+    def before(self, order):
+        return None
+
+    @task(after(hours=0), window=window("09:00-17:00", outside="cancel", zone="UTC"))
+    def cancelled_outside(self, order):
+        return None
+
+
 class Waits(Machine):
     entity = "testapp.Order"
     initial = "asked"
@@ -57,7 +75,7 @@ class Waits(Machine):
 @pytest.fixture(autouse=True)
 def _story(db, clock, now):
     clock.set(now)
-    with only_timelines(Stay, Weekly, Waits):
+    with only_timelines(Stay, Weekly, Waits, Windows):
         yield
 
 
@@ -88,6 +106,36 @@ class TestPast:
         assert rows_of(order) == [("remind", "scheduled", ""), ("ship", *stands)]
         ended = LogEntry.objects.filter(to_state="cancelled")
         assert [entry.actor for entry in ended] == ["ada"] * tally.cancelled
+
+    @pytest.mark.parametrize(
+        ("hours_ago", "ends"),
+        [
+            # For eight in the evening, due at nine the next morning, and it is eight: it has not been missed.
+            (12, ["before", "cancelled_outside"]),
+            # For eight in the evening of the day before that: nine has passed.
+            (36, ["before", "cancelled_outside", "next"]),
+        ],
+    )
+    def test_is_not_what_is_due_when_its_window_opens(self, clock, hours_ago, ends):
+        clock.set(datetime(2026, 11, 25, 8, tzinfo=UTC))
+        began = clock.now - timedelta(hours=hours_ago)
+
+        tally = enroll(Windows, [Order.objects.create()], started_at=began, past="skip")
+
+        cancelled = ScheduledTask.objects.filter(state="cancelled").order_by("task_key")
+        assert [row.task_name for row in cancelled] == ends
+        assert tally.cancelled == len(ends)
+        assert {row.state for row in ScheduledTask.objects.exclude(pk__in=cancelled)} <= {"scheduled"}
+
+    def test_of_two_runs_is_told_apart(self, clock):
+        clock.set(datetime(2026, 11, 25, 8, tzinfo=UTC))
+        orders = [Order.objects.create(ships_at=clock.now - timedelta(hours=hours)) for hours in (12, 36)]
+
+        enroll(Windows, orders, started_at="ships_at", past="skip")
+
+        rows = ScheduledTask.objects.filter(task_key="windows.next")
+        states = {row.entity_id: str(row.state) for row in rows}
+        assert states == {str(orders[0].pk): "scheduled", str(orders[1].pk): "cancelled"}
 
     @pytest.mark.parametrize(("past", "revisions"), [("skip", 1), ("expire", 2)])
     def test_comes_again_with_another_date_only_if_it_has_expired(self, order, now, past, revisions):

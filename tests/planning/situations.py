@@ -88,6 +88,7 @@ class Row:
     id: UUID = field(default_factory=uuid4)
     previous: UUID | None = None
     anchor_date: date | None = None
+    planned_at: datetime | None = None
     occurrence: str = ""
     anchor: str = ""
 

@@ -33,6 +33,20 @@ class TestWithRow:
     def test_keeps_an_open_one_of_that_time(self, state):
         assert changes_of(Row("expire", state))[0] == [Keep]
 
+    @pytest.mark.parametrize(
+        ("row", "change"),
+        [
+            (Row("expire", scheduled_at=ENDS + DAY, planned_at=ENDS + DAY), Move),
+            (Row("expire", scheduled_at=ENDS + DAY, planned_at=ENDS), Keep),  # Somebody moved it.
+            (Row("expire", scheduled_at=ENDS + DAY), Keep),  # By an older version, or by no plan.
+            (Row("expire", State.RETRYABLE, scheduled_at=ENDS + DAY, planned_at=ENDS + DAY), Keep),
+            (Row("expire", scheduled_at=NOW, planned_at=NOW), Keep),  # It is due already.
+            (Row("expire", planned_at=ENDS), Keep),
+        ],
+    )
+    def test_moves_one_that_waits_for_when_its_plan_had_it_due_and_has_no_more(self, row, change):
+        assert changes_of(row)[0] == [change]
+
     @pytest.mark.parametrize("state", sorted(OPEN))
     def test_moves_one_that_waits_and_replaces_one_that_is_in_work(self, state):
         changes, outlook = changes_of(Row("expire", state), ENDS + DAY)

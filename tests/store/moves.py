@@ -68,6 +68,7 @@ new_times = st.builds(
     anchor=texts,
     anchor_value=st.none() | times,
     anchor_date=st.none() | dates,
+    planned_at=st.none() | times,
     expires_at=st.none() | times,
 )
 
@@ -83,6 +84,7 @@ def rows(state: State) -> st.SearchStrategy[dict[str, Any]]:
             "priority": st.integers(-5, 5),
             "nominal_at": times,
             "scheduled_at": times,
+            "planned_at": st.none() | times,
             "anchor": texts,
             "anchor_value": st.none() | times,
             "anchor_date": st.none() | dates,

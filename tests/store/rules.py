@@ -52,6 +52,7 @@ class NewTimes:
     anchor: str
     anchor_value: datetime | None
     anchor_date: date | None
+    planned_at: datetime | None
     expires_at: datetime | None
 
 
@@ -221,6 +222,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "lost": _plus("lost"),
     "scheduled_at": lambda case: case.move.due_at or case.row["scheduled_at"],
     "nominal_at": _of_times("nominal_at"),
+    "planned_at": _of_times("planned_at"),
     "anchor": _of_times("anchor"),
     "anchor_value": _of_times("anchor_value"),
     "anchor_date": _of_times("anchor_date"),

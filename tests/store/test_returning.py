@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models.signals import post_init
 
 from timeline.models import ScheduledTask
-from timeline.store.returning import COLUMNS, FIELDS, as_tasks, cursor_for_rows, rows_of
+from timeline.store.returning import COLUMNS, FIELDS, as_tasks, cursor_for_rows, read_models, rows_of
 
 SQL = "SELECT {} FROM timeline_scheduledtask ORDER BY occurrence"
 
@@ -33,6 +33,23 @@ def read(columns, *names):
     with cursor_for_rows(connection) as cursor:
         cursor.execute(SQL.format(columns))
         return rows_of(cursor, connection, names)
+
+
+class TestReadModels:
+    def test_are_as_django_reads_them(self, task, make_task, django_assert_num_queries):
+        make_task(occurrence="b")
+        asked = ScheduledTask.objects.filter(occurrence__in=["a", "b"]).order_by("occurrence")
+
+        with django_assert_num_queries(1):
+            read = read_models(asked[:1])
+
+        assert read == [task]
+        assert all(getattr(read[0], name) == getattr(asked[0], name) for name in FIELDS)
+        assert (read[0]._state.db, read[0]._state.adding) == ("default", False)
+
+    def test_are_none_where_nothing_is_found(self, db):
+        assert read_models(ScheduledTask.objects.filter(occurrence="x")) == []
+        assert read_models(ScheduledTask.objects.filter(occurrence__in=[])) == []
 
 
 class TestRowsOf:

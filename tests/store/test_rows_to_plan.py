@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 from django.db import transaction
 
@@ -11,8 +13,7 @@ from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.visits import wanted_of
 from timeline.registry import registry
 from timeline.shortcuts import emit, start
-from timeline.store.returning import FIELDS
-from timeline.store.rows_to_plan import lock_rows_to_plan, read_rows_to_plan
+from timeline.store.rows_to_plan import RowToPlan, lock_rows_to_plan, read_rows_to_plan
 from timeline.testing import only_timelines
 
 
@@ -74,22 +75,16 @@ class TestRead:
         start(Plain, Order.objects.create())
         lit(times=3)
 
-        rows = read_rows_to_plan(wanted_of(known()), tuple(FIELDS), using="default")
+        rows = read_rows_to_plan(wanted_of(known()), using="default")
 
         assert names(rows) == [("check", ""), ("look", ""), ("warn", "7")]
         stored = {row.pk: row for row in ScheduledTask.objects.all()}
-        assert all(getattr(row, name) == getattr(stored[row.pk], name) for row in rows for name in FIELDS)
-
-    def test_reads_later_what_it_was_not_asked_for(self, django_assert_num_queries):
-        start(Plain, Order.objects.create())
-        [row] = read_rows_to_plan(wanted_of(known()), ("id", "run_id", "state"), using="default")
-
-        with django_assert_num_queries(1):
-            assert row.task_key == "plain.look"
+        read = [column.name for column in fields(RowToPlan)]
+        assert all(getattr(row, name) == getattr(stored[row.id], name) for row in rows for name in read)
 
     def test_asks_nothing_for_no_runs(self, django_assert_num_queries):
         with django_assert_num_queries(0):
-            assert read_rows_to_plan(wanted_of([]), ("id",), using="default") == []
+            assert read_rows_to_plan(wanted_of([]), using="default") == []
 
 
 class TestLock:
@@ -100,7 +95,7 @@ class TestLock:
 
         locked = locked_now(wanted)
 
-        assert names(locked) == names(read_rows_to_plan(wanted, tuple(FIELDS), using="default"))
+        assert names(locked) == names(read_rows_to_plan(wanted, using="default"))
         assert [row.pk.hex for row in locked] == sorted(row.pk.hex for row in locked)
 
     def test_leaves_out_what_has_ended_of_a_visit_for_a_run_that_has_just_moved(self):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 
 import pytest
+from django.core.management import call_command
 from django.utils import translation
 
 from tests.testapp.models import Order
@@ -12,7 +16,7 @@ from timeline import Retry, Timeline, after, every, task, window
 from timeline.exceptions import DefinitionError, InvalidInput
 from timeline.models import ScheduledTask
 from timeline.operations.sweeping import begin_round, sweep
-from timeline.shortcuts import explain, foreseen, hold, move, start
+from timeline.shortcuts import enroll, explain, foreseen, hold, move, start
 from timeline.testing import only_timelines
 
 OFFICE = {"days": "mon-fri", "zone": "Europe/Berlin"}
@@ -61,6 +65,47 @@ class LongerCare(Timeline):
     def prepare(self, order): ...
 
 
+class Office(Timeline):
+    name = "office"
+    entity = "testapp.Order"
+
+    @task(after(hours=5), window=window("09:00-17:00", **OFFICE))
+    def call(self, order): ...
+
+
+class Later(Timeline):
+    """It opens later, and at weekends it does not."""
+
+    name = "office"
+    entity = "testapp.Order"
+
+    @task(after(hours=5), window=window("12:00-17:00", **OFFICE))
+    def call(self, order): ...
+
+
+class AtNight(Timeline):
+    """It is open longer."""
+
+    name = "office"
+    entity = "testapp.Order"
+
+    @task(after(hours=5), window=window("09:00-23:00", **OFFICE))
+    def call(self, order): ...
+
+
+class Anytime(Timeline):
+    """It has no hours."""
+
+    name = "office"
+    entity = "testapp.Order"
+
+    @task(after(hours=5))
+    def call(self, order): ...
+
+
+OTHER = {"Later": Later, "AtNight": AtNight, "Anytime": Anytime}
+
+
 def is_holiday(day):
     if UNREADABLE:
         raise LookupError(UNREADABLE[0])
@@ -91,6 +136,20 @@ def rows(db, clock):
     with only_timelines(Care):
         start(Care, Order.objects.create())
         yield lambda name, **more: ScheduledTask.objects.filter(task_key=f"care.{name}", **more).latest("pk")
+
+
+def run(command, *options):
+    """Call a command; what it printed as JSON, if it did."""
+    out = StringIO()
+    with suppress(SystemExit):
+        call_command(command, *options, stdout=out)
+    return json.loads(out.getvalue()) if "--json" in options else None
+
+
+def swept(now):
+    begin_round(using="default")
+    while sweep(now=now, using="default").left:
+        pass
 
 
 def berlin(moment):
@@ -160,9 +219,7 @@ class TestWhoeverDecides:
     def test_may_move_it_outside_and_no_sweep_takes_it_back(self, rows, clock):
         move(rows("call"), at=FRIDAY + 6 * HOUR, reason="they asked for it")
         move(rows("greet"), at=FRIDAY + DAY + HOUR, reason="they read at night")
-        begin_round(using="default")
-        while sweep(now=FRIDAY, using="default").left:
-            pass
+        swept(FRIDAY)
         clock.set(FRIDAY + DAY + HOUR)
         clock.run_due()
 
@@ -174,15 +231,94 @@ class TestWhoeverDecides:
     def test_is_not_disturbed_by_a_sweep_that_looks_later(self, rows, clock):
         before = list(ScheduledTask.objects.order_by("pk").values("pk", "seq", "scheduled_at"))
         clock.set(FRIDAY + DAY / 2)
-        begin_round(using="default")
-        while sweep(now=FRIDAY + DAY / 2, using="default").left:
-            pass
+        swept(FRIDAY + DAY / 2)
 
         assert list(ScheduledTask.objects.order_by("pk").values("pk", "seq", "scheduled_at")) == before
 
 
 class TestOtherHours:
-    def test_leave_what_is_there_at_its_time_and_let_it_run_then(self, db, clock):
+    """Rows that were planned by other hours follow those there are now, but for what somebody decided."""
+
+    @pytest.fixture
+    def called(self, db, clock):
+        """A call for Friday at ten in the evening, due on Monday at nine; gives its row."""
+        clock.set(FRIDAY)
+        with only_timelines(Office):
+            start(Office, Order.objects.create())
+        return ScheduledTask.objects.get()
+
+    @pytest.mark.parametrize(
+        ("other", "then"), [("Later", "Mon 12:00"), ("AtNight", "Fri 22:00"), ("Anytime", "Fri 22:00")]
+    )
+    def test_are_shown_as_drift_and_then_followed(self, called, other, then):
+        with only_timelines(OTHER[other]):
+            [shown] = run("timeline_plan", "--json")["timelines"]
+            assert (shown["changed"], shown["tasks"]["call"]["moved"]) == (1, 1)
+            run("timeline_apply")
+            assert not run("timeline_plan", "--json")["timelines"][0]["changed"]
+
+        called.refresh_from_db()
+        assert (berlin(called.nominal_at), berlin(called.scheduled_at)) == ("Fri 22:00", then)
+        assert called.log.latest("seq").reason == "its window or its spread changed"
+
+    def test_are_followed_by_a_sweep(self, called):
+        with only_timelines(Later):
+            swept(FRIDAY)
+
+        called.refresh_from_db()
+        assert berlin(called.scheduled_at) == "Mon 12:00"
+
+    def test_are_followed_where_there_were_none(self, db, clock):
+        clock.set(FRIDAY)
+        with only_timelines(Anytime):
+            start(Anytime, Order.objects.create())
+
+        with only_timelines(Office):
+            swept(FRIDAY)
+
+        assert berlin(ScheduledTask.objects.get().scheduled_at) == "Mon 09:00"
+
+    def test_are_not_followed_by_what_is_to_be_kept(self, called):
+        with only_timelines(Later):
+            run("timeline_apply", "office", "--keep", "call", "--reason", "told them")
+            swept(FRIDAY)
+            assert not run("timeline_plan", "--json")["timelines"][0]["changed"]
+
+        called.refresh_from_db()
+        assert berlin(called.scheduled_at) == "Mon 09:00"
+
+    def test_are_not_followed_by_what_a_person_moved(self, called):
+        move(called, at=FRIDAY + 9 * HOUR, reason="they asked for it")
+
+        with only_timelines(Later):
+            swept(FRIDAY)
+
+        called.refresh_from_db()
+        assert called.scheduled_at == FRIDAY + 9 * HOUR
+
+    def test_are_not_followed_by_what_was_spread_when_it_was_enrolled(self, db, clock):
+        clock.set(FRIDAY)
+        with only_timelines(Office):
+            enroll(Office, [Order.objects.create()], spread=6 * HOUR)
+        row = ScheduledTask.objects.get()
+        before = row.scheduled_at
+
+        with only_timelines(Later):
+            swept(FRIDAY)
+
+        row.refresh_from_db()
+        assert row.scheduled_at == before != row.planned_at
+
+    def test_are_not_followed_by_rows_of_an_older_version(self, called):
+        ScheduledTask.objects.update(planned_at=None)
+
+        with only_timelines(Later):
+            swept(FRIDAY)
+
+        called.refresh_from_db()
+        assert berlin(called.scheduled_at) == "Mon 09:00"
+
+    def test_leave_what_is_due_at_its_time_and_let_it_run_then(self, db, clock):
         """It is for a Saturday, and due on the Friday before: hours that have changed since do not put it off."""
         clock.set(FRIDAY - DAY)
         with only_timelines(Care):

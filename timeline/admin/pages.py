@@ -40,6 +40,7 @@ PAGES: Final = (
     "holds",
     "hold",
     "people",
+    "plan",
     "redrive",
     "say",
     "what_if",

@@ -27,6 +27,7 @@ from timeline.admin.matching import MatchingPages
 from timeline.admin.naming import named
 from timeline.admin.owning import belongings_of
 from timeline.admin.people import PeoplePages
+from timeline.admin.plans import PlanPages
 from timeline.admin.readers import Reader
 from timeline.admin.redriving import RedrivePages
 from timeline.admin.stepping import stepping
@@ -65,6 +66,7 @@ class TaskAdmin(
     LimitPages,
     MatchingPages,
     PeoplePages,
+    PlanPages,
     RedrivePages,
     WhatIfPages,
     DeadLetterPages,
@@ -91,6 +93,7 @@ class TaskAdmin(
             path("find/", require_safe(wrap(self.find_view)), name=f"{name}_find"),
             path("entity/", require_safe(shows(self.entity_view, _entity_of)), name=f"{name}_entity"),
             path("people/", require_safe(shows(self.people_view)), name=f"{name}_people"),
+            path("plan/", require_safe(wrap(self.plan_view)), name=f"{name}_plan"),
             path("say/", forms(wrap(self.say_view)), name=f"{name}_say"),
             path("what-if/", forms(wrap(self.what_if_view)), name=f"{name}_what_if"),
             path("all/", forms(wrap(self.matching_view)), name=f"{name}_matching"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, tzinfo
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from django import forms
 from django.core.exceptions import PermissionDenied
@@ -11,7 +11,7 @@ from django.db import models
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext
+from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
 from timeline import shortcuts
 from timeline.admin.drawing import Drawing, drawing
@@ -25,6 +25,7 @@ from timeline.models.entities import load_entities
 from timeline.models.families import kinds_of
 from timeline.operations.trying import anchors_of
 from timeline.policy import get_policy
+from timeline.reading.comparing import Becomes
 from timeline.registry import registry
 
 if TYPE_CHECKING:
@@ -36,17 +37,31 @@ THEN, UNTIL_NOW = "then", "until_now"  # How the picture calls what would be, an
 
 
 class WhatIfForm(forms.Form):
-    """The fields that tasks are anchored to, as they are; and an event."""
+    """The fields that tasks are anchored to, as they are; a run that begins; and an event."""
+
+    timeline = forms.ChoiceField(
+        label=pgettext_lazy("timeline", "A run begins"),
+        required=False,
+        help_text=gettext_lazy("As if it were started now. If one is open already, nothing comes of it."),
+    )
 
     event = forms.CharField(
-        label=pgettext("timeline", "Event"),
+        label=pgettext_lazy("timeline", "Event"),
         required=False,
         max_length=100,
         help_text=gettext_lazy("As if it came now. Empty: none."),
         widget=forms.TextInput(attrs={"list": "tl-events", "autocomplete": "off"}),
     )
 
-    def __init__(self, *args: Any, entity: models.Model, names: Sequence[str], zone: tzinfo, **options: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        entity: models.Model,
+        names: Sequence[str],
+        timelines: Sequence[str],
+        zone: tzinfo,
+        **options: Any,
+    ) -> None:
         super().__init__(*args, **options)
         self.zone = zone
         self.entity = entity
@@ -63,7 +78,9 @@ class WhatIfForm(forms.Form):
                 initial=self._shown(getattr(entity, name)),
                 widget=widget(attrs={"type": input_type}),
             )
-        self.order_fields([*names, "event"])
+        self.order_fields([*names, "timeline", "event"])
+        known = [("", pgettext("timeline", "None")), *((name, name) for name in timelines)]
+        cast("forms.ChoiceField", self.fields["timeline"]).choices = known
 
     def _shown(self, value: datetime | date | None) -> str:
         """A value as the field of the browser reads it, to the minute."""
@@ -93,7 +110,8 @@ class WhatIfPages(Pages):
             raise Http404(_("There is no such entity."))
         now, zone = story_now(self.alias), timezone.get_default_timezone()
         names = [name for name in anchors_of(ref.label) if _has_field(ref, name)]
-        form = WhatIfForm(request.POST if request.method == "POST" else None, entity=entity, names=names, zone=zone)
+        asked = request.POST if request.method == "POST" else None
+        form = WhatIfForm(asked, entity=entity, names=names, timelines=_timelines_of(ref), zone=zone)
         told: dict[str, Any] = {"effects": None}
         with timezone.override(zone):
             is_asked = request.method == "POST" and form.is_valid()
@@ -115,7 +133,11 @@ class WhatIfPages(Pages):
     def _told(self, ref: EntityRef, form: WhatIfForm, *, now: datetime, zone: tzinfo) -> dict[str, Any]:
         try:
             found = shortcuts.what_if(
-                ref, fields=form.changed(), event=form.cleaned_data["event"].strip(), using=self.alias
+                ref,
+                fields=form.changed(),
+                timeline=form.cleaned_data["timeline"],
+                event=form.cleaned_data["event"].strip(),
+                using=self.alias,
             )
         except TimelineError as error:
             return {"effects": None, "problem": str(error)}
@@ -126,6 +148,12 @@ class WhatIfPages(Pages):
 def _has_field(ref: EntityRef, name: str) -> bool:
     model = model_of(ref.label)
     return model is not None and any(field.name == name for field in model._meta.get_fields())
+
+
+def _timelines_of(ref: EntityRef) -> list[str]:
+    """Timelines that are about it."""
+    kinds = kinds_of(ref.label)
+    return sorted(known.name for known in registry if known.label in kinds)
 
 
 def _events_of(ref: EntityRef) -> list[str]:
@@ -140,6 +168,6 @@ def _drawn(effects: Sequence[Effect], *, now: datetime, zone: tzinfo) -> Drawing
     for effect in effects:
         if effect.then_at is not None:
             items.append(Item(effect.task_key, effect.then_at, THEN, effect.words, ""))
-        if effect.at is not None and effect.change in ("moved", "gone"):
+        if effect.at is not None and effect.change in (Becomes.MOVED, Becomes.GONE):
             items.append(Item(effect.task_key, effect.at, UNTIL_NOW, pgettext("timeline", "as it is now"), ""))
     return drawing(items, now=now, zone=zone)

@@ -32,6 +32,7 @@ from timeline.timing import LONGEST_SPREAD, check_time
 MAX_BY_DAYS: Final = 36_525
 MAX_BY_SECONDS: Final = 10**9
 
+MOST_ANCHORS: Final = 50
 _NO_BLANK: Final = r"^\s\x1c-\x1f\x85"  # As Python sees blanks: a few more than other languages do.
 
 
@@ -55,6 +56,27 @@ class ReasonField(TextField):
 @extend_schema_field({"type": "string", "minLength": 1, "maxLength": 100, "pattern": f"^[{_NO_BLANK}]+$"})
 class NameField(TextField):
     """Name of an event."""
+
+
+@extend_schema_field(
+    {
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": MOST_ANCHORS,
+        "additionalProperties": {"type": ["string", "null"], "minLength": 1, "maxLength": 50},
+    }
+)
+class AnchorsField(serializers.DictField):
+    """Fields, and what each would hold."""
+
+    child = TextField(min_length=1, max_length=50, allow_null=True)
+
+    def to_internal_value(self, data: Any) -> Any:
+        """Take one at least, and no more than an entity has."""
+        found = super().to_internal_value(data)
+        if not 1 <= len(found) <= MOST_ANCHORS:
+            raise ValidationError(_("Give 1 to %(most)d.") % {"most": MOST_ANCHORS})
+        return found
 
 
 class ReasonBody(StrictSerializer):
@@ -225,6 +247,49 @@ class ReleaseBody(StrictSerializer):
     """Why a hold is over: needed for what a brake has stopped."""
 
     reason = ReasonField(required=False, help_text="1 to 200 characters, after blanks around it are taken away.")
+
+
+class TriedRunBody(StrictSerializer):
+    """A run that is started."""
+
+    timeline = NameField(help_text="Name of its timeline.", min_length=1, max_length=50)
+    key = TextField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=100,
+        help_text="What tells it from others that are open.",
+    )
+    params = ObjectField(required=False, default=dict, help_text="Plain JSON, 64 KiB at most.")
+    started_at = InstantField(
+        required=False, allow_null=True, help_text="What its times count from, with its offset from UTC; nothing: now."
+    )
+
+
+class TriedEventBody(StrictSerializer):
+    """An event that comes."""
+
+    name = NameField(help_text="For example `user.created`; no blanks.", min_length=1, max_length=100)
+    payload = ObjectField(required=False, default=dict, help_text="Plain JSON, 64 KiB at most.")
+
+
+class PreviewBody(StrictSerializer):
+    """What is tried, in this order: one of these at least."""
+
+    least = 1
+    anchors = AnchorsField(
+        required=False,
+        help_text="Fields of the entity that tasks are anchored to, each with what it would hold: a date, a moment with its "
+        "offset from UTC, or null.",
+    )
+    start = TriedRunBody(required=False, help_text="A run of a timeline begins.")
+    event = TriedEventBody(required=False, help_text="An event comes.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Whoever tries something says what."""
+        if not attrs:
+            raise ValidationError(_("Give at least one of %(names)s.") % {"names": ", ".join(self.fields)})
+        return attrs
 
 
 class EventBody(StrictSerializer):

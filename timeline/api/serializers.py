@@ -22,7 +22,7 @@ from timeline.reading.steps import StepLine, steps_of_task
 from timeline.reading.waits import wait_of
 from timeline.registry import registry
 
-_CODE: Final = "One of a closed set; empty where nothing needs one."
+CODE: Final = "One of a closed set; empty where nothing needs one."
 
 
 class RowSerializer(serializers.ModelSerializer[Any]):
@@ -57,7 +57,7 @@ class TaskSerializer(RowSerializer):
     run = serializers.UUIDField(source="run_id", read_only=True, allow_null=True)
     previous = serializers.UUIDField(source="previous_id", read_only=True, allow_null=True)
     state = ChoiceOf(State, read_only=True)
-    reason_code = serializers.CharField(read_only=True, help_text=_CODE)
+    reason_code = serializers.CharField(read_only=True, help_text=CODE)
     reason = serializers.SerializerMethodField(
         help_text="Why it is where it is; of errors, and what people wrote, only to those who may read it."
     )
@@ -135,7 +135,7 @@ class LogSerializer(RowSerializer):
 
     from_state = ChoiceOf(State, read_only=True)
     to_state = ChoiceOf(State, read_only=True)
-    reason_code = serializers.CharField(read_only=True, help_text=_CODE)
+    reason_code = serializers.CharField(read_only=True, help_text=CODE)
     reason = serializers.SerializerMethodField(help_text="Empty as well where you may not read it.")
     actor = serializers.SerializerMethodField(help_text="Who decided; empty: the system, or you may not read it.")
     detail = serializers.SerializerMethodField(help_text="What else it became; null where it is masked.")

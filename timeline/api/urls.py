@@ -12,6 +12,7 @@ from timeline.api.dead_letters import DeadLetterGroups, RedriveGroup
 from timeline.api.documents import DocsView, SchemaView
 from timeline.api.events import Events
 from timeline.api.holds import Holds, Release
+from timeline.api.previewing import Preview
 from timeline.api.tasks import TaskViewSet
 from timeline.api.timelines import EntityTasks, MyTasks, UserTasks
 
@@ -54,6 +55,7 @@ def routes(using: str = "") -> list[URLPattern]:
         path("me/tasks/", MyTasks.as_view(using=using), name="my-tasks"),
         path("users/<str:id>/tasks/", UserTasks.as_view(using=using), name="user-tasks"),
         path("entities/<str:label>/<str:id>/tasks/", EntityTasks.as_view(using=using), name="entity-tasks"),
+        path("entities/<str:label>/<str:id>/preview/", Preview.as_view(using=using), name="entity-preview"),
         path("events/", Events.as_view(using=using), name="events"),
         path("holds/", Holds.as_view(using=using), name="holds"),
         path("holds/<uuid:pk>/release/", Release.as_view(using=using), name="hold-release"),

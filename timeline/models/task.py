@@ -207,6 +207,8 @@ class ScheduledTask(EntityColumns):
     queue = models.CharField(max_length=50, default="default")
     nominal_at = models.DateTimeField()
     scheduled_at = models.DateTimeField()
+    # When its plan had it due: while it is due then, nobody decided otherwise. None: by no plan, or by an older version.
+    planned_at = models.DateTimeField(null=True, blank=True, editable=False)
     anchor = models.CharField(max_length=100, blank=True, default="")
     anchor_value = models.DateTimeField(null=True, blank=True)
     # The day that its anchor is, where that is a date: its midnight is another one in another time zone.

@@ -44,7 +44,8 @@ def call_off(
             the caller has locked them.
         named: Which. The caller has locked the entities.
         columns: What to read of the tasks, in the model's order; the rest is read when it is asked for.
-        before: Of ``runs`` only what was planned for a time before this, of the ``kinds`` that are named, too; None: all.
+        before: Of ``runs`` only what was for a time before this, and planned to be due before, of the ``kinds`` that are named,
+            too, and of some of these, ``earlier``, whenever it was planned to be due; None: all.
         reason: Kept on the rows and in the log.
         now: Story time.
         using: Database alias.

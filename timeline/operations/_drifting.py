@@ -16,7 +16,7 @@ from timeline.definition import Definition
 from timeline.dialects import dialect_of
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import State
-from timeline.models import EntityRef, ScheduledTask, TimelineRun
+from timeline.models import EntityRef, TimelineRun
 from timeline.models.among import Among
 from timeline.models.entities import Entities, label_of, load_entities, models_of
 from timeline.models.facts import plan_of
@@ -28,25 +28,9 @@ from timeline.registry import registry
 from timeline.store.errors import catching
 from timeline.store.locking import lock_runs
 from timeline.store.mirroring import mirror_runs, shows_another
-from timeline.store.rows_to_plan import read_rows_to_plan
+from timeline.store.rows_to_plan import RowToPlan, read_rows_to_plan
 
 logger = logging.getLogger("timeline")
-
-READ = (
-    "id",
-    "run_id",
-    "task_key",
-    "occurrence",
-    "state",
-    "revision",
-    "nominal_at",
-    "scheduled_at",
-    "anchor",
-    "anchor_value",
-    "anchor_date",
-    "finished_at",
-    "reason_code",
-)
 
 
 class OpenRuns(Part[TimelineRun]):
@@ -109,10 +93,10 @@ def unless_begun(_run: TimelineRun, planned: Plan) -> Plan:
     return planned
 
 
-def rows_of_runs(known: Sequence[tuple[TimelineRun, Definition]], using: str) -> dict[UUID, list[ScheduledTask]]:
+def rows_of_runs(known: Sequence[tuple[TimelineRun, Definition]], using: str) -> dict[UUID, list[RowToPlan]]:
     """Read the tasks of runs, as much of them as a plan reads."""
-    rows: dict[UUID, list[ScheduledTask]] = defaultdict(list)
-    for task in read_rows_to_plan(wanted_of(known), READ, using=using):
+    rows: dict[UUID, list[RowToPlan]] = defaultdict(list)
+    for task in read_rows_to_plan(wanted_of(known), using=using):
         if task.run_id is not None:
             rows[task.run_id].append(task)
     return rows
@@ -122,7 +106,7 @@ def _has_drifted(
     run: TimelineRun,
     definition: Definition,
     entities: Entities,
-    rows: list[ScheduledTask],
+    rows: list[RowToPlan],
     tries: Mapping[UUID, int],
     now: datetime,
 ) -> bool:

@@ -24,6 +24,7 @@ from timeline.store.isolating import atomic
 from timeline.store.locking import lock_runs
 from timeline.store.machines import MAX_ACTOR
 from timeline.store.mirroring import mirror_runs
+from timeline.store.returning import read_models
 from timeline.store.writing import MAX_REASON, Write, apply
 
 READ: Final = 500  # Runs that are looked at together.
@@ -116,7 +117,7 @@ def apply_choices(
     """
     check_batch_size(size)
     runs = TimelineRun.objects.using(using).open().filter(timeline=choices.definition.name).order_by("pk")
-    some = list(runs[:READ])
+    some = read_models(runs[:READ])
     while some:
         changing = drifted(some, now=clock(using), using=using)
         parts = [changing[begin : begin + size] for begin in range(0, len(changing), size)]
@@ -126,7 +127,7 @@ def apply_choices(
             looked = 0
         if not parts:
             yield Applied(looked, 0, 0)
-        some = list(runs.filter(pk__gt=some[-1].pk)[:READ])
+        some = read_models(runs.filter(pk__gt=some[-1].pk)[:READ])
 
 
 def _apply_to(choices: Choices, runs: Sequence[TimelineRun], now: datetime, using: str) -> int:

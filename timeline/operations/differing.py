@@ -6,33 +6,38 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from time import monotonic
 from typing import Any, Final
+from uuid import UUID
 
 from django.db.models import Count
 
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
-from timeline.lifecycle import State
-from timeline.models import TimelineRun
+from timeline.lifecycle import Reason, ReasonCode, State
+from timeline.models import EntityRef, TimelineRun
 from timeline.models.entities import load_entities
 from timeline.models.facts import plan_of
 from timeline.models.visits import tries_of
 from timeline.operations._drifting import rows_of_runs
 from timeline.planning import Cancel, Create, Keep, Move, PlannedChange
 from timeline.registry import registry
+from timeline.store.returning import read_models
 
-SIZE: Final = 500  # Runs that are looked at together.
+SIZE: Final = 1000  # Runs that are looked at together.
+PATIENCE: Final = 1.0  # Seconds that somebody waits for some of them, about.
 SAMPLES: Final = 3  # Of each task, so many are shown.
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One row that would change: whose, from when to when (None: there is none), and why."""
+    """One row that would change: whose, from when to when (None: there is none), and why; of one that is there, its reason."""
 
-    entity: str
+    entity: EntityRef
     at: datetime | None
     then_at: datetime | None
     why: str
+    reason: Reason | None = None
 
 
 @dataclass
@@ -44,6 +49,7 @@ class TaskDiffers:
         new: How many would be made.
         moved: How many would move in time.
         cancelled: How many would be cancelled: those that are on their way are replaced by new ones.
+        orphaned: How many of these, as the timeline does not have the task any more.
         unchanged: How many open ones would stay as they are.
         earliest, latest: By how much they would move, the least and the most.
         samples: A few of those that change.
@@ -52,31 +58,36 @@ class TaskDiffers:
     new: int = 0
     moved: int = 0
     cancelled: int = 0
+    orphaned: int = 0
     unchanged: int = 0
     earliest: timedelta | None = None
     latest: timedelta | None = None
     samples: list[Sample] = field(default_factory=list)
 
-    def count(self, change: PlannedChange, entity: str) -> bool:
-        """Count a change; say whether it is one."""
+    def count(self, change: PlannedChange, run: TimelineRun) -> bool:
+        """Count a change of one of a run's rows; say whether it is one."""
+        before: datetime | None = None
+        then: datetime | None = None
         match change:
             case Keep():
                 self.unchanged += change.row.finished_at is None
                 return False
             case Create():
                 self.new += 1
-                sample = Sample(entity, None, change.times.scheduled_at, change.why)
+                then = change.times.scheduled_at
             case Move():
                 self.moved += 1
                 shift = change.times.scheduled_at - change.row.scheduled_at
                 self.earliest = shift if self.earliest is None else min(self.earliest, shift)
                 self.latest = shift if self.latest is None else max(self.latest, shift)
-                sample = Sample(entity, change.row.scheduled_at, change.times.scheduled_at, change.why)
+                before, then = change.row.scheduled_at, change.times.scheduled_at
             case Cancel():
                 self.cancelled += 1
-                sample = Sample(entity, change.row.scheduled_at, None, change.why)
+                self.orphaned += change.reason.code == ReasonCode.DEFINITION
+                before = change.row.scheduled_at
         if len(self.samples) < SAMPLES:
-            self.samples.append(sample)
+            reason = None if isinstance(change, Create) else change.reason
+            self.samples.append(Sample(run.entity_ref, before, then, change.why, reason))
         return True
 
 
@@ -117,12 +128,13 @@ class Differs:
                     "new": task.new,
                     "moved": task.moved,
                     "cancelled": task.cancelled,
+                    "orphaned": task.orphaned,
                     "unchanged": task.unchanged,
                     "earliest": None if task.earliest is None else task.earliest.total_seconds(),
                     "latest": None if task.latest is None else task.latest.total_seconds(),
                     "samples": [
                         {
-                            "entity": sample.entity,
+                            "entity": str(sample.entity),
                             "at": sample.at and sample.at.isoformat(),
                             "then_at": sample.then_at and sample.then_at.isoformat(),
                             "why": sample.why,
@@ -137,7 +149,8 @@ class Differs:
 
 def differences(definitions: Collection[Definition], *, now: datetime, using: str) -> Iterator[dict[str, Differs]]:
     """
-    Compare open runs with their definitions and their entities as they are now. A few statements for 500 runs; locks nothing.
+    Compare open runs with their definitions and their entities as they are now. A few statements for a thousand runs; locks
+    nothing.
 
     Args:
         definitions: Of which timelines.
@@ -145,15 +158,45 @@ def differences(definitions: Collection[Definition], *, now: datetime, using: st
         using: Database alias.
 
     Returns:
-        After each 500 runs, what was found so far: name of a timeline → how it differs. Always the same object.
+        After each thousand runs, what was found so far: name of a timeline → how it differs. Always the same object.
     """
     found = {definition.name: Differs(definition.name) for definition in definitions}
     runs = TimelineRun.objects.using(using).open().filter(timeline__in=sorted(found)).order_by("pk")
-    some = list(runs[:SIZE])
+    some = read_models(runs[:SIZE])
     while some:
         _compare(some, found, now, using)
         yield found
-        some = list(runs.filter(pk__gt=some[-1].pk)[:SIZE])
+        some = read_models(runs.filter(pk__gt=some[-1].pk)[:SIZE])
+
+
+def differences_of_some(
+    definition: Definition, *, after: UUID | None, most: int, now: datetime, using: str
+) -> tuple[Differs, UUID | None]:
+    """
+    Compare some of a timeline's open runs, the oldest first: a quarter of them, and then the rest, unless that quarter took
+    so long that somebody who waits would wait for more than about a second. Locks nothing.
+
+    Args:
+        definition: Of which timeline.
+        after: The last run that was looked at before; None: from the first.
+        most: So many at most.
+        now: Story time.
+        using: Database alias.
+
+    Returns:
+        What was found; and the last run that was looked at; None: no other is left.
+    """
+    found, give_up = {definition.name: Differs(definition.name)}, monotonic() + PATIENCE / 4
+    runs = TimelineRun.objects.using(using).open().filter(timeline=definition.name).order_by("pk")
+    for size in (most // 4, most - most // 4):
+        some = read_models((runs if after is None else runs.filter(pk__gt=after))[: size + 1])
+        _compare(some[:size], found, now, using)
+        if len(some) <= size:
+            return found[definition.name], None
+        after = some[size - 1].pk
+        if monotonic() > give_up:
+            break
+    return found[definition.name], after
 
 
 def _compare(runs: Sequence[TimelineRun], found: dict[str, Differs], now: datetime, using: str) -> None:
@@ -181,12 +224,14 @@ def _compare(runs: Sequence[TimelineRun], found: dict[str, Differs], now: dateti
         except InvalidInput as error:
             differs.left[error.in_english()] += 1
             continue
-        whose = str(run.entity_ref)
-        changes = [
-            differs.tasks.setdefault(_name_of(change), TaskDiffers()).count(change, whose) for change in planned.changes
-        ]
-        differs.ending += not planned.open
-        differs.changed += any(changes) or not planned.open
+        is_changed = not planned.open
+        differs.ending += is_changed
+        for change in planned.changes:
+            name = _name_of(change)
+            if (task := differs.tasks.get(name)) is None:
+                task = differs.tasks[name] = TaskDiffers()
+            is_changed |= task.count(change, run)
+        differs.changed += is_changed
 
 
 def _name_of(change: PlannedChange) -> str:

@@ -12,7 +12,7 @@ from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
 from timeline import reasons
-from timeline.definition import Definition
+from timeline.definition import Definition, Task
 from timeline.dialects import dialect_of
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import ReasonCode
@@ -49,12 +49,20 @@ def check_past(past: str) -> Past:
 
 def is_past(definition: Definition, columns: Mapping[str, Any], now: datetime) -> bool:
     """
-    Whether a row that is planned for a new run was due before. What waits for an event comes with that; and a timer moves its
-    machine however late it is, which would rest for ever without.
+    Whether a row that is planned for a new run would have been due before, had the run been there in time. What is for a time
+    that has passed, and due when its window opens, is not past before that. What waits for an event comes with that; and a
+    timer moves its machine however late it is, which would rest for ever without.
     """
     if columns["nominal_at"] >= now or columns.get("awaits"):
         return False
-    return not definition.tasks[columns["task_key"].partition(".")[2]].is_timer
+    declared = definition.tasks[columns["task_key"].partition(".")[2]]
+    return (columns["planned_at"] < now or _is_earlier(declared)) and not declared.is_timer
+
+
+def _is_earlier(declared: Task[Any, ..., Any]) -> bool:
+    """Whether it is due before its time, where that is outside of its window: that moment has passed with the time."""
+    hours = declared.options.window
+    return hours is not None and hours.outside == "previous"
 
 
 def call_off_past(
@@ -93,9 +101,11 @@ def call_off_past(
     if not late:
         return 0
     dialect = dialect_of(using)
+    passed = sorted(set().union(*late.values()))
     named = {
         "runs": dialect.list_of(key.hex for key in late),
-        "kinds": dialect.list_of(sorted(set().union(*late.values()))),
+        "kinds": dialect.list_of(passed),
+        "earlier": dialect.list_of(kind for kind in passed if _is_earlier(definition.tasks[kind.partition(".")[2]])),
     }
     reason = replace(reasons.PASSED(), code=_CODES[past], actor=actor)
     cancelled = call_off("runs", named, before=now, reason=reason, now=now, using=using)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
 from django.core.exceptions import ValidationError
-from django.db import transaction
-from django.db.models import Model
+from django.db import DataError, IntegrityError, transaction
+from django.db.models import Model, QuerySet
 from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import InvalidInput
@@ -16,6 +17,7 @@ from timeline.models import EntityRef, exact_ref, model_of
 from timeline.models.families import kinds_of
 from timeline.operations.emitting import emit
 from timeline.operations.reconciling import reconcile
+from timeline.operations.starting import start
 from timeline.registry import registry
 from timeline.store.isolating import atomic
 from timeline.store.locking import missing
@@ -24,25 +26,43 @@ from timeline.timing import check_time
 Seen = TypeVar("Seen")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """
+    What is tried.
+
+    Args:
+        fields: Of the entity's fields that tasks are anchored to, those that change: what they would hold.
+        timeline: Of which a run is started; empty: of none. With its ``key``, ``params`` and ``started_at``, as ``start``
+            takes them.
+        event, payload: What is emitted; no name: nothing.
+    """
+
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    timeline: str = ""
+    key: str = ""
+    params: dict[str, Any] = field(default_factory=dict)
+    started_at: datetime | None = None
+    event: str = ""
+    payload: dict[str, Any] = field(default_factory=dict)
+
+
 def try_out(
     look: Callable[[], Seen],
     *,
     ref: EntityRef,
-    fields: Mapping[str, Any],
-    event: str,
-    payload: dict[str, Any],
+    change: Tried,
     now: datetime,
     using: str,
 ) -> tuple[Seen, Seen]:
     """
-    Look before and after fields of an entity are changed and an event is emitted; then undo both. They are done by what does
-    them otherwise, so that the answer cannot differ from what would come of it. The entity is locked meanwhile.
+    Look before and after fields of an entity are changed, a run is started and an event is emitted; then undo all of it. It is
+    done by what does it otherwise, so that the answer cannot differ from what would come of it. The entity is locked meanwhile.
 
     Args:
         look: Asks the database, in the transaction.
         ref: The entity.
-        fields: Of its fields that tasks are anchored to, those that change: what they would hold.
-        event, payload: What is emitted after that; no name: nothing.
+        change: What is done, in that order.
         now: Story time.
         using: Database alias.
 
@@ -52,21 +72,24 @@ def try_out(
     Raises:
         InvalidInput, DateOutOfRange, NaiveDatetime: naming the field.
         WrongEntity: if the entity is not in this database.
-        Whatever ``emit`` raises: of what the event would be refused for.
+        Whatever ``start`` and ``emit`` raise: of what they would be refused for.
     """
     model = model_of(ref.label) if exact_ref(*ref) else None
-    checked = {name: _checked(ref, model, name, value) for name, value in fields.items()}
+    checked = {name: _checked(ref, model, name, value) for name, value in change.fields.items()}
     entities = model._base_manager.using(using).filter(pk=ref.id) if model is not None else None
     if entities is None or not entities.exists():
         raise missing(ref, using)
     with atomic(using=using):
         before = look()
         if checked:
-            entities.update(**checked)
+            _set(entities, checked)
             reconcile(entity=ref, now=now, using=using)
-        if event:
-            given: dict[str, Any] = {"key": "", "payload": payload, "actor": "", "occurred_at": None}
-            emit(name=event, entity=ref, now=now, using=using, **given)
+        if change.timeline:
+            run: dict[str, Any] = {"key": change.key, "params": change.params, "started_at": change.started_at}
+            start(timeline=change.timeline, entity=ref, now=now, using=using, **run)
+        if change.event:
+            given: dict[str, Any] = {"key": "", "payload": change.payload, "actor": "", "occurred_at": None}
+            emit(name=change.event, entity=ref, now=now, using=using, **given)
         after = look()
         transaction.set_rollback(True, using=using)
     return before, after
@@ -78,16 +101,35 @@ def anchors_of(label: str) -> list[str]:
     return sorted({name for known in registry if known.label in kinds for name in known.anchor_fields})
 
 
+def not_anchored(name: str, names: Iterable[str]) -> InvalidInput:
+    """The error that no task is anchored to a field of this name, but to these."""
+    known = ", ".join(names)
+    if not known:
+        return InvalidInput(name, _("no task is anchored to it."), _("Leave it out."))
+    return InvalidInput(name, _("no task is anchored to it."), _("Give one of %(names)s."), names=known)
+
+
 def _checked(ref: EntityRef, model: type[Model] | None, name: str, value: Any) -> Any:
     """What the field would hold."""
-    if model is None or name not in (names := anchors_of(ref.label)):
-        remedy = _("Give one of %(names)s.")
-        known = ", ".join(names) if model is not None else ""
-        raise InvalidInput(name, _("no task is anchored to it."), remedy, names=known)
+    names = anchors_of(ref.label)
+    if model is None or name not in names:
+        raise not_anchored(name, names)
     try:
-        field: Any = model._meta.get_field(name)
-        read = field.to_python(value)
+        column: Any = model._meta.get_field(name)
+        read = column.to_python(value)
     except ValidationError as error:
         remedy = _("Give a date, or a time with its zone.")
         raise InvalidInput(name, "%(error)s", remedy, error=" ".join(error.messages)) from None
+    if read is None and not column.null:
+        raise InvalidInput(name, _("must not be empty."), _("Give a date, or a time with its zone."))
     return check_time(name, read) if isinstance(read, datetime) else read
+
+
+def _set(entities: QuerySet[Model], values: Mapping[str, Any]) -> None:
+    """Change the fields. What the host's own table does not take is the caller's mistake."""
+    try:
+        entities.update(**values)
+    except (IntegrityError, DataError) as error:
+        problem, remedy = _("its table does not take that (%(error)s)."), _("Give another one.")
+        said = str(error).partition("\n")[0]
+        raise InvalidInput(", ".join(sorted(values)), problem, remedy, error=said) from error

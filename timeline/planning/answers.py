@@ -19,6 +19,7 @@ class TaskRow(Protocol):
     revision: int
     nominal_at: datetime
     scheduled_at: datetime
+    planned_at: datetime | None
     anchor: str
     anchor_value: datetime | None
     anchor_date: date | None
@@ -32,7 +33,10 @@ class TaskRow(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """What a row remembers of its time. All aware."""
+    """
+    What a row remembers of its time. All aware. ``planned_at`` is when its plan has it due, for as long as nobody decides
+    otherwise; None: that is no plan's.
+    """
 
     nominal_at: datetime
     scheduled_at: datetime
@@ -40,6 +44,7 @@ class Times:
     anchor_value: datetime | None
     expires_at: datetime | None
     anchor_date: date | None = None
+    planned_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,7 +112,8 @@ class _Planner:
         declared = self.definition.tasks[name]
         if name not in self.outlooks and declared.when is not None:
             self.outlooks[name] = self.decide(declared, declared.when)
-        return self.outlooks.get(name, Outlook(why_never=reasons.PREDECESSOR_UNPLANNED(task=name)))
+        known = self.outlooks.get(name)
+        return Outlook(why_never=reasons.PREDECESSOR_UNPLANNED(task=name)) if known is None else known
 
     def rows(self, name: str) -> list[TaskRow]:
         """The latest row of each occurrence of a task, in their order."""

@@ -48,6 +48,8 @@ class Rows:
         if row.state not in OPEN:
             return self.again(declared, times, row)
         if (row.nominal_at, row.anchor_value) == (times.nominal_at, times.anchor_value):
+            if self._is_outdated(row, times):
+                return self.move(row, times, reasons.HOURS_CHANGED())
             return self.keep(row, "its time stands")
         named = times.anchor.partition(":")[2] or times.anchor
         if row.state in WAITING:
@@ -56,6 +58,14 @@ class Rows:
         replaced = reasons.REPLACED(anchor=named)
         self.cancel(row, replaced)
         return self.create(declared, times, row, replaced.text)
+
+    def _is_outdated(self, row: TaskRow, times: Times) -> bool:
+        """
+        Whether it waits for a time at which its plan had it due, and has it no more: its window is another one, say. What
+        somebody moved, or what is due already, is left alone.
+        """
+        is_as_planned = row.state == State.SCHEDULED and row.scheduled_at == row.planned_at
+        return is_as_planned and row.scheduled_at > self._now and row.scheduled_at != times.scheduled_at
 
     def again(self, declared: Task[Any, ..., Any], times: Times, row: TaskRow) -> Outlook:
         """It has ended: that stands, unless its anchor changed and gives it a new time."""
@@ -87,7 +97,7 @@ class Rows:
         self._plan.changes.append(
             Create(
                 task_name=declared.name,
-                times=times,
+                times=replace(times, planned_at=times.scheduled_at),
                 revision=previous.revision + 1 if previous else 1,
                 previous=previous.id if previous else None,
                 why=why,
@@ -101,7 +111,7 @@ class Rows:
         """Give it its new time: what failed waits out its backoff, unless it rests for something that has a deadline."""
         is_later = backs_off and row.state == State.RETRYABLE
         scheduled_at = max(times.scheduled_at, row.scheduled_at) if is_later else times.scheduled_at
-        times = replace(times, scheduled_at=scheduled_at)
+        times = replace(times, scheduled_at=scheduled_at, planned_at=times.scheduled_at)
         self._plan.changes.append(Move(row=row, times=times, reason=reason))
         return Outlook(to_come=True, expected_at=max(scheduled_at, self._now))
 

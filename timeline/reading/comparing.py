@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from django.utils.translation import pgettext
@@ -15,6 +16,20 @@ from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.among import Among
 from timeline.reading.explaining import why
 from timeline.reading.foreseeing import foreseen_of
+from timeline.reading.recalling import recall
+
+if TYPE_CHECKING:
+    from timeline.models.run import TimelineRunQuerySet
+    from timeline.models.task import ScheduledTaskQuerySet
+
+
+class Becomes(StrEnum):
+    """What becomes of a task that is ahead, or would be."""
+
+    NEW = "new"
+    MOVED = "moved"
+    GONE = "gone"
+    SAME = "same"
 
 
 class Effect(NamedTuple):
@@ -25,26 +40,28 @@ class Effect(NamedTuple):
         task_key: Which; with its occurrence, if it is one of many.
         at: When it is due, or expected, as things stand (aware); None: it is not ahead, or nobody can say.
         then_at: When it would be; None: it would not be ahead, or nobody could say.
-        change: ``new``, ``moved``, ``gone`` or ``same``.
+        change: What that is.
         is_foreseen: Whether it would have no row yet.
         why: Why it would be gone; else empty.
+        row: Its row as it would be, for who looks closer; None: it has none, or would have none. Never save it.
     """
 
     task_key: str
     at: datetime | None
     then_at: datetime | None
-    change: str
+    change: Becomes
     is_foreseen: bool
     why: str = ""
+    row: ScheduledTask | None = None
 
     @property
     def words(self) -> str:
         """What would become of it, for people."""
         said = {
-            "new": pgettext("timeline", "new"),
-            "moved": pgettext("timeline", "moved"),
-            "gone": pgettext("timeline", "called off"),
-            "same": pgettext("timeline", "as it is"),
+            Becomes.NEW: pgettext("timeline", "new"),
+            Becomes.MOVED: pgettext("timeline", "moved"),
+            Becomes.GONE: pgettext("timeline", "called off"),
+            Becomes.SAME: pgettext("timeline", "as it is"),
         }[self.change]
         return f"{said}: {self.why}" if self.why else said
 
@@ -63,23 +80,61 @@ class Snapshot:
     foreseen: dict[tuple[UUID, str], list[datetime | None]]
 
 
-def snapshot(ref: EntityRef, *, known: Iterable[UUID] = (), now: datetime, using: str) -> Snapshot:
+def looker(
+    ref: EntityRef,
+    *,
+    tasks: ScheduledTaskQuerySet | None = None,
+    seen: Callable[[TimelineRunQuerySet], Iterable[TimelineRun]] | None = None,
+    now: datetime,
+    using: str,
+) -> Callable[[], Snapshot]:
     """
-    Look at what an entity has ahead. Four statements, and those that read what its runs are about.
+    Make what looks at what an entity has ahead, time and again: it also tells what became of what it has seen before.
+
+    Args:
+        ref: The entity.
+        tasks: Of which tasks it tells; None: of all.
+        seen: Reads of the runs those whose follow-ups it tells; None: all.
+        now: Story time.
+        using: Database alias.
+    """
+    known = set[UUID]()
+
+    def look() -> Snapshot:
+        every = ScheduledTask.objects.using(using) if tasks is None else tasks
+        found = snapshot(ref, known=known, tasks=every, seen=seen or list, now=now, using=using)
+        known.update(found.rows)
+        return found
+
+    return look
+
+
+def snapshot(
+    ref: EntityRef,
+    *,
+    known: Iterable[UUID] = (),
+    tasks: ScheduledTaskQuerySet,
+    seen: Callable[[TimelineRunQuerySet], Iterable[TimelineRun]],
+    now: datetime,
+    using: str,
+) -> Snapshot:
+    """
+    Look at what an entity has ahead. Five statements, and those that read what its runs are about.
 
     Args:
         ref: The entity.
         known: Tasks that are read whatever has become of them.
+        tasks, seen: As for ``looker``.
         now: Story time.
         using: Database alias.
     """
-    tasks = ScheduledTask.objects.using(using)
     rows = {task.pk: task for task in tasks.for_entity(ref).open().select_related("run")}
     ended = [key for key in known if key not in rows]
     rows |= {task.pk: task for task in tasks.filter(Among(ended)).select_related("run")} if ended else {}
+    recall([rows[key] for key in ended if key in rows], using=using)
     expected: dict[tuple[UUID, str], list[datetime | None]] = defaultdict(list)
     runs = TimelineRun.objects.using(using).open().for_entity(ref)
-    for run, outlook in foreseen_of(runs, now=now, using=using):
+    for run, outlook in foreseen_of(seen(runs), now=now, using=using):
         expected[run.pk, outlook.task_key].append(outlook.expected_at)
     return Snapshot(rows, dict(expected))
 
@@ -99,13 +154,13 @@ def _of_rows(before: Snapshot, after: Snapshot) -> Iterable[Effect]:
             told, then = then, carried_on.get(key)
         if then is None:
             said = why(told) if told is not None else ""
-            yield Effect(task.full_key, task.scheduled_at, None, "gone", is_foreseen=False, why=said)
+            yield Effect(task.full_key, task.scheduled_at, None, Becomes.GONE, is_foreseen=False, why=said, row=told)
             continue
         seen.add(then.pk)
-        yield _moved(task.full_key, task.scheduled_at, then.scheduled_at, is_foreseen=False)
+        yield _moved(task.full_key, task.scheduled_at, then.scheduled_at, is_foreseen=False, row=then)
     for key, task in after.rows.items():
         if task.is_open and key not in seen:
-            yield Effect(task.full_key, None, task.scheduled_at, "new", is_foreseen=False)
+            yield Effect(task.full_key, None, task.scheduled_at, Becomes.NEW, is_foreseen=False, row=task)
 
 
 def _of_foreseen(before: Snapshot, after: Snapshot) -> Iterable[Effect]:
@@ -113,12 +168,15 @@ def _of_foreseen(before: Snapshot, after: Snapshot) -> Iterable[Effect]:
         old, new = (deque(side.foreseen.get((run, key), [])) for side in (before, after))
         while old and new:
             yield _moved(key, old.popleft(), new.popleft(), is_foreseen=True)
-        yield from (Effect(key, at, None, "gone", is_foreseen=True) for at in old)
-        yield from (Effect(key, None, at, "new", is_foreseen=True) for at in new)
+        yield from (Effect(key, at, None, Becomes.GONE, is_foreseen=True) for at in old)
+        yield from (Effect(key, None, at, Becomes.NEW, is_foreseen=True) for at in new)
 
 
-def _moved(key: str, at: datetime | None, then_at: datetime | None, *, is_foreseen: bool) -> Effect:
-    return Effect(key, at, then_at, "same" if at == then_at else "moved", is_foreseen=is_foreseen)
+def _moved(
+    key: str, at: datetime | None, then_at: datetime | None, *, is_foreseen: bool, row: ScheduledTask | None = None
+) -> Effect:
+    change = Becomes.SAME if at == then_at else Becomes.MOVED
+    return Effect(key, at, then_at, change, is_foreseen=is_foreseen, row=row)
 
 
 def _moment(effect: Effect) -> tuple[bool, float]:

@@ -15,14 +15,13 @@ from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput, WrongEntity
-from timeline.models import EntityRef, ScheduledTask, TimelineRun, family_of, ref_of
+from timeline.models import EntityRef, TimelineRun, family_of, ref_of
 from timeline.models.entities import label_of, load_entities
 from timeline.models.facts import plan_of
 from timeline.models.visits import wanted_of
 from timeline.planning import Create, Foreseen, Plan
 from timeline.registry import registry
-from timeline.store.returning import FIELDS
-from timeline.store.rows_to_plan import read_rows_to_plan
+from timeline.store.rows_to_plan import RowToPlan, read_rows_to_plan
 from timeline.timing import LATEST, check_time
 
 
@@ -68,8 +67,8 @@ def foreseen_of(
     known = [
         (run, definition) for run in runs if (definition := registry.about(run.timeline, run.entity_label)) is not None
     ]
-    rows: dict[UUID | None, list[ScheduledTask]] = defaultdict(list)
-    for task in read_rows_to_plan(wanted_of(known), tuple(FIELDS), using=using):
+    rows: dict[UUID | None, list[RowToPlan]] = defaultdict(list)
+    for task in read_rows_to_plan(wanted_of(known), using=using):
         rows[task.run_id].append(task)
     given = entities or {}
     there = load_entities({run.entity_ref for run, _definition in known} - given.keys(), using=using)
@@ -133,7 +132,7 @@ def _as_the_child(ref: EntityRef, entity: Model) -> Model:
 
 
 def _planned(
-    run: TimelineRun, definition: Definition, entity: Model | None, rows: Iterable[ScheduledTask], now: datetime
+    run: TimelineRun, definition: Definition, entity: Model | None, rows: Iterable[RowToPlan], now: datetime
 ) -> Plan:
     try:
         return plan_of(run, definition, entity, rows, now=now)

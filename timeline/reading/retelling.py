@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from timeline.lifecycle import ReasonCode, RunEnd
+from timeline.lifecycle import Reason, ReasonCode, RunEnd
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
 from timeline.reading.earlier import read_back
 from timeline.reading.recalling import said_of
@@ -27,6 +27,14 @@ def retold(row: ScheduledTask | LogEntry) -> str:
     """
     found = _sentence(row)
     return row.reason if found is None else found[0].told(found[1])
+
+
+def retold_reason(reason: Reason) -> str:
+    """Tell the text of a reason that no row has yet, as ``retold`` does."""
+    if reason.said:
+        return SENTENCES[reason.said["sentence"]].told(reason.said)
+    known = _WHOLE.get((reason.code.value, reason.text))
+    return reason.text if known is None else known.told({})
 
 
 def is_of_the_system(row: ScheduledTask | LogEntry) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, router
 
@@ -14,7 +13,7 @@ from timeline.models import EntityRef, ScheduledTask, ref_of
 from timeline.operations import trying
 from timeline.reading import dead_letters as dead
 from timeline.reading import explaining, foreseeing
-from timeline.reading.comparing import Effect, Snapshot, effects, snapshot
+from timeline.reading.comparing import Effect, effects, looker
 from timeline.reading.dead_letters import DeadLetters
 from timeline.reading.foreseeing import Outlook
 from timeline.registry import registry
@@ -43,24 +42,32 @@ def what_if(
     entity: Model | EntityRef,
     *,
     fields: Mapping[str, Any] | None = None,
+    timeline: str | type[Timeline] = "",
+    key: str = "",
+    params: dict[str, Any] | None = None,
+    started_at: datetime | None = None,
     event: str = "",
     payload: dict[str, Any] | None = None,
     using: str | None = None,
 ) -> list[Effect]:
     """
-    Say what an entity would have ahead if these fields of it, which tasks are anchored to, held something else, and if this
-    event came. It is done, looked at and undone. See ``timeline.operations.trying.try_out`` for errors.
+    Say what an entity would have ahead if these fields of it, which tasks are anchored to, held something else, if a run of
+    this timeline were started, and if this event came. It is done, looked at and undone. See
+    ``timeline.operations.trying.try_out`` for errors.
     """
     ref, using = ref_of(entity), using or alias_of(entity if not isinstance(entity, EntityRef) else None)
-    now, known = story_now(using), set[UUID]()
-
-    def look() -> Snapshot:
-        seen = snapshot(ref, known=known, now=now, using=using)
-        known.update(seen.rows)
-        return seen
-
-    given: dict[str, Any] = {"fields": fields or {}, "event": event, "payload": payload or {}}
-    before, after = trying.try_out(look, ref=ref, **given, now=now, using=using)
+    now = story_now(using)
+    change = trying.Tried(
+        fields=fields or {},
+        timeline=registry.timeline(timeline).name if timeline else "",
+        key=key,
+        params=params or {},
+        started_at=started_at,
+        event=event,
+        payload=payload or {},
+    )
+    look = looker(ref, now=now, using=using)
+    before, after = trying.try_out(look, ref=ref, change=change, now=now, using=using)
     return effects(before, after)
 
 

@@ -8,6 +8,7 @@
     lost = task.lost + COALESCE(change.lost, 0),  -- if lost
     scheduled_at = COALESCE(change.scheduled_at, task.scheduled_at),  -- if scheduled_at
     nominal_at = COALESCE(change.nominal_at, task.nominal_at),  -- if nominal_at
+    planned_at = CASE WHEN change.nominal_at IS NULL THEN task.planned_at ELSE change.planned_at END,  -- if nominal_at
     anchor = COALESCE(change.anchor, task.anchor),  -- if nominal_at
     anchor_value = CASE WHEN change.nominal_at IS NULL THEN task.anchor_value ELSE change.anchor_value END,  -- if nominal_at
     anchor_date = CASE WHEN change.nominal_at IS NULL THEN task.anchor_date ELSE change.anchor_date END,  -- if nominal_at

@@ -5,5 +5,6 @@
         AND state NOT IN ({final})
         AND id <> ALL(%(spared)s::uuid[])
         AND nominal_at < %(before)s AND task_key = ANY(%(kinds)s::text[])  -- if before
+        AND (planned_at < %(before)s OR task_key = ANY(%(earlier)s::text[]))  -- if before
     ORDER BY id::text
     FOR NO KEY UPDATE

@@ -74,6 +74,7 @@ def _seldom(write: Write) -> Iterator[tuple[str, object]]:
     """Values of columns that few changes touch."""
     if times := write.times:
         yield "nominal_at", times.nominal_at
+        yield "planned_at", times.planned_at
         yield "anchor", times.anchor
         yield "anchor_value", times.anchor_value
         yield "anchor_date", times.anchor_date

@@ -23,6 +23,7 @@ VALUES: Final = {
     "lost": "integer",
     "scheduled_at": "timestamptz",
     "nominal_at": "timestamptz",
+    "planned_at": "timestamptz",
     "anchor": "text",
     "anchor_value": "timestamptz",
     "anchor_date": "date",

@@ -78,6 +78,7 @@ def planned_columns(change: Create, *, now: datetime) -> dict[str, Any]:
         "state": state_at(times.scheduled_at, now),
         "nominal_at": times.nominal_at,
         "scheduled_at": times.scheduled_at,
+        "planned_at": times.planned_at,
         "anchor": times.anchor,
         "anchor_value": times.anchor_value,
         "anchor_date": times.anchor_date,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
+from dataclasses import dataclass, fields
+from datetime import date, datetime
 from functools import cache
+from typing import Final
+from uuid import UUID
 
 from django.db import connections
 
@@ -11,7 +15,7 @@ from timeline.dialects import dialect_of
 from timeline.models import ScheduledTask
 from timeline.models.statements import narrowed
 from timeline.models.visits import RowsToPlan
-from timeline.store.returning import FIELDS, as_tasks, cursor_for_rows, rows_of
+from timeline.store.returning import FIELDS, RawRow, as_tasks, cursor_for_rows, rows_of
 
 
 def lock_rows_to_plan(wanted: RowsToPlan, *, using: str) -> list[ScheduledTask]:
@@ -22,22 +26,49 @@ def lock_rows_to_plan(wanted: RowsToPlan, *, using: str) -> list[ScheduledTask]:
         wanted: Which.
         using: Database alias.
     """
-    return _rows(wanted, tuple(FIELDS), "locked", using)
+    return as_tasks(_rows(wanted, tuple(FIELDS), "locked", using), using)
 
 
-def read_rows_to_plan(wanted: RowsToPlan, columns: Sequence[str], *, using: str) -> list[ScheduledTask]:
+@dataclass(slots=True)
+class RowToPlan:
+    """What a plan reads of a task's row, and nothing more: a tenth of the time that the model takes."""
+
+    id: UUID
+    run_id: UUID | None
+    task_key: str
+    occurrence: str
+    state: str
+    revision: int
+    nominal_at: datetime
+    scheduled_at: datetime
+    planned_at: datetime | None
+    anchor: str
+    anchor_value: datetime | None
+    anchor_date: date | None
+    finished_at: datetime | None
+    reason_code: str
+
+    @property
+    def task_name(self) -> str:
+        """Name of its method."""
+        return self.task_key.partition(".")[2]
+
+
+READ: Final = tuple(column.name for column in fields(RowToPlan))
+
+
+def read_rows_to_plan(wanted: RowsToPlan, *, using: str) -> list[RowToPlan]:
     """
     Read the rows that runs are planned from.
 
     Args:
         wanted: Which.
-        columns: What is read of them, with ``id`` and ``run_id``; the rest is read when it is asked for.
         using: Database alias.
     """
-    return _rows(wanted, tuple(columns), "", using)
+    return [RowToPlan(*row.values()) for row in _rows(wanted, READ, "", using)]
 
 
-def _rows(wanted: RowsToPlan, columns: tuple[str, ...], how: str, using: str) -> list[ScheduledTask]:
+def _rows(wanted: RowsToPlan, columns: tuple[str, ...], how: str, using: str) -> Collection[RawRow]:
     if not wanted.whole and not wanted.in_states:
         return []
     connection, dialect = connections[using], dialect_of(using)
@@ -46,7 +77,7 @@ def _rows(wanted: RowsToPlan, columns: tuple[str, ...], how: str, using: str) ->
     keys = {name: dialect.list_of(getattr(wanted, name)) for name in ("others", "bound", "visits")}
     with cursor_for_rows(connection) as cursor:
         cursor.execute(statement_of_rows(using, columns, frozenset({*names, how})), runs | keys)
-        return as_tasks(rows_of(cursor, connection, columns).values(), using)
+        return rows_of(cursor, connection, columns).values()
 
 
 @cache

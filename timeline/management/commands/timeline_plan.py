@@ -112,8 +112,10 @@ def _told(task: TaskDiffers) -> Iterator[str]:
             else f"{_length(task.earliest)} … {_length(task.latest)}"
         )
         yield _("%(count)s moved by %(length)s") % {"count": number_format(task.moved), "length": by}
-    if task.cancelled:
-        yield _("%(count)s cancelled") % {"count": number_format(task.cancelled)}
+    if cancelled := task.cancelled - task.orphaned:
+        yield _("%(count)s cancelled") % {"count": number_format(cancelled)}
+    if task.orphaned:
+        yield _("%(count)s orphaned") % {"count": number_format(task.orphaned)}
     if task.unchanged:
         yield _("%(count)s unchanged") % {"count": number_format(task.unchanged)}
 

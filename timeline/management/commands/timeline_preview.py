@@ -27,7 +27,8 @@ class Command(PipedCommand):
     """Says what would be, and changes nothing."""
 
     help = (
-        "Shows what an entity would have ahead if a field that tasks follow held something else, or if an event came."
+        "Shows what an entity would have ahead if a field that tasks follow held something else, if a run of a "
+        "timeline were started, or if an event came."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -41,6 +42,7 @@ class Command(PipedCommand):
             metavar="FIELD=VALUE",
             help="A field that tasks are anchored to, and what it would hold: ends_at=2027-01-31T00:00:00Z.",
         )
+        parser.add_argument("--start", default="", metavar="TIMELINE", help="A timeline, as if a run of it began now.")
         parser.add_argument("--event", default="", help="An event, as if it came now.")
         parser.add_argument("--json", action="store_true", help="Print plain data.")
         parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
@@ -51,7 +53,7 @@ class Command(PipedCommand):
         fields = dict(_field(text) for text in options["set"])
         ref = EntityRef(model.lower(), id)
         try:
-            found = shortcuts.what_if(ref, fields=fields, event=event, using=database)
+            found = shortcuts.what_if(ref, fields=fields, timeline=options["start"], event=event, using=database)
         except TimelineError as error:
             raise CommandError(str(error)) from None
         if json:
@@ -74,7 +76,8 @@ def _field(text: str) -> tuple[str, str | None]:
 
 
 def _as_json(found: list[Effect]) -> str:
-    return json.dumps([effect._asdict() for effect in found], cls=DjangoJSONEncoder, indent=2)
+    plain = [{name: value for name, value in effect._asdict().items() if name != "row"} for effect in found]
+    return json.dumps(plain, cls=DjangoJSONEncoder, indent=2)
 
 
 def _at(moment: datetime | None) -> str:
