@@ -1,0 +1,136 @@
+"""Measure: what meters ask of a database again and again, in a few statements that cost the same for any number of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import connections
+from django.db.models import Count, IntegerField, Max, Q, QuerySet, Subquery
+
+from timeline.clocks import MachineTime
+from timeline.conf import get_settings
+from timeline.dialects import dialect_of
+from timeline.lifecycle import State
+from timeline.models import Hold, Identity, LogEntry, RollUp, ScheduledTask, Sign, Total
+from timeline.reading.diagnosing import MAX_COUNTED
+from timeline.registry import registry
+from timeline.store.holds import not_on_hold, on_hold
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+_PARTS: Final = ("waiting", "available", "pending")  # Of what is late: see ``ScheduledTaskQuerySet.late``.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """
+    What a database was like at a moment. A count of tasks stops at ``MAX_COUNTED``.
+
+    Args:
+        totals: What became of each kind of task since counting began, in the order in which kinds were first counted.
+        uncounted: Numbers of the log that are not counted into totals yet.
+        available: Task key → tasks that a worker may start, of each kind that this process knows.
+        pending, active: Tasks that are claimed, and that run.
+        stuck: Claimed or active tasks whose lease ran out three polls ago.
+        overdue: Tasks due for longer than two polls that nothing holds and that wait for no place of a limit.
+        oldest_overdue_at: Due time of the one that has been for longest; None: there are none.
+        holds: How many holds there are.
+        polled_at: Last sign of a poller, by the database's real clock; None: never.
+        workers: How many workers gave a sign and were not found to be gone.
+        workers_missed: Those of them whose next sign is overdue.
+        signed_at: The last sign of any; None: there are none.
+    """
+
+    totals: list[Total]
+    uncounted: int
+    available: dict[str, int]
+    pending: int
+    active: int
+    stuck: int
+    overdue: int
+    oldest_overdue_at: datetime | None
+    holds: int
+    polled_at: datetime | None
+    workers: int
+    workers_missed: int
+    signed_at: datetime | None
+
+
+class _CountOf(Subquery):
+    """How many rows a question finds: not more than it asks for."""
+
+    template = "(SELECT count(*) FROM (%(subquery)s) AS bounded)"
+    output_field = IntegerField()
+
+
+def measure(*, now: datetime, using: str) -> Measured:
+    """
+    Look at one database: five statements.
+
+    Args:
+        now: Story time.
+        using: Database alias.
+    """
+    tasks, patience = ScheduledTask.objects.using(using), 3 * get_settings().POLL_INTERVAL
+    free = not_on_hold(tasks, on_hold(using=using), task_keys=registry.task_keys())
+    late = dict(zip(_PARTS, _late(free, now), strict=True))
+    numbers = {
+        "pending": _bounded(tasks.filter(state=State.PENDING)),
+        "active": _bounded(tasks.filter(state=State.ACTIVE)),
+        "stuck": _bounded(tasks.given_up(patience)),
+        "holds": _bounded(Hold.objects.using(using).open()),
+    }
+    found = _one_row(
+        {
+            **numbers,
+            **{f"late_{part}": _bounded(rows) for part, rows in late.items()},
+            **{f"oldest_{part}": _first(rows.in_order(), "scheduled_at") for part, rows in late.items()},
+            "counted": _first(RollUp.objects.using(using).filter(pk=1), "counted"),
+            "logged": _first(LogEntry.objects.using(using).order_by("-pk"), "pk"),
+        },
+        using,
+    )
+    signs = Sign.objects.using(using).aggregate(
+        workers=Count("pk"),
+        workers_missed=Count("pk", filter=Q(seen_at__lt=MachineTime(-get_settings().missed_after))),
+        signed_at=Max("seen_at"),
+    )
+    oldest = [at for part in _PARTS if (at := found.get(f"oldest_{part}"))]
+    return Measured(
+        totals=list(Total.objects.using(using).order_by("pk")),
+        uncounted=max((found.get("logged") or 0) - (found.get("counted") or 0), 0),
+        available=_available(using),
+        overdue=min(sum(found.get(f"late_{part}", 0) for part in _PARTS), MAX_COUNTED),
+        oldest_overdue_at=min(oldest, default=None),
+        polled_at=found.get("polled_at"),
+        **{name: found.get(name, 0) for name in numbers},
+        **signs,
+    )
+
+
+def _late(free: ScheduledTaskQuerySet, now: datetime) -> list[ScheduledTaskQuerySet]:
+    return free.not_waiting_for_a_place().late(now - get_settings().overdue_after)
+
+
+def _bounded(rows: QuerySet[Any]) -> _CountOf:
+    return _CountOf(rows.order_by().values("pk")[:MAX_COUNTED])
+
+
+def _first(rows: QuerySet[Any], column: str) -> Subquery:
+    return Subquery(rows.values(column)[:1])
+
+
+def _one_row(asked: dict[str, Subquery], using: str) -> dict[str, Any]:
+    """Ask all in one statement, beside the last sign of a poller. Empty: the database was never set up."""
+    rows = Identity.objects.using(using).annotate(**asked).values("polled_at", *asked)
+    return rows.first() or {}
+
+
+def _available(using: str) -> dict[str, int]:
+    task_keys, dialect = registry.task_keys(), dialect_of(using)
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect.sql("available"), {"task_keys": dialect.list_of(task_keys), "most": MAX_COUNTED})
+        return dict(cursor.fetchall())
