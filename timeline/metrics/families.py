@@ -8,7 +8,6 @@ from itertools import accumulate
 from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
-from prometheus_client.utils import floatToGoString
 
 from timeline.lifecycle import FINAL
 from timeline.models import Total
@@ -23,7 +22,7 @@ OTHERS: Final = "(others)"  # What the kinds are called that were counted first 
 
 _DATABASE: Final = ("database",)
 _TASK: Final = ("database", "task")
-_BOUNDS: Final = [floatToGoString(bound) for bound in (*BOUNDS, float("inf"))]
+_BOUNDS: Final = [*map(str, BOUNDS), "+Inf"]
 _COUNTS: Final = ("started", "completed", "failed", "discarded", "cancelled")
 _SECONDS: Final = ("late_seconds", "taken_seconds")
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connections
-from django.db.models import Count, IntegerField, Max, Q, QuerySet, Subquery
+from django.db.models import Count, IntegerField, Max, Q, QuerySet
+from django.db.models.expressions import RawSQL
 
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
@@ -59,13 +61,6 @@ class Measured:
     signed_at: datetime | None
 
 
-class _CountOf(Subquery):
-    """How many rows a question finds: not more than it asks for."""
-
-    template = "(SELECT count(*) FROM (%(subquery)s) AS bounded)"
-    output_field = IntegerField()
-
-
 def measure(*, now: datetime, using: str) -> Measured:
     """
     Look at one database: five statements.
@@ -115,15 +110,25 @@ def _late(free: ScheduledTaskQuerySet, now: datetime) -> list[ScheduledTaskQuery
     return free.not_waiting_for_a_place().late(now - get_settings().overdue_after)
 
 
-def _bounded(rows: QuerySet[Any]) -> _CountOf:
-    return _CountOf(rows.order_by().values("pk")[:MAX_COUNTED])
+def _bounded(rows: QuerySet[Any]) -> RawSQL:
+    """How many rows a question finds, up to the bound."""
+    sql, given = _told(rows.order_by().values("pk")[:MAX_COUNTED])
+    return RawSQL(f"SELECT count(*) FROM ({sql}) AS bounded", given, IntegerField())  # noqa: S608, S611 (ours)
 
 
-def _first(rows: QuerySet[Any], column: str) -> Subquery:
-    return Subquery(rows.values(column)[:1])
+def _first(rows: QuerySet[Any], column: str) -> RawSQL:
+    """A column of the first row that a question finds; None: it finds none."""
+    field = rows.model._meta.pk if column == "pk" else rows.model._meta.get_field(column)
+    return RawSQL(*_told(rows.values(column)[:1]), field)  # noqa: S611 (ours)
 
 
-def _one_row(asked: dict[str, Subquery], using: str) -> dict[str, Any]:
+def _told(rows: QuerySet[Any]) -> tuple[str, Sequence[Any]]:
+    """The statement as it is by itself: of ``Subquery`` tables have other names, and not in what ``not_on_hold`` adds."""
+    sql, given = rows.query.get_compiler(using=rows.db).as_sql()
+    return sql, given
+
+
+def _one_row(asked: dict[str, RawSQL], using: str) -> dict[str, Any]:
     """Ask all in one statement, beside the last sign of a poller. Empty: the database was never set up."""
     rows = Identity.objects.using(using).annotate(**asked).values("polled_at", *asked)
     return rows.first() or {}
