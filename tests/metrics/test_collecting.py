@@ -79,12 +79,12 @@ class TestCollector:
         assert (told["timeline_tasks_overdue",], told["timeline_oldest_overdue_age_seconds",]) == (2, 180)
         assert told["timeline_last_poll_timestamp_seconds",] == Identity.objects.get().polled_at.timestamp()
 
-    @pytest.mark.parametrize("scope", ["task", "entity"])
+    @pytest.mark.parametrize("scope", ["task", "entity", "everything"])
     def test_leaves_what_is_on_hold_out_of_what_is_overdue(self, make_task, values, now, scope):
         about = {"entity_label": "testapp.order", "entity_id": "7"}
         make_task(state=State.AVAILABLE, task_key="care.greet", scheduled_at=now - timedelta(minutes=3), **about)
-        what = {"target": "care.greet"} if scope == "task" else {"names": [["testapp.order", "7"]], **about}
-        Hold.objects.create(scope=scope, reason="so", created_at=now, **what)
+        whats = {"task": {"target": "care.greet"}, "entity": {"names": [["testapp.order", "7"]], **about}}
+        Hold.objects.create(scope=scope, reason="so", created_at=now, **whats.get(scope, {}))
 
         told = values()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection, transaction
 
@@ -51,12 +53,14 @@ def _filled(request, django_db_setup, django_db_blocker):
 @pytest.mark.usefixtures("_filled")
 class TestMeasure:
     @pytest.mark.parametrize("scope", ["", "task", "entity"])
-    def test_is_answered_by_indexes(self, scope):
+    @pytest.mark.parametrize("now", [NOW, NOW + timedelta(days=900)], ids=["few are due", "all are due"])
+    def test_is_answered_by_indexes(self, scope, now):
+        """Not by a walk through the table until so many are found: there may be very many before them."""
         if scope:
             refs = {"entity_label": "accounts.user", "entity_id": "7"} if scope == "entity" else {"target": "trial.end"}
             Hold.objects.create(scope=scope, reason="so", created_at=NOW, names=[["accounts.user", "7"]], **refs)
 
-        plans = plans_made_by(lambda: measure(now=NOW, using="default"))
+        plans = plans_made_by(lambda: measure(now=now, using="default"))
 
         assert len(plans) == 2
         for plan in plans:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connections
-from django.db.models import Count, IntegerField, Max, Q, QuerySet
-from django.db.models.expressions import RawSQL
+from django.db.models import Count, IntegerField, Max, Q, QuerySet, Value
+from django.db.models.expressions import Expression, RawSQL
 
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
@@ -73,15 +74,15 @@ def measure(*, now: datetime, using: str) -> Measured:
     free = not_on_hold(tasks, on_hold(using=using), task_keys=registry.task_keys())
     late = dict(zip(_PARTS, _late(free, now), strict=True))
     numbers = {
-        "pending": _bounded(tasks.filter(state=State.PENDING)),
-        "active": _bounded(tasks.filter(state=State.ACTIVE)),
+        "pending": _bounded(tasks.on_their_way()),
+        "active": _bounded(tasks.filter(state=State.ACTIVE).in_order()),
         "stuck": _bounded(tasks.given_up(patience)),
-        "holds": _bounded(Hold.objects.using(using).open()),
+        "holds": _bounded(Hold.objects.using(using).open().oldest_first()),
     }
     found = _one_row(
         {
             **numbers,
-            **{f"late_{part}": _bounded(rows) for part, rows in late.items()},
+            **{f"late_{part}": _bounded(rows.in_order()) for part, rows in late.items()},
             **{f"oldest_{part}": _first(rows.in_order(), "scheduled_at") for part, rows in late.items()},
             "counted": _first(RollUp.objects.using(using).filter(pk=1), "counted"),
             "logged": _first(LogEntry.objects.using(using).order_by("-pk"), "pk"),
@@ -110,16 +111,22 @@ def _late(free: ScheduledTaskQuerySet, now: datetime) -> list[ScheduledTaskQuery
     return free.not_waiting_for_a_place().late(now - get_settings().overdue_after)
 
 
-def _bounded(rows: QuerySet[Any]) -> RawSQL:
-    """How many rows a question finds, up to the bound."""
-    sql, given = _told(rows.order_by().values("pk")[:MAX_COUNTED])
+def _bounded(rows: QuerySet[Any]) -> Expression:
+    """How many rows a question finds, up to the bound: in an order that an index has, else it might read a whole table for it."""
+    try:
+        sql, given = _told(rows.values("pk")[:MAX_COUNTED])
+    except EmptyResultSet:  # As where everything is on hold.
+        return Value(0)
     return RawSQL(f"SELECT count(*) FROM ({sql}) AS bounded", given, IntegerField())  # noqa: S608, S611 (ours)
 
 
-def _first(rows: QuerySet[Any], column: str) -> RawSQL:
+def _first(rows: QuerySet[Any], column: str) -> Expression:
     """A column of the first row that a question finds; None: it finds none."""
     field = rows.model._meta.pk if column == "pk" else rows.model._meta.get_field(column)
-    return RawSQL(*_told(rows.values(column)[:1]), field)  # noqa: S611 (ours)
+    try:
+        return RawSQL(*_told(rows.values(column)[:1]), field)  # noqa: S611 (ours)
+    except EmptyResultSet:
+        return Value(None, field)
 
 
 def _told(rows: QuerySet[Any]) -> tuple[str, Sequence[Any]]:
@@ -128,7 +135,7 @@ def _told(rows: QuerySet[Any]) -> tuple[str, Sequence[Any]]:
     return sql, given
 
 
-def _one_row(asked: dict[str, RawSQL], using: str) -> dict[str, Any]:
+def _one_row(asked: dict[str, Expression], using: str) -> dict[str, Any]:
     """Ask all in one statement, beside the last sign of a poller. Empty: the database was never set up."""
     rows = Identity.objects.using(using).annotate(**asked).values("polled_at", *asked)
     return rows.first() or {}

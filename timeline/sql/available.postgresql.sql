@@ -5,6 +5,7 @@ SELECT kind.task_key, (
         SELECT 1
         FROM timeline_scheduledtask
         WHERE state = 'available' AND task_key = kind.task_key
+        ORDER BY scheduled_at
         LIMIT %(most)s
     ) AS bounded
 )

@@ -5,6 +5,7 @@ SELECT kind.value, (
         SELECT 1
         FROM timeline_scheduledtask
         WHERE state = 'available' AND task_key = kind.value
+        ORDER BY scheduled_at
         LIMIT %(most)s
     )
 )
