@@ -112,7 +112,7 @@ def _late(free: ScheduledTaskQuerySet, now: datetime) -> list[ScheduledTaskQuery
 
 
 def _bounded(rows: QuerySet[Any]) -> Expression:
-    """How many rows a question finds, up to the bound: in an order that an index has, else it might read a whole table for it."""
+    """How many rows a question finds, up to the bound: in the order of an index, else it might read a whole table for it."""
     try:
         sql, given = _told(rows.values("pk")[:MAX_COUNTED])
     except EmptyResultSet:  # As where everything is on hold.
