@@ -49,7 +49,9 @@ class TestGetSettings:
     def test_refuses_a_value_of_the_wrong_kind(self, settings, name):
         settings.TIMELINE = {name: 1.5}
 
-        with pytest.raises(ImproperlyConfigured, match=rf"TIMELINE\['{name}'\] is 1.5. Give a value of type"):
+        with pytest.raises(
+            ImproperlyConfigured, match=rf"TIMELINE\['{name}'\] is (1.5|of another type). Give a value of type"
+        ):
             get_settings()
 
     @pytest.mark.parametrize(
@@ -104,3 +106,40 @@ class TestWhole:
 
         with pytest.raises(ImproperlyConfigured, match="Make it a dict"):
             get_settings()
+
+
+class TestTexts:
+    @pytest.mark.parametrize("value", ["https://example.com", "http://localhost:8000", "https://example.com/shop/"])
+    def test_takes_an_address_of_the_site(self, settings, value):
+        settings.TIMELINE = {"BASE_URL": value}
+
+        assert value == get_settings().BASE_URL
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            "example.com",
+            "//example.com",
+            "ftp://example.com",
+            "javascript:alert(1)",
+            "https://ada:pw@example.com",
+            "https://example.com?next=",
+            "https://example.com/#",
+            "https://",
+            "https://example.com\nX: y",
+        ],
+    )
+    def test_refuses_an_address_that_is_none_of_a_site(self, settings, value):
+        settings.TIMELINE = {"BASE_URL": value}
+
+        with pytest.raises(ImproperlyConfigured, match=r"TIMELINE\['BASE_URL'\] is .*Give scheme and host"):
+            get_settings()
+
+    @pytest.mark.parametrize("value", ["tiny", b"a token of many letters"])
+    def test_refuses_a_token_that_is_none_and_does_not_show_it(self, settings, value):
+        settings.TIMELINE = {"METRICS_TOKEN": value}
+
+        with pytest.raises(ImproperlyConfigured, match=r"TIMELINE\['METRICS_TOKEN'\]") as caught:
+            get_settings()
+
+        assert str(value) not in str(caught.value)

@@ -23,6 +23,7 @@ from timeline import Retry, Timeline, task
 from timeline.conf import Settings
 from timeline.definition.handlers import Options
 from timeline.lifecycle import TRANSITIONS, ReasonCode, State, Trigger
+from timeline.metrics.collecting import TimelineCollector
 from timeline.operations.identifying import sign_of_poller
 from timeline.registry import registry
 from timeline.shortcuts import emit
@@ -185,6 +186,29 @@ class TestTables:
         assert [name for name, _default in shown] == list(signature(task).parameters)
         known = {"Retry": Retry, "timedelta": timedelta}
         assert {name: eval(default, known) for name, default in shown} == vars(Options())  # noqa: S307
+
+    def test_metrics_are_all_there(self):
+        text = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+        shown = re.findall(r"^\| `(timeline_\w+)` \| (\w+) \| ([^|]*) ?\| (.+) \|$", text, re.MULTILINE)
+
+        told = [
+            (
+                f"{each.name}_total" if each.type == "counter" else each.name,
+                each.type,
+                [label for label in each._labelnames if label != "database"],
+                each.documentation,
+            )
+            for each in TimelineCollector().describe()
+        ]
+        assert [(name, kind, re.findall(r"`(\w+)`", labels), said) for name, kind, labels, said in shown] == told
+
+    def test_rules_of_alerts_ask_for_metrics_that_there_are(self):
+        page = ROOT / "docs" / "metrics.md"
+        asked = set(re.findall(r"\b(timeline_\w+)", " ".join(blocks(page, "yaml")))) - {"timeline_token"}
+
+        told = {each.name for each in TimelineCollector().describe()}
+        assert len(asked) > 5
+        assert {re.sub("_(total|bucket)$", "", name) for name in asked} <= told
 
     def test_settings_are_all_there(self):
         text = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")

@@ -25,6 +25,7 @@ WITHOUT = {
     "models/visits": "which rows a move reads, and tries: operations/test_machines_on, operations/test_machines_timers",
     "models/run_entry": "columns only: store/test_machines writes them",
     "models/wake": "columns only: operations/test_waking_others writes them",
+    "models/seeking": "what the list is searched by: admin/test_list, dispatch/test_acting_in_bulk",
     "models/sign": "columns only: dispatch/test_signing writes them",
     "operations/reconciling_moved": "each move ends there: operations/test_machines_on",
     "operations/choosing": "lookups that somebody types: operations/test_adopting_machines, management/test_enroll",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured, ValidationError
-from django.core.validators import validate_email
+from django.core.validators import URLValidator, validate_email
 
 FIRST_RESEND: Final = timedelta(seconds=15)
 
@@ -22,6 +23,7 @@ class Settings:
     Args:
         ALERTS: Addresses that are written to when a task is discarded; empty: nobody. None: Django's ``ADMINS``.
         AUTOSTART: Whether events and inserted rows start runs. Off in a host's own tests; ``start()`` works always.
+        BASE_URL: Where people reach the site, as ``https://example.com``: what mails link to. Empty: they have no links.
         CLOCK: Dotted path of a callable that returns story time (aware). None: the database's clock.
         FIGURES_RETENTION: How long figures by the hour are kept. None: for ever.
         LEASE: How long a claimed or active row is its worker's before it counts as lost; extended while it runs.
@@ -29,6 +31,7 @@ class Settings:
         MAX_ATTEMPTS: Default budget of handler errors before a task is discarded; at least 1.
         MAX_LOST: Budget of attempts whose worker died, not counting a lost first attempt; at least 1.
         MAX_PENDING: How many claimed tasks of a queue may be on their way through the broker at a time; at least 1.
+        METRICS_TOKEN: Who brings it reads the metrics, whoever they are; 16 characters or more. Empty: nobody does so by it.
         POLICY: Dotted path of the class that says who may see and do what, ``timeline.policy.TimelinePolicy`` or a subclass.
         POLL_INTERVAL: The longest sleep of a poller. Twice this late, and a task is overdue.
         QUEUE_PREFIX: First part of the names of Celery's queues. Sites that share a broker need one each.
@@ -43,6 +46,7 @@ class Settings:
 
     ALERTS: Collection[str] | None = None
     AUTOSTART: bool = True
+    BASE_URL: str = ""
     CLOCK: str | None = None
     FIGURES_RETENTION: timedelta | None = timedelta(days=90)
     LEASE: timedelta = timedelta(seconds=60)
@@ -50,6 +54,7 @@ class Settings:
     MAX_ATTEMPTS: int = 5
     MAX_LOST: int = 3
     MAX_PENDING: int = 1000
+    METRICS_TOKEN: str = ""
     POLICY: str = "timeline.policy.TimelinePolicy"
     POLL_INTERVAL: timedelta = timedelta(seconds=1)
     QUEUE_PREFIX: str = "timeline"
@@ -115,6 +120,7 @@ class Settings:
 _KINDS: dict[str, tuple[type, ...]] = {
     "ALERTS": (tuple, list, set, frozenset, type(None)),
     "AUTOSTART": (bool,),
+    "BASE_URL": (str,),
     "CLOCK": (str, type(None)),
     "FIGURES_RETENTION": (timedelta, type(None)),
     "LEASE": (timedelta,),
@@ -122,6 +128,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "MAX_ATTEMPTS": (int,),
     "MAX_LOST": (int,),
     "MAX_PENDING": (int,),
+    "METRICS_TOKEN": (str,),
     "POLICY": (str,),
     "POLL_INTERVAL": (timedelta,),
     "QUEUE_PREFIX": (str,),
@@ -136,6 +143,8 @@ _KINDS: dict[str, tuple[type, ...]] = {
 
 
 _MAY_BE_NONE: Final = {"LIVE_STREAMS"}  # Whose 0 has a meaning.
+_SECRET: Final = {"METRICS_TOKEN"}  # Whose value no message shows.
+_LEAST_TOKEN: Final = 16  # Characters.
 
 _read: tuple[dict[str, Any], Settings] = ({}, Settings())  # What was given last, and what it makes.
 
@@ -166,17 +175,43 @@ def _check(name: str, value: object) -> None:
         raise ImproperlyConfigured(f"TIMELINE[{name!r}] is not a setting. Known: {known}.")
     if not isinstance(value, _KINDS[name]) or (isinstance(value, bool) and bool not in _KINDS[name]):
         wanted = " or ".join(kind.__name__ for kind in _KINDS[name])
-        raise ImproperlyConfigured(f"TIMELINE[{name!r}] is {value!r}. Give a value of type {wanted}.")
-    if name == "ALERTS" and (
-        wrong := [each for each in cast("Collection[object]", value or ()) if not _is_address(each)]
-    ):
-        raise ImproperlyConfigured(
-            f"TIMELINE['ALERTS'] has {wrong[0]!r}. Give addresses like 'ops@example.com', or none."
-        )
+        shown = "of another type" if name in _SECRET else repr(value)
+        raise ImproperlyConfigured(f"TIMELINE[{name!r}] is {shown}. Give a value of type {wanted}.")
+    if problem := _PROBLEMS[name](value) if name in _PROBLEMS else "":
+        raise ImproperlyConfigured(problem)
     if (isinstance(value, timedelta) and value <= timedelta(0)) or (
         type(value) is int and value < (name not in _MAY_BE_NONE)
     ):
         raise ImproperlyConfigured(f"TIMELINE[{name!r}] is {value!r}. Give a positive value.")
+
+
+def _problem_of_alerts(value: object) -> str:
+    wrong = [each for each in cast("Collection[object]", value or ()) if not _is_address(each)]
+    if not wrong:
+        return ""
+    return f"TIMELINE['ALERTS'] has {wrong[0]!r}. Give addresses like 'ops@example.com', or none."
+
+
+def _problem_of_base_url(value: object) -> str:
+    text = cast("str", value)
+    if not text or _is_base_url(text):
+        return ""
+    return (
+        f"TIMELINE['BASE_URL'] is {text!r}. Give scheme and host as people reach the site, like 'https://example.com'."
+    )
+
+
+def _problem_of_token(value: object) -> str:
+    if not 0 < len(cast("str", value)) < _LEAST_TOKEN:
+        return ""
+    return f"TIMELINE['METRICS_TOKEN'] is short. Give a random one of {_LEAST_TOKEN} characters or more, or none."
+
+
+_PROBLEMS: Final[dict[str, Callable[[object], str]]] = {
+    "ALERTS": _problem_of_alerts,
+    "BASE_URL": _problem_of_base_url,
+    "METRICS_TOKEN": _problem_of_token,
+}
 
 
 def _is_address(value: object) -> bool:
@@ -185,3 +220,12 @@ def _is_address(value: object) -> bool:
     except ValidationError:
         return False
     return True
+
+
+def _is_base_url(text: str) -> bool:
+    """Whether it is scheme, host and perhaps a path, and nothing that leads elsewhere: no account, question or fragment."""
+    try:
+        URLValidator(schemes=["http", "https"])(text)
+    except ValidationError:
+        return False
+    return not ("@" in urlsplit(text).netloc or "?" in text or "#" in text)

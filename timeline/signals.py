@@ -77,6 +77,7 @@ class Alert:
         first_at, last_at: When the first and the last of them were discarded; otherwise when it was noticed.
         message: The error, or what is wrong. Numbers, ids, addresses, paths and quoted values in an error show as ``#``.
         task_id: One of the tasks; None: there is none.
+        url: Of the page of the admin that shows it; empty: ``TIMELINE["BASE_URL"]`` is not set, or there is no page.
     """
 
     kind: str
@@ -87,6 +88,7 @@ class Alert:
     last_at: datetime
     message: str
     task_id: UUID | None = None
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

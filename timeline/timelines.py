@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
@@ -18,10 +18,17 @@ from timeline.engine.fingerprinting import constant
 from timeline.models import ScheduledTask
 from timeline.payloads import clip
 from timeline.reading.dead_letters import dead_letters
+from timeline.reading.linking import link_to
 from timeline.signals import Alert, alerted
 from timeline.timing import in_utc
 
 MAX_MESSAGE = 300
+_PAGES: Final = {
+    "missed": "timeline_scheduledtask_health",
+    "unpolled": "timeline_scheduledtask_health",
+    "disabled": "timeline_webhooks_endpoint_changelist",
+    "parked": "timeline_scheduledtask_holds",
+}
 
 
 class Alerts(Timeline):
@@ -39,7 +46,7 @@ class Alerts(Timeline):
         addresses = get_settings().alert_addresses
         if addresses:
             subject = settings.EMAIL_SUBJECT_PREFIX + _subject(alert)
-            EmailMessage(subject, _body(alert, self.task.payload), settings.SERVER_EMAIL, addresses).send()
+            EmailMessage(subject, _body(alert, self.task.payload, using), settings.SERVER_EMAIL, addresses).send()
         return {"addresses": len(addresses)}
 
 
@@ -55,7 +62,9 @@ def _alert(row: ScheduledTask, using: str) -> Alert:
         last_at=row.created_at,
         message=told.get("text", ""),
     )
-    return _of_group(alert, told, using) if alert.kind == "discarded" else alert
+    if alert.kind == "discarded":
+        return _of_group(alert, told, using)
+    return replace(alert, url=link_to(_PAGES[alert.kind], using=using) if alert.kind in _PAGES else "")
 
 
 def _of_group(alert: Alert, told: dict[str, Any], using: str) -> Alert:
@@ -63,7 +72,8 @@ def _of_group(alert: Alert, told: dict[str, Any], using: str) -> Alert:
     tasks, group = ScheduledTask.objects.using(using), told["group"] or told["about"]
     sample = tasks.filter(pk=told["task"]).first()
     message = clip(constant(sample.error or sample.reason), MAX_MESSAGE) if sample else ""
-    alert = replace(alert, group=group, message=message, task_id=UUID(told["task"]))
+    url = link_to("timeline_scheduledtask_dead", using=using, group=group)
+    alert = replace(alert, group=group, message=message, task_id=UUID(told["task"]), url=url)
     for each in dead_letters(tasks.all(), group):
         if each.task_key == alert.about:
             return replace(alert, count=each.count, first_at=each.first_at, last_at=each.last_at)
@@ -85,13 +95,16 @@ def _subject(alert: Alert) -> str:
     return _("Nobody polls the database %(about)s") % {"about": alert.about}
 
 
-def _body(alert: Alert, told: dict[str, Any]) -> str:
+def _body(alert: Alert, told: dict[str, Any], using: str) -> str:
     """What the mail says: no payload, and of an error what it has in common with others."""
     lines = [alert.message, ""]
+    if alert.url:
+        lines += [_("See: %(url)s") % {"url": alert.url}, ""]
     if alert.kind == "discarded":
         said = {"first": in_utc(alert.first_at), "last": in_utc(alert.last_at), "task": alert.task_id}
         lines += [
             _("The first was discarded at %(first)s, the last at %(last)s. One of them: %(task)s.") % said,
+            *filter(None, [link_to("timeline_scheduledtask_change", alert.task_id, using=using)]),
             _("They run again, once the cause is mended, with:"),
             f"    manage.py timeline_dead_letters {alert.group} --redrive REASON",
             "",

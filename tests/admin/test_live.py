@@ -15,7 +15,7 @@ from timeline.shortcuts import cancel
 
 PAGES = {
     name: reverse(f"admin:timeline_scheduledtask_{name}")
-    for name in ("dead", "health", "holds", "inventory", "limits", "people")
+    for name in ("bulk", "dead", "health", "holds", "inventory", "limits", "people")
 }
 
 

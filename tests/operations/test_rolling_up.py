@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tests.rolling import counted, rolled_up_once
 from timeline.lifecycle import State
-from timeline.models import Figure, LogEntry, RollUp
+from timeline.models import Figure, LogEntry, RollUp, Total
 from timeline.operations.rolling_up import forget_figures, roll_up
 from timeline.timing.buckets import bucket_of
 
@@ -149,6 +149,52 @@ class TestRollUp:
         counted()
 
         assert Figure.objects.get().completed == 1
+
+
+class TestTotals:
+    def test_count_the_same_as_figures_over_all_hours_with_sums_of_seconds(self, completed, make_task, log):
+        log(make_task(state=State.CANCELLED), "scheduled", "cancelled", after=7200)
+        log(make_task(state=State.DISCARDED, task_key="trial.end"), "active", "discarded", code="error")
+
+        counted(size=1)
+
+        ended, reminded = Total.objects.order_by("task_key")
+        assert (ended.discarded, ended.started) == (1, 0)
+        assert (reminded.started, reminded.completed, reminded.cancelled) == (1, 1, 1)
+        assert (reminded.late_seconds, reminded.taken_seconds) == (4, 40)
+        assert sum(reminded.lateness) == sum(reminded.duration) == 1
+
+    def test_are_taken_back_with_the_figures_when_it_is_ended_in_the_middle(self, completed):
+        roll_up(using="default")  # Marks.
+        with transaction.atomic():
+            rolled_up_once()
+            assert Total.objects.exists()
+            transaction.set_rollback(True)
+        assert not Total.objects.exists()
+
+        counted()
+
+        assert Total.objects.get().completed == 1
+
+    def test_stay_when_figures_and_the_log_are_gone(self, completed, log, make_task, now, settings):
+        settings.TIMELINE = {"FIGURES_RETENTION": timedelta(days=1)}
+        counted()
+        forget_figures(now=now + timedelta(days=9), using="default")
+        log(make_task(state=State.CANCELLED), "scheduled", "cancelled")
+        counted()
+
+        total = Total.objects.get()
+        assert (total.completed, total.cancelled) == (1, 1)
+        assert not Figure.objects.filter(completed=1).exists()
+
+    def test_only_grow_when_a_clock_is_set_back(self, make_task, log, now):
+        """An attempt that ends before it began took no time."""
+        task = make_task(state=State.COMPLETED, attempt=1, started_at=now + timedelta(hours=1))
+        log(task, "active", "completed", code="done")
+
+        counted()
+
+        assert (Total.objects.get().taken_seconds, sum(Total.objects.get().duration)) == (0, 1)
 
 
 class TestForgetFigures:

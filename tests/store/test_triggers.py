@@ -267,6 +267,6 @@ class TestFunctionsThatStatementsCall:
         """A site that comes from an earlier version: migrate checks first, and puts them last."""
         with connection.cursor() as cursor:
             cursor.execute("DROP FUNCTION timeline_is_awaited, timeline_move_runs")
-            cursor.execute("ALTER TABLE timeline_figure RENAME TO elsewhere")
+            cursor.execute("ALTER TABLE timeline_total RENAME TO elsewhere")
 
         assert missing_triggers("default") == []

@@ -6,8 +6,9 @@ import re
 
 import pytest
 from django.core import mail
-from django.test import override_settings
+from django.test import Client, override_settings
 
+from project.accounts.models import User
 from tests.testapp.models import Order
 from timeline import Retry, Timeline, task
 from timeline.engine.running import run
@@ -190,3 +191,53 @@ class TestAlertMissed:
 
         assert "nightly: a time was passed over" in mail.outbox[0].subject
         assert mail.outbox[0].body.strip() == "02:00 was passed over."
+
+
+class TestALink:
+    @pytest.fixture
+    def urls(self, settings):
+        settings.TIMELINE = {"ALERTS": ["ops@example.com"], "BASE_URL": "https://example.com"}
+        heard = []
+
+        def hear(alert, **_signal):
+            heard.append(alert.url)
+
+        alerted.connect(hear, weak=False)
+        yield heard
+        alerted.disconnect(hear)
+
+    @pytest.fixture
+    def boss(self, clock):
+        """Somebody who may see all of it, logged in."""
+        rights = {"is_staff": True, "is_superuser": True}
+        times = {"signed_up_at": clock.now, "trial_ends_at": clock.now}
+        client = Client()
+        client.force_login(User.objects.create(email="boss@example.com", **rights, **times))
+        return client
+
+    def test_leads_from_the_mail_to_the_group_and_the_task(self, clock, urls, boss):
+        scheduled(clock)
+
+        work(clock)
+
+        links = re.findall(r"https://example\.com(\S+)", mail.outbox[0].body)
+        assert len(links) == 2
+        for link in links:
+            assert "charging.charge" in boss.get(link).content.decode()
+        assert urls == [f"https://example.com{links[0]}"]
+
+    def test_leads_to_the_page_of_health_for_what_was_missed(self, clock, urls, boss):
+        alert_missed({"charging": "from 1 to 2"}, now=clock.now, using="default")
+
+        work(clock)
+
+        [link] = re.findall(r"https://example\.com(\S+)", mail.outbox[0].body)
+        assert boss.get(link).status_code == 200
+
+    def test_is_none_where_no_address_of_the_site_is_set(self, clock):
+        """Not even that of whoever asked: a mail never leads where a request says."""
+        scheduled(clock)
+
+        work(clock)
+
+        assert "http" not in mail.outbox[0].body

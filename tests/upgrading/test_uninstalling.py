@@ -25,6 +25,7 @@ from timeline.models import (
     Sign,
     Sweep,
     TimelineRun,
+    Total,
 )
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -72,6 +73,7 @@ def populated(fresh: str) -> str:
     Sign.objects.using(fresh).create(worker="a", seen_at=NOW)
     Answer.objects.using(fresh).create(key="k", fingerprint="f", status=200, headers={}, body="{}", made_at=NOW)
     Figure.objects.using(fresh).create(hour=NOW, task_key="trial.remind", started=1)
+    Total.objects.using(fresh).create(task_key="trial.remind", started=1)
     RollUp.objects.using(fresh).create(counted=1, marked=1)
     Sweep.objects.using(fresh).create(timeline="trial", begun_at=NOW)
     return fresh

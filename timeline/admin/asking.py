@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from datetime import date, datetime, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
 
-from django.db.models import Q
-
 from timeline.admin.days import bounds, hour_bounds
 from timeline.conf import get_settings
 from timeline.lifecycle import FINAL, OPEN, State
-from timeline.models import EntityRef
-from timeline.models.kin import about_entity
-from timeline.registry import registry
+from timeline.models.seeking import sought
 from timeline.timing import EARLIEST, LATEST
 
 if TYPE_CHECKING:
@@ -126,7 +122,21 @@ class Question:
             tasks = tasks.with_handler([self.task])
         if self.kind:
             tasks = tasks.about(self.kind)
-        return tasks.filter(_sought(self.q, tasks.db)) if self.q else tasks
+        return tasks.filter(sought(self.q, using=tasks.db)) if self.q else tasks
+
+    def as_filters(self, *, now: datetime, zone: tzinfo) -> dict[str, Any]:
+        """The same question as a bulk action keeps it: in moments, so that it means the same when it is read later."""
+        said: dict[str, Any] = {name: getattr(self, name) for name in ("timeline", "task", "kind", "q")}
+        if self.state != ALL:
+            said["state"] = sorted(state.value for state in self.states)
+        first, last = None, None
+        if self.day:
+            first, last = bounds(self.day, zone) if self.hour is None else hour_bounds(self.day, self.hour, zone)
+        if self.state == OVERDUE:
+            late = now - get_settings().overdue_after + timedelta(microseconds=1)  # What is due just then is late, too.
+            last = min(late, last) if last else late
+        said |= {name: at.isoformat() for name, at in (("due_after", first), ("due_before", last)) if at}
+        return {name: value for name, value in said.items() if value}
 
 
 def asked(given: Mapping[str, str]) -> Question:
@@ -143,19 +153,6 @@ def asked(given: Mapping[str, str]) -> Question:
         after=_key(given.get("after", "")),
         before=_key(given.get("before", "")),
     )
-
-
-def _sought(q: str, using: str) -> Q:
-    """Condition on tasks: of this entity (``17``, or ``accounts.user 17`` by any model of its family), or with this id."""
-    label, _space, key = q.partition(" ")
-    labels = sorted({definition.label for definition in registry})
-    condition = Q(entity_label__in=labels, entity_id=q)
-    if key and "." in label:
-        condition |= about_entity(EntityRef(label.lower(), key.strip()), using=using)
-    try:
-        return condition | Q(pk=UUID(q))
-    except ValueError:
-        return condition
 
 
 def _day(text: str) -> date | None:

@@ -1,14 +1,20 @@
-"""The page that acts on all tasks that a question of the list is about: it counts, asks why, and goes on portion by portion."""
+"""
+The page that acts on all tasks that a question of the list is about: it counts, and asks why. Of few it changes them itself,
+portion by portion; of many it begins a bulk action, as the API does, and leads to its page.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
+from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError
 from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
@@ -26,10 +32,12 @@ from timeline.admin.portions import Place, go_on, place_in
 from timeline.admin.readers import Reader
 from timeline.admin.wording import WORDINGS
 from timeline.clocks import story_now
+from timeline.dispatch.acting_in_bulk import begin_bulk
 from timeline.ids import uuid7
 from timeline.lifecycle import State
-from timeline.models import ScheduledTask
+from timeline.models import BulkAction, ScheduledTask
 from timeline.policy import APPROVALS, POSSIBLE, Action, get_policy
+from timeline.timing.offsets import Offset
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -37,6 +45,7 @@ if TYPE_CHECKING:
 ACTIONS: Final = [action for action in WORDINGS if isinstance(action, Action) and action not in APPROVALS]
 BATCH: Final = 100  # Tasks that change together, or none of them: then each by itself.
 SHOWN: Final = 10
+MANY: Final = 1000  # More than so many are changed by polls, as a bulk action.
 
 
 class MatchingPages(Pages):
@@ -92,6 +101,8 @@ class MatchingPages(Pages):
         is_look = "look" in request.POST and place.after is None
         form = looked_at(form) if is_look else form
         if request.method == "POST" and not is_look and form.is_valid():
+            if place.total > MANY and place.after is None:
+                return self._begin(request, action, question, place, form.cleaned_data)
             act = partial(self._change, action, form.cleaned_data, Reader(policy, request.user))
             place, is_over = go_on(tasks, place, act)
             if is_over:
@@ -102,6 +113,7 @@ class MatchingPages(Pages):
             "form": form,
             "has_errors": bool(form.errors),
             "place": place,
+            "bulk_id": _bulk_id(request) if place.total > MANY else None,
             "is_under_way": place.after is not None and not form.errors,
             "hidden": [(name, request.POST.get(name, "")) for name in form.fields] if place.after else [],
             "asks": WORDINGS[action].asks % {"count": place.total},
@@ -112,6 +124,27 @@ class MatchingPages(Pages):
             "back": self.address("matching") + question.where(),
         }
         return self.page(request, "act_on_all", str(WORDINGS[action].verb), form.now, context)
+
+    def _begin(
+        self, request: HttpRequest, action: Action, question: Question, place: Place, answers: Mapping[str, Any]
+    ) -> HttpResponse:
+        """Begin a bulk action, once however often the form is sent: it has the id that the form was made with."""
+        by = answers.get("by") or Offset()
+        bulk = BulkAction(
+            pk=_bulk_id(request),
+            action=action.value,
+            filters=question.as_filters(now=place.before, zone=timezone.get_default_timezone()),
+            at=answers.get("at"),
+            by_days=by.days,
+            by_seconds=int(by.exact.total_seconds()),
+            reason=answers["reason"],
+            asker=str(request.user.pk),
+            actor=request.user.get_username(),
+            created_at=min(place.before, story_now(self.alias)),
+        )
+        with suppress(IntegrityError):
+            begin_bulk(bulk, self.visible(request), using=self.alias)
+        return HttpResponseRedirect(self.address("bulk_action", bulk.pk))
 
     def _form_of(self, request: HttpRequest, action: Action) -> ReasonForm:
         given = request.POST if request.method == "POST" else None
@@ -161,6 +194,14 @@ class MatchingPages(Pages):
                 place.left,
             )
             messages.warning(request, said % {"count": place.left})
+
+
+def _bulk_id(request: HttpRequest) -> UUID:
+    """As the form says it; a new one, where that says none."""
+    try:
+        return UUID(request.POST.get("bulk", ""))
+    except ValueError:
+        return uuid7()
 
 
 def _action(text: str) -> Action:

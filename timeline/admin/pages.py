@@ -30,6 +30,7 @@ else:
 PAGES: Final = (
     "changelist",
     "act",
+    "bulk",
     "entity",
     "find",
     "dead",
@@ -48,7 +49,9 @@ PAGES: Final = (
 
 
 # Pages whose content follows what happens while they are open. The list refreshes a part of itself.
-LIVE: Final = frozenset({"dead", "entity", "health", "holds", "inventory", "limits", "people", "task"})
+LIVE: Final = frozenset(
+    {"bulk", "bulk_action", "dead", "entity", "health", "holds", "inventory", "limits", "people", "task"}
+)
 
 
 class Pages(Base):

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from timeline.admin.acting import obstacle
 from timeline.admin.asking import asked
+from timeline.admin.bulk import BulkPages, may_act_in_bulk
 from timeline.admin.dead import DeadLetterPages
 from timeline.admin.entities import accounts, may_look, picture, timeline_of
 from timeline.admin.finding import FindPages
@@ -60,6 +61,7 @@ _BUTTONS: Final = [action for action in Action if action in WORDINGS]
 
 
 class TaskAdmin(
+    BulkPages,
     FindPages,
     HealthPages,
     HoldPages,
@@ -97,6 +99,8 @@ class TaskAdmin(
             path("say/", forms(wrap(self.say_view)), name=f"{name}_say"),
             path("what-if/", forms(wrap(self.what_if_view)), name=f"{name}_what_if"),
             path("all/", forms(wrap(self.matching_view)), name=f"{name}_matching"),
+            path("bulk/", require_safe(shows(self.bulk_view)), name=f"{name}_bulk"),
+            path("bulk/<uuid:object_id>/", forms(shows(self.bulk_action_view)), name=f"{name}_bulk_action"),
             path("act/", forms(self.keeping_what_was_typed(wrap(self.act_view))), name=f"{name}_act"),
             path("<uuid:object_id>/change/", require_safe(shows(self.change_view, _task_of)), name=f"{name}_change"),
         ]
@@ -140,6 +144,7 @@ class TaskAdmin(
             "may_list": request.user.has_perm("timeline.view_scheduledtask"),
             "has_limits": bool(registry.limited()),
             "asks_people": any(known.waiting_in for known in registry),
+            "sees_bulk": may_act_in_bulk(request) or request.user.has_perm("timeline.view_scheduledtask"),
             "sees_holds": request.user.has_perm("timeline.view_hold") or policy.may_hold(request.user),
             "filters": filters(question),
             "actions": _verbs(_possible(shown["states"], policy, request.user)),
@@ -208,7 +213,7 @@ class TaskAdmin(
         return self.page(request, "entity", context["entity"].name, now, context)
 
 
-def _everything(_request: HttpRequest) -> Subject:
+def _everything(_request: HttpRequest, **_named: object) -> Subject:
     return EVERYTHING
 
 

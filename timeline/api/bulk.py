@@ -48,7 +48,11 @@ class BulkActionSerializer(serializers.Serializer[Any]):
 
     id = serializers.UUIDField(read_only=True)
     action = ChoiceOf(BulkVerb, read_only=True)
-    filter = serializers.JSONField(source="filters", read_only=True, help_text="As it was sent.")
+    filter = serializers.JSONField(
+        source="filters",
+        read_only=True,
+        help_text="As it was sent; of one that was begun in the admin, perhaps with `kind` and `q`, as its list has them.",
+    )
     state = ChoiceOf(BulkState, read_only=True)
     matched = serializers.IntegerField(read_only=True, help_text="How many tasks there were that it can change.")
     done = serializers.IntegerField(read_only=True, help_text="How many it has changed.")

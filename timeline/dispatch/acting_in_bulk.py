@@ -183,7 +183,7 @@ def _go_on(bulk_id: UUID, size: int, *, now: datetime, using: str) -> tuple[int,
 
 def _end(bulk: BulkAction, *, stopped_by: str = "", is_stopped: bool = False, now: datetime, using: str) -> None:
     """Keep how it ended. What it has come past without seeing it had changed since it was asked for."""
-    unseen = bulk.matched - bulk.done - sum(bulk.skipped.values())
+    unseen = bulk.matched - bulk.looked
     if unseen > 0 and not is_stopped:
         bulk.skipped = {**bulk.skipped, CHANGED: bulk.skipped.get(CHANGED, 0) + unseen}
     bulk.is_stopped, bulk.stopped_by, bulk.ended_at = is_stopped, stopped_by, now

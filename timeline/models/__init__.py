@@ -6,7 +6,7 @@ from timeline.models.bulk_action import BulkAction, BulkState
 from timeline.models.edge import Edge
 from timeline.models.entities import EntityRef, family_of, model_of, ref_as, ref_of, ref_with
 from timeline.models.event import Event
-from timeline.models.figure import Figure, RollUp
+from timeline.models.figure import Figure, RollUp, Total
 from timeline.models.hold import Hold, Scope, Then
 from timeline.models.identity import Identity
 from timeline.models.log import LogEntry
@@ -47,6 +47,7 @@ __all__ = [
     "Sweep",
     "Then",
     "TimelineRun",
+    "Total",
     "Wake",
     "exact_ref",
     "family_of",

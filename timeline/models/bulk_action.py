@@ -12,13 +12,14 @@ from django.utils.translation import pgettext_lazy
 
 from timeline.ids import uuid7
 from timeline.models.columns import in_range
+from timeline.models.seeking import sought
 from timeline.timing import EARLIEST, LATEST
 from timeline.timing.offsets import Offset
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
-FILTERS: Final = ("state", "task", "timeline", "due_after", "due_before")
+FILTERS: Final = ("state", "task", "timeline", "kind", "q", "due_after", "due_before")
 
 
 class BulkState(StrEnum):
@@ -96,6 +97,16 @@ class BulkAction(models.Model):
         return Offset(days=self.by_days, exact=timedelta(seconds=self.by_seconds)) or None
 
     @property
+    def looked(self) -> int:
+        """How many tasks it has looked at."""
+        return self.done + self.left
+
+    @property
+    def left(self) -> int:
+        """How many it has left as they are."""
+        return sum(self.skipped.values())
+
+    @property
     def state(self) -> BulkState:
         """Where it stands."""
         if self.ended_at is None:
@@ -113,6 +124,10 @@ class BulkAction(models.Model):
             tasks = tasks.with_handler([said["task"]])
         if said.get("timeline"):
             tasks = tasks.of_timeline(said["timeline"])
+        if said.get("kind"):
+            tasks = tasks.about(said["kind"])
+        if said.get("q"):
+            tasks = tasks.filter(sought(said["q"], using=tasks.db))
         if said.get("due_after") or said.get("due_before"):
             first, last = (said.get(name) for name in ("due_after", "due_before"))
             tasks = tasks.due_between(

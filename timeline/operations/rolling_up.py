@@ -1,4 +1,4 @@
-"""Roll up: count what the log says into figures by the hour, each entry once. Safe in any number of copies at once."""
+"""Roll up: count the log into figures by the hour and into totals, each entry once. Safe in any number of copies at once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from django.db.models import Q
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
 from timeline.lifecycle import FINAL, ReasonCode, State
-from timeline.models import Figure, LogEntry, RollUp
+from timeline.models import Figure, LogEntry, RollUp, Total
+from timeline.models.figure import Counts
 from timeline.store.polling import polling
 from timeline.timing.buckets import SIZE, bucket_of, merged
 
 BATCH: Final = 5000
 _COUNTS: Final = ("started", "completed", "failed", "discarded", "cancelled")
 _BUCKETS: Final = ("lateness", "duration")
+_SECONDS: Final = ("late_seconds", "taken_seconds")
 _FAILURES: Final = frozenset({ReasonCode.ERROR, ReasonCode.TIMEOUT, ReasonCode.WORKER_LOST})
 _BY_ITSELF: Final = frozenset({State.COMPLETED, State.RETRYABLE, State.DISCARDED})
 
@@ -34,11 +36,14 @@ class _Sums:
     cancelled: int = 0
     lateness: list[int] = field(default_factory=lambda: [0] * SIZE)
     duration: list[int] = field(default_factory=lambda: [0] * SIZE)
+    late_seconds: float = 0.0
+    taken_seconds: float = 0.0
 
 
 def roll_up(*, size: int = BATCH, using: str) -> bool:
     """
-    Count the next entries of the log into figures. The first call counts none: figures begin with what is logged after it.
+    Count the next entries of the log into figures and totals. The first call counts none: both begin with what is logged after
+    it.
 
     Where it has come to is kept in the transaction of the figures, so that nothing counts twice or is left out, whoever dies.
     What the log says in order of its numbers is read by its primary key, so that a call costs the same however long the log.
@@ -74,7 +79,9 @@ def roll_up(*, size: int = BATCH, using: str) -> bool:
             "pk", flat=True
         ).first()  # Numbers before it are of nothing: there may be very many.
         upto = row.marked if first is None else min(row.marked, first - 1 + size)
-        _add(_summed(row.counted, upto, using), using)
+        sums = _summed(row.counted, upto, using)
+        _add(sums, using)
+        _add_to_totals(sums, using)
         rows.filter(pk=1).update(counted=upto)
         return True
 
@@ -119,12 +126,14 @@ def _summed(after: int, upto: int, using: str) -> dict[tuple[datetime, str], _Su
             some.started += 1
             if due <= at:  # Else the attempt has ended since, and the row says when the next one is due.
                 some.lateness[bucket_of(at - due)] += 1
+                some.late_seconds += (at - due).total_seconds()
         elif target in FINAL:
             setattr(some, target, getattr(some, target) + 1)
         elif target == State.RETRYABLE and code in _FAILURES:
             some.failed += 1
         if source == State.ACTIVE and target in _BY_ITSELF and begun is not None and attempt == latest:
             some.duration[bucket_of(at - begun)] += 1
+            some.taken_seconds += max((at - begun).total_seconds(), 0.0)  # Negative: a clock was set back.
     return sums
 
 
@@ -142,11 +151,27 @@ def _add(sums: dict[tuple[datetime, str], _Sums], using: str) -> None:
     figures.bulk_update(_in(known, sums), [*_COUNTS, *_BUCKETS], batch_size=100)
 
 
-def _raise(figure: Figure, some: _Sums) -> None:
+def _add_to_totals(sums: dict[tuple[datetime, str], _Sums], using: str) -> None:
+    """Add them to the totals there are, in the same transaction: what is in one is in the other."""
+    if not sums:
+        return
+    totals = Total.objects.using(using)
+    known = {total.task_key: total for total in totals.filter(task_key__in={key for _hour, key in sums})}
+    new: dict[str, Total] = {}
+    for (_hour, key), some in sorted(sums.items(), key=lambda item: item[0]):
+        total = known.get(key) or new.setdefault(key, Total(task_key=key))
+        _raise(total, some)
+        for name in _SECONDS:
+            setattr(total, name, getattr(total, name) + getattr(some, name))
+    totals.bulk_create(new.values())
+    totals.bulk_update(known.values(), [*_COUNTS, *_BUCKETS, *_SECONDS], batch_size=100)
+
+
+def _raise(counts: Counts, some: _Sums) -> None:
     for name in _COUNTS:
-        setattr(figure, name, getattr(figure, name) + getattr(some, name))
+        setattr(counts, name, getattr(counts, name) + getattr(some, name))
     for name in _BUCKETS:
-        setattr(figure, name, merged(getattr(figure, name), getattr(some, name)))
+        setattr(counts, name, merged(getattr(counts, name), getattr(some, name)))
 
 
 def _in(known: dict[tuple[datetime, str], Figure], sums: Iterable[Any]) -> list[Figure]:

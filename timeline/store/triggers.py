@@ -15,7 +15,7 @@ from django.db import connections
 
 from timeline.dialects import dialect_of
 from timeline.models.event import Event
-from timeline.models.figure import Figure
+from timeline.models.figure import Total
 from timeline.models.log import LogEntry
 from timeline.models.run import TimelineRun
 from timeline.models.run_entry import RunEntry
@@ -46,8 +46,8 @@ FUNCTIONS: Final = ("guard_function", "keep_function")  # What triggers do.
 CALLED: Final = {
     "record_step": StepRecord._meta.db_table,
     "record_place": StepRecord._meta.db_table,
-    "is_awaited": Figure._meta.db_table,
-    "move_runs": Figure._meta.db_table,
+    "is_awaited": Total._meta.db_table,
+    "move_runs": Total._meta.db_table,
 }
 OWN_FUNCTIONS: Final = {"guard_move": "move_function"}  # Of one trigger alone, and there with it.
 

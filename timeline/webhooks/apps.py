@@ -14,6 +14,7 @@ class WebhooksConfig(AppConfig):
     verbose_name = pgettext_lazy("timeline", "webhooks")
     default_auto_field = "django.db.models.BigAutoField"
     api_routes = "timeline.webhooks.api.urls.routes"
+    gauges = "timeline.webhooks.measuring.GAUGES"
 
     def ready(self) -> None:
         """Connect it; runs when all models are there."""

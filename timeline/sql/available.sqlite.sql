@@ -1,0 +1,12 @@
+-- How many tasks of each kind are available, counted up to so many of each: an index answers, one probe a kind.
+SELECT kind.value, (
+    SELECT count(*)
+    FROM (
+        SELECT 1
+        FROM timeline_scheduledtask
+        WHERE state = 'available' AND task_key = kind.value
+        ORDER BY scheduled_at
+        LIMIT %(most)s
+    )
+)
+FROM json_each(%(task_keys)s) AS kind
