@@ -16,7 +16,10 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from timeline.clocks import story_now
 from timeline.exceptions import InvalidInput
+from timeline.store.isolating import atomic
+from timeline.webhooks.deleting import delete_endpoints
 from timeline.webhooks.disabling import disable, enable, replay, rotate
+from timeline.webhooks.locking import lock_endpoints
 from timeline.webhooks.models import Attempt, Delivery, Disabled, Endpoint
 from timeline.webhooks.opening import check_endpoint
 from timeline.webhooks.replaying import Replaying
@@ -84,21 +87,36 @@ class EndpointAdmin(Replaying):
             self.message_user(request, _("Select one endpoint."), messages.ERROR)
             return None
         using = queryset.db
-        return self._showing(request, endpoints[0], rotate(endpoints[0], now=story_now(using), using=using))
+        with atomic(using=using):
+            [endpoint] = lock_endpoints([endpoints[0].pk], using=using).values()
+            secret = rotate(endpoint, now=story_now(using), using=using)
+        return self._showing(request, endpoint, secret)
 
     @admin.action(description=gettext_lazy("Disable the selected endpoints"), permissions=["change"])
     def disable_them(self, request: HttpRequest, queryset: QuerySet[Endpoint]) -> None:
         """Send nothing more to them."""
         using = queryset.db
-        for endpoint in queryset.filter(disabled_at=None):
-            disable(endpoint, Disabled.OPERATOR, now=story_now(using), using=using)
+        with atomic(using=using):
+            for endpoint in lock_endpoints(queryset.values_list("pk", flat=True), using=using).values():
+                if endpoint.is_enabled:
+                    disable(endpoint, Disabled.OPERATOR, now=story_now(using), using=using)
 
     @admin.action(description=gettext_lazy("Enable the selected endpoints"), permissions=["change"])
     def enable_them(self, request: HttpRequest, queryset: QuerySet[Endpoint]) -> None:
         """Send to them again."""
         using = queryset.db
-        for endpoint in queryset.exclude(disabled_at=None):
-            enable(endpoint, now=story_now(using), using=using)
+        with atomic(using=using):
+            for endpoint in lock_endpoints(queryset.values_list("pk", flat=True), using=using).values():
+                if not endpoint.is_enabled:
+                    enable(endpoint, now=story_now(using), using=using)
+
+    def delete_model(self, request: HttpRequest, obj: Endpoint) -> None:
+        """Delete one, as the API does."""
+        delete_endpoints([obj.pk], using=self.get_queryset(request).db)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Endpoint]) -> None:
+        """Delete some, in the same way."""
+        delete_endpoints(queryset.values_list("pk", flat=True), using=queryset.db)
 
 
 class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]

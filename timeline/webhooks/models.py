@@ -122,9 +122,9 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         """Those still to be sent."""
         return self.filter(state=State.WAITING)
 
-    def locked(self, *, skip_locked: bool = False) -> DeliveryQuerySet:
-        """Lock the rows, after those of endpoints."""
-        return self.select_for_update(no_key=True, of=("self",), skip_locked=skip_locked)
+    def locked(self) -> DeliveryQuerySet:
+        """Lock the rows, but those that somebody else has locked: they are passed over."""
+        return self.select_for_update(no_key=True, skip_locked=True)
 
 
 class Delivery(EntityColumns):

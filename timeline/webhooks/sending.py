@@ -20,6 +20,7 @@ from timeline.conf import get_settings as timeline_settings
 from timeline.store.isolating import atomic
 from timeline.webhooks.claiming import claim, let_go, release
 from timeline.webhooks.conf import get_settings
+from timeline.webhooks.locking import lock_endpoints
 from timeline.webhooks.models import MAX_ERROR, Code, Delivery, Endpoint, State
 from timeline.webhooks.posting import Answer, Message
 from timeline.webhooks.pruning import prune_deliveries
@@ -126,7 +127,8 @@ class Sender:
         arrived = {(one.delivery.endpoint_id, one.delivery.order_key) for one in outcomes if one.answer.is_delivered}
         behind, now = arrived & self._held_up, self._clock()
         with atomic(using=self.using):
-            record(outcomes, now=now, using=self.using)
+            endpoints = lock_endpoints({one.delivery.endpoint_id for one in done}, using=self.using)
+            record(outcomes, endpoints, now=now, using=self.using)
             let_go(behind, now=now, using=self.using)
             for token in {delivery.token for delivery in unsent}:
                 release([one.pk for one in unsent if one.token == token], token, using=self.using)
@@ -139,8 +141,10 @@ class Sender:
         if monotonic() < self._next_expiry:
             return
         self._next_expiry = monotonic() + EXPIRE_EVERY
-        late = Delivery.objects.using(self.using).waiting().filter(give_up_at__lte=now, leased_until=None)
-        late.update(state=State.FAILED, code=Code.LATE, ended_at=now)
+        with atomic(using=self.using):
+            waiting = Delivery.objects.using(self.using).waiting()
+            late = waiting.filter(give_up_at__lte=now, leased_until=None).locked()
+            waiting.filter(pk__in=late.values("pk")).update(state=State.FAILED, code=Code.LATE, ended_at=now)
         _prune(now, self.using)
 
 
