@@ -80,6 +80,8 @@ def _subject(alert: Alert) -> str:
         return _("%(about)s: a time was passed over") % {"about": alert.about}
     if alert.kind == "disabled":
         return _("Webhooks: nothing is sent to %(about)s any more") % {"about": alert.about}
+    if alert.kind == "unsent":
+        return _("Webhooks: nobody sends what waits in the database %(about)s") % {"about": alert.about}
     return _("Nobody polls the database %(about)s") % {"about": alert.about}
 
 

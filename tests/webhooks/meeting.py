@@ -16,9 +16,9 @@ Act = Callable[[], object]
 
 
 class _Side(threading.Thread):
-    """An act, on a connection of its own; stopped after that statement of those that take locks, until it is let go."""
+    """An act, on a connection of its own; stopped after so many statements that take locks, until it is let go; -1: never."""
 
-    def __init__(self, act: Act, stop_after: int = 0) -> None:
+    def __init__(self, act: Act, stop_after: int) -> None:
         super().__init__(daemon=True)
         self.act, self.left = act, stop_after
         self.stopped, self.go, self.over = threading.Event(), threading.Event(), threading.Event()
@@ -32,7 +32,7 @@ class _Side(threading.Thread):
                 self.process = cursor.fetchone()[0]
             with connection.execute_wrapper(self._hold):
                 self.act()
-        except Exception as error:  # Whatever it is: the test says which.
+        except Exception as error:  # noqa: BLE001 (whatever it is: the test says which)
             self.error = error
         finally:
             self.over.set()
@@ -68,7 +68,7 @@ def meetings(make: Callable[[], tuple[Act, Act]]) -> Iterator[tuple[int, list[Ex
     while True:
         at += 1
         one, other = make()
-        first, second = _Side(one, at), _Side(other)
+        first, second = _Side(one, at), _Side(other, -1)
         first.start()
         while not (first.stopped.wait(0.002) or first.over.is_set()):
             pass

@@ -26,7 +26,6 @@ from timeline.webhooks.opening import open_endpoint
 from timeline.webhooks.posting import Answer
 from timeline.webhooks.pruning import prune_deliveries
 from timeline.webhooks.receivers import on_erased
-from timeline.webhooks.recording import Outcome
 from timeline.webhooks.sending import Sender
 from timeline.webhooks.threads import Done
 from timeline.webhooks.writing import write_deliveries
@@ -140,6 +139,11 @@ ACTS = (
 )
 
 
+def make(first, second, clock):
+    site = Site(clock)
+    return getattr(site, first), getattr(site, second)
+
+
 def is_sound():
     """Whoever was answered has a line of the log, nobody holds what has ended, and nothing waits at what is disabled."""
     ended = Delivery.objects.exclude(state=State.WAITING)
@@ -152,11 +156,6 @@ class TestTwo:
     def test_acts_never_wait_for_each_other(self, first, clock):
         """After each statement of the one, the other does all that it can: both end, and neither fails."""
         for second in ACTS:
-
-            def make():
-                site = Site(clock)
-                return getattr(site, first), getattr(site, second)
-
-            for at, errors in meetings(make):
+            for at, errors in meetings(partial(make, first, second, clock)):
                 assert errors == [], f"{first}, stopped after statement {at}, and {second}"
                 is_sound()

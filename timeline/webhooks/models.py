@@ -202,6 +202,19 @@ def message_id(endpoint: UUID, source: UUID) -> str:
     return f"msg_{endpoint.hex}_{source.hex}"
 
 
+class SenderSign(models.Model):
+    """One row a process that sends. ``seen_at`` is machine time: when it gave its last sign."""
+
+    name = models.CharField(max_length=100, primary_key=True)
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "timeline_webhooks_sender"
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.seen_at}"
+
+
 class Attempt(models.Model):
     """One try of a delivery, and what came of it. ``answer`` is the first 2 KiB as text."""
 

@@ -101,7 +101,7 @@ def _as_data(outcome: Outcome, now: datetime, using: str) -> dict[str, Any]:
 
 
 def _note(endpoints: Mapping[UUID, Endpoint], outcomes: Iterable[Outcome], now: datetime, using: str) -> None:
-    """Count what failed in a row, of each endpoint that something failed of now or before; let go of what waits, or disable it."""
+    """Count what failed in a row, of endpoints that failed now or before; let go of what waits there, or disable it."""
     ended: dict[UUID, list[Answer]] = defaultdict(list)
     for outcome in outcomes:
         ended[outcome.delivery.endpoint_id].append(outcome.answer)

@@ -26,7 +26,9 @@ from timeline.webhooks.posting import Answer, Message
 from timeline.webhooks.pruning import prune_deliveries
 from timeline.webhooks.recording import Outcome, record
 from timeline.webhooks.secrets import decrypted
+from timeline.webhooks.signing_on import SIGN_EVERY, give_sign, take_leave
 from timeline.webhooks.threads import Done, Job, Poster
+from timeline.worker.names import worker_name
 
 logger = logging.getLogger("timeline.webhooks")
 
@@ -49,9 +51,10 @@ class Sender:
     def __init__(self, using: str) -> None:
         self.using = using
         self.sent = 0
+        self.name = worker_name()
         self._clock = SteadyClock(using)
         self._stop = threading.Event()
-        self._next_look = self._next_expiry = 0.0
+        self._next_look = self._next_expiry = self._next_sign = 0.0
         self._held_up: set[tuple[UUID, str]] = set()
 
     def stop(self) -> None:
@@ -69,6 +72,7 @@ class Sender:
                     connections[self.using].close()
                     self._stop.wait(REST)
         self._write(_drained(poster))
+        take_leave(self.name, using=self.using)
 
     def drain(self) -> int:
         """
@@ -90,6 +94,7 @@ class Sender:
         if monotonic() < self._next_look:
             return 0
         now = self._clock()
+        self._give_sign()
         self._expire(now)
         claimed = claim(lambda endpoint: _room(endpoint, poster), now=now, using=self.using)
         jobs = []
@@ -135,6 +140,11 @@ class Sender:
         self._held_up -= behind
         self.sent += len(outcomes)
         self._next_look = 0.0
+
+    def _give_sign(self) -> None:
+        if monotonic() >= self._next_sign:
+            self._next_sign = monotonic() + SIGN_EVERY
+            give_sign(self.name, using=self.using)
 
     def _expire(self, now: datetime) -> None:
         """Give up, from time to time, what has waited for three days: behind others, say."""
