@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext
 from timeline.clocks import story_now
 from timeline.exceptions import InvalidInput
 from timeline.store.isolating import atomic
+from timeline.webhooks.alarming import Alarming
 from timeline.webhooks.deleting import delete_endpoints
 from timeline.webhooks.disabling import disable, enable, replay, rotate
 from timeline.webhooks.locking import lock_endpoints
@@ -46,7 +47,7 @@ class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Endpoint)
-class EndpointAdmin(Replaying):
+class EndpointAdmin(Alarming, Replaying):
     """Endpoints. A secret is on the page that answers, and nowhere else."""
 
     form = EndpointForm
@@ -133,7 +134,7 @@ class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class DeliveryAdmin(Alarming):
     """The log of deliveries: nothing in it is written by hand."""
 
     list_display = ("topic", "endpoint", "entity_label", "entity_id", "state", "attempts", "status", "created_at")

@@ -210,6 +210,8 @@ class SenderSign(models.Model):
 
     class Meta:
         db_table = "timeline_webhooks_sender"
+        verbose_name = pgettext_lazy("timeline", "sender")
+        verbose_name_plural = pgettext_lazy("timeline", "senders")
 
     def __str__(self) -> str:
         return f"{self.name} at {self.seen_at}"

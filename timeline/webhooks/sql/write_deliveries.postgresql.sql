@@ -3,7 +3,7 @@
 WITH endpoint AS MATERIALIZED (
     SELECT id, ordered, topics
     FROM timeline_webhooks_endpoint
-    WHERE disabled_at IS NULL AND topics ?| %(topics)s::text[]
+    WHERE disabled_at IS NULL AND topics ?| ARRAY(SELECT jsonb_array_elements_text(%(topics)s::jsonb))
     ORDER BY id
     FOR KEY SHARE
 )
