@@ -114,12 +114,9 @@ EVERYTHING: Final = Everything()
 
 def is_restless(subject: Subject, told: Told) -> bool:
     """Whether something of it may change and ``Everything`` not: signs, and records of steps, are written in place."""
-    return (
-        isinstance(subject, EverythingAndWorkers)
-        or isinstance(subject, OneTask)
-        and bool(told)
-        and told[0] == State.ACTIVE
-    )
+    if isinstance(subject, OneTask):
+        return bool(told) and told[0] == State.ACTIVE
+    return isinstance(subject, EverythingAndWorkers)
 
 
 @lru_cache(maxsize=4096)
