@@ -12,7 +12,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 
 from timeline.clocks import story_now
 from timeline.exceptions import InvalidInput
@@ -73,6 +73,7 @@ class EndpointAdmin(Alarming, Replaying):
         context = {
             **self.admin_site.each_context(request),
             "title": pgettext("timeline", "Secret"),
+            "opts": self.opts,
             "endpoint": endpoint,
             "secret": secret,
         }
@@ -121,10 +122,12 @@ class EndpointAdmin(Alarming, Replaying):
 
 
 class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]
-    """The tries of a delivery."""
+    """The tries of a delivery, as a table that fits on a phone."""
 
     model = Attempt
-    fields = readonly_fields = ("number", "at", "status", "duration_ms", "error", "answer")
+    template = "admin/timeline_webhooks/attempts.html"
+    fields = readonly_fields = ()
+    ordering = ("id",)
     extra = 0
     can_delete = False
 
@@ -160,6 +163,11 @@ class DeliveryAdmin(Alarming):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """They go when they are old."""
         return False
+
+    @admin.display(description=pgettext_lazy("timeline", "message id"))
+    def message_id(self, delivery: Delivery) -> str:
+        """What receivers know it by."""
+        return delivery.message_id
 
     def has_send_again_permission(self, request: HttpRequest) -> bool:
         """Whoever may change endpoints."""

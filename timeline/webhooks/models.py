@@ -60,7 +60,9 @@ class Endpoint(models.Model):
     )
     secret = models.TextField(editable=False)
     previous_secret = models.TextField(editable=False, blank=True, default="")
-    rotated_at = models.DateTimeField(editable=False, null=True, blank=True)
+    rotated_at = models.DateTimeField(
+        pgettext_lazy("timeline", "secret changed at"), editable=False, null=True, blank=True
+    )
     created_at = models.DateTimeField(pgettext_lazy("timeline", "created at"), editable=False)
     failures = models.PositiveIntegerField(_("failures in a row"), editable=False, default=0)
     failing_since = models.DateTimeField(
@@ -146,7 +148,7 @@ class Delivery(EntityColumns):
     source = models.UUIDField()
     topic = models.CharField(pgettext_lazy("timeline", "topic"), max_length=200)
     order_key = models.CharField(max_length=201, blank=True, default="")
-    body = models.TextField()
+    body = models.TextField(pgettext_lazy("timeline", "body"))
     state = models.CharField(
         pgettext_lazy("timeline", "state"), max_length=9, choices=State.choices, default=State.WAITING
     )
