@@ -143,7 +143,7 @@ def diagnose(*, now: datetime, using: str) -> Health:
 
 def find_troubles(*, now: datetime, using: str) -> list[Trouble]:
     """Ask the apps beside this one what is wrong with what is theirs."""
-    answers = diagnosing.send(sender=Health, now=now, using=using)
+    answers: list[tuple[Any, Any]] = diagnosing.send(sender=Health, now=now, using=using)
     return [trouble for _listener, trouble in answers if trouble is not None]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.contrib import admin, messages
@@ -11,6 +11,7 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 
@@ -25,6 +26,8 @@ from timeline.webhooks.models import Attempt, Delivery, Disabled, Endpoint
 from timeline.webhooks.opening import check_endpoint
 from timeline.webhooks.replaying import Replaying
 from timeline.webhooks.secrets import encrypted, new_secret
+
+MAX_RECEIVER: Final = 48  # Characters, in the list of deliveries.
 
 
 class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -140,7 +143,7 @@ class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]
 class DeliveryAdmin(Alarming):
     """The log of deliveries: nothing in it is written by hand."""
 
-    list_display = ("topic", "endpoint", "entity_label", "entity_id", "state", "attempts", "status", "created_at")
+    list_display = ("topic", "receiver", "about", "state", "attempts", "status", "created_at")
     list_filter = ("state", "endpoint", "created_at")
     list_select_related = ("endpoint",)
     ordering = ("-id",)
@@ -163,6 +166,16 @@ class DeliveryAdmin(Alarming):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """They go when they are old."""
         return False
+
+    @admin.display(description=pgettext_lazy("timeline", "endpoint"), ordering="endpoint")
+    def receiver(self, delivery: Delivery) -> str:
+        """What its endpoint is called: an address may be long."""
+        return Truncator(delivery.endpoint).chars(MAX_RECEIVER)
+
+    @admin.display(description=pgettext_lazy("timeline", "entity"))
+    def about(self, delivery: Delivery) -> str:
+        """What it tells of."""
+        return f"{delivery.entity_label}:{delivery.entity_id}"
 
     @admin.display(description=pgettext_lazy("timeline", "message id"))
     def message_id(self, delivery: Delivery) -> str:
