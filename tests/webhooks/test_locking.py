@@ -70,9 +70,6 @@ class Site:
     def arrive(self):
         self._write(204)
 
-    def fail(self):
-        self._write(500)
-
     def be_gone(self):
         self._write(410)
 
@@ -121,22 +118,8 @@ def fact(entity):
     return Fact(uuid7(), [TOPIC], "shop.order", entity, '{"type":"task.completed"}')
 
 
-ACTS = (
-    *(
-        "claim",
-        "arrive",
-        "fail",
-        "be_gone",
-        "expire",
-        "prune",
-        "replay",
-        "disable",
-        "enable",
-        "delete",
-        "erase",
-        "move",
-    ),
-)
+STOPPED = ("claim", "arrive", "be_gone", "prune", "replay", "disable", "delete", "erase", "move")
+BESIDE = (*STOPPED, "expire", "enable")  # Each of these two takes its locks in one statement.
 
 
 def make(first, second, clock):
@@ -152,10 +135,10 @@ def is_sound():
 
 
 class TestTwo:
-    @pytest.mark.parametrize("first", ACTS)
+    @pytest.mark.parametrize("first", STOPPED)
     def test_acts_never_wait_for_each_other(self, first, clock):
         """After each statement of the one, the other does all that it can: both end, and neither fails."""
-        for second in ACTS:
+        for second in BESIDE:
             for at, errors in meetings(partial(make, first, second, clock)):
                 assert errors == [], f"{first}, stopped after statement {at}, and {second}"
                 is_sound()
