@@ -4,7 +4,7 @@ import os
 from datetime import timedelta
 
 from tests.settings import *  # noqa: F403
-from tests.settings import INSTALLED_APPS
+from tests.settings import INSTALLED_APPS, TIMELINE_WEBHOOKS
 
 # Billing starts by the clock: workers of tests that are not about it would have it to do.
 INSTALLED_APPS = [name for name in INSTALLED_APPS if name != "project.billing"] + ["tests.narrow"]
@@ -16,6 +16,7 @@ TIMELINE = {
     "SILENCE": timedelta(seconds=float(os.environ.get("TEST_SILENCE", "12"))),
     "QUEUE_PREFIX": os.environ.get("TEST_QUEUE_PREFIX", "timeline"),
 }
+TIMELINE_WEBHOOKS = TIMELINE_WEBHOOKS | {"ALLOW_LOOPBACK": True}
 
 if os.environ.get("TEST_AUTOCOMMIT") == "off":
     DATABASES["default"]["AUTOCOMMIT"] = False  # noqa: F405

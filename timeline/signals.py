@@ -52,9 +52,14 @@ tasks_ending = Signal()
 # What is kept about an entity was blanked: whoever keeps more about it does so, too. Arguments: ``entity_ref``, ``using``, and
 # ``done``, whose ``count(model, number)`` takes what was blanked. Sent in the transaction that records it.
 entity_erased = Signal()
+
 # What ended long ago is being deleted. Arguments: ``using``, and ``ended_before``. A listener deletes a batch of what is its
 # own, in a transaction of its own, and returns how many rows; 0: nothing is left.
 pruning = Signal()
+
+# Somebody asks how a database is doing. Arguments: ``using``, and ``now``. A listener says what is wrong with what is its own,
+# as a ``Trouble``; None: nothing is.
+diagnosing = Signal()
 
 # Something failed for good, and people should know: once an hour of what failed alike. Arguments: ``using``, and ``alert``.
 # A worker sends it, from a task of its own: it is not lost with the process, but after a crash it may be sent twice.
@@ -68,10 +73,10 @@ class Alert:
 
     Args:
         kind: ``discarded``, ``missed`` (a time of a schedule was passed over), ``unpolled`` (nobody polls the database),
-            ``disabled`` (nothing is sent to an endpoint of webhooks any more) or ``parked`` (the brake of a destructive task
-            has put it on hold).
-        about: Key of the task; of what was missed, the name of its timeline; of ``unpolled``, the alias of the database; of
-            ``disabled``, what the endpoint is called.
+            ``disabled`` (nothing is sent to an endpoint of webhooks any more), ``unsent`` (nobody sends webhooks that wait) or
+            ``parked`` (the brake of a destructive task has put it on hold).
+        about: Key of the task; of what was missed, the name of its timeline; of ``unpolled`` and ``unsent``, the alias of the
+            database; of ``disabled``, what the endpoint is called.
         group: The group of dead letters, as ``timeline_dead_letters`` takes it; empty otherwise.
         count: How many there are in the group by now; 1 otherwise.
         first_at, last_at: When the first and the last of them were discarded; otherwise when it was noticed.
@@ -89,6 +94,20 @@ class Alert:
     message: str
     task_id: UUID | None = None
     url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """
+    What is wrong beside tasks.
+
+    Args:
+        kind: As that of an alert.
+        text: What is wrong, and what to do about it.
+    """
+
+    kind: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,7 @@ _PAGES: Final = {
     "missed": "timeline_scheduledtask_health",
     "unpolled": "timeline_scheduledtask_health",
     "disabled": "timeline_webhooks_endpoint_changelist",
+    "unsent": "timeline_scheduledtask_health",
     "parked": "timeline_scheduledtask_holds",
 }
 
@@ -92,6 +93,8 @@ def _subject(alert: Alert) -> str:
         return _("%(about)s is on hold: its brake has stopped it") % {"about": alert.about}
     if alert.kind == "disabled":
         return _("Webhooks: nothing is sent to %(about)s any more") % {"about": alert.about}
+    if alert.kind == "unsent":
+        return _("Webhooks: nobody sends what waits in the database %(about)s") % {"about": alert.about}
     return _("Nobody polls the database %(about)s") % {"about": alert.about}
 
 

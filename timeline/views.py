@@ -9,7 +9,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from timeline.clocks import story_now
-from timeline.dispatch.noticing_silence import tell_if_unpolled
+from timeline.dispatch.noticing_silence import tell_if_unpolled, tell_troubles
 from timeline.policy import get_policy
 from timeline.reading.diagnosing import databases, diagnose
 
@@ -20,9 +20,10 @@ def health(request: HttpRequest) -> JsonResponse:
     """
     Say whether what is due is run: status 200, or 503 if not. Put it where your probes look.
 
-    What was discarded lately is in the figures only: a probe that failed for it would take the site out of service.
+    What was discarded lately, and what is wrong beside tasks, is in the figures only: a probe that failed for it would take the
+    site out of service.
 
-    Where nobody has polled for two minutes, people are told: once an hour.
+    Where nobody has polled for two minutes, or nobody sends webhooks that wait, people are told: once an hour.
 
     Everybody reads ``{"status": "well"}`` or ``"sick"``; who may do so by the policy also reads the figures of each database.
     """
@@ -31,6 +32,8 @@ def health(request: HttpRequest) -> JsonResponse:
     for each in found:
         if not each.is_polled:
             tell_if_unpolled(using=each.database)
+        if each.troubles:
+            tell_troubles(using=each.database)
     body: dict[str, Any] = {"status": "well" if well else "sick"}
     if get_policy().sees_health(getattr(request, "user", None)):
         body["databases"] = [each.as_data() for each in found]

@@ -67,11 +67,16 @@ def book(count: int, *, within: float = WITHIN, console: Console) -> None:
     booked = set(Booking.objects.filter(state=S.BOOKED).values_list("reference", flat=True))
     found.wrong += told.meddler.wrong + (told_by(books, booked) if told.is_over else [])
     print_fates(found, console)
+    if still := TimelineRun.objects.filter(timeline="booking", ended_at=None).count():
+        console.print(
+            f"The time was over before {still:,} bookings had ended: they are as they were then.", highlight=False
+        )
     console.print(
         f"The portal: {books['calls']:,} calls, {books['failed']} failed, {books['lost']} answers lost, "
-        f"{books['strange']} that nobody knows, booked twice: {books['booked_twice']}. Workers killed: {told.killed}.\n"
-        f"Moves by raw SQL, states given by hand, old rows saved: {told.meddler.tries} tries, "
-        f"{told.meddler.refused} refused, the others without effect; moved by them: {len(told.meddler.wrong)}.",
+        f"{books['strange']} of a kind that nobody knows, booked twice: {books['booked_twice']}. "
+        f"Workers killed: {told.killed}.\n"
+        f"Moves by raw SQL, states given by hand, old rows saved: {told.meddler.tries:,} tries, "
+        f"{told.meddler.refused:,} refused, the others without effect; moved by them: {len(told.meddler.wrong)}.",
         highlight=False,
         soft_wrap=True,
     )

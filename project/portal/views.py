@@ -74,8 +74,9 @@ def act(request: HttpRequest, token: str, what: str) -> HttpResponse:
 @never_cache
 @require_GET
 @permission_required(RIGHT, login_url="admin:login")
+@live_page()
 def desk(request: HttpRequest) -> HttpResponse:
-    """List what waits for an operator, the oldest first."""
+    """List what waits for an operator, the oldest first; it follows what happens."""
     return render(request, "portal/desk.html", {"cases": cases(), "now": story_now(DEFAULT_DB_ALIAS)})
 
 

@@ -10,7 +10,7 @@ from project.accounts.models import User
 from project.demo.office import FRIENDLY
 from project.portal.links import booking_token
 from project.portal.presenting import WORDS
-from project.portal.services import cancel
+from project.portal.services import cancel, resolve
 from project.portal.states import S
 from tests.booking import wanted, way_of
 from tests.browser.conftest import PASSWORD
@@ -72,6 +72,26 @@ def test_goes_on_when_she_gives_her_code_without_a_script(start_browser, booking
     bookings.advance(seconds=0)
 
     assert way_of(pages["code"])[-1] in (S.BOOKED, S.CHOICE_REQUIRED)
+
+
+def test_shows_operators_what_begins_to_wait(start_browser, operator, bookings, portal):
+    """The desk, without a reload; and what somebody else has done is there no more."""
+    browser = start_browser(width=390)
+    browser.log_in(operator)
+    browser.open("/appointments/desk/")
+    browser.wait_for_text("Pause updates")
+    browser.driver.execute_script("window.stayed = true")
+    portal.office.ways = replace(FRIENDLY, strange=1)
+
+    stuck = wanted(bookings)
+    bookings.advance(seconds=0)
+    browser.wait_for_text(stuck.reference)
+    resolve(stuck, actor="somebody else", state=S.OPERATOR_ESCALATED)
+    browser.wait_for_text("Nothing waits.")
+
+    assert browser.driver.execute_script("return window.stayed") is True
+    assert (browser.barriers(), browser.complaints()) == ([], [])
+    assert browser.width_needed() <= 390
 
 
 def test_asks_for_the_code_by_itself_and_keeps_what_is_typed(start_browser, bookings, portal):

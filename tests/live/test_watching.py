@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from timeline.clocks import MachineTime
+from timeline.dispatch.signing import give_sign
 from timeline.lifecycle import State
-from timeline.live.subjects import EVERYTHING, OneEntity, OneTask
+from timeline.live.subjects import EVERYTHING, EverythingAndWorkers, OneEntity, OneTask
 from timeline.live.watching import CHANGED, LOOK_AGAIN, OVER, Listener, Watcher
-from timeline.models import ScheduledTask
+from timeline.models import ScheduledTask, Sign
 from timeline.shortcuts import cancel
 
 PAGES = 500
@@ -74,6 +78,25 @@ class TestLook:
         watcher = watching(runs, rests)
 
         assert asked_by(watcher.look) == 2
+
+    def test_tells_the_page_of_health_that_a_worker_came_is_missed_or_gone_and_not_each_of_its_signs(self, rows):
+        health, everything = Page(EverythingAndWorkers()), Page(EVERYTHING)
+        watcher = watching(health, everything)
+        heard = []
+
+        for act in (
+            lambda: give_sign("one", using="default"),
+            lambda: give_sign("one", using="default"),
+            lambda: Sign.objects.update(seen_at=MachineTime(-timedelta(minutes=5))),
+            lambda: Sign.objects.all().delete(),
+        ):
+            act()
+            watcher.look()
+            heard.append(len(health.heard))
+
+        assert heard == [1, 1, 2, 3]
+        assert everything.heard == []
+        assert asked_by(watcher.look) == 3
 
     def test_tells_a_page_of_a_task_that_is_gone(self, rows):
         page = Page(OneTask(rows[0].pk))

@@ -53,6 +53,9 @@ def operator(db, now):
     return user
 
 
+DESK = "/appointments/desk/"
+
+
 class TestApply:
     def test_takes_in_an_application_and_shows_how_it_stands(self, client, bookings, portal):
         given = {"name": "Ada", "email": "ada@example.com", "password": "horse", "latest_hour": "24"}
@@ -175,6 +178,20 @@ class TestDesk:
 
         assert state_of(stuck) == S.BOOKED
         assert Event.objects.get(name="operator.resolved").actor == "olga@example.com"
+
+    def test_follows_what_happens_and_tells_nobody_else(self, client, bookings, stuck, operator, portal):
+        client.force_login(operator)
+        seen = client.get(DESK, headers={"X-Timeline-Seen": ""}).headers["X-Timeline-Version"]
+        assert client.get(DESK, headers={"X-Timeline-Seen": seen}).status_code == 204
+
+        portal.office.ways = replace(FRIENDLY, strange=1)
+        other = wanted(bookings)
+        bookings.advance(seconds=0)
+
+        answer = client.get(DESK, headers={"X-Timeline-Seen": seen})
+        assert other.reference in answer.content.decode()
+        client.logout()
+        assert client.get(DESK, headers={"X-Timeline-Seen": seen}).status_code == 302
 
     def test_gives_up_only_what_is_still_there(self, client, stuck, operator):
         client.force_login(operator)

@@ -12,13 +12,18 @@ from standardwebhooks import WebhookVerificationError
 
 from tests.testapp.models import Order
 from tests.webhooks.receiving import Told
+from timeline.ids import uuid7
 from timeline.models import ScheduledTask
 from timeline.shortcuts import emit, emit_many
 from timeline.testing import only_timelines
 from timeline.timelines import Alerts
+from timeline.webhooks.claiming import claim
 from timeline.webhooks.disabling import replay, rotate
 from timeline.webhooks.knowing import assume_none, is_any
+from timeline.webhooks.locking import lock_endpoints
 from timeline.webhooks.models import Attempt, Delivery, State
+from timeline.webhooks.posting import Answer
+from timeline.webhooks.recording import Outcome, record
 from timeline.webhooks.sending import Sender
 
 
@@ -137,6 +142,27 @@ class TestWhatFailed:
         delivery.refresh_from_db()
         assert delivery.state == State.DELIVERED
         assert [request.id for request in receiver.requests] == [delivery.message_id]
+
+
+class TestALateOutcome:
+    def test_is_left_and_moves_nothing_behind_it(self, endpoint_for, receiver, clock):
+        """Another one has claimed it meanwhile, by the token; nor does it count as a failure of the endpoint."""
+        endpoint = endpoint_for("told")
+        told_order("told.asked", "told.answered")
+        late = claim(lambda _endpoint: 1, now=clock.now, using="default")
+        Delivery.objects.filter(pk=late.deliveries[0].pk).update(token=uuid7())
+        before = list(Delivery.objects.order_by("pk").values())
+        late.deliveries[0].token = late.token
+
+        with transaction.atomic():
+            endpoints = lock_endpoints([endpoint.pk], using="default")
+            failed = Outcome(late.deliveries[0], Answer(500, "", "It answered 500.", clock.now, 1))
+            assert record([failed], endpoints, now=clock.now, using="default") == 0
+
+        assert list(Delivery.objects.order_by("pk").values()) == before
+        assert not Attempt.objects.exists()
+        endpoint.refresh_from_db()
+        assert endpoint.failures == 0
 
 
 class TestAnEndpointThatFails:

@@ -90,7 +90,7 @@ class HealthPages(Pages):
         }
 
     def _findings(self, health: Health) -> list[Finding]:
-        found = [Finding(text) for text in health.problems]
+        found = [Finding(text) for text in [*health.problems, *health.troubles]]
         for each in health.discards:
             said = ngettext(
                 "%(count)d task %(task)s was discarded in the last 24 hours (%(error)s). Mend the cause, and redrive it.",

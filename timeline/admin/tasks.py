@@ -37,7 +37,7 @@ from timeline.admin.trying import WhatIfPages
 from timeline.admin.wording import WORDINGS
 from timeline.clocks import story_now
 from timeline.live.pages import watched
-from timeline.live.subjects import EVERYTHING, OneEntity, OneTask
+from timeline.live.subjects import EVERYTHING, EverythingAndWorkers, OneEntity, OneTask
 from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
 from timeline.policy import APPROVALS, POSSIBLE, Action, get_policy
@@ -88,7 +88,7 @@ class TaskAdmin(
             path("dead/", require_safe(shows(self.dead_view)), name=f"{name}_dead"),
             path("dead/redrive/", forms(wrap(self.redrive_view)), name=f"{name}_redrive"),
             path("inventory/", require_safe(shows(self.inventory_view)), name=f"{name}_inventory"),
-            path("health/", require_safe(shows(self.health_view)), name=f"{name}_health"),
+            path("health/", require_safe(shows(self.health_view, _workers_too)), name=f"{name}_health"),
             path("holds/", forms(shows(self.holds_view)), name=f"{name}_holds"),
             path("holds/new/", forms(wrap(self.hold_view)), name=f"{name}_hold"),
             path("limits/", forms(shows(self.limits_view)), name=f"{name}_limits"),
@@ -215,6 +215,10 @@ class TaskAdmin(
 
 def _everything(_request: HttpRequest, **_named: object) -> Subject:
     return EVERYTHING
+
+
+def _workers_too(_request: HttpRequest) -> Subject:
+    return EverythingAndWorkers()
 
 
 def _task_of(_request: HttpRequest, object_id: UUID) -> Subject:

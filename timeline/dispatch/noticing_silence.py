@@ -1,4 +1,4 @@
-"""Notice that nobody polls: who looks from outside has people told, since no worker would."""
+"""Notice that nobody polls, and what is wrong beside tasks: who looks from outside has people told, since no worker would."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from timeline.clocks import story_now
 from timeline.conf import get_settings
 from timeline.engine.running import run
 from timeline.models import Identity, ScheduledTask
-from timeline.store.alerting import alert_unpolled, is_anybody_told
+from timeline.reading.diagnosing import find_troubles
+from timeline.store.alerting import alert_trouble, alert_unpolled, is_anybody_told
 
 SILENT: Final = timedelta(minutes=2)
 
@@ -45,3 +46,12 @@ def tell_if_unpolled(*, using: str) -> list[ScheduledTask]:
     if alert is None or not alert.is_open:
         return []
     return run(task_ids=[alert.pk], clock=partial(story_now, using), using=using, worker="doctor")
+
+
+def tell_troubles(*, using: str) -> None:
+    """Have people told of what is wrong beside tasks: once an hour, however many notice it. Workers tell them."""
+    if not is_anybody_told():
+        return
+    now = story_now(using)
+    for trouble in find_troubles(now=now, using=using):
+        alert_trouble(trouble, now=now, using=using)

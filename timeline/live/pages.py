@@ -10,7 +10,7 @@ from django.db import router
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from timeline.live.streaming import asks_to_stream, can_stream, stream
-from timeline.live.subjects import OneEntity, Subject
+from timeline.live.subjects import EVERYTHING, OneEntity, Subject
 from timeline.live.versions import read_version, version_of
 from timeline.models import ScheduledTask, ref_of
 
@@ -23,20 +23,20 @@ SEEN: Final = "X-Timeline-Seen"  # What an open page sends: the version that it 
 VERSION: Final = "X-Timeline-Version"  # What it is told: the version of the answer.
 
 
-def live_page(entity: Callable[..., Model]) -> Callable[[View], View]:
+def live_page(entity: Callable[..., Model] | None = None) -> Callable[[View], View]:
     """
-    Let open pages of a view of yours follow what happens to an entity. What its template needs is in docs/hosting.md.
+    Let open pages of a view of yours follow what happens to an entity, or to any. What a template needs is in docs/hosting.md.
 
     The view itself is called with each change, and every half a minute: what it refuses, an open page does not get either.
 
     Args:
         entity: Gives the entity that a page is about, as the view would: ``entity(request, …)``, with the arguments of the
-            view. What it raises, such as ``Http404``, is the answer.
+            view. What it raises, such as ``Http404``, is the answer. Left out: the page lists many, and follows all.
     """
 
     def decorate(view: View) -> View:
-        def subject(request: HttpRequest, *args: Any, **named: Any) -> OneEntity:
-            return OneEntity(*ref_of(entity(request, *args, **named)))
+        def subject(request: HttpRequest, *args: Any, **named: Any) -> Subject:
+            return EVERYTHING if entity is None else OneEntity(*ref_of(entity(request, *args, **named)))
 
         return watched(view, subject, lambda: router.db_for_write(ScheduledTask))
 

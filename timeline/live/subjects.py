@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from django.db import connections
-from django.db.models import BigIntegerField, Count, Max, Subquery, Sum, Value
+from django.db.models import BigIntegerField, Case, Count, Max, Q, Subquery, Sum, Value, When
 from django.db.models.functions import Cast
 
+from timeline.clocks import MachineTime
+from timeline.conf import get_settings
 from timeline.dialects import dialect_of
 from timeline.lifecycle import State
-from timeline.models import EntityRef, Event, Hold, ScheduledTask, StepRecord, TimelineRun
+from timeline.models import EntityRef, Event, Hold, ScheduledTask, Sign, StepRecord, TimelineRun
 from timeline.models.step import origins_of
 
 if TYPE_CHECKING:
@@ -95,13 +97,26 @@ class OneEntity:
         return tuple(sorted(figures[0].union(*figures[1:], all=True)))
 
 
-Subject = Everything | OneTask | OneEntity
+@dataclass(frozen=True)
+class EverythingAndWorkers:
+    """Any task, and which workers are there: each gives a sign every few seconds, of which only that one is missed is news."""
+
+    def mark(self, using: str) -> Told:
+        """Read that of everything, and the workers that give signs and those that do not any more."""
+        is_missed = Q(seen_at__lt=MachineTime(-get_settings().missed_after))
+        signs = Sign.objects.using(using).annotate(is_missed=Case(When(is_missed, then=True), default=False))
+        return (*EVERYTHING.mark(using), *signs.order_by("worker").values_list("worker", "is_missed"))
+
+
+Subject = Everything | EverythingAndWorkers | OneTask | OneEntity
 EVERYTHING: Final = Everything()
 
 
 def is_restless(subject: Subject, told: Told) -> bool:
-    """Whether something of it may change and ``Everything`` not: records of steps are written in place while a task runs."""
-    return isinstance(subject, OneTask) and bool(told) and told[0] == State.ACTIVE
+    """Whether something of it may change and ``Everything`` not: signs, and records of steps, are written in place."""
+    if isinstance(subject, OneTask):
+        return bool(told) and told[0] == State.ACTIVE
+    return isinstance(subject, EverythingAndWorkers)
 
 
 @lru_cache(maxsize=4096)

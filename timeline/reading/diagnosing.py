@@ -17,6 +17,7 @@ from timeline.conf import get_settings
 from timeline.lifecycle import ReasonCode, State
 from timeline.models import Hold, Identity, ScheduledTask
 from timeline.registry import registry
+from timeline.signals import Trouble, diagnosing
 from timeline.store.holds import not_on_hold, on_hold
 from timeline.store.kinds import task_keys_there
 from timeline.store.triggers import missing_triggers
@@ -54,6 +55,7 @@ class Health:
         held: How many tasks are due and on hold.
         closed_limits: Keys of limits that a task has left closed, which wait for a person.
         problems: What is wrong with how tasks are run, in sentences.
+        troubles: What is wrong beside tasks, such as webhooks that nobody sends, in sentences.
     """
 
     database: str
@@ -74,11 +76,12 @@ class Health:
     held: int = 0
     closed_limits: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    troubles: list[str] = field(default_factory=list)
 
     @property
     def well(self) -> bool:
-        """Whether nothing is wrong: what is due is run, nothing was discarded, and no limit waits for a person."""
-        return self.working and not self.discarded and not self.closed_limits
+        """Whether nothing is wrong: what is due is run, nothing was discarded, no limit waits for a person, and no trouble."""
+        return self.working and not (self.discarded or self.closed_limits or self.troubles)
 
     @property
     def working(self) -> bool:
@@ -134,7 +137,14 @@ def diagnose(*, now: datetime, using: str) -> Health:
         holds=Hold.objects.using(using).open().count() if holding.targets else 0,
         held=_late(tasks.with_handler(registry.task_keys()), now)[0] - _late(free, now)[0] if holding.targets else 0,
     )
-    return replace(health, problems=list(_problems(health, now)))
+    troubles = [trouble.text for trouble in find_troubles(now=now, using=using)]
+    return replace(health, problems=list(_problems(health, now)), troubles=troubles)
+
+
+def find_troubles(*, now: datetime, using: str) -> list[Trouble]:
+    """Ask the apps beside this one what is wrong with what is theirs."""
+    answers: list[tuple[Any, Any]] = diagnosing.send(sender=Health, now=now, using=using)
+    return [trouble for _listener, trouble in answers if trouble is not None]
 
 
 def _late(tasks: ScheduledTaskQuerySet, since: datetime) -> tuple[int, datetime | None]:

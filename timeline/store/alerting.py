@@ -17,7 +17,7 @@ from timeline.lifecycle import State
 from timeline.models import Hold, ScheduledTask
 from timeline.payloads import clip
 from timeline.registry import registry
-from timeline.signals import alerted
+from timeline.signals import Trouble, alerted
 from timeline.store.creating import create_missing, options_of
 
 TELL: Final = "alerts.tell"
@@ -80,6 +80,19 @@ def alert_unpolled(text: str, *, now: datetime, using: str) -> ScheduledTask | N
     _write({occurrence: {"kind": "unpolled", "about": using, "group": "", "text": text}}, now=now, using=using)
     rows = ScheduledTask.objects.using(using).filter(task_key=TELL, entity_label="", entity_id="")
     return rows.filter(run__isnull=True, occurrence=occurrence).order_by("revision").last()
+
+
+def alert_trouble(trouble: Trouble, *, now: datetime, using: str) -> None:
+    """
+    Have people told of what is wrong beside tasks; nobody, if they were told of it this hour.
+
+    Args:
+        trouble: Of its text, 500 characters are kept.
+        now: Story time.
+        using: Database alias.
+    """
+    payload = {"kind": trouble.kind, "about": using, "group": "", "text": clip(trouble.text, MAX_TEXT)}
+    _write({_occurrence(using, trouble.kind, now): payload}, now=now, using=using)
 
 
 def alert_disabled(about: str, text: str, *, now: datetime, using: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from django import forms
 from django.contrib import admin, messages
@@ -11,16 +11,23 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils.text import Truncator
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext, pgettext
+from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 
 from timeline.clocks import story_now
 from timeline.exceptions import InvalidInput
+from timeline.store.isolating import atomic
+from timeline.webhooks.alarming import Alarming
+from timeline.webhooks.deleting import delete_endpoints
 from timeline.webhooks.disabling import disable, enable, replay, rotate
+from timeline.webhooks.locking import lock_endpoints
 from timeline.webhooks.models import Attempt, Delivery, Disabled, Endpoint
 from timeline.webhooks.opening import check_endpoint
 from timeline.webhooks.replaying import Replaying
 from timeline.webhooks.secrets import encrypted, new_secret
+
+MAX_RECEIVER: Final = 48  # Characters, in the list of deliveries.
 
 
 class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
@@ -43,7 +50,7 @@ class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
 
 
 @admin.register(Endpoint)
-class EndpointAdmin(Replaying):
+class EndpointAdmin(Alarming, Replaying):
     """Endpoints. A secret is on the page that answers, and nowhere else."""
 
     form = EndpointForm
@@ -69,6 +76,7 @@ class EndpointAdmin(Replaying):
         context = {
             **self.admin_site.each_context(request),
             "title": pgettext("timeline", "Secret"),
+            "opts": self.opts,
             "endpoint": endpoint,
             "secret": secret,
         }
@@ -84,28 +92,45 @@ class EndpointAdmin(Replaying):
             self.message_user(request, _("Select one endpoint."), messages.ERROR)
             return None
         using = queryset.db
-        return self._showing(request, endpoints[0], rotate(endpoints[0], now=story_now(using), using=using))
+        with atomic(using=using):
+            [endpoint] = lock_endpoints([endpoints[0].pk], using=using).values()
+            secret = rotate(endpoint, now=story_now(using), using=using)
+        return self._showing(request, endpoint, secret)
 
     @admin.action(description=gettext_lazy("Disable the selected endpoints"), permissions=["change"])
     def disable_them(self, request: HttpRequest, queryset: QuerySet[Endpoint]) -> None:
         """Send nothing more to them."""
         using = queryset.db
-        for endpoint in queryset.filter(disabled_at=None):
-            disable(endpoint, Disabled.OPERATOR, now=story_now(using), using=using)
+        with atomic(using=using):
+            for endpoint in lock_endpoints(queryset.values_list("pk", flat=True), using=using).values():
+                if endpoint.is_enabled:
+                    disable(endpoint, Disabled.OPERATOR, now=story_now(using), using=using)
 
     @admin.action(description=gettext_lazy("Enable the selected endpoints"), permissions=["change"])
     def enable_them(self, request: HttpRequest, queryset: QuerySet[Endpoint]) -> None:
         """Send to them again."""
         using = queryset.db
-        for endpoint in queryset.exclude(disabled_at=None):
-            enable(endpoint, now=story_now(using), using=using)
+        with atomic(using=using):
+            for endpoint in lock_endpoints(queryset.values_list("pk", flat=True), using=using).values():
+                if not endpoint.is_enabled:
+                    enable(endpoint, now=story_now(using), using=using)
+
+    def delete_model(self, request: HttpRequest, obj: Endpoint) -> None:
+        """Delete one, as the API does."""
+        delete_endpoints([obj.pk], using=self.get_queryset(request).db)
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Endpoint]) -> None:
+        """Delete some, in the same way."""
+        delete_endpoints(queryset.values_list("pk", flat=True), using=queryset.db)
 
 
 class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]
-    """The tries of a delivery."""
+    """The tries of a delivery, as a table that fits on a phone."""
 
     model = Attempt
-    fields = readonly_fields = ("number", "at", "status", "duration_ms", "error", "answer")
+    template = "admin/timeline_webhooks/attempts.html"
+    fields = readonly_fields = ()
+    ordering = ("id",)
     extra = 0
     can_delete = False
 
@@ -115,10 +140,10 @@ class AttemptInline(admin.TabularInline):  # type: ignore[type-arg]
 
 
 @admin.register(Delivery)
-class DeliveryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class DeliveryAdmin(Alarming):
     """The log of deliveries: nothing in it is written by hand."""
 
-    list_display = ("topic", "endpoint", "entity_label", "entity_id", "state", "attempts", "status", "created_at")
+    list_display = ("topic", "receiver", "about", "state", "attempts", "status", "created_at")
     list_filter = ("state", "endpoint", "created_at")
     list_select_related = ("endpoint",)
     ordering = ("-id",)
@@ -141,6 +166,21 @@ class DeliveryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """They go when they are old."""
         return False
+
+    @admin.display(description=pgettext_lazy("timeline", "endpoint"), ordering="endpoint")
+    def receiver(self, delivery: Delivery) -> str:
+        """What its endpoint is called: an address may be long."""
+        return Truncator(delivery.endpoint).chars(MAX_RECEIVER)
+
+    @admin.display(description=pgettext_lazy("timeline", "entity"))
+    def about(self, delivery: Delivery) -> str:
+        """What it tells of."""
+        return f"{delivery.entity_label}:{delivery.entity_id}"
+
+    @admin.display(description=pgettext_lazy("timeline", "message id"))
+    def message_id(self, delivery: Delivery) -> str:
+        """What receivers know it by."""
+        return delivery.message_id
 
     def has_send_again_permission(self, request: HttpRequest) -> bool:
         """Whoever may change endpoints."""

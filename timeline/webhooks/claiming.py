@@ -18,6 +18,7 @@ from django.db.models.functions import Greatest
 from timeline.clocks import MachineTime
 from timeline.dialects import dialect_of
 from timeline.store.isolating import atomic
+from timeline.webhooks.locking import lock_endpoints
 from timeline.webhooks.models import Delivery, Endpoint, State
 from timeline.webhooks.pacing import is_probe_due, probe_after
 from timeline.webhooks.writing import PACKAGE
@@ -47,7 +48,7 @@ class Claimed:
 
 def claim(room: Room, *, now: datetime, using: str) -> Claimed:
     """
-    Claim deliveries, in three statements, whatever their number; in one, if nothing is due.
+    Claim deliveries, in three statements, whatever their number; in one, if nothing is due. Two more where one is paused.
 
     What has one before it in its order that is not claimed here is left until that has ended or is due again.
 
@@ -59,7 +60,9 @@ def claim(room: Room, *, now: datetime, using: str) -> Claimed:
     token = uuid4()
     with atomic(using=using):
         endpoints = {endpoint.pk: endpoint for endpoint in _with_due(now, using)}
-        rooms = {key: most for key, one in endpoints.items() if (most := _room(one, room, now)) > 0}
+        paused = [key for key, one in endpoints.items() if one.is_paused]
+        endpoints = {key: one for key, one in endpoints.items() if not one.is_paused} | _probed(paused, now, using)
+        rooms = {key: most for key, one in endpoints.items() if (most := _room(one, room)) > 0}
         if not rooms:
             return Claimed(token, [], set())
         found = list(_lock(rooms, now, using))
@@ -90,11 +93,17 @@ def _with_due(now: datetime, using: str) -> QuerySet[Endpoint]:
     )
 
 
-def _room(endpoint: Endpoint, room: Room, now: datetime) -> int:
+def _probed(keys: Sequence[UUID], now: datetime, using: str) -> dict[UUID, Endpoint]:
+    """Those that are paused and may be tried, locked before their deliveries: not what somebody else is about to try."""
+    if not keys:
+        return {}
+    locked = lock_endpoints(keys, skip_locked=True, using=using)
+    return {key: one for key, one in locked.items() if one.is_paused and is_probe_due(one, now)}
+
+
+def _room(endpoint: Endpoint, room: Room) -> int:
     """How many an endpoint may have; of one that is paused, one at most."""
-    if not endpoint.is_paused:
-        return room(endpoint)
-    return min(1, room(endpoint)) if is_probe_due(endpoint, now) else 0
+    return min(1, room(endpoint)) if endpoint.is_paused else room(endpoint)
 
 
 def _lock(rooms: Mapping[UUID, int], now: datetime, using: str) -> QuerySet[Delivery]:
@@ -116,7 +125,7 @@ def _lock(rooms: Mapping[UUID, int], now: datetime, using: str) -> QuerySet[Deli
     ).exclude(pk__in=some)
     last = Subquery(before.order_by("-due_at").values("due_at")[:1], output_field=DateTimeField())
     deliveries = Delivery.objects.using(using).waiting().filter(_unleased(), pk__in=some, due_at__lte=now)
-    return deliveries.annotate(held_up_until=last).order_by("pk").locked(skip_locked=True)
+    return deliveries.annotate(held_up_until=last).order_by("pk").locked()
 
 
 def _put_off(held_up: Sequence[Delivery], now: datetime, using: str) -> None:
@@ -132,7 +141,7 @@ def _put_off(held_up: Sequence[Delivery], now: datetime, using: str) -> None:
 
 
 def _note_probes(keys: set[UUID], endpoints: Mapping[UUID, Endpoint], now: datetime, using: str) -> None:
-    """One process tries what is paused: the others wait for the next time."""
+    """One process tries what is paused: the others wait for the next time. It has their locks."""
     for endpoint in (endpoints[key] for key in sorted(keys) if endpoints[key].is_paused):
         Endpoint.objects.using(using).filter(pk=endpoint.pk).update(probe_at=now + probe_after(endpoint.failures))
 

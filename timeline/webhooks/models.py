@@ -60,7 +60,9 @@ class Endpoint(models.Model):
     )
     secret = models.TextField(editable=False)
     previous_secret = models.TextField(editable=False, blank=True, default="")
-    rotated_at = models.DateTimeField(editable=False, null=True, blank=True)
+    rotated_at = models.DateTimeField(
+        pgettext_lazy("timeline", "secret changed at"), editable=False, null=True, blank=True
+    )
     created_at = models.DateTimeField(pgettext_lazy("timeline", "created at"), editable=False)
     failures = models.PositiveIntegerField(_("failures in a row"), editable=False, default=0)
     failing_since = models.DateTimeField(
@@ -122,9 +124,9 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         """Those still to be sent."""
         return self.filter(state=State.WAITING)
 
-    def locked(self, *, skip_locked: bool = False) -> DeliveryQuerySet:
-        """Lock the rows, after those of endpoints."""
-        return self.select_for_update(no_key=True, of=("self",), skip_locked=skip_locked)
+    def locked(self) -> DeliveryQuerySet:
+        """Lock the rows, but those that somebody else has locked: they are passed over."""
+        return self.select_for_update(no_key=True, skip_locked=True)
 
 
 class Delivery(EntityColumns):
@@ -146,7 +148,7 @@ class Delivery(EntityColumns):
     source = models.UUIDField()
     topic = models.CharField(pgettext_lazy("timeline", "topic"), max_length=200)
     order_key = models.CharField(max_length=201, blank=True, default="")
-    body = models.TextField()
+    body = models.TextField(pgettext_lazy("timeline", "body"))
     state = models.CharField(
         pgettext_lazy("timeline", "state"), max_length=9, choices=State.choices, default=State.WAITING
     )
@@ -200,6 +202,21 @@ class Delivery(EntityColumns):
 def message_id(endpoint: UUID, source: UUID) -> str:
     """Name what one endpoint is told of one thing."""
     return f"msg_{endpoint.hex}_{source.hex}"
+
+
+class SenderSign(models.Model):
+    """One row a process that sends. ``seen_at`` is machine time: when it gave its last sign."""
+
+    name = models.CharField(max_length=100, primary_key=True)
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "timeline_webhooks_sender"
+        verbose_name = pgettext_lazy("timeline", "sender")
+        verbose_name_plural = pgettext_lazy("timeline", "senders")
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.seen_at}"
 
 
 class Attempt(models.Model):

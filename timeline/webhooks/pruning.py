@@ -27,7 +27,7 @@ def prune_deliveries(*, ended_before: datetime, using: str) -> int:
     if not some:
         return 0
     with atomic(using=using):
-        gone = ended.filter(pk__in=some).locked(skip_locked=True)
+        gone = ended.filter(pk__in=some).locked()
         keys = [delivery.pk for delivery in gone]
         Attempt.objects.using(using).filter(delivery__in=keys).delete()
         return Delivery.objects.using(using).filter(pk__in=keys).delete()[0]

@@ -13,11 +13,13 @@ from django.db import router, transaction
 from timeline.clocks import story_now
 from timeline.models import EntityRef
 from timeline.models.kin import about_entity
-from timeline.signals import Ending, Entered
+from timeline.signals import Ending, Entered, Trouble
 from timeline.webhooks.bodies import Fact, fact_of_ending, fact_of_entry
 from timeline.webhooks.knowing import forget, is_any
+from timeline.webhooks.locking import lock_deliveries, lock_endpoints
 from timeline.webhooks.models import Attempt, Delivery, State
 from timeline.webhooks.pruning import prune_deliveries
+from timeline.webhooks.signing_on import find_trouble
 from timeline.webhooks.writing import write_deliveries
 
 
@@ -41,6 +43,8 @@ def on_ending(*, using: str, endings: Sequence[Ending], **_extra: Any) -> None:
 def on_erased(*, entity_ref: EntityRef, done: Any, using: str, **_extra: Any) -> None:
     """An entity was erased: blank deliveries about it that have ended, and what was answered. They cannot be replayed then."""
     ended = Delivery.objects.using(using).filter(about_entity(entity_ref, using=using)).exclude(state=State.WAITING)
+    lock_endpoints(ended.values_list("endpoint", flat=True).distinct(), using=using)
+    lock_deliveries(ended)
     said = Attempt.objects.using(using).filter(delivery__in=ended).exclude(answer="", error="")
     done.count(Attempt, said.update(answer="", error=""))
     done.count(Delivery, ended.exclude(body="", error="").update(body="", error=""))
@@ -50,6 +54,11 @@ def on_endpoint(*, using: str, **_extra: Any) -> None:
     """An endpoint was written or deleted: ask anew what there are, now and once it is committed."""
     forget(using)
     transaction.on_commit(lambda: forget(using), using=using)
+
+
+def on_diagnosing(*, using: str, now: datetime, **_extra: Any) -> Trouble | None:
+    """Somebody asks how a database is doing: say if nobody sends what waits, where the tables are."""
+    return find_trouble(now=now, using=using) if router.allow_migrate_model(using, Delivery) else None
 
 
 def on_pruning(*, using: str, ended_before: datetime, **_extra: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -37,7 +37,7 @@ class Outcome:
     answer: Answer
 
 
-def record(outcomes: Sequence[Outcome], *, now: datetime, using: str) -> int:
+def record(outcomes: Sequence[Outcome], endpoints: Mapping[UUID, Endpoint], *, now: datetime, using: str) -> int:
     """
     Write what came of deliveries, with a line of the log each; in the order in which they ended.
 
@@ -46,6 +46,7 @@ def record(outcomes: Sequence[Outcome], *, now: datetime, using: str) -> int:
 
     Args:
         outcomes: Any number.
+        endpoints: Of all of them, locked: see ``lock_endpoints``. In the same transaction.
         now: Story time.
         using: Database alias.
 
@@ -61,16 +62,16 @@ def record(outcomes: Sequence[Outcome], *, now: datetime, using: str) -> int:
         "now": connection.ops.adapt_datetimefield_value(now),
     }
     with atomic(using=using):
-        concerned = _lock_endpoints(outcomes, using)
         with connection.cursor() as cursor:
             cursor.execute(dialect.sql("record", package=PACKAGE), parameters)
             written = {int(row[0]) for row in cursor.fetchall()}
+            kept = [row for row in rows if row["id"] in written]
+            parameters["outcomes"] = json.dumps(kept, ensure_ascii=False)
             if not dialect.has_set_statements:
-                kept = [row for row in rows if row["id"] in written]
-                cursor.execute(dialect.sql("log_tries", package=PACKAGE), {**parameters, "outcomes": json.dumps(kept)})
-            if any(row["state"] == State.WAITING for row in rows):
+                cursor.execute(dialect.sql("log_tries", package=PACKAGE), parameters)
+            if any(row["state"] == State.WAITING for row in kept):
                 cursor.execute(dialect.sql("wait_behind", package=PACKAGE), parameters)
-        _note(concerned, [outcome for outcome in outcomes if outcome.delivery.pk in written], now, using)
+        _note(endpoints, [outcome for outcome in outcomes if outcome.delivery.pk in written], now, using)
     return len(written)
 
 
@@ -99,26 +100,14 @@ def _as_data(outcome: Outcome, now: datetime, using: str) -> dict[str, Any]:
     }
 
 
-def _lock_endpoints(outcomes: Sequence[Outcome], using: str) -> dict[UUID, Endpoint]:
-    """Lock endpoints of which something failed now or before; the others need no write. Before their deliveries."""
-    keys = {
-        outcome.delivery.endpoint_id
-        for outcome in outcomes
-        if not outcome.answer.is_delivered or outcome.delivery.endpoint.failures
-    }
-    if not keys:
-        return {}
-    rows = Endpoint.objects.using(using).filter(pk__in=keys).order_by("pk")
-    return {endpoint.pk: endpoint for endpoint in rows.select_for_update(no_key=True)}
-
-
-def _note(endpoints: dict[UUID, Endpoint], outcomes: Iterable[Outcome], now: datetime, using: str) -> None:
-    """Count what failed in a row, of each endpoint that something failed of; let go of what waits, or disable it."""
+def _note(endpoints: Mapping[UUID, Endpoint], outcomes: Iterable[Outcome], now: datetime, using: str) -> None:
+    """Count what failed in a row, of endpoints that failed now or before; let go of what waits there, or disable it."""
     ended: dict[UUID, list[Answer]] = defaultdict(list)
     for outcome in outcomes:
         ended[outcome.delivery.endpoint_id].append(outcome.answer)
-    for key in sorted(endpoints):
-        _note_one(endpoints[key], ended[key], now, using)
+    for key, answers in sorted(ended.items()):
+        if endpoints[key].failures or not all(answer.is_delivered for answer in answers):
+            _note_one(endpoints[key], answers, now, using)
 
 
 def _note_one(endpoint: Endpoint, answers: Sequence[Answer], now: datetime, using: str) -> None:

@@ -20,12 +20,15 @@ from timeline.conf import get_settings as timeline_settings
 from timeline.store.isolating import atomic
 from timeline.webhooks.claiming import claim, let_go, release
 from timeline.webhooks.conf import get_settings
+from timeline.webhooks.locking import lock_endpoints
 from timeline.webhooks.models import MAX_ERROR, Code, Delivery, Endpoint, State
 from timeline.webhooks.posting import Answer, Message
 from timeline.webhooks.pruning import prune_deliveries
 from timeline.webhooks.recording import Outcome, record
 from timeline.webhooks.secrets import decrypted
+from timeline.webhooks.signing_on import SIGN_EVERY, give_sign, take_leave
 from timeline.webhooks.threads import Done, Job, Poster
+from timeline.worker.names import worker_name
 
 logger = logging.getLogger("timeline.webhooks")
 
@@ -48,9 +51,10 @@ class Sender:
     def __init__(self, using: str) -> None:
         self.using = using
         self.sent = 0
+        self.name = worker_name()
         self._clock = SteadyClock(using)
         self._stop = threading.Event()
-        self._next_look = self._next_expiry = 0.0
+        self._next_look = self._next_expiry = self._next_sign = 0.0
         self._held_up: set[tuple[UUID, str]] = set()
 
     def stop(self) -> None:
@@ -68,6 +72,7 @@ class Sender:
                     connections[self.using].close()
                     self._stop.wait(REST)
         self._write(_drained(poster))
+        take_leave(self.name, using=self.using)
 
     def drain(self) -> int:
         """
@@ -89,6 +94,7 @@ class Sender:
         if monotonic() < self._next_look:
             return 0
         now = self._clock()
+        self._give_sign()
         self._expire(now)
         claimed = claim(lambda endpoint: _room(endpoint, poster), now=now, using=self.using)
         jobs = []
@@ -126,7 +132,8 @@ class Sender:
         arrived = {(one.delivery.endpoint_id, one.delivery.order_key) for one in outcomes if one.answer.is_delivered}
         behind, now = arrived & self._held_up, self._clock()
         with atomic(using=self.using):
-            record(outcomes, now=now, using=self.using)
+            endpoints = lock_endpoints({one.delivery.endpoint_id for one in done}, using=self.using)
+            record(outcomes, endpoints, now=now, using=self.using)
             let_go(behind, now=now, using=self.using)
             for token in {delivery.token for delivery in unsent}:
                 release([one.pk for one in unsent if one.token == token], token, using=self.using)
@@ -134,13 +141,20 @@ class Sender:
         self.sent += len(outcomes)
         self._next_look = 0.0
 
+    def _give_sign(self) -> None:
+        if monotonic() >= self._next_sign:
+            self._next_sign = monotonic() + SIGN_EVERY
+            give_sign(self.name, using=self.using)
+
     def _expire(self, now: datetime) -> None:
         """Give up, from time to time, what has waited for three days: behind others, say."""
         if monotonic() < self._next_expiry:
             return
         self._next_expiry = monotonic() + EXPIRE_EVERY
-        late = Delivery.objects.using(self.using).waiting().filter(give_up_at__lte=now, leased_until=None)
-        late.update(state=State.FAILED, code=Code.LATE, ended_at=now)
+        with atomic(using=self.using):
+            waiting = Delivery.objects.using(self.using).waiting()
+            late = waiting.filter(give_up_at__lte=now, leased_until=None).locked()
+            waiting.filter(pk__in=late.values("pk")).update(state=State.FAILED, code=Code.LATE, ended_at=now)
         _prune(now, self.using)
 
 

@@ -27,6 +27,7 @@ def write_deliveries(facts: Sequence[Fact], *, now: datetime, using: str) -> Non
     """
     connection = connections[using]
     parameters: dict[str, Any] = {
+        "topics": json.dumps(sorted({topic for fact in facts for topic in fact.topics})),
         "facts": json.dumps([_as_data(fact) for fact in facts], ensure_ascii=False),
         "now": connection.ops.adapt_datetimefield_value(now),
         "until": connection.ops.adapt_datetimefield_value(now + KEPT_UP),

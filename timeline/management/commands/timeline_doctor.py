@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from timeline.clocks import story_now
-from timeline.dispatch.noticing_silence import tell_if_unpolled
+from timeline.dispatch.noticing_silence import tell_if_unpolled, tell_troubles
 from timeline.management.piping import PipedCommand
 from timeline.reading.diagnosing import Health, databases, diagnose, told_count
 from timeline.timing import in_utc
@@ -36,7 +36,7 @@ class Command(PipedCommand):
             "--watch",
             type=_seconds,
             metavar="SECONDS",
-            help="Look each so many seconds, and write to TIMELINE['ALERTS'] if nobody polls for two minutes.",
+            help="Look each so many seconds, and write to TIMELINE['ALERTS'] if nobody polls, or sends webhooks.",
         )
         parser.add_argument("--json", action="store_true", help="Print plain data, as the health view does.")
 
@@ -47,6 +47,7 @@ class Command(PipedCommand):
             self._look(database, json)
             for alias in [database] if database else databases():
                 tell_if_unpolled(using=alias)
+                tell_troubles(using=alias)
             self.stdout.flush()
             time.sleep(watch)
         if not self._look(database, json):
@@ -64,6 +65,7 @@ class Command(PipedCommand):
         lines = [f"  {name:<{width}} {value}" for name, value in told]
         wrong = [
             *found.problems,
+            *found.troubles,
             *([_DISCARDED] if found.discarded else []),
             *([_CLOSED] if found.closed_limits else []),
         ]

@@ -15,6 +15,7 @@ from rest_framework.response import Response
 from timeline.api.base import TimelineAPI
 from timeline.api.fields import nearest, read_instant
 from timeline.api.pagination import limit_of
+from timeline.webhooks.locking import lock_endpoints
 from timeline.webhooks.models import Delivery, DeliveryQuerySet, Endpoint
 
 _SEEING_ENDPOINTS: Final = ("view_endpoint", "change_endpoint")
@@ -49,14 +50,17 @@ class WebhooksView(TimelineAPI):
         deliveries = Delivery.objects.using(self.get_using())
         return deliveries.all() if self.may("view_delivery") else deliveries.none()
 
-    def locked(self, pk: UUID) -> Endpoint:
+    def locked(self, pk: UUID, *, to_delete: bool = False) -> Endpoint:
         """
-        Read an endpoint to change it, in a transaction.
+        Read an endpoint to change or to delete it, in a transaction.
 
         Raises:
             Endpoint.DoesNotExist: if there is none.
         """
-        return Endpoint.objects.using(self.get_using()).select_for_update(no_key=True).get(pk=pk)
+        found = lock_endpoints([pk], to_delete=to_delete, using=self.get_using())
+        if pk not in found:
+            raise Endpoint.DoesNotExist
+        return found[pk]
 
 
 def answer_page(request: Request, rows: QuerySet[Any], serializer: Any) -> Response:

@@ -27,6 +27,7 @@ from timeline.webhooks.api.serializers import (
     EndpointSerializer,
     EndpointWithSecretSerializer,
 )
+from timeline.webhooks.deleting import delete_endpoints
 from timeline.webhooks.models import Endpoint
 from timeline.webhooks.opening import check_endpoint, open_endpoint
 
@@ -122,9 +123,8 @@ class OneEndpoint(WebhooksView):
         self.endpoints().get(pk=pk)
         self.demand("delete_endpoint")
         with atomic(using=self.get_using()):
-            endpoint = self.locked(pk)
-            check_seen(request, told(endpoint))
-            endpoint.delete(using=self.get_using())
+            check_seen(request, told(self.locked(pk, to_delete=True)))
+            delete_endpoints([pk], using=self.get_using())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
