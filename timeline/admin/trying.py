@@ -11,7 +11,7 @@ from django.db import models
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, pgettext
+from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
 from timeline import shortcuts
 from timeline.admin.drawing import Drawing, drawing
@@ -39,18 +39,29 @@ class WhatIfForm(forms.Form):
     """The fields that tasks are anchored to, as they are; and an event."""
 
     event = forms.CharField(
-        label=pgettext("timeline", "Event"),
+        label=pgettext_lazy("timeline", "Event"),
         required=False,
         max_length=100,
         help_text=gettext_lazy("As if it came now. Empty: none."),
         widget=forms.TextInput(attrs={"list": "tl-events", "autocomplete": "off"}),
     )
 
-    def __init__(self, *args: Any, entity: models.Model, names: Sequence[str], zone: tzinfo, **options: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        entity: models.Model,
+        names: Sequence[str],
+        events: Sequence[str],
+        zone: tzinfo,
+        **options: Any,
+    ) -> None:
         super().__init__(*args, **options)
         self.zone = zone
         self.entity = entity
         self.names = names
+        if events:
+            said = _("As if it came now. Empty: none. Known: %(events)s.") % {"events": ", ".join(events)}
+            self.fields["event"].help_text = said
         for name in names:
             field: Any = entity._meta.get_field(name)
             is_moment = isinstance(field, models.DateTimeField)
@@ -93,7 +104,8 @@ class WhatIfPages(Pages):
             raise Http404(_("There is no such entity."))
         now, zone = story_now(self.alias), timezone.get_default_timezone()
         names = [name for name in anchors_of(ref.label) if _has_field(ref, name)]
-        form = WhatIfForm(request.POST if request.method == "POST" else None, entity=entity, names=names, zone=zone)
+        events, given = _events_of(ref), request.POST if request.method == "POST" else None
+        form = WhatIfForm(given, entity=entity, names=names, events=events, zone=zone)
         told: dict[str, Any] = {"effects": None}
         with timezone.override(zone):
             is_asked = request.method == "POST" and form.is_valid()
@@ -103,7 +115,7 @@ class WhatIfPages(Pages):
             "form": form,
             "has_errors": bool(form.errors) or bool(told.get("problem")),
             "entity": named(ref, entity, self.admin_site.name),
-            "events": _events_of(ref),
+            "events": events,
             "signs": [
                 (THEN, pgettext("timeline", "as it would be")),
                 (UNTIL_NOW, pgettext("timeline", "as it is now")),
