@@ -29,6 +29,12 @@ class TestDeadLetters:
         assert "ValueError: &lt;secret&gt;" in page
         assert DEAD in text_of(operator.get(LIST))
 
+    def test_says_how_many_are_redriven_where_there_are_several(self, operator, dead):
+        page = text_of(operator.get(DEAD))
+
+        assert ">Redrive all 3…</a>" in page
+        assert ">Redrive it…</a>" in page
+
     def test_redrives_those_of_a_group_by_the_page_that_asks(self, operator, dead):
         page = operator.get(DEAD, {"group": ONE}).content.decode()
         assert all(f'name="task" value="{row.pk}"' in page for row in dead)

@@ -279,3 +279,23 @@ class TestTheButton:
         with pytest.raises(Exception, match="own_change_form"):
             own.change_view(request, str(user.pk))
         assert ScheduledTask.objects.count() == 0
+
+
+class TestItsOwnPage:
+    def where(self, user):
+        return f"{ENTITY}?label=accounts.user&id={user.pk}"
+
+    @pytest.mark.parametrize("may_view", [True, False])
+    def test_is_for_who_may_open_it(self, person, browse, about, may_view):
+        about(ada := person("ada"), task_key="account.welcome")
+        eva = person("eva", "view_scheduledtask", *(["view_user"] if may_view else []))
+
+        page = text_of(browse(eva).get(self.where(ada)))
+
+        address = reverse("admin:accounts_user_change", args=[ada.pk])
+        assert (f'href="{address}">Its own page</a>' in page) == may_view
+
+    def test_is_none_where_the_model_has_no_admin(self, operator, order, about):
+        about(order)
+
+        assert "Its own page" not in text_of(operator.get(f"{ENTITY}?label=testapp.order&id={order.pk}"))

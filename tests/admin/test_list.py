@@ -8,12 +8,15 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from tests.admin.conftest import ALL, ENTITY, LIST, detail, text_of
 from tests.testapp.models import Order
 from timeline.lifecycle import FINAL, OPEN, State
 from timeline.models import LogEntry, ScheduledTask
 from timeline.shortcuts import emit, leave, start
+
+FIND = reverse("admin:timeline_scheduledtask_find")
 
 
 def shown(response):
@@ -56,6 +59,11 @@ class TestBands:
     def test_say_when_there_is_nothing(self, operator):
         assert "Nothing is ahead." in text_of(operator.get(LIST))
         assert "No task is like that." in text_of(operator.get(LIST, {"q": "17"}))
+
+    def test_says_where_names_are_found(self, operator):
+        page = text_of(operator.get(LIST, {"q": "ada <b>"}))
+
+        assert f'<a href="{FIND}?words=ada%20%3Cb%3E">Find “ada &lt;b&gt;” by name or email</a>' in page
 
 
 class TestRows:

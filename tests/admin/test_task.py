@@ -79,6 +79,14 @@ class TestWhatItTells:
         assert detail(again) in text_of(operator.get(detail(first)))
         assert detail(first) in text_of(operator.get(detail(again)))
 
+    def test_where_those_are_that_failed_alike(self, operator, about, order):
+        row = about(order, state=State.DISCARDED, fingerprint="1" * 16, error="no", reason_code="error")
+        led = f'href="{reverse("admin:timeline_scheduledtask_dead")}?group={"1" * 16}">All that failed alike</a>'
+
+        assert led in text_of(operator.get(detail(row)))
+        redrive(row, reason="once more")
+        assert "All that failed alike" not in text_of(operator.get(detail(row)))
+
     def test_who_did_what(self, operator, about, order):
         row = about(order)
         cancel(row, reason="they asked", actor="eva")

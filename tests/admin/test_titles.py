@@ -115,3 +115,10 @@ class TestTitles:
         about(order, task_key="gone.by")
 
         assert ">gone.by</a>" in text_of(operator.get(LIST))
+
+    def test_are_in_what_health_says_of_discards(self, operator, run, make_task):
+        make_task(task_key="welcome.greet", state=State.DISCARDED, error="Boom: no", reason_code="error")
+
+        page = text_of(operator.get(reverse("admin:timeline_scheduledtask_health")))
+
+        assert f"1 task {TITLE} (welcome.greet) was discarded" in page

@@ -115,3 +115,10 @@ class TestWhatIf:
     @pytest.mark.parametrize("query", ["", "?label=testapp.order&id=999", "?label=auth.group&id=1", "?label=x&id=%00"])
     def test_is_not_there_for_what_is_not(self, operator, query):
         assert operator.get(f"{WHAT_IF}{query}").status_code == 404
+
+    def test_names_the_events_there_are_in_the_language_of_who_asks(self, operator, placed):
+        assert "Known: order.placed, order.returned." in text_of(operator.get(where(placed)))
+        page = text_of(operator.get(where(placed), headers={"accept-language": "de"}))
+
+        assert ">Ereignis</label>" in page
+        assert "Bekannt: order.placed, order.returned." in page

@@ -35,6 +35,8 @@ class Delivery(Timeline):
                 raise RetryAfter(timedelta(hours=1), "the carrier is busy")
             case "fail":
                 raise ValueError("boom")
+            case "closed":
+                raise ValueError("The carrier is closed.")
         return {"parcels": 2}
 
     @task(after(ship, days=2))
@@ -124,6 +126,16 @@ class TestExplain:
         clock.run_next()
 
         assert told(ship)[-2] == "It was discarded on 2026-03-06 09:00 UTC: ValueError: boom."
+
+    def test_ends_each_sentence_once(self, ship, told, clock):
+        """Also where the message of an error is a sentence of its own."""
+        Order.objects.update(note="closed")
+
+        clock.run_next()
+
+        assert "Attempt 1 ended on 2026-03-06 09:00 UTC without success: ValueError: The carrier is closed." in told(
+            ship
+        )
 
     def test_says_that_it_was_asked_to_wait(self, ship, told, clock):
         Order.objects.update(note="later")

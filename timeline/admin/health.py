@@ -14,6 +14,7 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
+from timeline.admin.naming import called
 from timeline.admin.pages import Pages
 from timeline.admin.plots import plots
 from timeline.clocks import story_now
@@ -81,10 +82,10 @@ class HealthPages(Pages):
                 (value, label, f"?{urlencode({'span': value} | ({'task': task} if task else {}))}", value == span)
                 for value, label in (("", pgettext("timeline", "Day")), ("week", pgettext("timeline", "Week")))
             ],
-            "of_task": task,
+            "of_task": called(task) if task else None,
             "of_all": f"?{urlencode(where)}",
             "busiest": [
-                (key, good, bad, f"?{urlencode(where | {'task': key})}")
+                (called(key), good, bad, f"?{urlencode(where | {'task': key})}")
                 for key, good, bad in busiest(hours=hours, most=MOST_TASKS, now=now, using=self.alias)
             ],
         }
@@ -97,7 +98,7 @@ class HealthPages(Pages):
                 "%(count)d tasks %(task)s were discarded in the last 24 hours (%(error)s). Mend the cause, and redrive them.",
                 each["count"],
             )
-            text = said % {"count": each["count"], "task": each["task_key"], "error": each["error"]}
+            text = said % {"count": each["count"], "task": called(each["task_key"]).words, "error": each["error"]}
             found.append(Finding(text, self.address("dead"), pgettext("timeline", "Dead letters")))
         for key in health.closed_limits:
             text = _(

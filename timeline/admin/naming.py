@@ -1,14 +1,17 @@
-"""How pages name an entity and a task, and where the page of an entity is."""
+"""How pages name an entity and a task, and where the pages of an entity are."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
-from django.urls import reverse
+from django.contrib.admin.utils import quote
+from django.db import router
+from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html_join
 from django.utils.safestring import SafeString
 from django.utils.translation import pgettext
@@ -18,7 +21,9 @@ from timeline.models.entities import load_entities
 from timeline.registry import registry
 
 if TYPE_CHECKING:
+    from django.contrib.admin import ModelAdmin
     from django.db.models import Model
+    from django.http import HttpRequest
 
 LONG = 20  # Letters of a task key that has room on one line wherever it stands.
 KINDS = 4  # Names are looked up for so many kinds of entities on a page, one query each; the rest go by label and id.
@@ -47,6 +52,19 @@ def named(ref: EntityRef, entity: Model | None, site: str) -> Named:
     model = model_of(ref.label)
     kind = f"{model._meta.verbose_name if model else ref.label} {ref.id}"
     return Named((str(entity) if entity is not None else "") or kind, kind, where)
+
+
+def own_page_of(entity: Model | None, admin: ModelAdmin[Any], request: HttpRequest, *, using: str) -> str:
+    """Address of an entity's page in its own admin; empty: it has none on this site, or who asks may not open it."""
+    own = None if entity is None else admin.admin_site._registry.get(type(entity))
+    if entity is None or own is None or router.db_for_write(type(entity)) != using:
+        return ""
+    if not own.has_view_or_change_permission(request, entity):
+        return ""
+    name = f"{admin.admin_site.name}:{entity._meta.app_label}_{entity._meta.model_name}_change"
+    with suppress(NoReverseMatch):  # Of an admin that has pages of its own, as ours.
+        return reverse(name, args=[quote(str(entity.pk))])
+    return ""
 
 
 def names_of(refs: Iterable[EntityRef], *, using: str, site: str) -> dict[EntityRef, Named]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
@@ -25,7 +26,7 @@ from timeline.admin.holding import HoldPages, holds_of
 from timeline.admin.limiting import LimitPages
 from timeline.admin.listing import chips, filters, listing, row_of
 from timeline.admin.matching import MatchingPages
-from timeline.admin.naming import named
+from timeline.admin.naming import named, own_page_of
 from timeline.admin.owning import belongings_of
 from timeline.admin.people import PeoplePages
 from timeline.admin.plans import PlanPages
@@ -36,6 +37,7 @@ from timeline.admin.telling import telling
 from timeline.admin.trying import WhatIfPages
 from timeline.admin.wording import WORDINGS
 from timeline.clocks import story_now
+from timeline.lifecycle import State
 from timeline.live.pages import watched
 from timeline.live.subjects import EVERYTHING, EverythingAndWorkers, OneEntity, OneTask
 from timeline.models import ScheduledTask, exact_ref
@@ -173,9 +175,15 @@ class TaskAdmin(
             **stepping(task, steps, reader),
             "row": row_of(task, entity, now, reader),
             "wait": wait_of(task, using=self.alias),
+            "alike": self._alike(task) if task.pk not in carried_on else "",
             "actions": _verbs(action for action in _BUTTONS if not obstacle(action, task, reader, carried_on)),
         }
         return self.page(request, "task", context["row"].called.title or task.full_key, now, context)
+
+    def _alike(self, task: ScheduledTask) -> str:
+        """Where those are that failed as a dead letter did; empty: it is none."""
+        is_dead = task.state == State.DISCARDED and task.fingerprint
+        return f"{self.address('dead')}?{urlencode({'group': task.fingerprint})}" if is_dead else ""
 
     def inventory_view(self, request: HttpRequest) -> HttpResponse:
         """Show each timeline as it is declared, and how its tasks went; to who may see all tasks, as it counts them all."""
@@ -205,6 +213,7 @@ class TaskAdmin(
             "machines": self.with_buttons(request, told["machines"]),
             "entity": named(ref, entity, self.admin_site.name),
             "is_gone": bool(ref.label) and entity is None and not there.unreadable,
+            "own_page": own_page_of(entity, self, request, using=self.alias),
             "ref": ref,
             "holds": holds_of(ref, policy, request.user, using=self.alias),
             "may_try": bool(ref.label) and request.user.has_perm("timeline.view_scheduledtask"),

@@ -59,6 +59,7 @@ class WhatIfForm(forms.Form):
         entity: models.Model,
         names: Sequence[str],
         timelines: Sequence[str],
+        events: Sequence[str],
         zone: tzinfo,
         **options: Any,
     ) -> None:
@@ -66,6 +67,9 @@ class WhatIfForm(forms.Form):
         self.zone = zone
         self.entity = entity
         self.names = names
+        if events:
+            said = _("As if it came now. Empty: none. Known: %(events)s.") % {"events": ", ".join(events)}
+            self.fields["event"].help_text = said
         for name in names:
             field: Any = entity._meta.get_field(name)
             is_moment = isinstance(field, models.DateTimeField)
@@ -110,8 +114,8 @@ class WhatIfPages(Pages):
             raise Http404(_("There is no such entity."))
         now, zone = story_now(self.alias), timezone.get_default_timezone()
         names = [name for name in anchors_of(ref.label) if _has_field(ref, name)]
-        asked = request.POST if request.method == "POST" else None
-        form = WhatIfForm(asked, entity=entity, names=names, timelines=_timelines_of(ref), zone=zone)
+        events, asked = _events_of(ref), request.POST if request.method == "POST" else None
+        form = WhatIfForm(asked, entity=entity, names=names, timelines=_timelines_of(ref), events=events, zone=zone)
         told: dict[str, Any] = {"effects": None}
         with timezone.override(zone):
             is_asked = request.method == "POST" and form.is_valid()
@@ -121,7 +125,7 @@ class WhatIfPages(Pages):
             "form": form,
             "has_errors": bool(form.errors) or bool(told.get("problem")),
             "entity": named(ref, entity, self.admin_site.name),
-            "events": _events_of(ref),
+            "events": events,
             "signs": [
                 (THEN, pgettext("timeline", "as it would be")),
                 (UNTIL_NOW, pgettext("timeline", "as it is now")),

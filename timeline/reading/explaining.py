@@ -252,7 +252,7 @@ def _reason(entry: LogEntry) -> str:
         ReasonCode.TIMEOUT,
         ReasonCode.THEN,
     ):
-        message = error["message"] or _("no message")
+        message = error["message"].rstrip(".") or _("no message")  # Each sentence has its own point.
         return f"{error['class']}: {message}"
     if not entry.reason_code:
         return _with_actor(_("no reason given"), entry.actor)

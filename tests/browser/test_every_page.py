@@ -1,0 +1,88 @@
+"""Each page of ours, none left out, for those who need it dark, narrow, in German or read aloud."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+
+from tests.admin.conftest import ENTITY, LIST, detail
+from tests.admin.test_people import Complaint
+from tests.admin.test_trying import Shipping
+from tests.testapp.models import Order
+from timeline.admin.pages import PAGES
+from timeline.lifecycle import State
+from timeline.models import ScheduledTask, TimelineRun, ref_of
+from timeline.shortcuts import emit, hold
+from timeline.testing import only_timelines
+
+LOOKS = {
+    "desk-light": (1280, False, "en"),
+    "desk-dark": (1280, True, "en"),
+    "phone-light": (390, False, "de"),
+    "phone-dark": (390, True, "en"),
+}
+GROUP = "1" * 16
+
+
+def page(name, given=""):
+    return reverse(f"admin:timeline_scheduledtask_{name}") + given
+
+
+@pytest.fixture
+def addresses(clock, staff, make_task):
+    """Name of a page → its addresses, with something on each. Of ``act``: whose button leads there."""
+    with only_timelines(Complaint, Shipping):
+        order = Order.objects.create(
+            note="one with a long name that is broken into lines", ships_at=clock.now + timedelta(days=3)
+        )
+        emit("order.placed", order)
+        emit("complaint.made", order)
+        ref, run = ref_of(order), TimelineRun.objects.get(timeline="complaint")
+        about = {"entity_label": ref.label, "entity_id": ref.id, "task_key": "shipping.ship"}
+        dead = make_task(
+            state=State.DISCARDED, fingerprint=GROUP, error="ConnectionError: no", reason_code="error", **about
+        )
+        full = make_task(state=State.AVAILABLE, **about, occurrence="2")
+        ScheduledTask.objects.filter(pk=full.pk).update(limit_key="payout", held_until="opened")
+        hold(order, reason="they dispute the bill", actor="ada")
+        whose = f"?label={ref.label}&id={ref.id}"
+        yield {
+            "changelist": [LIST, f"{LIST}?state=all&day={clock.now.date()}", f"{LIST}?q=nobody@example.com"],
+            "change": [detail(dead), detail(full)],
+            "act": [detail(full)],
+            "entity": [ENTITY + whose],
+            "find": [page("find"), page("find", "?words=example")],
+            "dead": [page("dead"), page("dead", f"?group={GROUP}")],
+            "redrive": [page("redrive", f"?group={GROUP}")],
+            "health": [page("health")],
+            "inventory": [page("inventory")],
+            "limits": [page("limits")],
+            "matching": [page("matching"), page("matching", "?action=cancel")],
+            "holds": [page("holds")],
+            "hold": [page("hold", whose)],
+            "people": [page("people")],
+            "say": [page("say", f"?run={run.pk}&moves={run.moves}&event=complaint.refunded")],
+            "what_if": [page("what_if", whose)],
+        }
+
+
+@pytest.mark.parametrize(("width", "dark", "language"), LOOKS.values(), ids=LOOKS)
+def test_keeps_nobody_out(start_browser, staff, addresses, width, dark, language):
+    """Nothing of level A or AA for axe-core, no sideways scrolling, no complaint in the console; and it has its name on top."""
+    assert set(addresses) == {*PAGES, "change"}
+    browser = start_browser(width=width, dark=dark)
+    browser.driver.execute_cdp_cmd("Network.setExtraHTTPHeaders", {"headers": {"Accept-Language": language}})
+    browser.log_in(staff)
+    for name, where in [(name, where) for name, all_of_it in addresses.items() for where in all_of_it]:
+        browser.open(where)
+        if name == "act":
+            browser.click("button[value=cancel]")
+            browser.wait_for("#id_reason")
+        browser.wait_for("#content-main h1")
+
+        assert browser.find("html").get_attribute("lang") == language, name
+        assert browser.barriers() == [], name
+        assert browser.width_needed() <= width, name
+        assert browser.complaints() == [], name
