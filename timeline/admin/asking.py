@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from datetime import date, datetime, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
@@ -12,7 +12,7 @@ from django.db.models import Q
 
 from timeline.admin.days import bounds, hour_bounds
 from timeline.conf import get_settings
-from timeline.lifecycle import FINAL, OPEN, State
+from timeline.lifecycle import FINAL, OPEN, ReasonCode, State
 from timeline.models import EntityRef
 from timeline.models.kin import about_entity
 from timeline.registry import registry
@@ -36,6 +36,8 @@ STATES: Final[dict[str, frozenset[State]]] = {
     ENDED: FINAL,
     ALL: frozenset(State),
 }
+# Within which time they have ended.
+ENDED_WITHIN: Final = {"day": timedelta(days=1), "week": timedelta(days=7)}
 LONGEST = 200
 _HOURS: Final = frozenset(map(str, range(24)))
 
@@ -61,6 +63,8 @@ class Question:
         kind: Label of the entities' model.
         day: Of the site's zone, on which tasks are due.
         hour: Of that day, 0 to 23, in which they are due; None: in any.
+        reason: Code of why they came to where they are.
+        ended: A key of ``ENDED_WITHIN``.
         q: Id of an entity, its label and id, or the id of a task.
         after, before: The page begins after this task, or ends before it.
     """
@@ -71,6 +75,8 @@ class Question:
     kind: str = ""
     day: date | None = None
     hour: int | None = None
+    reason: str = ""
+    ended: str = ""
     q: str = ""
     after: Key | None = None
     before: Key | None = None
@@ -116,6 +122,8 @@ class Question:
             tasks = tasks.due_between(*span)
         if self.state == OVERDUE:
             tasks = tasks.filter(scheduled_at__lte=now - get_settings().overdue_after)
+        if self.ended:
+            tasks = tasks.filter(finished_at__gt=now - ENDED_WITHIN[self.ended])
         return self.narrow_kind(tasks)
 
     def narrow_kind(self, tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
@@ -126,6 +134,8 @@ class Question:
             tasks = tasks.with_handler([self.task])
         if self.kind:
             tasks = tasks.about(self.kind)
+        if self.reason:
+            tasks = tasks.filter(reason_code=self.reason)
         return tasks.filter(_sought(self.q, tasks.db)) if self.q else tasks
 
 
@@ -135,11 +145,14 @@ def asked(given: Mapping[str, str]) -> Question:
         name: given.get(name, "").replace("\x00", "").strip()[:LONGEST] for name in ("timeline", "task", "kind", "q")
     }
     state, day = given.get("state", ""), _day(given.get("day", ""))
+    reason, ended = given.get("reason", ""), given.get("ended", "")
     return Question(
         **words,
         state=state if state in STATES else OPEN_ONES,
         day=day,
         hour=_hour(given.get("hour", "")) if day else None,
+        reason=reason if reason in set(ReasonCode) else "",
+        ended=ended if ended in ENDED_WITHIN else "",
         after=_key(given.get("after", "")),
         before=_key(given.get("before", "")),
     )

@@ -47,7 +47,7 @@ PAGES: Final = (
 
 
 # Pages whose content follows what happens while they are open. The list refreshes a part of itself.
-LIVE: Final = frozenset({"dead", "entity", "health", "holds", "inventory", "limits", "people", "task"})
+LIVE: Final = frozenset({"dead", "entity", "health", "holds", "inventory", "limits", "people", "task", "timeline"})
 
 
 class Pages(Base):
