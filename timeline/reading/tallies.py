@@ -161,10 +161,14 @@ def _of_reasons(tasks: ScheduledTaskQuerySet, keys: list[str]) -> list[Ask]:
 
 
 def _of_runs(using: str, names: list[str], now: datetime) -> list[Ask]:
-    """What began lately and has ended did so lately as well: so it is looked for among those."""
-    runs, since, pairs = TimelineRun.objects.using(using).filter(timeline=KIND), now - LATELY, [(n, "") for n in names]
-    ended = runs.filter(ended_at__gt=since).order_by("ended_at")
-    still = runs.open().order_by("started_at")
+    """
+    What began lately and has ended did so lately as well: so it is looked for among those.
+
+    All are in the order of the index; in another one, even by the time that tells open ones apart in it, all would be sorted.
+    """
+    runs = TimelineRun.objects.using(using).filter(timeline=KIND).order_by("ended_at", "started_at")
+    since, pairs = now - LATELY, [(name, "") for name in names]
+    ended, still = runs.filter(ended_at__gt=since), runs.open()
     return [
         Ask("runs", still, pairs),
         Ask("ended", ended, pairs),

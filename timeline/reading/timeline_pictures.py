@@ -169,13 +169,7 @@ def _draw(
     for known in group:
         ends[_length(known.offset)] = max(ends.get(_length(known.offset), 0), cards[known.name].middle)
     band.marks = [
-        Mark(
-            x,
-            axis.said.get(length, "") if length else pgettext("timeline", "0"),
-            not length,
-            ends.get(length, band.axis),
-        )
-        for length, x in axis.places.items()
+        Mark(x, axis.said[length], not length, ends.get(length, band.axis)) for length, x in axis.places.items()
     ]
     picture.bands.append(band)
     picture.cards += cards.values()
@@ -292,5 +286,9 @@ def _length(offset: Offset) -> timedelta:
 
 
 def _signed(offset: Offset) -> str:
-    length = _length(offset)
+    """As it is said on an axis: what is so many times 24 hours, as days."""
+    length, way = _length(offset), -1 if offset.exact < timedelta(0) else 1
+    offset = Offset(
+        offset.months, offset.days + way * abs(offset.exact).days, way * (abs(offset.exact) % timedelta(days=1))
+    )
     return f"{'−' if length < timedelta(0) else '+'} {offset.describe()}" if length else ""
