@@ -85,7 +85,8 @@ class TestTask:
 class TestTimeline:
     def test_lists_states_and_their_table(self, operator):
         door, lamp = (
-            text_of(operator.get(reverse("admin:timeline_scheduledtask_timeline", args=[name]))) for name in ("door", "lamp")
+            text_of(operator.get(reverse("admin:timeline_scheduledtask_timeline", args=[name])))
+            for name in ("door", "lamp")
         )
 
         assert 'shut <span class="tl-quiet">door.opened → open</span>' in door

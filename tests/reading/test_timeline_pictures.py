@@ -134,7 +134,7 @@ class TestPicture:
         assert told == [
             ("key", "greet"),
             ("when", "at the start of the run"),
-            ("guard", "◇ unless has payment"),
+            ("guard", "◇ unless has_payment"),
             ("doc", "Say it."),
         ]
 
@@ -189,6 +189,6 @@ class TestStartsOf:
 
 class TestGuardsOf:
     def test_says_functions_by_their_names_and_conditions_as_they_are(self):
-        assert guards_of(Care.definition.tasks["greet"]) == ["unless has payment"]
+        assert guards_of(Care.definition.tasks["greet"]) == ["unless has_payment"]
         assert guards_of(Care.definition.tasks["ask"]) == ["only if (AND: ('note', 'x'))"]
         assert guards_of(Care.definition.tasks["thank"]) == []

@@ -273,7 +273,7 @@ def _kind(declared: Task[Any, ..., Any]) -> str:
 
 
 def _told(guard: object) -> str:
-    return str(guard) if isinstance(guard, Q) else getattr(guard, "__name__", type(guard).__name__).replace("_", " ")
+    return str(guard) if isinstance(guard, Q) else getattr(guard, "__name__", type(guard).__name__)
 
 
 def _sum(one: Offset, other: Offset) -> Offset:
