@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import Final, NamedTuple
 
 EDGE: Final = 10  # Around all, in pixels, as all that follows.
-CARD: Final = 292  # Width of a task.
+CARD: Final = 320  # Width of a task.
 PAD: Final = 12  # Within a card, and in a chip.
 TITLE: Final = 17  # Height of a line of a title,
 LINE: Final = 15  # and of any other text.
@@ -224,7 +224,7 @@ def place(chips: Iterable[Chip], left: int, top: int, right: int) -> int:
     """Put chips side by side, and below each other where there is no room; gives where they end."""
     x = left
     for chip in chips:
-        chip.width = int(len(chip.text) * LETTER) + 2 * PAD
+        chip.width = int(len(chip.text) * LETTER) + 2 * PAD - 4
         if x > left and x + chip.width > right:
             x, top = left, top + CHIP + BESIDE
         chip.x, chip.y = x, top
