@@ -19,7 +19,9 @@ HEAD: Final = 26  # Of what is said above an axis.
 CHIP: Final = 24  # Height of a chip.
 BESIDE: Final = 6  # Between two chips.
 LETTER: Final = 6.3  # About the width of one,
-BOLD: Final = 7.7  # and in a title.
+BOLD: Final = 7.7  # in a title,
+SMALL_BOLD: Final = 6.9  # in a chip,
+WORD: Final = 8.4  # and of what stands before chips.
 SIGNS: Final = {"wait": "⌛", "series": "↻", "each": "×n", "timer": "⏱"}
 
 
@@ -224,7 +226,7 @@ def place(chips: Iterable[Chip], left: int, top: int, right: int) -> int:
     """Put chips side by side, and below each other where there is no room; gives where they end."""
     x = left
     for chip in chips:
-        chip.width = int(len(chip.text) * LETTER) + 2 * PAD - 4
+        chip.width = int(len(chip.text) * SMALL_BOLD) + 2 * PAD
         if x > left and x + chip.width > right:
             x, top = left, top + CHIP + BESIDE
         chip.x, chip.y = x, top
@@ -234,5 +236,5 @@ def place(chips: Iterable[Chip], left: int, top: int, right: int) -> int:
 
 def flow(row: Row, inner: int) -> int:
     """Give the chips of a row their places, beside its word."""
-    left = EDGE + int(len(row.word) * BOLD) + PAD
+    left = EDGE + int(len(row.word) * WORD) + PAD
     return place(row.chips, left, row.y, EDGE + inner)
