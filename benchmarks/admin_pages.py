@@ -30,8 +30,9 @@ def main(rows: int, times: int) -> None:
     made = setup_databases(verbosity=0, interactive=False, aliases={"default"})
     try:
         with connection.cursor() as cursor:
-            cursor.execute(Path(__file__).with_suffix(".sql").read_text(), [rows])
+            cursor.execute(Path(__file__).with_suffix(".sql").read_text(), {"rows": rows})
             cursor.execute("VACUUM ANALYZE timeline_scheduledtask")
+            cursor.execute("VACUUM ANALYZE timeline_timelinerun")
         now = timezone.now()
         users = [User(email=f"{n}@example.com", website="x", signed_up_at=now, trial_ends_at=now) for n in range(500)]
         staff = User(email="staff", is_staff=True, is_superuser=True, signed_up_at=now, trial_ends_at=now)
@@ -56,6 +57,15 @@ def main(rows: int, times: int) -> None:
             "one kind": f"{listed}?kind=accounts.user",
             "a kind of nothing": f"{listed}?kind=accounts.team",
             "a crowded day": f"{listed}?day={day}",
+            "cancelled by an exit": f"{listed}?state=cancelled&task=trial.remind&reason=exit",
+            "by an operator": f"{listed}?state=cancelled&task=trial.remind&reason=operator",
+            "of all by an operator": f"{listed}?state=cancelled&reason=operator",
+            "failed this week": f"{listed}?state=discarded&task=trial.remind&ended=week",
+            "failed this week, all": f"{listed}?state=discarded&timeline=trial&ended=week",
+            "overdue of a task": f"{listed}?state=overdue&task=trial.remind",
+            "all timelines": reverse("admin:timeline_scheduledtask_inventory"),
+            "a timeline": reverse("admin:timeline_scheduledtask_timeline", args=["trial"]),
+            "a machine": reverse("admin:timeline_scheduledtask_timeline", args=["booking"]),
             "search": f"{listed}?q=4711",
             "a task": reverse("admin:timeline_scheduledtask_change", args=[deep.pk]),
             "an entity": f"{reverse('admin:timeline_scheduledtask_entity')}?label=accounts.user&id=4711",

@@ -78,7 +78,7 @@ def print_ways_in(base: str, login: Login, worker: int, seconds_per_day: float, 
     console.print(
         f"Site {base}  worker pid {worker}  1 day = {seconds_per_day:g} s  (Ctrl-C stops all of it)\n"
         f"Log in as {login.email} with the password {login.password}\n"
-        f"  {admin}  upcoming events; from there the inventory and dead letters\n"
+        f"  {admin}  upcoming events; from there timelines and dead letters\n"
         f"  {base}{reverse('admin:billing_book_changelist')}  the books of the nights\n"
         f"  {base}{reverse('admin:billing_customer_changelist')}  customers, each with a timeline\n",
         highlight=False,

@@ -1,37 +1,197 @@
-"""The page of the inventory."""
+"""The pages of timelines: all of them, and one with its picture and live counts."""
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
+from html import unescape
+
+import pytest
 from django.urls import reverse
 
-from tests.admin.conftest import LIST, text_of
+from tests.admin.conftest import LIST, Account, Care, text_of
+from timeline import Machine, Timeline, after, daily, task
 from timeline.lifecycle import State
+from timeline.policy import TimelinePolicy
+from timeline.shortcuts import emit
+from timeline.testing import only_timelines
 
 INVENTORY = reverse("admin:timeline_scheduledtask_inventory")
+CARE = reverse("admin:timeline_scheduledtask_timeline", args=["care"])
 
 
-class TestInventory:
-    def test_shows_each_timeline(self, operator, about, order):
-        about(order, state=State.DISCARDED, task_key="care.greet")
+class Nightly(Timeline):
+    """Settles."""
 
+    starts_on = daily("02:00", zone="Europe/Berlin")
+    shadow = True
+
+    @task(after())
+    def settle(self): ...
+
+
+class Door(Machine):
+    """Of a house."""
+
+    entity = "testapp.Order"
+    starts_on = "door.made"
+    initial = "shut"
+    table = {"shut": {"door.opened": "open"}, "open": {"door.shut": "shut", "door.torn": "gone"}, "gone": {}}
+
+
+class OnlyOrders(TimelinePolicy):
+    """Nobody sees what is about accounts."""
+
+    def visible(self, tasks, user):
+        return super().visible(tasks, user).filter(entity_label="testapp.order")
+
+
+@pytest.fixture
+def rows(about, order, now):
+    """Tasks in many ways."""
+    for hours in (-5, 5, 50):
+        about(order, hours, task_key="care.greet")
+    about(order, -200, task_key="care.greet", state=State.DISCARDED, reason_code="error", finished_at=now)
+    about(
+        order, -900, task_key="care.greet", state=State.DISCARDED, reason_code="error", finished_at=now - timedelta(8)
+    )
+    for code in ("exit", "exit", "guard"):
+        about(order, 3, task_key="care.greet", state=State.CANCELLED, reason_code=code)
+    about(order, 3, task_key="care.greet", state=State.COMPLETED)
+    about(order, 3, task_key="care.follow_up")
+
+
+def links(response, within):
+    """Of each link to the list within a part of the page: what it says, and where it leads."""
+    text = text_of(response)
+    found = re.findall(rf'<a class="{within} [^"]*" href="([^"]*)" aria-label="([^"]*)"', text)
+    return {unescape(label): unescape(where) for where, label in found}
+
+
+class TestAll:
+    def test_shows_each_timeline(self, operator, rows):
         page = text_of(operator.get(INVENTORY))
 
         assert "About orders; its follow-up is foreseen." in page
         assert "order.placed" in page
-        assert "order.returned" in page
-        assert "3 days after the start of the run" in page
-        assert "discarded" in page
+        assert f'href="{CARE}"' in page
         assert INVENTORY in text_of(operator.get(LIST))
 
-    def test_is_not_there_for_who_may_not_see_all_tasks(self, person, browse):
-        assert browse(person("nora")).get(INVENTORY).status_code in (302, 403)
-        assert browse(person("mia", "view_payload")).get(INVENTORY).status_code == 403
+    def test_says_when_the_clock_starts_one_next_and_what_is_in_shadow_or_a_machine(self, operator):
+        with only_timelines(Nightly, Door):
+            page = text_of(operator.get(INVENTORY))
 
-    def test_takes_the_same_number_of_statements_for_many_tasks(
-        self, operator, about, order, django_assert_max_num_queries
-    ):
+        assert "every day at 02:00 in Europe/Berlin" in page
+        assert "2026-03-02 01:00" in page  # In UTC, which is the site's zone here.
+        assert "in shadow" in page
+        assert "machine" in page
+
+    def test_counts_lead_to_lists_of_just_these(self, operator, rows):
+        found = links(operator.get(INVENTORY), "tl-tally")
+
+        assert list(found) == ["4 open, care", "1 overdue, care", "1 failed in 7 days, care"]
+        assert_leads_to_as_many(operator, found)
+
+    def test_says_how_many_runs_there_are(self, operator, order):
+        emit("order.placed", order)
+
+        page = text_of(operator.get(INVENTORY))
+
+        assert '1 open <span class="tl-quiet tl-doc">1 started, 0 ended in 7 days</span>' in page
+
+    def test_says_that_there_is_none(self, operator):
+        with only_timelines():
+            assert "There are no timelines." in text_of(operator.get(INVENTORY))
+
+    def test_takes_as_many_statements_for_many_tasks(self, operator, rows, about, order, django_assert_num_queries):
+        with django_assert_num_queries(6) as few:
+            operator.get(INVENTORY)
         for _ in range(20):
             about(order, state=State.DISCARDED)
 
-        with django_assert_max_num_queries(8):
+        with django_assert_num_queries(len(few)):
             operator.get(INVENTORY)
+
+
+class TestOne:
+    def test_shows_what_is_declared_and_how_it_went(self, operator, rows):
+        page = text_of(operator.get(CARE))
+
+        assert "About orders; its follow-up is foreseen." in page
+        assert "3 days after the start of the run" in page
+        assert 'aria-label="The timeline care"' in page
+        assert "■ order.returned → returned" in page
+        assert "discarded" in page
+
+    @pytest.mark.parametrize("within", ["tl-t-chip", "tl-tally"])
+    def test_counts_lead_to_lists_of_just_these(self, operator, rows, within):
+        found = links(operator.get(CARE), within)
+
+        assert list(found) == [
+            "3 open, care.greet",
+            "1 overdue, care.greet",
+            "1 failed in 7 days, care.greet",
+            "2 cancelled: exit, care.greet",
+            "1 cancelled: guard, care.greet",
+            "1 open, care.follow_up",
+        ]
+        assert_leads_to_as_many(operator, found)
+
+    def test_says_the_next_times_of_the_clock(self, operator):
+        with only_timelines(Nightly):
+            page = text_of(operator.get(reverse("admin:timeline_scheduledtask_timeline", args=["nightly"])))
+
+        for day in range(2, 7):
+            assert f"2026-03-0{day} 01:00</time>" in page
+
+    def test_shows_of_a_machine_its_table_and_how_many_runs_are_where(self, operator, order):
+        with only_timelines(Door):
+            emit("door.made", order)
+            page = text_of(operator.get(reverse("admin:timeline_scheduledtask_timeline", args=["door"])))
+
+        assert 'aria-label="The machine door"' in page
+        assert re.search(r'<text class="tl-m-here"[^>]*>1 now</text>', page)
+
+    def test_is_not_there_for_a_name_of_nothing(self, operator):
+        assert operator.get(reverse("admin:timeline_scheduledtask_timeline", args=["nothing"])).status_code == 404
+
+    def test_takes_as_many_statements_for_many_tasks(self, operator, rows, about, order, django_assert_num_queries):
+        with django_assert_num_queries(8) as few:
+            operator.get(CARE)
+        for _ in range(20):
+            about(order, state=State.DISCARDED)
+
+        with django_assert_num_queries(len(few)):
+            operator.get(CARE)
+
+    def test_speaks_german(self, operator, rows):
+        page = text_of(operator.get(CARE, headers={"accept-language": "de"}))
+
+        assert "3 offen" in page
+        assert "Ab Beginn des Laufs" in page
+
+
+class TestWho:
+    @pytest.mark.parametrize("where", [INVENTORY, CARE, CARE.replace("care", "nothing")])
+    def test_may_not_view_all_tasks_sees_none_of_it(self, person, browse, rows, where):
+        assert browse(person("nora")).get(where).status_code in (302, 403)
+        assert browse(person("mia", "view_payload")).get(where).status_code == 403
+
+    def test_sees_fewer_by_a_policy_has_those_counted_and_no_runs(self, operator, about, order, person, settings):
+        settings.TIMELINE = settings.TIMELINE | {"POLICY": f"{__name__}.OnlyOrders"}
+        emit("order.placed", order)
+        about(person("nora"), task_key="account.welcome")
+
+        response = operator.get(INVENTORY)
+
+        assert list(links(response, "tl-tally")) == ["1 open, care"]
+        assert "started" not in text_of(response)
+        with only_timelines(Account, Care):
+            one = operator.get(reverse("admin:timeline_scheduledtask_timeline", args=["account"]))
+        assert links(one, "tl-tally") == {}
+
+
+def assert_leads_to_as_many(operator, found):
+    for said, where in found.items():
+        shown = operator.get(where).context["bands"]
+        assert sum(len(band.rows) for band in shown) == int(said.split()[0]), said

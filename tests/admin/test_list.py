@@ -128,6 +128,29 @@ class TestFilters:
         assert asked(day="2026-03-02", timeline="care") == [greet.pk]
         assert asked(day="some day", kind="no.model") == []
 
+    def test_take_a_reason_and_a_time_of_the_end(self, operator, about, order, now):
+        lately = about(order, state=State.CANCELLED, reason_code="exit", finished_at=now - timedelta(days=6))
+        today = about(order, 2, state=State.CANCELLED, reason_code="guard", finished_at=now - timedelta(hours=6))
+        about(order, state=State.CANCELLED, reason_code="exit", finished_at=now - timedelta(days=8))
+
+        def asked(**given):
+            return shown(operator.get(LIST, {"state": "cancelled", **given}))
+
+        assert asked(reason="guard") == [today.pk]
+        assert asked(reason="exit", ended="week") == [lately.pk]
+        assert asked(ended="week") == [today.pk, lately.pk]
+        assert asked(ended="day") == [today.pk]
+        assert len(asked(ended="some time", reason="some reason")) == 3
+
+    def test_of_reason_and_end_are_told_and_kept(self, operator, about, order):
+        response = operator.get(LIST, {"state": "cancelled", "reason": "exit", "ended": "week"})
+
+        chips = {chip.name: (chip.value, chip.without) for chip in response.context["chips"]}
+        assert chips["Reason"] == ("exit", "?state=cancelled&ended=week")
+        assert chips["Ended"] == ("in the last 7 days", "?state=cancelled&reason=exit")
+        assert '<input type="hidden" name="reason" value="exit">' in text_of(response)
+        assert '<input type="hidden" name="ended" value="week">' in text_of(response)
+
     def test_can_be_taken_away_one_by_one(self, operator, about, order):
         response = operator.get(LIST, {"timeline": "care", "state": "completed", "q": "1", "day": "2026-03-02"})
 

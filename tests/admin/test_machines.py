@@ -82,9 +82,12 @@ class TestTask:
         assert "Its run is open since" in text
 
 
-class TestInventory:
+class TestTimeline:
     def test_lists_states_and_their_table(self, operator):
-        text = text_of(operator.get(reverse("admin:timeline_scheduledtask_inventory")))
+        door, lamp = (
+            text_of(operator.get(reverse("admin:timeline_scheduledtask_timeline", args=[name])))
+            for name in ("door", "lamp")
+        )
 
-        assert 'shut <span class="tl-quiet">door.opened → open</span>' in text
-        assert 'off <span class="tl-quiet">an end</span>' in text
+        assert 'shut <span class="tl-quiet">door.opened → open</span>' in door
+        assert 'off <span class="tl-quiet">an end</span>' in lamp

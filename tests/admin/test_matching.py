@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import fields
+from datetime import UTC, date, timedelta
 
 import pytest
 from django.db import connection
@@ -10,8 +11,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from tests.admin.conftest import LIST, text_of
+from tests.conftest import NOW
 from tests.testapp.models import Order
 from timeline.admin import matching, portions
+from timeline.admin.asking import Question
 from timeline.dispatch.acting_in_bulk import act_in_bulk
 from timeline.lifecycle import State
 from timeline.models import BulkAction, ScheduledTask
@@ -249,6 +252,38 @@ class TestMany:
 
         assert 0 < counted == ScheduledTask.objects.filter(state="cancelled").count()
         assert BulkAction.objects.get().skipped == {}
+
+    def test_go_by_why_and_when_tasks_ended(self, operator, about, order, polls, clock, monkeypatch):
+        monkeypatch.setattr(matching, "MANY", 0)
+        for reason_code, days in (("worker_lost", 2), ("worker_lost", 9), ("error", 2)):
+            ended = clock.now - timedelta(days=days)
+            about(order, -1, state=State.DISCARDED, reason_code=reason_code, finished_at=ended)
+        address = f"{ALL_OF_IT}?state=discarded&reason=worker_lost&ended=week&action=redrive"
+        assert operator.get(address).context["place"].total == 1
+
+        operator.post(address, {"reason": "again"})
+        polls()
+
+        assert (BulkAction.objects.get().matched, ScheduledTask.objects.filter(revision=2).count()) == (1, 1)
+
+    @pytest.mark.parametrize("name", sorted({field.name for field in fields(Question)} - {"after", "before"}))
+    def test_keep_all_that_a_question_asks(self, name):
+        """One that is left out would let an action reach tasks that nobody was shown."""
+        asks = {
+            "state": "ended",
+            "timeline": "care",
+            "task": "care.call",
+            "kind": "testapp.order",
+            "day": date(2026, 3, 1),
+            "hour": 8,
+            "reason": "error",
+            "ended": "day",
+            "q": "7",
+        }
+        whole = Question(**asks).as_filters(now=NOW, zone=UTC)
+        without = Question(**{**asks, name: Question.__dataclass_fields__[name].default})
+
+        assert without.as_filters(now=NOW, zone=UTC) != whole
 
     def test_leave_what_came_since_it_was_counted(self, operator, calls, about, order, clock, polls):
         place = {"after": "", "changed": 0, "left": 0, "total": 7, "before": clock.now.isoformat()}

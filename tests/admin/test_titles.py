@@ -13,7 +13,7 @@ from timeline.models import ref_of
 from timeline.shortcuts import emit
 from timeline.testing import only_timelines
 
-INVENTORY = reverse("admin:timeline_scheduledtask_inventory")
+WELCOME = reverse("admin:timeline_scheduledtask_timeline", args=["welcome"])
 DEAD = reverse("admin:timeline_scheduledtask_dead")
 LIMITS = reverse("admin:timeline_scheduledtask_limits")
 WHAT_IF = reverse("admin:timeline_scheduledtask_what_if")
@@ -86,10 +86,10 @@ class TestTitles:
 
         assert "<span>Ja</span>" in page
 
-    def test_are_in_the_inventory(self, operator, run):
-        assert f'{TITLE} <span class="tl-quiet tl-key">greet</span><br><span class="tl-quiet">{DOC}' in text_of(
-            operator.get(INVENTORY)
-        )
+    def test_are_on_the_page_of_the_timeline(self, operator, run):
+        page = text_of(operator.get(WELCOME))
+
+        assert f'{TITLE} <span class="tl-quiet tl-key">greet</span><br><span class="tl-quiet">{DOC}' in page
 
     def test_head_groups_of_dead_letters(self, operator, run, about, order):
         about(order, state=State.DISCARDED, task_key="welcome.greet", fingerprint="1" * 16)

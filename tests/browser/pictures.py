@@ -145,3 +145,9 @@ class TestPictures:
         browser.open(reverse("my-timeline", args=[timeline_token(user)]))
         browser.wait_for("li.now")
         browser.driver.save_screenshot(DOCS / "my-timeline.png")
+
+    def test_are_taken_of_a_timeline(self, site):
+        browser = site(1240, 1120)
+        browser.open(reverse("admin:timeline_scheduledtask_timeline", args=["trial"]))
+        browser.wait_for(".tl-line")
+        browser.driver.save_screenshot(DOCS / "a-timeline.png")

@@ -61,7 +61,7 @@ def test_can_be_read_by_anybody(start_browser, staff, booking, width, dark):
     for name, path in {
         "entity": f"{ENTITY}?label=testapp.order&id={booking.pk}",
         "task": detail(ScheduledTask.objects.get()),
-        "inventory": reverse("admin:timeline_scheduledtask_inventory"),
+        "timeline": reverse("admin:timeline_scheduledtask_timeline", args=["booking_of_an_appointment"]),
     }.items():
         browser.open(path)
         browser.wait_for_text("code_required")

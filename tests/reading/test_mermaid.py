@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.machines import Booking
 from tests.reading.test_machine_pictures import Door
-from timeline import Machine
+from timeline import Machine, Timeline, after, task
 from timeline.reading.mermaid import mermaid_of
 
 
@@ -24,6 +24,33 @@ class TestMermaid:
             "    note right of s2: back by door.freed",
             "    s3 --> [*]",
             "    note left of s0: any open state takes door.torn → gone",
+        ]
+
+    def test_has_each_task_of_what_is_no_machine_with_what_it_follows(self):
+        class Care(Timeline):
+            entity = "testapp.Order"
+            starts_on = "order.placed"
+            exits = {"order.returned": "returned"}
+
+            @task(after(days=3), unless=bool, title="Say hello")
+            def greet(self, order): ...
+
+            @task(after(greet, days=7))
+            def follow_up(self, order): ...
+
+            @task()
+            def call(self, order): ...
+
+        assert mermaid_of(Care.definition).splitlines() == [
+            "flowchart LR",
+            '    run(["order.placed"])',
+            '    t0["Say hello<br>3 days after the start of the run<br>unless bool"]',
+            '    t1["follow_up<br>7 days after greet completes"]',
+            '    t2["call"]',
+            "    run --> t0",
+            "    t0 --> t1",
+            '    x0{{"order.returned → returned"}}',
+            "    run -.-> x0",
         ]
 
     def test_names_all_28_states(self):

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from timeline.admin.days import bounds, hour_bounds
 from timeline.conf import get_settings
-from timeline.lifecycle import FINAL, OPEN, State
+from timeline.lifecycle import FINAL, OPEN, ReasonCode, State
 from timeline.models.seeking import sought
 from timeline.timing import EARLIEST, LATEST
 
@@ -32,6 +32,8 @@ STATES: Final[dict[str, frozenset[State]]] = {
     ENDED: FINAL,
     ALL: frozenset(State),
 }
+# Within which time they have ended.
+ENDED_WITHIN: Final = {"day": timedelta(days=1), "week": timedelta(days=7)}
 LONGEST = 200
 _HOURS: Final = frozenset(map(str, range(24)))
 
@@ -57,6 +59,8 @@ class Question:
         kind: Label of the entities' model.
         day: Of the site's zone, on which tasks are due.
         hour: Of that day, 0 to 23, in which they are due; None: in any.
+        reason: Code of why they came to where they are.
+        ended: A key of ``ENDED_WITHIN``.
         q: Id of an entity, its label and id, or the id of a task.
         after, before: The page begins after this task, or ends before it.
     """
@@ -67,6 +71,8 @@ class Question:
     kind: str = ""
     day: date | None = None
     hour: int | None = None
+    reason: str = ""
+    ended: str = ""
     q: str = ""
     after: Key | None = None
     before: Key | None = None
@@ -112,6 +118,8 @@ class Question:
             tasks = tasks.due_between(*span)
         if self.state == OVERDUE:
             tasks = tasks.filter(scheduled_at__lte=now - get_settings().overdue_after)
+        if self.ended:
+            tasks = tasks.filter(finished_at__gt=now - ENDED_WITHIN[self.ended])
         return self.narrow_kind(tasks)
 
     def narrow_kind(self, tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
@@ -122,11 +130,13 @@ class Question:
             tasks = tasks.with_handler([self.task])
         if self.kind:
             tasks = tasks.about(self.kind)
+        if self.reason:
+            tasks = tasks.filter(reason_code=self.reason)
         return tasks.filter(sought(self.q, using=tasks.db)) if self.q else tasks
 
     def as_filters(self, *, now: datetime, zone: tzinfo) -> dict[str, Any]:
         """The same question as a bulk action keeps it: in moments, so that it means the same when it is read later."""
-        said: dict[str, Any] = {name: getattr(self, name) for name in ("timeline", "task", "kind", "q")}
+        said: dict[str, Any] = {name: getattr(self, name) for name in ("timeline", "task", "kind", "reason", "q")}
         if self.state != ALL:
             said["state"] = sorted(state.value for state in self.states)
         first, last = None, None
@@ -135,7 +145,9 @@ class Question:
         if self.state == OVERDUE:
             late = now - get_settings().overdue_after + timedelta(microseconds=1)  # What is due just then is late, too.
             last = min(late, last) if last else late
-        said |= {name: at.isoformat() for name, at in (("due_after", first), ("due_before", last)) if at}
+        since = now - ENDED_WITHIN[self.ended] if self.ended else None
+        moments = (("due_after", first), ("due_before", last), ("ended_after", since))
+        said |= {name: at.isoformat() for name, at in moments if at}
         return {name: value for name, value in said.items() if value}
 
 
@@ -145,11 +157,14 @@ def asked(given: Mapping[str, str]) -> Question:
         name: given.get(name, "").replace("\x00", "").strip()[:LONGEST] for name in ("timeline", "task", "kind", "q")
     }
     state, day = given.get("state", ""), _day(given.get("day", ""))
+    reason, ended = given.get("reason", ""), given.get("ended", "")
     return Question(
         **words,
         state=state if state in STATES else OPEN_ONES,
         day=day,
         hour=_hour(given.get("hour", "")) if day else None,
+        reason=reason if reason in set(ReasonCode) else "",
+        ended=ended if ended in ENDED_WITHIN else "",
         after=_key(given.get("after", "")),
         before=_key(given.get("before", "")),
     )

@@ -18,7 +18,7 @@ from timeline.admin.pages import Pages
 from timeline.admin.wording import WORDINGS
 from timeline.clocks import story_now
 from timeline.dispatch.acting_in_bulk import ACTIONS, CARRIED_ON, CHANGED, FORBIDDEN, REFUSED, RUN_ENDED, stop_bulk
-from timeline.lifecycle import FINAL, OPEN, State
+from timeline.lifecycle import FINAL, OPEN, ReasonCode, State
 from timeline.models import BulkAction, BulkState
 from timeline.models.bulk_action import BulkActionQuerySet
 from timeline.policy import Action, get_policy
@@ -128,9 +128,11 @@ def in_words(filters: Mapping[str, Any]) -> list[Said]:
         Said(pgettext("timeline", "Timeline"), filters.get("timeline", "")),
         Said(pgettext("timeline", "Task"), registry.titled(filters.get("task", ""))),
         Said(pgettext("timeline", "Kind"), filters.get("kind", "")),
+        Said(pgettext("timeline", "Reason"), _reason(filters.get("reason"))),
         Said(pgettext("timeline", "Search"), filters.get("q", "")),
         Said(pgettext("timeline", "Due from"), _moment(filters.get("due_after"))),
         Said(pgettext("timeline", "Due before"), _moment(filters.get("due_before"))),
+        Said(pgettext("timeline", "Ended after"), _moment(filters.get("ended_after"))),
     )
     return [each for each in said if each.value]
 
@@ -142,6 +144,10 @@ def _states(names: Any) -> str:
     if states == FINAL:
         return pgettext("timeline", "ended")
     return ", ".join(str(state.label) for state in State if state in states)
+
+
+def _reason(code: str | None) -> str:
+    return str(ReasonCode(code).label) if code else ""
 
 
 def _moment(text: str | None) -> str:

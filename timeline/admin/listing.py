@@ -16,7 +16,7 @@ from timeline.admin.outcomes import Outcome
 from timeline.admin.paging import page_of
 from timeline.admin.readers import Reader
 from timeline.admin.strip import DAYS, hour_in_words, hours_of, strip_of
-from timeline.lifecycle import State
+from timeline.lifecycle import ReasonCode, State
 from timeline.reading.explaining import why
 from timeline.reading.recalling import recall
 from timeline.registry import registry
@@ -164,6 +164,8 @@ def chips(question: Question) -> list[Chip]:
         "kind": (pgettext("timeline", "Kind"), question.kind),
         "day": (pgettext("timeline", "Day"), question.day.isoformat() if question.day else ""),
         "hour": (pgettext("timeline", "Hour"), "" if question.hour is None else hour_in_words(question.hour)),
+        "reason": (pgettext("timeline", "Reason"), str(ReasonCode(question.reason).label) if question.reason else ""),
+        "ended": (pgettext("timeline", "Ended"), _ended(question)),
         "q": (pgettext("timeline", "Search"), question.q),
     }
     default = Question()
@@ -173,6 +175,12 @@ def chips(question: Question) -> list[Chip]:
         for field, (title, value) in said.items()
         if value
     ]
+
+
+def _ended(question: Question) -> str:
+    """Within which time, in words."""
+    said = {"": "", "day": _("in the last 24 hours"), "week": _("in the last 7 days")}
+    return said[question.ended]
 
 
 def _states() -> dict[str, str]:

@@ -50,7 +50,7 @@ PAGES: Final = (
 
 # Pages whose content follows what happens while they are open. The list refreshes a part of itself.
 LIVE: Final = frozenset(
-    {"bulk", "bulk_action", "dead", "entity", "health", "holds", "inventory", "limits", "people", "task"}
+    {"bulk", "bulk_action", "dead", "entity", "health", "holds", "inventory", "limits", "people", "task", "timeline"}
 )
 
 

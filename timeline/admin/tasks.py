@@ -24,6 +24,7 @@ from timeline.admin.finding import FindPages
 from timeline.admin.health import HealthPages
 from timeline.admin.holding import HoldPages, holds_of
 from timeline.admin.limiting import LimitPages
+from timeline.admin.lines import TimelinePages
 from timeline.admin.listing import chips, filters, listing, row_of
 from timeline.admin.matching import MatchingPages
 from timeline.admin.naming import named, own_page_of
@@ -43,8 +44,6 @@ from timeline.live.subjects import EVERYTHING, EverythingAndWorkers, OneEntity, 
 from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
 from timeline.policy import APPROVALS, POSSIBLE, Action, get_policy
-from timeline.reading.inventory import inventory
-from timeline.reading.machine_pictures import machine_picture
 from timeline.reading.steps import steps_of_task
 from timeline.reading.waits import wait_of
 from timeline.registry import registry
@@ -72,6 +71,7 @@ class TaskAdmin(
     PeoplePages,
     PlanPages,
     RedrivePages,
+    TimelinePages,
     WhatIfPages,
     DeadLetterPages,
 ):
@@ -90,6 +90,9 @@ class TaskAdmin(
             path("dead/", require_safe(shows(self.dead_view)), name=f"{name}_dead"),
             path("dead/redrive/", forms(wrap(self.redrive_view)), name=f"{name}_redrive"),
             path("inventory/", require_safe(shows(self.inventory_view)), name=f"{name}_inventory"),
+            path(
+                "inventory/<str:name>/", require_safe(shows(self.timeline_view, _timeline_of)), name=f"{name}_timeline"
+            ),
             path("health/", require_safe(shows(self.health_view, _workers_too)), name=f"{name}_health"),
             path("holds/", forms(shows(self.holds_view)), name=f"{name}_holds"),
             path("holds/new/", forms(wrap(self.hold_view)), name=f"{name}_hold"),
@@ -185,15 +188,6 @@ class TaskAdmin(
         is_dead = task.state == State.DISCARDED and task.fingerprint
         return f"{self.address('dead')}?{urlencode({'group': task.fingerprint})}" if is_dead else ""
 
-    def inventory_view(self, request: HttpRequest) -> HttpResponse:
-        """Show each timeline as it is declared, and how its tasks went; to who may see all tasks, as it counts them all."""
-        if not request.user.has_perm("timeline.view_scheduledtask"):
-            raise PermissionDenied
-        now = story_now(self.alias)
-        pictures = {known.name: machine_picture(known) for known in registry.machines()}
-        context = {"timelines": [(each, pictures.get(each.name)) for each in inventory(now=now, using=self.alias)]}
-        return self.page(request, "inventory", pgettext("timeline", "Inventory"), now, context)
-
     def entity_view(self, request: HttpRequest) -> HttpResponse:
         """Show an entity's timeline."""
         ref = exact_ref(request.GET.get("label", ""), request.GET.get("id", ""))
@@ -228,6 +222,10 @@ def _everything(_request: HttpRequest, **_named: object) -> Subject:
 
 def _workers_too(_request: HttpRequest) -> Subject:
     return EverythingAndWorkers()
+
+
+def _timeline_of(_request: HttpRequest, name: str) -> Subject:  # noqa: ARG001 (as the view takes it)
+    return EVERYTHING
 
 
 def _task_of(_request: HttpRequest, object_id: UUID) -> Subject:

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("timeline", "0060_moves_by_a_span"),
+        ("timeline", "0061_indexes_of_counts"),
     ]
 
     operations = [

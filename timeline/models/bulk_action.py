@@ -118,8 +118,6 @@ class BulkAction(models.Model):
         # By both: what it makes itself is later in keys, also where a clock of tests or of a demo stands still.
         tasks = tasks.filter(created_at__lte=self.created_at, pk__lt=self.pk)
         said = self.filters
-        if said.get("state"):
-            tasks = tasks.filter(state__in=sorted(said["state"]))
         if said.get("task"):
             tasks = tasks.with_handler([said["task"]])
         if said.get("timeline"):
@@ -133,4 +131,15 @@ class BulkAction(models.Model):
             tasks = tasks.due_between(
                 datetime.fromisoformat(first) if first else EARLIEST, datetime.fromisoformat(last) if last else LATEST
             )
-        return tasks
+        return tasks.filter(self._columns())
+
+    def _columns(self) -> Q:
+        """What the filters say of single columns."""
+        said, condition = self.filters, Q()
+        if said.get("state"):
+            condition &= Q(state__in=sorted(said["state"]))
+        if said.get("reason"):
+            condition &= Q(reason_code=said["reason"])
+        if said.get("ended_after"):
+            condition &= Q(finished_at__gt=datetime.fromisoformat(said["ended_after"]))
+        return condition

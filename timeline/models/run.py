@@ -96,6 +96,8 @@ class TimelineRun(EntityColumns):
         ]
         indexes = [
             models.Index(fields=["entity_label", "entity_id", "started_at"], name="timeline_run_entity"),
+            # Of pages, which count those of a timeline that are open, and that began or ended lately.
+            models.Index(fields=["timeline", "ended_at", "started_at"], name="timeline_run_of_timeline"),
             # Of machines: the last one that has ended.
             models.Index(
                 fields=["entity_label", "entity_id", "timeline", "key", "ended_at"],

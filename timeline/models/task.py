@@ -366,6 +366,17 @@ class ScheduledTask(EntityColumns):
                 condition=Q(state=State.DISCARDED),
                 name="timeline_task_dead",
             ),
+            # Of pages, which count what was cancelled by reason, and what failed lately.
+            models.Index(
+                fields=["reason_code", "task_key", "scheduled_at", "id"],
+                condition=Q(state=State.CANCELLED),
+                name="timeline_task_cancelled",
+            ),
+            models.Index(
+                fields=["task_key", "finished_at", "id"],
+                condition=Q(state=State.DISCARDED),
+                name="timeline_task_failed",
+            ),
             # Who waits for the events of an entity, of its own tasks or of others: asked whenever one is recorded, and mostly
             # empty.
             models.Index(

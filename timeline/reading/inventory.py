@@ -136,15 +136,16 @@ class TimelineEntry:
         return asdict(self)
 
 
-def inventory(*, now: datetime, using: str) -> list[TimelineEntry]:
+def inventory(definitions: Iterable[Definition] | None = None, *, now: datetime, using: str) -> list[TimelineEntry]:
     """
-    List the timelines that this process knows, by name, in two statements; two more where there are limits.
+    List timelines by name, in two statements; two more where there are limits.
 
     Args:
+        definitions: Those to list; None: all that this process knows.
         now: Story time.
         using: Database alias whose tasks are counted.
     """
-    known = sorted(registry, key=lambda definition: definition.name)
+    known = sorted(registry if definitions is None else definitions, key=lambda definition: definition.name)
     keys = [definition.task_key(name) for definition in known for name in definition.tasks]
     ends: dict[str, list[ScheduledTask]] = defaultdict(list)
     for end in recent_ends(keys, FINAL, SAMPLE, using=using):

@@ -76,6 +76,7 @@ class StateBox:
         is_now: Whether the run is there.
         visits: How often the run has come there.
         last_at: When it came there last; None: never.
+        here: How many runs are there now, in words; empty: that is not told, or none is.
     """
 
     state: str
@@ -87,6 +88,7 @@ class StateBox:
     is_now: bool = False
     visits: int = 0
     last_at: datetime | None = None
+    here: str = ""
 
     @property
     def middle(self) -> int:
@@ -179,12 +181,19 @@ class MachinePicture:
         return self.right - 10
 
 
-def machine_picture(definition: Definition, *, moves: Iterable[MoveLine] = (), now_in: str = "") -> MachinePicture:
+def machine_picture(
+    definition: Definition,
+    *,
+    moves: Iterable[MoveLine] = (),
+    now_in: str = "",
+    here: Mapping[str, object] | None = None,
+) -> MachinePicture:
     """
     Lay out a machine, and on it the way of a run, if there is one.
 
     Args:
         definition: A machine.
+        here: State → how many runs are in it now.
         moves: Of the run, from the first to the last.
         now_in: The state in which it is; empty: there is no run.
 
@@ -207,6 +216,7 @@ def machine_picture(definition: Definition, *, moves: Iterable[MoveLine] = (), n
         box.lines = _lines(box, row, when, gone)
         box.height = HEAD + LINE * len(box.lines) + (6 if box.lines else 0)
         _visit(box, way)
+        box.here = _("%(count)s now") % {"count": here[name]} if here and here.get(name) else ""
         boxes.append(box)
         top += box.height + GAP
     place = {box.state: box for box in boxes if box.kind != "any"}

@@ -1,4 +1,4 @@
-"""A machine as text that Mermaid draws: a ``stateDiagram-v2``."""
+"""A timeline as text that Mermaid draws: a ``flowchart``; a machine, a ``stateDiagram-v2``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from timeline.definition.machines import table_of
 from timeline.definition.tables import BACK, IGNORE, STAY, Row
+from timeline.reading.timeline_pictures import guards_of, starts_of
 
 if TYPE_CHECKING:
     from timeline.definition import Definition
@@ -15,14 +16,29 @@ if TYPE_CHECKING:
 
 def mermaid_of(definition: Definition) -> str:
     """
-    Write a machine's table as Mermaid reads it.
+    Write a timeline as Mermaid reads it: what starts it, its tasks with their times and guards, what follows which, and exits.
 
-    Events that all working or all open states take are a note: drawn from each state, they would hide the rest.
-
-    Raises:
-        InvalidInput: if it is no machine.
+    Of a machine, its table. Events that all working or all open states take are a note: drawn from each state, they would hide
+    the rest.
     """
-    return "\n".join(_lines(definition)) + "\n"
+    lines = _lines(definition) if definition.machine is not None else _flow(definition)
+    return "\n".join(lines) + "\n"
+
+
+def _flow(definition: Definition) -> Iterator[str]:
+    names = {task: f"t{number}" for number, task in enumerate(definition.tasks)}
+    yield "flowchart LR"
+    yield f'    run(["{_escaped(" · ".join(starts_of(definition) or [definition.name]))}"])'
+    for task, name in names.items():
+        declared = definition.tasks[task]
+        said = [declared.title or task, declared.describe(), *guards_of(declared)]
+        yield f'    {name}["{"<br>".join(_escaped(part) for part in said if part)}"]'
+    for task, name in names.items():
+        if (when := definition.tasks[task].when) is not None:
+            yield f"    {names.get(when.predecessor_name, 'run')} --> {name}"
+    for number, (event, name) in enumerate(definition.exits.items()):
+        yield f'    x{number}{{{{"{_escaped(f"{event} → {name}")}"}}}}'
+        yield f"    run -.-> x{number}"
 
 
 def _lines(definition: Definition) -> Iterator[str]:

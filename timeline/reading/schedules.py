@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 
 from django.utils.translation import gettext as _
@@ -13,10 +15,14 @@ from timeline.timing.telling import in_words, on_the_wall
 
 def next_slot(recurring: Recurring, *, now: datetime) -> datetime | None:
     """When the next slot is by the schedule alone, whatever became of its row; None: none is left."""
-    try:
-        return recurring.slots.after(now, recurring.timezone).at if recurring.slots is not None else None
-    except OverflowError:
-        return None
+    return next(next_slots(recurring, now=now), None)
+
+
+def next_slots(recurring: Recurring, *, now: datetime) -> Iterator[datetime]:
+    """All slots that are ahead, by the schedule alone, in order."""
+    if recurring.slots is not None:
+        with suppress(OverflowError):
+            yield from (slot.at for slot in recurring.slots.since(now, recurring.timezone))
 
 
 def schedule_in_words(recurring: Recurring, *, now: datetime | None) -> str:

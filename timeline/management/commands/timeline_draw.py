@@ -1,4 +1,4 @@
-"""``manage.py timeline_draw booking > booking.svg``: a machine as a picture, or as text for Mermaid."""
+"""``manage.py timeline_draw trial > trial.svg``: a timeline or a machine as a picture, or as text for Mermaid."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, Final
 from django.core.management.base import CommandError, CommandParser
 from django.template.loader import render_to_string
 
-from timeline.definition.machines import table_of
 from timeline.exceptions import TimelineError
 from timeline.management.piping import PipedCommand
 from timeline.reading.machine_pictures import machine_picture
 from timeline.reading.mermaid import mermaid_of
+from timeline.reading.timeline_pictures import timeline_picture
 from timeline.registry import registry
 
 # In the admin its stylesheet does this; a file stands alone, on light and dark.
@@ -27,40 +27,61 @@ svg { background: #fff; font: 11px sans-serif; fill: #222; }
 .tl-m-hue2 path { stroke: #8a4b08; } .tl-m-hue3 path { stroke: #666; }
 .tl-m-hue0 .tl-m-tip { fill: #215a86; } .tl-m-hue1 .tl-m-tip { fill: #16703b; }
 .tl-m-hue2 .tl-m-tip { fill: #8a4b08; } .tl-m-hue3 .tl-m-tip { fill: #666; }
+.tl-t-word { font-size: 12.5px; font-weight: bold; }
+.tl-t-axis { fill: none; stroke: #8a8a8a; stroke-width: 1.5; }
+.tl-t-time path { stroke: #ccc; stroke-dasharray: 2 4; }
+.tl-t-time circle { fill: #fff; stroke: #666; stroke-width: 1.5; }
+.tl-t-anchor circle { fill: #215a86; stroke: #215a86; }
+.tl-t-time text, .tl-t-key, .tl-t-doc, .tl-t-sign { fill: #666; }
+.tl-t-edge { fill: none; stroke: #666; stroke-width: 1.5; }
+.tl-t-tip { fill: #666; }
+.tl-t-card > rect { fill: #f8f8f8; stroke: #ccc; }
+.tl-t-bar { fill: none; stroke: #215a86; stroke-width: 3; }
+.tl-t-wait .tl-t-bar { stroke: #8a4b08; }
+.tl-t-series .tl-t-bar, .tl-t-each .tl-t-bar { stroke-dasharray: 7 3; }
+.tl-t-title { font-size: 13px; font-weight: bold; }
+.tl-t-sign { font-size: 14px; }
+.tl-t-guard { fill: #8a4b08; }
+.tl-t-chip rect { fill: #f8f8f8; stroke: #8a8a8a; }
+.tl-t-chip text { font-weight: bold; }
 """.strip()
 
 
 class Command(PipedCommand):
-    """Draws a machine."""
+    """Draws."""
 
     help = (
-        "Draws a machine from its table: as SVG, or with --mermaid as a stateDiagram-v2 for Mermaid. Asks no database."
+        "Draws a timeline: its tasks on an axis of time, or a machine from its table. As SVG, or with --mermaid as text for"
+        " Mermaid. Asks no database."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
-        """Take the machine and the form."""
-        parser.add_argument("machine", help="Name of the machine, e.g. booking; or its class, e.g. portal.Booking.")
+        """Take the timeline and the form."""
+        parser.add_argument("timeline", help="Its name, e.g. trial; or its class, e.g. accounts.Trial.")
         parser.add_argument("--mermaid", action="store_true", help="Print text for Mermaid.")
 
     # The parameters are named after the options.
-    def handle(self, *args: Any, machine: str, mermaid: bool, **options: Any) -> None:
+    def handle(self, *args: Any, timeline: str, mermaid: bool, **options: Any) -> None:
         """Print the drawing."""
         try:
-            definition = registry.timeline(_named(machine))
-            table_of(definition)
+            definition = registry.timeline(_named(timeline))
         except TimelineError as error:
             raise CommandError(str(error)) from error
         if mermaid:
-            self.stdout.write(mermaid_of(definition), ending="")
-        else:
+            drawing = mermaid_of(definition)
+        elif definition.machine is not None:
             drawn = {"picture": machine_picture(definition), "style": STYLE}
-            self.stdout.write(render_to_string("timeline/machine.svg", drawn), ending="")
+            drawing = render_to_string("timeline/machine.svg", drawn)
+        else:
+            drawn = {"picture": timeline_picture(definition), "style": STYLE}
+            drawing = render_to_string("timeline/timeline.svg", drawn)
+        self.stdout.write(drawing, ending="")
 
 
-def _named(machine: str) -> str:
-    """The name of a timeline that may be given as app and class."""
+def _named(timeline: str) -> str:
+    """Its name, where it was given as app and class."""
     for known in registry:
         module = known.cls.__module__
-        if machine == f"{module.removesuffix('.timelines').rpartition('.')[2]}.{known.cls.__name__}":
+        if timeline == f"{module.removesuffix('.timelines').rpartition('.')[2]}.{known.cls.__name__}":
             return known.name
-    return machine
+    return timeline

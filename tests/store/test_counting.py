@@ -1,0 +1,65 @@
+"""Counting many kinds of rows in one statement."""
+
+from __future__ import annotations
+
+import pytest
+
+from timeline.lifecycle import State
+from timeline.models import ScheduledTask
+from timeline.store.counting import DETAIL, KIND, Ask, counts_of
+
+PAIRS = [(key, state.value) for key in ("trial.remind", "trial.expire") for state in (State.SCHEDULED, State.CANCELLED)]
+
+
+def alike():
+    return ScheduledTask.objects.filter(task_key=KIND, state=DETAIL).order_by("scheduled_at")
+
+
+@pytest.fixture
+def _rows(make_task):
+    for key, state, count in (
+        ("trial.remind", State.SCHEDULED, 3),
+        ("trial.remind", State.CANCELLED, 1),
+        ("trial.expire", State.SCHEDULED, 2),
+        ("other.task", State.SCHEDULED, 1),
+    ):
+        for _ in range(count):
+            make_task(task_key=key, state=state)
+
+
+class TestCountsOf:
+    @pytest.mark.usefixtures("_rows")
+    def test_counts_each_pair_apart_in_one_statement(self, django_assert_num_queries):
+        asks = [Ask("all", alike(), PAIRS), Ask("cancelled", alike().filter(state=State.CANCELLED), PAIRS)]
+
+        with django_assert_num_queries(1):
+            counts = counts_of(asks, most=10, using="default")
+
+        assert counts == {
+            ("all", "trial.remind", "scheduled"): 3,
+            ("all", "trial.remind", "cancelled"): 1,
+            ("all", "trial.expire", "scheduled"): 2,
+            ("cancelled", "trial.remind", "cancelled"): 1,
+        }
+
+    @pytest.mark.usefixtures("_rows")
+    @pytest.mark.parametrize(("most", "counted"), [(1, 2), (2, 3), (3, 3)])
+    def test_stops_at_one_more_than_the_most(self, most, counted):
+        counts = counts_of([Ask("all", alike(), PAIRS[:1])], most=most, using="default")
+
+        assert counts == {("all", "trial.remind", "scheduled"): counted}
+
+    @pytest.mark.usefixtures("_rows")
+    def test_asks_nothing_where_there_is_nothing_to_count(self, django_assert_num_queries):
+        asks = [Ask("none", ScheduledTask.objects.none(), PAIRS), Ask("no pairs", alike(), [])]
+
+        with django_assert_num_queries(0):
+            assert counts_of(asks, most=10, using="default") == {}
+
+    @pytest.mark.usefixtures("_rows")
+    def test_takes_texts_as_they_are(self):
+        hostile = [("x' OR '1'='1", "%s"), ("trial.remind", "scheduled")]
+
+        assert counts_of([Ask("'; --", alike(), hostile)], most=10, using="default") == {
+            ("'; --", "trial.remind", "scheduled"): 3
+        }

@@ -1,0 +1,207 @@
+"""Tallies: how many tasks of each kind are open, overdue, failed or cancelled, and how many runs of each timeline there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from django.utils.formats import number_format
+
+from timeline.conf import get_settings
+from timeline.definition import Definition
+from timeline.lifecycle import OPEN, ReasonCode, State
+from timeline.models import TimelineRun
+from timeline.store.counting import DETAIL, KIND, Ask, Counts, counts_of
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+MAX_COUNTED: Final = 1_000  # Of a kind of task in a state, or of a timeline's runs. “1,000+” says enough.
+LATELY: Final = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """
+    How many there are.
+
+    Args:
+        count: So many were counted.
+        is_more: Whether there are more.
+    """
+
+    count: int = 0
+    is_more: bool = False
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.count + other.count, self.is_more or other.is_more)
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+    def __str__(self) -> str:
+        return number_format(self.count, force_grouping=True) + ("+" if self.is_more else "")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTally:
+    """
+    How tasks of one kind stand.
+
+    Args:
+        open: Those that have not ended.
+        overdue: Of those, the ones due for longer than two polls that nobody has started.
+        failed: Discarded in the last 7 days of story time, redriven or not.
+        cancelled: Reason code → those that were cancelled for it, at any time; without those there are none of.
+    """
+
+    open: Amount = Amount()
+    overdue: Amount = Amount()
+    failed: Amount = Amount()
+    cancelled: Mapping[str, Amount] = field(default_factory=dict)
+
+    @property
+    def all_cancelled(self) -> Amount:
+        """For whatever reason."""
+        return sum(self.cancelled.values(), Amount())
+
+
+@dataclass(frozen=True, slots=True)
+class RunTally:
+    """
+    How many runs of a timeline there are.
+
+    Args:
+        open: That have not ended.
+        started, ended: In the last 7 days of story time.
+    """
+
+    open: Amount = Amount()
+    started: Amount = Amount()
+    ended: Amount = Amount()
+
+
+@dataclass(frozen=True, slots=True)
+class Tallies:
+    """
+    What was counted.
+
+    Args:
+        tasks: Task key → how its tasks stand.
+        runs: Name of a timeline → how many of its runs there are; empty where runs were not asked for.
+        states: Of a machine that was asked for alone with its runs: state → how many of them are in it.
+    """
+
+    tasks: Mapping[str, TaskTally]
+    runs: Mapping[str, RunTally]
+    states: Mapping[str, Amount] = field(default_factory=dict)
+
+    def of(self, definition: Definition) -> TaskTally:
+        """All tasks of a timeline together, without the reasons why they were cancelled."""
+        known = [self.tasks[definition.task_key(name)] for name in definition.tasks]
+        return TaskTally(
+            open=sum((each.open for each in known), Amount()),
+            overdue=sum((each.overdue for each in known), Amount()),
+            failed=sum((each.failed for each in known), Amount()),
+        )
+
+
+def tallies(
+    definitions: Iterable[Definition],
+    tasks: ScheduledTaskQuerySet,
+    *,
+    reasons: bool,
+    runs: bool,
+    now: datetime,
+) -> Tallies:
+    """
+    Count tasks and runs of timelines in one statement, up to ``MAX_COUNTED`` of each.
+
+    Args:
+        definitions: Of the timelines.
+        tasks: Those to look among.
+        reasons: Whether to count what was cancelled, by reason.
+        runs: Whether to count runs, those of all.
+        now: Story time.
+    """
+    known = list(definitions)
+    keys = [definition.task_key(name) for definition in known for name in definition.tasks]
+    names = [definition.name for definition in known]
+    machine = known[0].machine if runs and len(known) == 1 else None
+    states = list(machine.states) if machine is not None else []
+    asks = _of_tasks(tasks, keys, now) + (_of_reasons(tasks, keys) if reasons else [])
+    asks += _of_runs(tasks.db, names, now) if runs else []
+    asks += _of_states(tasks.db, names[0], states) if states else []
+    counts = counts_of(asks, most=MAX_COUNTED, using=tasks.db)
+    return Tallies(
+        tasks={key: _task_tally(key, counts) for key in keys},
+        runs={name: _run_tally(name, counts) for name in names} if runs else {},
+        states={state: _amount(counts.get(("state", names[0], state), 0)) for state in states},
+    )
+
+
+def _of_tasks(tasks: ScheduledTaskQuerySet, keys: list[str], now: datetime) -> list[Ask]:
+    alike = tasks.filter(task_key=KIND).order_by("scheduled_at")
+    waiting = [(key, state) for key in keys for state in sorted(OPEN)]
+    unstarted = [(key, state) for key, state in waiting if state != State.ACTIVE]
+    late = now - get_settings().overdue_after
+    failed = tasks.filter(state=State.DISCARDED, task_key=KIND, finished_at__gt=now - LATELY).order_by("finished_at")
+    return [
+        Ask("open", alike.filter(state=DETAIL), waiting),
+        Ask("overdue", alike.filter(state=DETAIL, scheduled_at__lte=late), unstarted),
+        Ask("failed", failed, [(key, "") for key in keys]),
+    ]
+
+
+def _of_reasons(tasks: ScheduledTaskQuerySet, keys: list[str]) -> list[Ask]:
+    cancelled = tasks.filter(state=State.CANCELLED, reason_code=DETAIL, task_key=KIND).order_by("scheduled_at")
+    return [Ask("cancelled", cancelled, [(key, code.value) for key in keys for code in ReasonCode])]
+
+
+def _of_runs(using: str, names: list[str], now: datetime) -> list[Ask]:
+    """
+    What began lately and has ended did so lately as well: so it is looked for among those.
+
+    All are in the order of the index; in another one, even by the time that tells open ones apart in it, all would be sorted.
+    """
+    runs = TimelineRun.objects.using(using).filter(timeline=KIND).order_by("ended_at", "started_at")
+    since, pairs = now - LATELY, [(name, "") for name in names]
+    ended, still = runs.filter(ended_at__gt=since), runs.open()
+    return [
+        Ask("runs", still, pairs),
+        Ask("ended", ended, pairs),
+        Ask("started", still.filter(started_at__gt=since, started_at__lte=now), pairs),
+        Ask("started and ended", ended.filter(started_at__gt=since), pairs),
+    ]
+
+
+def _of_states(using: str, name: str, states: list[str]) -> list[Ask]:
+    runs = TimelineRun.objects.using(using).open().filter(timeline=KIND, state=DETAIL, state__gt="")
+    return [Ask("state", runs.order_by("state_at"), [(name, state) for state in states])]
+
+
+def _task_tally(key: str, counts: Counts) -> TaskTally:
+    by_reason = {code.value: _amount(counts.get(("cancelled", key, code.value), 0)) for code in ReasonCode}
+    return TaskTally(
+        open=_sum("open", key, OPEN, counts),
+        overdue=_sum("overdue", key, OPEN, counts),
+        failed=_amount(counts.get(("failed", key, ""), 0)),
+        cancelled={code: amount for code, amount in by_reason.items() if amount},
+    )
+
+
+def _run_tally(name: str, counts: Counts) -> RunTally:
+    told = {
+        kind: _amount(counts.get((kind, name, ""), 0)) for kind in ("runs", "ended", "started", "started and ended")
+    }
+    return RunTally(told["runs"], told["started"] + told["started and ended"], told["ended"])
+
+
+def _sum(kind: str, key: str, states: Iterable[str], counts: Counts) -> Amount:
+    return sum((_amount(counts.get((kind, key, state), 0)) for state in states), Amount())
+
+
+def _amount(count: int) -> Amount:
+    return Amount(min(count, MAX_COUNTED), count > MAX_COUNTED)
