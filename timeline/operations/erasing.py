@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -99,17 +100,34 @@ def erase(*, ref: EntityRef, reason: Reason, cancel: bool = False, now: datetime
     if cancel:
         _end_all(ref, about, reason, now, using)
     _refuse_open(about, using)
-    done = Erased()
-    _blank_tasks(about, done, using)
-    _blank_runs(about, done, using)
-    _blank(Event, about & ~Q(name=ERASED), {"payload": {}, "actor": ""}, done, using)
-    _blank(Hold, about, {"reason": "", "actor": "", "released_by": ""}, done, using)
-    with atomic(using=using):
-        entity_erased.send(sender=Event, entity_ref=ref, done=done, using=using)
-        if done.total:
-            _record(ref, reason, now, using)
+    work = _Work(ref, about, reason, now, using)
+    _blank_tasks(work)
+    _blank_runs(work)
+    _blank(Event, work, about & ~Q(name=ERASED), {"payload": {}, "actor": ""})
+    _blank(Hold, work, about, {"reason": "", "actor": "", "released_by": ""})
+    with work.portion():
+        entity_erased.send(sender=Event, entity_ref=ref, done=work.done, using=using)
     _refuse_open(about, using)
-    return done
+    return work.done
+
+
+@dataclass
+class _Work:
+    ref: EntityRef
+    about: Q
+    reason: Reason
+    now: datetime
+    using: str
+    done: Erased = field(default_factory=Erased)
+
+    @contextmanager
+    def portion(self) -> Iterator[None]:
+        """A transaction. The first that blanks anything says who erases, so that no crash can leave that out."""
+        was_begun = self.done.total > 0
+        with atomic(using=self.using):
+            yield
+            if self.done.total and not was_begun:
+                _record(self.ref, self.reason, self.now, self.using)
 
 
 def _end_all(ref: EntityRef, about: Q, reason: Reason, now: datetime, using: str) -> None:
@@ -130,11 +148,12 @@ def _refuse_open(about: Q, using: str) -> None:
         raise InvalidInput("entity", problem, _("Cancel them, or say cancel."), tasks=tasks, runs=runs)
 
 
-def _blank_tasks(about: Q, done: Erased, using: str) -> None:
+def _blank_tasks(work: _Work) -> None:
     """Tasks, and with each 500 what their logs and steps say."""
-    tasks = ScheduledTask.objects.using(using).filter(about, state__in=FINAL)
+    using, done = work.using, work.done
+    tasks = ScheduledTask.objects.using(using).filter(work.about, state__in=FINAL)
     for ids in _portions(tasks):
-        with atomic(using=using):
+        with work.portion():
             entries = LogEntry.objects.using(using).filter(task__in=ids)
             _blank_details(entries, done, using)
             done.count(LogEntry, _said(entries, {"reason": "", "actor": ""}))
@@ -157,10 +176,11 @@ def _blank_details(entries: QuerySet[LogEntry], done: Erased, using: str) -> Non
     done.count(LogEntry, len(changed))
 
 
-def _blank_runs(about: Q, done: Erased, using: str) -> None:
-    runs = TimelineRun.objects.using(using).filter(about).exclude(ended_at=None)
+def _blank_runs(work: _Work) -> None:
+    using, done = work.using, work.done
+    runs = TimelineRun.objects.using(using).filter(work.about).exclude(ended_at=None)
     for ids in _portions(runs):
-        with atomic(using=using):
+        with work.portion():
             done.count(RunEntry, _said(RunEntry.objects.using(using).filter(run__in=ids), {"actor": ""}))
             # A run has to say how it ended: where a person wrote why, its code is left.
             written = runs.filter(pk__in=ids, end_code=RunEnd.LEFT).exclude(end_reason=str(RunEnd.LEFT))
@@ -168,11 +188,11 @@ def _blank_runs(about: Q, done: Erased, using: str) -> None:
             done.count(TimelineRun, _said(runs.filter(pk__in=ids), {"params": {}}))
 
 
-def _blank(model: Any, which: Q, blank: dict[str, Any], done: Erased, using: str) -> None:
-    rows = model.objects.using(using).filter(which)
+def _blank(model: Any, work: _Work, which: Q, blank: dict[str, Any]) -> None:
+    rows = model.objects.using(work.using).filter(which)
     for ids in _portions(rows):
-        with atomic(using=using):
-            done.count(model, _said(rows.filter(pk__in=ids), blank))
+        with work.portion():
+            work.done.count(model, _said(rows.filter(pk__in=ids), blank))
 
 
 def _portions(rows: QuerySet[Any]) -> Iterator[Sequence[UUID]]:
