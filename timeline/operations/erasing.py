@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -128,6 +128,17 @@ class _Work:
             yield
             if self.done.total and not was_begun:
                 _record(self.ref, self.reason, self.now, self.using)
+
+
+def refuse_open(refs: Iterable[EntityRef], *, using: str) -> None:
+    """
+    See that nothing of several entities is open, before any of them is blanked.
+
+    Raises:
+        InvalidInput: naming ``entity``.
+    """
+    for ref in refs:
+        _refuse_open(about_entity(ref, using=using), using)
 
 
 def _end_all(ref: EntityRef, about: Q, reason: Reason, now: datetime, using: str) -> None:

@@ -47,7 +47,7 @@ def _is_first(context: Context) -> bool:
     """Whether it is the first part that is rendered of a page, also where its templates include others."""
     of_page = context.render_context.dicts[0]
     is_first = _SEEN not in of_page
-    of_page[_SEEN] = True
+    of_page[_SEEN] = _SEEN
     return is_first
 
 
