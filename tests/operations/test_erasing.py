@@ -144,6 +144,14 @@ class TestErase:
         )
         assert again.total == 0
 
+    def test_takes_a_reason_and_a_name_of_any_length(self, orders, clock):
+        reason = Reason.operator("x\0" * 300, "y\0" * 300)
+
+        assert erase(ref=ref_of(orders[0]), reason=reason, now=clock.now, using="default").total > 20
+
+        event = Event.objects.get(name=ERASED)
+        assert (event.payload, event.actor) == ({"reason": f"{'x' * 199}…"}, f"{'y' * 149}…")
+
     def test_is_of_what_is_not_there_any_more(self, orders, clock):
         ref = ref_of(orders[0])
         Order.objects.filter(pk=orders[0].pk).delete()

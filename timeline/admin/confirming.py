@@ -25,7 +25,7 @@ from timeline.admin.acting import (
 from timeline.admin.drafting import forget, keep, kept
 from timeline.admin.forms import ReasonForm, form_for
 from timeline.admin.listing import row_of
-from timeline.admin.naming import names_of
+from timeline.admin.naming import actor_of, names_of
 from timeline.admin.pages import Pages
 from timeline.admin.readers import Reader
 from timeline.admin.wording import WORDINGS, Decision, Deed, action_of
@@ -78,7 +78,7 @@ class Confirming(Pages):
         form = self._form(deed, given)
         problem = changed_meanwhile(counted, seen)
         if form.is_valid() and not problem:
-            actor = request.user.get_username()
+            actor = actor_of(request.user)
             answers = form.cleaned_data | _step(deed, given)
             done = perform(deed, counted.able, answers, actor=actor, seen=seen, using=self.alias)
             if done.tasks:

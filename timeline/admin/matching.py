@@ -19,7 +19,7 @@ from timeline.admin.acting import carried_on_of, obstacle, perform
 from timeline.admin.asking import Question, asked
 from timeline.admin.forms import ReasonForm, form_for
 from timeline.admin.listing import chips, row_of
-from timeline.admin.naming import names_of
+from timeline.admin.naming import actor_of, names_of
 from timeline.admin.pages import Pages
 from timeline.admin.portions import Place, go_on, place_in
 from timeline.admin.readers import Reader
@@ -135,7 +135,7 @@ class MatchingPages(Pages):
         self, action: Action, tasks: Sequence[ScheduledTask], answers: Mapping[str, Any], reader: Reader
     ) -> int:
         """All of a batch; if one of them has changed meanwhile, each by itself."""
-        actor = reader.user.get_username()  # type: ignore[union-attr]
+        actor = actor_of(reader.user)
         done = perform(action, tasks, answers, actor=actor, seen={}, using=self.alias)
         if done.problem and len(tasks) > 1:
             return sum(self._perform(action, [task], answers, reader) for task in tasks)

@@ -20,7 +20,9 @@ from timeline.models.entities import label_of
 from timeline.models.kin import about_entity
 from timeline.operations.cancelling import cancel_all
 from timeline.operations.leaving import end_runs
+from timeline.payloads import clip
 from timeline.signals import entity_erased
+from timeline.store.change_columns import MAX_ACTOR, MAX_REASON
 from timeline.store.isolating import atomic
 from timeline.store.locking import lock_runs
 
@@ -228,8 +230,8 @@ def _record(ref: EntityRef, reason: Reason, now: datetime, using: str) -> None:
         entity_label=ref.label,
         entity_id=ref.id,
         name=ERASED,
-        payload={"reason": reason.text},
-        actor=reason.actor,
+        payload={"reason": clip(reason.text, MAX_REASON)},
+        actor=clip(reason.actor, MAX_ACTOR),
         occurred_at=now,
         recorded_at=now,
     )
