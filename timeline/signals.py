@@ -53,6 +53,10 @@ tasks_ending = Signal()
 # ``done``, whose ``count(model, number)`` takes what was blanked. Sent in the transaction that records it.
 entity_erased = Signal()
 
+# Rows name entities by the new label of their model. Arguments: ``old``, ``new`` and ``using``. Sent in the transaction that
+# renames them; in a migration, a listener's own tables may not be there yet.
+relabelled = Signal()
+
 # What ended long ago is being deleted. Arguments: ``using``, and ``ended_before``. A listener deletes a batch of what is its
 # own, in a transaction of its own, and returns how many rows; 0: nothing is left.
 pruning = Signal()

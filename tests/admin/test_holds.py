@@ -66,6 +66,16 @@ class TestHold:
 
         assert Hold.objects.count() == 1
 
+    def test_is_made_and_released_by_who_has_a_longer_name_than_rows_hold(self, person, browse, where):
+        """Their name may be an address, which is often longer."""
+        long = browse(person("h" * 180, *ALL, "hold_tasks"))
+        for _ in range(2):
+            long.post(asked(where), {"then": "run", "reason": "a dispute"})
+        long.post(HOLDS, {"hold": str(Hold.objects.get().pk)})
+
+        made = Hold.objects.get()
+        assert made.actor == made.released_by == f"{'h' * 149}…"
+
     @pytest.mark.parametrize(
         ("given", "said"),
         [

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from django.urls import reverse
 
 from tests.admin.conftest import ENTITY, LIST
 from timeline.models import ScheduledTask, ref_of
-from timeline.shortcuts import cancel
+from timeline.shortcuts import cancel, schedule
 
 
 def greeting_of(order):
@@ -42,3 +43,20 @@ def test_flip_and_leave_alone_what_was_begun(start_browser, staff, orders):
     browser.open(reverse("admin:timeline_scheduledtask_holds"))
     browser.wait_for_text("Pause updates")
     assert browser.complaints() == []
+
+
+@pytest.mark.urls("tests.browser.two_parts")
+def test_of_a_page_with_two_parts_keep_each_its_own_and_follow_their_number(start_browser, orders, clock):
+    browser, tasks = start_browser(), ScheduledTask.objects.for_entity(orders[0]).open()
+    schedule("care.call", orders[0], at=clock.now, payload={"about": "a lid"})
+    browser.open(f"/parts/{orders[0].pk}/")
+    browser.wait_for_text("Pause updates")
+    assert browser.text == "ahead: 3\nPause updates\nover: 0"
+
+    cancel(tasks.first(), reason="so")
+    browser.wait_for_text("ahead: 2")
+    assert browser.text == "ahead: 2\nPause updates\nover: 1"
+
+    cancel(tasks.first(), reason="so")
+    browser.wait_for_text("ahead: 1")
+    assert browser.text == "ahead: 1\nPause updates"

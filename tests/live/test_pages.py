@@ -76,6 +76,13 @@ class TestLive:
         assert '<div data-timeline-refresh="/?a&amp;c" data-timeline-part><b>&lt;i&gt;</b></div>' in told
         assert "timeline/refresh.js" in told
 
+    def test_has_its_words_and_its_script_once_for_several_parts(self):
+        parts = Template("{% include part %}{% include part %}")
+        for _time in range(2):
+            told = parts.render(Context({"part": PART, "words": "so", "request": RequestFactory().get("/")}))
+
+            assert (told.count("data-timeline-refresh="), told.count("<script"), told.count("<button")) == (2, 1, 1)
+
     def test_leaves_an_answer_to_a_form_as_it_is(self):
         assert PART.render(Context({"words": "so", "request": RequestFactory().post("/")})) == "<b>so</b>"
 

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from django.conf import settings
 from django.contrib.auth.models import Permission
+from django.db import connection
 from django.test import Client
 
 from project.accounts.models import User
@@ -106,6 +107,18 @@ class TestStream:
 
             assert list(told) == ["over"]
 
+    @pytest.mark.only_postgresql
+    @pytest.mark.parametrize("age", [0, 60])
+    def test_keeps_no_connection_to_the_database_for_an_open_page(self, browser, vera, rows, age, monkeypatch):
+        """One for all of them is the watcher's."""
+        monkeypatch.setitem(connection.settings_dict, "CONN_MAX_AGE", age)
+        before, client = _connections(), browser(vera)
+        with ExitStack() as pages:
+            told = [pages.enter_context(listening(client, LIST)) for _ in range(6)]
+            assert {next(one) for one in told} == {"here"}
+
+            assert _connections_fall_to(before + 1)
+
     def test_is_bounded(self, browser, vera, rows, settings):
         settings.TIMELINE = {"LIVE_STREAMS": 1}
         with listening(browser(vera), LIST) as first, listening(browser(vera), LIST) as second:
@@ -125,6 +138,20 @@ class TestCanStream:
 
         assert page["Content-Type"].startswith("text/html")
         assert "data-timeline-told" not in page.content.decode()
+
+
+def _connections():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+        return cursor.fetchone()[0]
+
+
+def _connections_fall_to(most):
+    """The server takes a moment to end what was closed."""
+    until = time.monotonic() + 5
+    while (there := _connections()) > most and time.monotonic() < until:
+        time.sleep(0.05)
+    return there == most
 
 
 def _forged(client):

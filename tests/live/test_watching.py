@@ -135,6 +135,18 @@ class TestAskAgain:
 
         assert page.heard == [OVER]
 
+    def test_ends_only_the_page_whose_question_fails(self, caplog):
+        """What answers is the host's: its sessions and its backends of logins may keep their data anywhere."""
+        broken, other = Page(EVERYTHING, may_stay=lambda: 1 / 0), Page(EVERYTHING)
+        watcher = watching(broken, other)
+        for page in (broken, other):
+            page.listener.asked_at -= LOOK_AGAIN
+
+        watcher._ask_again()
+
+        assert (broken.heard, other.heard) == ([OVER], [])
+        assert "cannot be found out" in caplog.text
+
 
 class TestAdd:
     def test_refuses_more_than_there_may_be(self, transactional_db):

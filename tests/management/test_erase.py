@@ -66,12 +66,20 @@ class TestErase:
         assert "nothing was left to erase" in called("accounts.user", str(ada.pk), "--apply", "--reason", "again")
 
     def test_erases_what_is_theirs_too(self, ada):
-        with pytest.raises(CommandError, match="has 1 open tasks"):
-            called("accounts.user", str(ada.pk), "--owned", "--apply", "--reason", "x")
-
         called("accounts.user", str(ada.pk), "--owned", "--apply", "--cancel", "--reason", "x")
 
         assert said() == [("account.welcome", {}), ("seating.free", {})]
+
+    def test_erases_nothing_where_something_of_theirs_is_in_the_way(self, ada):
+        """What was blanked cannot be brought back: so all is looked at first."""
+        before = said()
+
+        with pytest.raises(CommandError, match=r"testapp.seat .+: entity: it has 1 open tasks"):
+            called("accounts.user", str(ada.pk), "--owned", "--apply", "--reason", "x")
+        with pytest.raises(InvalidInput, match="it has 1 open tasks"):
+            erase(ada, reason="x", owned=True)
+
+        assert said() == before
 
     @pytest.mark.parametrize(
         ("options", "problem"),

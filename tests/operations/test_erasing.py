@@ -91,6 +91,10 @@ def erased(order, clock, **more):
     return erase(ref=ref_of(order), reason=reason, now=clock.now, using="default", **more)
 
 
+class Killed(BaseException):
+    pass
+
+
 class TestErase:
     def test_leaves_nothing_that_anybody_wrote_about_them(self, orders, clock):
         keys = {str(pk) for pk in ScheduledTask.objects.for_entity(orders[0]).values_list("pk", flat=True)}
@@ -140,6 +144,14 @@ class TestErase:
         )
         assert again.total == 0
 
+    def test_takes_a_reason_and_a_name_of_any_length(self, orders, clock):
+        reason = Reason.operator("x\0" * 300, "y\0" * 300)
+
+        assert erase(ref=ref_of(orders[0]), reason=reason, now=clock.now, using="default").total > 20
+
+        event = Event.objects.get(name=ERASED)
+        assert (event.payload, event.actor) == ({"reason": f"{'x' * 199}…"}, f"{'y' * 149}…")
+
     def test_is_of_what_is_not_there_any_more(self, orders, clock):
         ref = ref_of(orders[0])
         Order.objects.filter(pk=orders[0].pk).delete()
@@ -147,9 +159,6 @@ class TestErase:
         assert erase(ref=ref, reason=Reason.operator("gone"), now=clock.now, using="default").total > 0
 
     def test_goes_on_after_a_crash(self, orders, clock):
-        class Killed(BaseException):
-            pass
-
         def die(execute, sql, *given):
             if "UPDATE" in sql and "timeline_event" in sql:
                 raise Killed
@@ -157,10 +166,25 @@ class TestErase:
 
         with connection.execute_wrapper(die), pytest.raises(Killed):
             erased(orders[0], clock)
-        assert not Event.objects.filter(name=ERASED).exists()
+        assert Event.objects.filter(name=ERASED).count() == 1
 
         assert set(erased(orders[0], clock).rows) == {"event", "hold"}
-        assert Event.objects.filter(name=ERASED).exists()
+        assert Event.objects.filter(name=ERASED).count() == 2
+
+    def test_is_never_left_unsaid_by_a_crash(self, orders, clock):
+        """A call that finds all blanked cannot know by whom: so it is said with the first that is."""
+
+        def die(execute, sql, *given):
+            if "INSERT" in sql and "timeline_event" in sql:
+                raise Killed
+            return execute(sql, *given)
+
+        before = dump()
+        with connection.execute_wrapper(die), pytest.raises(Killed):
+            erased(orders[0], clock)
+
+        assert dump() == before
+        assert erased(orders[0], clock).total > 20
 
 
 class TestWhatIsOpen:

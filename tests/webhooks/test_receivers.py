@@ -11,11 +11,12 @@ from tests.webhooks.receiving import Told
 from timeline import Machine, never
 from timeline.operations.adopting_machines import adopt_rows, plan_adoption
 from timeline.operations.changing_machines import change_runs, plan_change
+from timeline.operations.relabelling import relabel
 from timeline.shortcuts import emit, emit_many, erase
 from timeline.store.edges import forget_edges, see_edges
 from timeline.testing import only_timelines
 from timeline.webhooks.disabling import disable, replay
-from timeline.webhooks.models import Attempt, Delivery, Disabled, State
+from timeline.webhooks.models import Attempt, Delivery, Disabled, Ordered, State
 
 
 class Earlier(Machine):
@@ -107,3 +108,27 @@ class TestOnErased:
         assert list(Attempt.objects.order_by("pk").values_list("answer", flat=True)) == ["", "hello"]
         assert (done.rows["delivery"], done.rows["attempt"]) == (1, 1)
         assert replay(endpoint, now=clock.now, using="default") == 1
+
+
+class TestOnRelabelled:
+    def test_lets_deliveries_follow_and_keep_their_order(self, endpoint_for, clock):
+        """What is kept of them is found by the new label, also when they are to be forgotten."""
+        for ordered in (Ordered.ENTITY, Ordered.ALL, Ordered.NO):
+            endpoint_for("told", ordered=ordered)
+        order = Order.objects.create()
+        emit("told.begun", order)
+        emit("told.dropped", order)
+        new = set(Delivery.objects.values_list("order_key", flat=True))
+        Delivery.objects.update(entity_label="shop.order")
+        Delivery.objects.filter(order_key=f"testapp.order:{order.pk}").update(order_key=f"shop.order:{order.pk}")
+
+        relabel(old="shop.order", new="testapp.order", using="default")
+
+        assert set(Delivery.objects.values_list("order_key", flat=True)) == new
+        Delivery.objects.update(ended_at=clock.now, state=State.DELIVERED)
+        assert erase(order, reason="she asked for it", cancel=True).rows["delivery"] == 3
+
+    def test_in_a_migration_before_its_table_is_there_does_nothing(self, endpoint_for, monkeypatch):
+        monkeypatch.setattr(Delivery._meta, "db_table", "not_there_yet")
+
+        assert relabel(old="shop.order", new="testapp.order", using="default") == (0, 0, 0)

@@ -10,6 +10,7 @@ from uuid import UUID
 from django.utils.translation import gettext as _
 
 from timeline import shortcuts
+from timeline.admin.naming import actor_of
 from timeline.admin.readers import Reader
 from timeline.admin.wording import Decision, Deed, action_of
 from timeline.exceptions import AlreadyOpen, ChangedSince, RunEnded, TimelineError, TransitionNotAllowed
@@ -165,7 +166,7 @@ def perform(
     using: str,
 ) -> Done:
     """Do it to all of the tasks, or to none; to those that were seen, as they were seen."""
-    actor = reader.user.get_username()  # type: ignore[union-attr]
+    actor = actor_of(reader.user)
     try:
         return Done(_CALLS[deed](list(tasks), **answers, actor=actor, seen=seen, using=using), "")
     except ChangedSince as error:

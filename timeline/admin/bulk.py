@@ -14,6 +14,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
+from timeline.admin.naming import actor_of
 from timeline.admin.pages import Pages
 from timeline.admin.wording import WORDINGS
 from timeline.clocks import story_now
@@ -100,7 +101,7 @@ class BulkPages(Pages):
         return get_policy().visible_bulk_actions(BulkAction.objects.using(self.alias), request.user)
 
     def _stop(self, request: HttpRequest, bulk: BulkAction) -> HttpResponse:
-        actor = request.user.get_username()
+        actor = actor_of(request.user)
         stopped = stop_bulk(bulk.pk, actor=actor, now=story_now(self.alias), using=self.alias)
         if stopped.state == BulkState.STOPPED:
             messages.success(request, _("It is stopped. What is done stays."))

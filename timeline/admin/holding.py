@@ -18,7 +18,7 @@ from django.utils.translation import pgettext
 from timeline import shortcuts
 from timeline.admin.entities import concerned_with
 from timeline.admin.forms import HoldForm
-from timeline.admin.naming import named
+from timeline.admin.naming import actor_of, named
 from timeline.admin.pages import Pages
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
@@ -169,7 +169,7 @@ class HoldPages(Pages):
 
     def _hold(self, request: HttpRequest, target: Target, form: HoldForm, now: datetime) -> bool:
         """Make it, and say so; sent twice, it is made once."""
-        said, actor = form.cleaned_data, request.user.get_username()
+        said, actor = form.cleaned_data, actor_of(request.user)
         like = {"scope": target.scope, "target": target.name, "actor": actor}
         like |= {name: said[name] for name in ("until", "then", "reason")}
         root = names_of(target.ref, using=self.alias)[0] if target.ref is not None else EntityRef("", "")
@@ -192,7 +192,7 @@ class HoldPages(Pages):
 
     def _release(self, request: HttpRequest) -> HttpResponse:
         """Release it, and lead back to where it was asked."""
-        given, actor = request.POST, request.user.get_username()
+        given, actor = request.POST, actor_of(request.user)
         ref = exact_ref(given["label"], given.get("id", "")) if "label" in given else None
         with suppress(ValueError):
             key = UUID(given.get("hold", ""))

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import ngettext, pgettext
 
 from timeline import shortcuts
-from timeline.admin.naming import called
+from timeline.admin.naming import actor_of, called
 from timeline.admin.pages import Pages
 from timeline.clocks import story_now
 from timeline.exceptions import InvalidInput
@@ -40,7 +40,7 @@ class LimitPages(Pages):
     def _open(self, request: HttpRequest) -> HttpResponse:
         """Open a key that those keep closed who were on the page, and say so."""
         key, reason = request.POST.get("key", ""), request.POST.get("reason", "").strip()
-        seen, actor = {pk for pk in map(_as_id, request.POST.getlist("seen")) if pk}, request.user.get_username()
+        seen, actor = {pk for pk in map(_as_id, request.POST.getlist("seen")) if pk}, actor_of(request.user)
         try:
             done = shortcuts.open_limit(key, reason=reason, actor=actor, seen=seen, using=self.alias)
         except InvalidInput as error:

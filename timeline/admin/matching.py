@@ -25,7 +25,7 @@ from timeline.admin.acting import carried_on_of, obstacle, perform
 from timeline.admin.asking import Question, asked
 from timeline.admin.forms import ReasonForm, answers_of, form_for, looked_at
 from timeline.admin.listing import ListRow, chips, row_of
-from timeline.admin.naming import names_of
+from timeline.admin.naming import actor_of, names_of
 from timeline.admin.outcomes import outcomes
 from timeline.admin.pages import Pages
 from timeline.admin.portions import Place, go_on, place_in
@@ -139,7 +139,7 @@ class MatchingPages(Pages):
             by_seconds=int(by.exact.total_seconds()),
             reason=answers["reason"],
             asker=str(request.user.pk),
-            actor=request.user.get_username(),
+            actor=actor_of(request.user),
             created_at=min(place.before, story_now(self.alias)),
         )
         with suppress(IntegrityError):

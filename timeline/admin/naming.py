@@ -18,15 +18,24 @@ from django.utils.translation import pgettext
 
 from timeline.models import EntityRef, model_of
 from timeline.models.entities import load_entities
+from timeline.payloads import clip
 from timeline.registry import registry
+from timeline.store.change_columns import MAX_ACTOR
 
 if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
     from django.db.models import Model
     from django.http import HttpRequest
 
+    from timeline.policy import User
+
 LONG = 20  # Letters of a task key that has room on one line wherever it stands.
 KINDS = 4  # Names are looked up for so many kinds of entities on a page, one query each; the rest go by label and id.
+
+
+def actor_of(user: User) -> str:
+    """Name who decides, as rows hold it: a name may be longer where it is an address."""
+    return clip(user.get_username(), MAX_ACTOR)  # type: ignore[union-attr]
 
 
 class Named(NamedTuple):

@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline.admin.entities import may_look
-from timeline.admin.naming import Named, named
+from timeline.admin.naming import Named, actor_of, named
 from timeline.admin.pages import Pages
 from timeline.admin.saying import SayForm
 from timeline.clocks import story_now
@@ -115,7 +115,7 @@ class PeoplePages(Pages):
         back = f"{self.address('entity')}?{urlencode(ref._asdict())}"
         if request.method == "POST" and form.is_valid():
             try:
-                done = self._emit_said(run, event, moves, form, request.user.get_username())
+                done = self._emit_said(run, event, moves, form, actor_of(request.user))
             except TimelineError as error:
                 messages.error(request, str(error))
             else:

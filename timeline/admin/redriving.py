@@ -15,6 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from timeline.admin.forms import ReasonForm
+from timeline.admin.naming import actor_of
 from timeline.admin.pages import Pages
 from timeline.admin.portions import Place, go_on, place_in
 from timeline.clocks import story_now
@@ -89,7 +90,7 @@ class RedrivePages(Pages):
         """Redrive portion by portion, each batch of which is committed by itself; and whether nothing is left to look at."""
         seconds = int(form.cleaned_data["spread"])
         given: dict[str, Any] = {
-            "reason": Reason.operator(form.cleaned_data["reason"], user.get_username()),  # type: ignore[union-attr]
+            "reason": Reason.operator(form.cleaned_data["reason"], actor_of(user)),
             "spread": timedelta(seconds=seconds) if seconds else None,
             "now": story_now(self.alias),
             "using": self.alias,

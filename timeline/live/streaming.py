@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator, Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.core.handlers.asgi import ASGIRequest
+from django.db import connections
 from django.http import HttpRequest, StreamingHttpResponse
 
 from timeline.conf import get_settings
@@ -55,6 +57,7 @@ def stream(request: HttpRequest, subject: Subject, *, using: str) -> StreamingHt
 
 
 async def _listening(subject: Subject, told: Told, may_stay: Callable[[], bool], using: str) -> AsyncIterator[bytes]:
+    await sync_to_async(_close_connections)()
     said: asyncio.Queue[str] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
@@ -77,6 +80,13 @@ async def _listening(subject: Subject, told: Told, may_stay: Callable[[], bool],
             yield _event(what)
     finally:
         watcher.remove(listener)
+
+
+def _close_connections() -> None:
+    """Close those of the thread that showed the page: Django does so when the answer is over, which may be in hours."""
+    for connection in connections.all(initialized_only=True):
+        if not connection.in_atomic_block:
+            connection.close()
 
 
 def _say(said: asyncio.Queue[str], what: str) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from django.db import DatabaseError, InterfaceError, connections
 
 from timeline.live.subjects import EVERYTHING, is_restless
+from timeline.store.errors import catching
 
 if TYPE_CHECKING:
     from timeline.live.subjects import Subject, Told
@@ -95,7 +96,7 @@ class Watcher:
         for listener in self._copy():
             if monotonic() - listener.asked_at >= LOOK_AGAIN:
                 listener.asked_at = monotonic()
-                if not listener.may_stay():
+                if not _may_stay(listener):
                     self._tell(listener, OVER)
 
     def _tell(self, listener: Listener, what: str) -> None:
@@ -114,8 +115,8 @@ class Watcher:
         except (DatabaseError, InterfaceError) as error:
             logger.debug("Open pages are told no more; they ask, and come back. %s", error)
         finally:
-            connections.close_all()  # Those of this thread.
             self._give_up()
+            connections.close_all()  # Those of this thread.
 
     def _give_up(self) -> None:
         """Whoever still listens asks from now on, as nobody would look for them."""
@@ -135,6 +136,17 @@ class Watcher:
     def _copy(self) -> list[Listener]:
         with self._lock:
             return list(self._listeners)
+
+
+def _may_stay(listener: Listener) -> bool:
+    """Ask. What the host's code raises ends this page only, which then asks for itself."""
+    caught: list[Exception] = []
+    with catching(caught):
+        return listener.may_stay()
+    if isinstance(caught[0], DatabaseError | InterfaceError):
+        raise caught[0]
+    logger.error("Whether an open page may be told of changes cannot be found out.", exc_info=caught[0])
+    return False
 
 
 _watchers: dict[str, Watcher] = {}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -19,7 +20,9 @@ from timeline.models.entities import label_of
 from timeline.models.kin import about_entity
 from timeline.operations.cancelling import cancel_all
 from timeline.operations.leaving import end_runs
+from timeline.payloads import clip
 from timeline.signals import entity_erased
+from timeline.store.change_columns import MAX_ACTOR, MAX_REASON
 from timeline.store.isolating import atomic
 from timeline.store.locking import lock_runs
 
@@ -99,17 +102,45 @@ def erase(*, ref: EntityRef, reason: Reason, cancel: bool = False, now: datetime
     if cancel:
         _end_all(ref, about, reason, now, using)
     _refuse_open(about, using)
-    done = Erased()
-    _blank_tasks(about, done, using)
-    _blank_runs(about, done, using)
-    _blank(Event, about & ~Q(name=ERASED), {"payload": {}, "actor": ""}, done, using)
-    _blank(Hold, about, {"reason": "", "actor": "", "released_by": "", "release_reason": ""}, done, using)
-    with atomic(using=using):
-        entity_erased.send(sender=Event, entity_ref=ref, done=done, using=using)
-        if done.total:
-            _record(ref, reason, now, using)
+    work = _Work(ref, about, reason, now, using)
+    _blank_tasks(work)
+    _blank_runs(work)
+    _blank(Event, work, about & ~Q(name=ERASED), {"payload": {}, "actor": ""})
+    _blank(Hold, work, about, {"reason": "", "actor": "", "released_by": "", "release_reason": ""})
+    with work.portion():
+        entity_erased.send(sender=Event, entity_ref=ref, done=work.done, using=using)
     _refuse_open(about, using)
-    return done
+    return work.done
+
+
+@dataclass
+class _Work:
+    ref: EntityRef
+    about: Q
+    reason: Reason
+    now: datetime
+    using: str
+    done: Erased = field(default_factory=Erased)
+
+    @contextmanager
+    def portion(self) -> Iterator[None]:
+        """A transaction. The first that blanks anything says who erases, so that no crash can leave that out."""
+        was_begun = self.done.total > 0
+        with atomic(using=self.using):
+            yield
+            if self.done.total and not was_begun:
+                _record(self.ref, self.reason, self.now, self.using)
+
+
+def refuse_open(refs: Iterable[EntityRef], *, using: str) -> None:
+    """
+    See that nothing of several entities is open, before any of them is blanked.
+
+    Raises:
+        InvalidInput: naming ``entity``.
+    """
+    for ref in refs:
+        _refuse_open(about_entity(ref, using=using), using)
 
 
 def _end_all(ref: EntityRef, about: Q, reason: Reason, now: datetime, using: str) -> None:
@@ -130,11 +161,12 @@ def _refuse_open(about: Q, using: str) -> None:
         raise InvalidInput("entity", problem, _("Cancel them, or say cancel."), tasks=tasks, runs=runs)
 
 
-def _blank_tasks(about: Q, done: Erased, using: str) -> None:
+def _blank_tasks(work: _Work) -> None:
     """Tasks, and with each 500 what their logs and steps say."""
-    tasks = ScheduledTask.objects.using(using).filter(about, state__in=FINAL)
+    using, done = work.using, work.done
+    tasks = ScheduledTask.objects.using(using).filter(work.about, state__in=FINAL)
     for ids in _portions(tasks):
-        with atomic(using=using):
+        with work.portion():
             entries = LogEntry.objects.using(using).filter(task__in=ids)
             _blank_details(entries, done, using)
             done.count(LogEntry, _said(entries, {"reason": "", "actor": ""}))
@@ -157,10 +189,11 @@ def _blank_details(entries: QuerySet[LogEntry], done: Erased, using: str) -> Non
     done.count(LogEntry, len(changed))
 
 
-def _blank_runs(about: Q, done: Erased, using: str) -> None:
-    runs = TimelineRun.objects.using(using).filter(about).exclude(ended_at=None)
+def _blank_runs(work: _Work) -> None:
+    using, done = work.using, work.done
+    runs = TimelineRun.objects.using(using).filter(work.about).exclude(ended_at=None)
     for ids in _portions(runs):
-        with atomic(using=using):
+        with work.portion():
             done.count(RunEntry, _said(RunEntry.objects.using(using).filter(run__in=ids), {"actor": ""}))
             # A run has to say how it ended: where a person wrote why, its code is left.
             written = runs.filter(pk__in=ids, end_code=RunEnd.LEFT).exclude(end_reason=str(RunEnd.LEFT))
@@ -168,11 +201,11 @@ def _blank_runs(about: Q, done: Erased, using: str) -> None:
             done.count(TimelineRun, _said(runs.filter(pk__in=ids), {"params": {}}))
 
 
-def _blank(model: Any, which: Q, blank: dict[str, Any], done: Erased, using: str) -> None:
-    rows = model.objects.using(using).filter(which)
+def _blank(model: Any, work: _Work, which: Q, blank: dict[str, Any]) -> None:
+    rows = model.objects.using(work.using).filter(which)
     for ids in _portions(rows):
-        with atomic(using=using):
-            done.count(model, _said(rows.filter(pk__in=ids), blank))
+        with work.portion():
+            work.done.count(model, _said(rows.filter(pk__in=ids), blank))
 
 
 def _portions(rows: QuerySet[Any]) -> Iterator[Sequence[UUID]]:
@@ -197,8 +230,8 @@ def _record(ref: EntityRef, reason: Reason, now: datetime, using: str) -> None:
         entity_label=ref.label,
         entity_id=ref.id,
         name=ERASED,
-        payload={"reason": reason.text},
-        actor=reason.actor,
+        payload={"reason": clip(reason.text, MAX_REASON)},
+        actor=clip(reason.actor, MAX_ACTOR),
         occurred_at=now,
         recorded_at=now,
     )

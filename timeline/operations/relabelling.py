@@ -14,6 +14,7 @@ from timeline.exceptions import InvalidInput, LabelsCollide
 from timeline.models import Event, Hold, ScheduledTask, Scope, StepKind, StepRecord, TimelineRun, Wake, model_of
 from timeline.models.entities import MAX_LABEL
 from timeline.payloads import check_text
+from timeline.signals import relabelled
 from timeline.store.isolating import atomic
 
 BATCH: Final = 1000
@@ -33,8 +34,8 @@ def relabel(*, old: str, new: str, using: str) -> Relabelled:
 
     All in one transaction, because an entity whose run has one label and whose tasks have the other has no proper timeline,
     and because it then stands or falls with the migration that calls it. Each statement changes at most 1,000 rows. Only
-    columns of the first migration are used, so that it can be called from a migration whatever comes later. Holds and waits
-    follow, where they are.
+    columns of the first migration are used, so that it can be called from a migration whatever comes later. Holds, waits and
+    webhooks follow, where they are.
 
     Args:
         old: ``app.model`` as rows have it; the model may be gone.
@@ -68,6 +69,7 @@ def relabel(*, old: str, new: str, using: str) -> Relabelled:
             _rename_in_holds(old, new, using)
         if Wake._meta.db_table in tables:  # Of the last migration that has to do with waits.
             _rename_in_waits(old, new, using)
+        relabelled.send(sender=Event, old=old, new=new, using=using)
         return Relabelled(*(_rename(rows, old, new) for rows in (events, runs, tasks)))
 
 

@@ -39,7 +39,8 @@ def erase(
         using: Database alias.
 
     Raises:
-        InvalidInput: naming ``owned``, if it is a reference; nothing is changed then.
+        InvalidInput: naming ``owned``, if it is a reference; or ``entity``, if something is open of any of them, and it is not
+            said to cancel it. Nothing is changed then.
     """
     if isinstance(entity, EntityRef):
         if owned:
@@ -49,8 +50,10 @@ def erase(
     else:
         using = using or alias_of(entity)
         refs = [ref_of(entity), *(owned_by(entity, using=using) if owned else ())]
-    done, why = Erased(), Reason.operator(reason, actor)
-    for ref in dict.fromkeys(refs):
+    done, why, refs = Erased(), Reason.operator(reason, actor), list(dict.fromkeys(refs))
+    if not cancel:
+        erasing.refuse_open(refs, using=using)
+    for ref in refs:
         done += erasing.erase(ref=ref, reason=why, cancel=cancel, now=story_now(using), using=using)
     return done
 

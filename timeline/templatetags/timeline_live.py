@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.core.exceptions import ImproperlyConfigured
 from django.template import Context, Library
 from django.template.loader import render_to_string
@@ -17,6 +19,8 @@ def live(context: Context, content: str) -> str:
     """
     Keep a part of a page up to date. Its view is decorated with ``timeline.live.live_page``.
 
+    Of several parts, the first has the words and the script for all: they are asked for, and shown, together.
+
     An answer to a form stays as it is: it says what was wrong with it.
 
     Raises:
@@ -29,6 +33,22 @@ def live(context: Context, content: str) -> str:
         )
     if request.method != "GET":
         return content
-    told = {"content": content, "address": request.get_full_path(), "is_told": can_stream(request)}
+    told = {
+        "content": content,
+        "address": request.get_full_path(),
+        "is_told": can_stream(request),
+        "is_first": _is_first(context),
+    }
     answer: SafeString = render_to_string("timeline/live.html", told)
     return answer
+
+
+def _is_first(context: Context) -> bool:
+    """Whether it is the first part that is rendered of a page, also where its templates include others."""
+    of_page = context.render_context.dicts[0]
+    is_first = _SEEN not in of_page
+    of_page[_SEEN] = _SEEN
+    return is_first
+
+
+_SEEN: Final = "timeline_live"

@@ -21,7 +21,7 @@ class WebhooksConfig(AppConfig):
         from django.core import checks
         from django.db.models.signals import post_delete, post_save
 
-        from timeline.signals import diagnosing, entity_erased, pruning, runs_entered, tasks_ending
+        from timeline.signals import diagnosing, entity_erased, pruning, relabelled, runs_entered, tasks_ending
         from timeline.webhooks import checking, receivers
         from timeline.webhooks.models import Endpoint
 
@@ -29,6 +29,7 @@ class WebhooksConfig(AppConfig):
         runs_entered.connect(receivers.on_entered, dispatch_uid="timeline.webhooks.entered")
         tasks_ending.connect(receivers.on_ending, dispatch_uid="timeline.webhooks.ending")
         entity_erased.connect(receivers.on_erased, dispatch_uid="timeline.webhooks.erased")
+        relabelled.connect(receivers.on_relabelled, dispatch_uid="timeline.webhooks.relabelled")
         pruning.connect(receivers.on_pruning, dispatch_uid="timeline.webhooks.pruning")
         diagnosing.connect(receivers.on_diagnosing, dispatch_uid="timeline.webhooks.diagnosing")
         for signal in (post_save, post_delete):

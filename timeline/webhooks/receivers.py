@@ -6,9 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
-from django.db import router, transaction
+from django.db import connections, router, transaction
+from django.db.models import Case, F, Value, When
+from django.db.models.functions import Concat
 
 from timeline.clocks import story_now
 from timeline.models import EntityRef
@@ -48,6 +50,21 @@ def on_erased(*, entity_ref: EntityRef, done: Any, using: str, **_extra: Any) ->
     said = Attempt.objects.using(using).filter(delivery__in=ended).exclude(answer="", error="")
     done.count(Attempt, said.update(answer="", error=""))
     done.count(Delivery, ended.exclude(body="", error="").update(body="", error=""))
+
+
+def on_relabelled(*, old: str, new: str, using: str, **_extra: Any) -> None:
+    """The model of entities has another label: deliveries follow, where their table is. Bodies stay as they were told."""
+    if Delivery._meta.db_table not in connections[using].introspection.table_names():
+        return
+    left = Delivery.objects.using(using).filter(entity_label=old).order_by("pk")
+    before, after = (Concat(Value(f"{label}:"), F("entity_id")) for label in (old, new))
+    order_key = Case(When(order_key=before, then=after), default=F("order_key"))
+    while keys := list(left.values_list("pk", flat=True)[:_BATCH]):
+        Delivery.objects.using(using).filter(pk__in=keys).update(entity_label=new, order_key=order_key)
+        left = left.filter(pk__gt=keys[-1])
+
+
+_BATCH: Final = 1000
 
 
 def on_endpoint(*, using: str, **_extra: Any) -> None:

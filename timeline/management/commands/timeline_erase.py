@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -12,7 +14,7 @@ from timeline import shortcuts
 from timeline.exceptions import TimelineError
 from timeline.models import EntityRef, exact_ref
 from timeline.models.entities import load_entities
-from timeline.operations.erasing import erasable
+from timeline.operations.erasing import erasable, refuse_open
 from timeline.shortcuts.erasing import owned_by
 
 
@@ -53,14 +55,19 @@ class Command(BaseCommand):
         if not options["reason"]:
             raise CommandError(_("Say why: --reason."))
         given = {name: options[name] for name in ("reason", "actor", "cancel")}
+        for one in () if options["cancel"] else refs:
+            self._try(one, partial(refuse_open, [one], using=database))
         for one in refs:
-            try:
-                done = shortcuts.erase(one, **given, using=database)
-            except TimelineError as error:
-                raise CommandError(f"{one}: {error}") from error
+            done = self._try(one, partial(shortcuts.erase, one, **given, using=database))
             found = ", ".join(f"{name} {count}" for name, count in done.rows.items())
             found = found or _("nothing was left to erase")
             self.stdout.write(f"{one}: {found}")
+
+    def _try(self, ref: EntityRef, act: Callable[[], Any]) -> Any:
+        try:
+            return act()
+        except TimelineError as error:
+            raise CommandError(f"{ref}: {error}") from error
 
     def _all(self, ref: EntityRef, using: str) -> list[EntityRef]:
         entity = load_entities([ref], using=using).get(ref)

@@ -87,7 +87,11 @@ const liken = (old, fresh) => {
   }
 };
 
-for (const part of document.querySelectorAll("[data-timeline-refresh]")) {
+const PARTS = "[data-timeline-refresh]"; // Of one page: asked for, and shown, together.
+const parts = [...document.querySelectorAll(PARTS)];
+
+if (parts.length) {
+  const [first] = parts;
   const pause = document.querySelector("[data-timeline-pause]");
   const said = document.querySelector("[data-timeline-said]");
   let seen = ""; // The version that is shown.
@@ -102,7 +106,7 @@ for (const part of document.querySelectorAll("[data-timeline-refresh]")) {
   let heard = 0; // When it did so last; 0: not yet, as behind a proxy that keeps what is said.
   let lost = 0; // How often in a row it went away.
 
-  const isBusy = () => [...part.querySelectorAll(FIELDS)].some(isTouched);
+  const isBusy = () => parts.some((part) => [...part.querySelectorAll(FIELDS)].some(isTouched));
 
   // One of the texts that wait in the page: "out", "refused", "away" or "new"; empty: all is well.
   const say = (what) => {
@@ -118,23 +122,30 @@ for (const part of document.querySelectorAll("[data-timeline-refresh]")) {
     pause.textContent = paused ? pause.dataset.goOn : pause.dataset.pause;
   };
 
-  // The answer is a page that has the part, or the inside of the part alone.
+  // The answer is a page that has the parts, or the inside of the only one.
   const take = (text, version) => {
-    const fresh = part.cloneNode(false);
     const page = new DOMParser().parseFromString(text, "text/html");
-    const inside = page.querySelector("[data-timeline-refresh]") || page.body;
-    fresh.append(...inside.childNodes);
+    const found = [...page.querySelectorAll(PARTS)];
+    const insides = found.length ? found : [page.body];
+    const fresh = parts.map((part, at) => {
+      const copy = part.cloneNode(false);
+      copy.append(...(insides[at] ? insides[at].childNodes : []));
+      return copy;
+    });
     if (isBusy()) {
-      say(wordsOf(part) === wordsOf(fresh) ? "" : "new");
+      const isSame = insides.length === parts.length && parts.every((part, at) => wordsOf(part) === wordsOf(fresh[at]));
+      say(isSame ? "" : "new");
+    } else if (insides.length !== parts.length) {
+      location.reload(); // It has other parts now: which of them is which, nobody knows.
     } else {
-      liken(part, fresh);
+      parts.forEach((part, at) => liken(part, fresh[at]));
       seen = version;
       say("");
     }
   };
 
   const ask = async () => {
-    const answer = await fetch(part.dataset.timelineRefresh, { redirect: "manual", headers: { "X-Timeline-Seen": seen } });
+    const answer = await fetch(first.dataset.timelineRefresh, { redirect: "manual", headers: { "X-Timeline-Seen": seen } });
     const text = answer.status === 200 ? await answer.text() : "";
     const isKnown = answer.status === 204 || text.includes("data-timeline-part");
     if (isKnown && saying === "out") {
@@ -173,10 +184,10 @@ for (const part of document.querySelectorAll("[data-timeline-refresh]")) {
 
   // Listens, where the page says that the site can tell. Whatever is wrong with it: the page asks, as it would without.
   const listen = () => {
-    if (source || paused || document.hidden || !part.hasAttribute("data-timeline-told") || !window.EventSource) {
+    if (source || paused || document.hidden || !first.hasAttribute("data-timeline-told") || !window.EventSource) {
       return;
     }
-    const mine = new EventSource(part.dataset.timelineRefresh);
+    const mine = new EventSource(first.dataset.timelineRefresh);
     const end = () => {
       if (source === mine) {
         deafen();
