@@ -128,7 +128,7 @@ def make(first, second, clock):
 
 
 def is_sound():
-    """Whoever was answered has a line of the log, nobody holds what has ended, and nothing waits at what is disabled."""
+    """Nobody holds what has ended, and no line of the log is of a delivery that is gone."""
     ended = Delivery.objects.exclude(state=State.WAITING)
     assert not ended.exclude(token=None).exists()
     assert not Attempt.objects.exclude(delivery__in=Delivery.objects.all()).exists()
