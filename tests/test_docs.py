@@ -183,9 +183,8 @@ class TestTables:
         shown = re.findall(r"^\| `(\w+)` \| `([^`]+)` \|", text[text.index("### Every option") :], re.MULTILINE)
 
         assert [name for name, _default in shown] == list(signature(task).parameters)
-        assert {name: eval(default, {"Retry": Retry, "timedelta": timedelta}) for name, default in shown} == vars(
-            Options()
-        )  # noqa: S307
+        known = {"Retry": Retry, "timedelta": timedelta}
+        assert {name: eval(default, known) for name, default in shown} == vars(Options())  # noqa: S307
 
     def test_settings_are_all_there(self):
         text = (ROOT / "docs" / "running.md").read_text(encoding="utf-8")
