@@ -118,7 +118,8 @@ class TimelineSchema(AutoSchema):
         """A body of which nothing by itself has to be there, but something, has to be there as well."""
         found: dict[str, Any] | None = super()._get_request_body(direction)  # type: ignore[no-untyped-call]
         body: Any = self.get_request_serializer()
-        if found and getattr(body, "least", 0):
+        least: int = getattr(body, "least", 0)
+        if found and least:
             found["required"] = True
         return found
 
