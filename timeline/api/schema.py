@@ -119,6 +119,15 @@ class TimelineSchema(AutoSchema):
         said: str | None = super().get_summary() or self.get_description()
         return said.partition(". ")[0].replace("\n", " ").removesuffix(".") if said else None
 
+    def _get_request_body(self, direction: Any = "request") -> dict[str, Any] | None:
+        """A body of which nothing by itself has to be there, but something, has to be there as well."""
+        found: dict[str, Any] | None = super()._get_request_body(direction)  # type: ignore[no-untyped-call]
+        body: Any = self.get_request_serializer()
+        least: int = getattr(body, "least", 0)
+        if found and least:
+            found["required"] = True
+        return found
+
 
 class ClosedBody(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     """Says of bodies that they have no other fields."""
