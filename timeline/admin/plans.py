@@ -71,8 +71,8 @@ class PlanPages(Pages):
             "first": f"?{urlencode({'timeline': definition.name})}" if after else "",
             "left": found.left.most_common(5),
             "machine": self._machine(definition),
-            "plan_line": self._line("timeline_plan", definition),
-            "apply_line": self._line("timeline_apply", definition),
+            "plan_line": self._command("timeline_plan", definition),
+            "apply_line": self._command("timeline_apply", definition),
         }
 
     def _tasks(self, request: HttpRequest, definition: Definition, found: Differs) -> list[dict[str, Any]]:
@@ -112,7 +112,7 @@ class PlanPages(Pages):
         plans = machine_plans([definition], using=self.alias) if definition.machine is not None else []
         return next((plan for plan in plans if plan.has_work), None)
 
-    def _line(self, command: str, definition: Definition) -> str:
+    def _command(self, command: str, definition: Definition) -> str:
         """A line for a terminal."""
         where = "" if self.alias == DEFAULT_DB_ALIAS else f" --database {self.alias}"
         return f"python manage.py {command} {definition.name}{where}"

@@ -122,10 +122,9 @@ class TimelineSchema(AutoSchema):
     def _get_request_body(self, direction: Any = "request") -> dict[str, Any] | None:
         """A body of which nothing by itself has to be there, but something, has to be there as well."""
         found: dict[str, Any] | None = super()._get_request_body(direction)  # type: ignore[no-untyped-call]
-        body: Any = self.get_request_serializer()
-        least: int = getattr(body, "least", 0)
-        if found and least:
-            found["required"] = True
+        if found:
+            body: Any = self.get_request_serializer()
+            found |= {"required": True} if getattr(body, "least", 0) else {}
         return found
 
 
