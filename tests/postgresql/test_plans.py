@@ -285,7 +285,8 @@ class TestDiscardsOfTheDoctor:
 
         plans = plans_made_by(lambda: diagnose(now=NOW, using="default"))
 
-        indexes = "timeline_task_ended", "timeline_task_dead"  # Which is shorter, the statistics say.
+        # Which is shorter, the statistics say.
+        indexes = "timeline_task_ended", "timeline_task_dead", "timeline_task_failed"
         asked = [plan for plan in plans if any(index in plan for index in indexes)]
         asked += [plan for plan in plans if "retryable" in plan and "failures" in plan]
         assert len(asked) == 2, plans

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection, transaction
 
 from tests.postgresql.plans import plans_made_by
-from tests.postgresql.test_plans import FILL, KNOWN, NOW
+from tests.postgresql.test_plans import FILL, KNOWN, LOG, NOW
 from timeline import Timeline, task
 from timeline.models import Hold
 from timeline.reading.measuring import measure
@@ -44,6 +44,7 @@ def _filled(request, django_db_setup, django_db_blocker):
             for sql in [KNOWN] if request.param == "stale" else []:
                 cursor.execute(sql)
             cursor.execute(FILL, {"now": NOW, "rows": ROWS})
+            cursor.execute(LOG, {"now": NOW})
             for sql in [KNOWN] if request.param == "fresh" else []:
                 cursor.execute(sql)
         yield

@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 
 from timeline.dialects import POSTGRESQL
+from timeline.models import TimelineRun
 
 pytestmark = pytest.mark.django_db
 
@@ -67,6 +68,13 @@ class TestPlans:
             plan = plan_of(POSTGRESQL.sql(name), given)
 
             assert looked_up_one_by_one(plan), f"{name}: {plan}"
+
+    def test_find_the_runs_of_a_timeline_by_their_own_index(self):
+        """It is by expressions, lest the questions above be looked for in it."""
+        runs = TimelineRun.objects.of_timeline("trial")
+
+        for asked in (runs.still(), runs.ended_since(NOW)):
+            assert "timeline_run_of_timeline" in asked.values("pk")[:1001].explain()
 
     def test_are_told_apart_from_a_bad_one(self):
         """A list in the plain form: these tests can fail."""

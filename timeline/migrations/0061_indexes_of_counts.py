@@ -31,6 +31,15 @@ class Migration(migrations.Migration):
         ),
         AddIndexBesideWrites(
             model_name="timelinerun",
-            index=models.Index(fields=["timeline", "ended_at", "started_at"], name="timeline_run_of_timeline"),
+            index=models.Index(
+                models.Func(models.F("timeline"), output_field=models.TextField(), template="(%(expressions)s || '')"),
+                models.Func(
+                    models.F("ended_at"),
+                    output_field=models.DateTimeField(),
+                    template="COALESCE(%(expressions)s, '9999-01-01 00:00:00+00:00')",
+                ),
+                "started_at",
+                name="timeline_run_of_timeline",
+            ),
         ),
     ]

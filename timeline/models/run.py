@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Func, Q
+from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
 
 from timeline.ids import uuid7
@@ -14,11 +15,19 @@ from timeline.models.columns import ENTITY_IS_WHOLE, EntityColumns, in_range
 from timeline.models.entities import EntityRef
 from timeline.models.event import Event
 from timeline.models.kin import about_entity
+from timeline.timing import LATEST
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from timeline.models.run_entry import RunEntry
+
+# The name of a run's timeline, and when it ended, or never: where whoever asks means all runs of a timeline. See the index by them.
+OF_TIMELINE: Final = Func(F("timeline"), template="(%(expressions)s || '')", output_field=models.TextField())
+_NEVER: Final = "'9999-01-01 00:00:00+00:00'"
+_ENDED: Final = Func(
+    F("ended_at"), template=f"COALESCE(%(expressions)s, {_NEVER})", output_field=models.DateTimeField()
+)
 
 
 class TimelineRunQuerySet(models.QuerySet["TimelineRun"]):
@@ -31,6 +40,19 @@ class TimelineRunQuerySet(models.QuerySet["TimelineRun"]):
     def open(self) -> TimelineRunQuerySet:
         """Runs that have not ended."""
         return self.filter(ended_at__isnull=True)
+
+    def of_timeline(self, name: str | models.Expression) -> TimelineRunQuerySet:
+        """All runs of a timeline, in the order of the index that finds them."""
+        runs = self.alias(its_timeline=OF_TIMELINE, its_end=_ENDED).filter(its_timeline=name)
+        return runs.order_by("its_end", "started_at")
+
+    def still(self) -> TimelineRunQuerySet:
+        """Those of a timeline that have not ended, found by the index of all its runs."""
+        return self.alias(its_end=_ENDED).filter(its_end=RawSQL(_NEVER, (), output_field=models.DateTimeField()))
+
+    def ended_since(self, at: datetime) -> TimelineRunQuerySet:
+        """Those of a timeline that have ended after that, found by the same index."""
+        return self.alias(its_end=_ENDED).filter(its_end__gt=at, its_end__lt=LATEST)
 
     def locked(self, *, skip_locked: bool = False) -> TimelineRunQuerySet:
         """Lock the rows, in order of their ids: second in the lock order, after the entities."""
@@ -96,8 +118,9 @@ class TimelineRun(EntityColumns):
         ]
         indexes = [
             models.Index(fields=["entity_label", "entity_id", "started_at"], name="timeline_run_entity"),
-            # Of pages, which count those of a timeline that are open, and that began or ended lately.
-            models.Index(fields=["timeline", "ended_at", "started_at"], name="timeline_run_of_timeline"),
+            # Of pages, which count those of a timeline that are open, and that began or ended lately. By expressions: by the
+            # columns, it would tempt PostgreSQL to look for the runs of an entity among all of their timeline, or all open ones.
+            models.Index(OF_TIMELINE, _ENDED, "started_at", name="timeline_run_of_timeline"),
             # Of machines: the last one that has ended.
             models.Index(
                 fields=["entity_label", "entity_id", "timeline", "key", "ended_at"],

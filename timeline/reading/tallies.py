@@ -166,9 +166,9 @@ def _of_runs(using: str, names: list[str], now: datetime) -> list[Ask]:
 
     All are in the order of the index; in another one, even by the time that tells open ones apart in it, all would be sorted.
     """
-    runs = TimelineRun.objects.using(using).filter(timeline=KIND).order_by("ended_at", "started_at")
+    runs = TimelineRun.objects.using(using).of_timeline(KIND)
     since, pairs = now - LATELY, [(name, "") for name in names]
-    ended, still = runs.filter(ended_at__gt=since), runs.open()
+    ended, still = runs.ended_since(since), runs.still()
     return [
         Ask("runs", still, pairs),
         Ask("ended", ended, pairs),
