@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from timeline.models.run_entry import RunEntry
 
-# The name of a run's timeline, and when it ended, or never: where whoever asks means all runs of a timeline. See the index by them.
+# The name of a run's timeline, and when it ended, or never: for who asks of all runs of a timeline. See the index by them.
 OF_TIMELINE: Final = Func(F("timeline"), template="(%(expressions)s || '')", output_field=models.TextField())
 _NEVER: Final = "'9999-01-01 00:00:00+00:00'"
 _ENDED: Final = Func(
@@ -48,7 +48,8 @@ class TimelineRunQuerySet(models.QuerySet["TimelineRun"]):
 
     def still(self) -> TimelineRunQuerySet:
         """Those of a timeline that have not ended, found by the index of all its runs."""
-        return self.alias(its_end=_ENDED).filter(its_end=RawSQL(_NEVER, (), output_field=models.DateTimeField()))
+        never = RawSQL(_NEVER, (), output_field=models.DateTimeField())  # noqa: S611 (a constant, as in the index)
+        return self.alias(its_end=_ENDED).filter(its_end=never)
 
     def ended_since(self, at: datetime) -> TimelineRunQuerySet:
         """Those of a timeline that have ended after that, found by the same index."""
@@ -118,8 +119,8 @@ class TimelineRun(EntityColumns):
         ]
         indexes = [
             models.Index(fields=["entity_label", "entity_id", "started_at"], name="timeline_run_entity"),
-            # Of pages, which count those of a timeline that are open, and that began or ended lately. By expressions: by the
-            # columns, it would tempt PostgreSQL to look for the runs of an entity among all of their timeline, or all open ones.
+            # Of pages, which count those of a timeline that are open, and that began or ended lately. By expressions: by columns,
+            # it would tempt PostgreSQL to look for the runs of an entity among all of their timeline, or all open ones.
             models.Index(OF_TIMELINE, _ENDED, "started_at", name="timeline_run_of_timeline"),
             # Of machines: the last one that has ended.
             models.Index(
