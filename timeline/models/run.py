@@ -119,8 +119,8 @@ class TimelineRun(EntityColumns):
         ]
         indexes = [
             models.Index(fields=["entity_label", "entity_id", "started_at"], name="timeline_run_entity"),
-            # Of pages, which count those of a timeline that are open, and that began or ended lately. By expressions: by columns,
-            # it would tempt PostgreSQL to look for the runs of an entity among all of their timeline, or all open ones.
+            # Of pages, which count those of a timeline that are open, and that began or ended lately. By expressions: by the
+            # columns, it would tempt PostgreSQL to look for the runs of an entity among all of a timeline, or all open ones.
             models.Index(OF_TIMELINE, _ENDED, "started_at", name="timeline_run_of_timeline"),
             # Of machines: the last one that has ended.
             models.Index(
