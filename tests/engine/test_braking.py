@@ -6,12 +6,15 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Timeline, task
+from timeline.dispatch.rescuing import rescue
 from timeline.engine.attempting import begin_attempts
 from timeline.engine.braking import braked
 from timeline.lifecycle import ReasonCode
-from timeline.models import Admission, Hold
+from timeline.models import Admission, Hold, ScheduledTask
 from timeline.shortcuts import schedule
+from timeline.store.admitting import admit
 from timeline.testing import only_timelines
+from timeline.timing import EARLIEST
 
 pytestmark = pytest.mark.django_db
 
@@ -67,3 +70,24 @@ class TestBraked:
         assert {reason.code for reason in refused.values()} == {ReasonCode.HOLD}
         assert Hold.objects.get().target == "closing.close"
         assert not Admission.objects.exists()
+
+    def test_counts_again_what_a_killed_worker_let_in_and_had_not_counted(self, begun, clock):
+        lost = [attempt.task.pk for attempt in begun("closing.close", 11)]
+        admit("closing.close", dict.fromkeys(lost, clock.now), using="default")
+        ScheduledTask.objects.update(lease_expires_at=EARLIEST)
+        rescue(now=clock.now, using="default")
+
+        [alone] = begin_attempts(lost[:1], token=None, worker="w", retried=True, now=clock.now, using="default")
+
+        assert braked([alone], now=clock.now, using="default")[lost[0]].code == ReasonCode.HOLD
+        assert Hold.objects.get().target == "closing.close"
+
+    def test_lets_in_again_what_is_tried_again(self, begun, clock):
+        lost = [attempt.task.pk for attempt in begun("closing.close", 10)]
+        admit("closing.close", dict.fromkeys(lost, clock.now), using="default")
+        ScheduledTask.objects.update(lease_expires_at=EARLIEST)
+        rescue(now=clock.now, using="default")
+
+        [alone] = begin_attempts(lost[:1], token=None, worker="w", retried=True, now=clock.now, using="default")
+
+        assert braked([alone], now=clock.now, using="default") == {}

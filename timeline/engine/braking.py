@@ -25,7 +25,8 @@ def braked(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UU
     """
     Find those whose kind is put on hold by its brake. No statement, where none is of a destructive kind.
 
-    What was let in before is let in again, and what a person let go when they released the brake is not counted.
+    What was let in before is let in again, and what a person let go when they released the brake is not counted. What is tried
+    again is counted again: whoever let it in may have been killed before they had counted.
 
     Args:
         attempts: That could run otherwise.
@@ -48,13 +49,15 @@ def braked(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UU
 def _braked(task_key: str, attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason]:
     known = admitted_among([attempt.task.id for attempt in attempts], using=using)
     new = [attempt.task for attempt in attempts if attempt.task.id not in known]
+    is_sure = all(attempt.task.attempt == 1 for attempt in attempts if attempt.task.id in known)
     options = attempts[0].declared.options
-    if not new or options.park_above is None:
+    if options.park_above is None or (is_sure and not new):
         return {}
     released = released_at(task_key, using=using)
     let_go = {task.id for task in new if released is not None and task.scheduled_at <= released}
-    admit(task_key, {task.id: released if released and task.id in let_go else now for task in new}, using=using)
-    if len(let_go) == len(new):
+    if new:
+        admit(task_key, {task.id: released if released and task.id in let_go else now for task in new}, using=using)
+    if is_sure and len(let_go) == len(new):
         return {}
     count = would_start(
         task_key,

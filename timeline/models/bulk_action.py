@@ -19,7 +19,7 @@ from timeline.timing.offsets import Offset
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
-FILTERS: Final = ("state", "task", "timeline", "kind", "q", "due_after", "due_before")
+FILTERS: Final = ("state", "task", "timeline", "kind", "reason", "q", "due_after", "due_before", "ended_after")
 
 
 class BulkState(StrEnum):
