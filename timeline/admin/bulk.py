@@ -120,7 +120,10 @@ class BulkPages(Pages):
 
 def _span(bulk: BulkAction) -> str:
     """By how much each is moved from its own time, in words: days and hours, each with its sign."""
-    parts = ((bulk.by_days, Offset(days=bulk.by_days)), (bulk.by_seconds, Offset(exact=timedelta(seconds=bulk.by_seconds))))
+    parts = (
+        (bulk.by_days, Offset(days=bulk.by_days)),
+        (bulk.by_seconds, Offset(exact=timedelta(seconds=bulk.by_seconds))),
+    )
     return " ".join(f"{'+' if amount > 0 else '−'} {part.describe()}" for amount, part in parts if amount)
 
 
