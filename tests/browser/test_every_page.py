@@ -10,8 +10,10 @@ from django.urls import reverse
 from tests.admin.conftest import ENTITY, LIST, detail
 from tests.admin.test_people import Complaint
 from tests.admin.test_trying import Shipping
+from tests.bulk import bulk_action
 from tests.testapp.models import Order
 from timeline.admin.pages import PAGES
+from timeline.dispatch.acting_in_bulk import begin_bulk
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun, ref_of
 from timeline.shortcuts import emit, hold
@@ -47,6 +49,11 @@ def addresses(clock, staff, make_task):
         full = make_task(state=State.AVAILABLE, **about, occurrence="2")
         ScheduledTask.objects.filter(pk=full.pk).update(limit_key="payout", held_until="opened")
         hold(order, reason="they dispute the bill", actor="ada")
+        bulk = begin_bulk(
+            bulk_action("move", asker=staff.pk, filters={"task": "shipping.ship"}, by_days=2),
+            ScheduledTask.objects.all(),
+            using="default",
+        )
         whose = f"?label={ref.label}&id={ref.id}"
         yield {
             "changelist": [LIST, f"{LIST}?state=all&day={clock.now.date()}", f"{LIST}?q=nobody@example.com"],
@@ -57,7 +64,9 @@ def addresses(clock, staff, make_task):
             "dead": [page("dead"), page("dead", f"?group={GROUP}")],
             "redrive": [page("redrive", f"?group={GROUP}")],
             "health": [page("health")],
-            "inventory": [page("inventory")],
+            "inventory": [page("inventory"), reverse("admin:timeline_scheduledtask_timeline", args=["complaint"])],
+            "plan": [page("plan"), page("plan", "?timeline=shipping")],
+            "bulk": [page("bulk"), reverse("admin:timeline_scheduledtask_bulk_action", args=[bulk.pk])],
             "limits": [page("limits")],
             "matching": [page("matching"), page("matching", "?action=cancel")],
             "holds": [page("holds")],
