@@ -117,6 +117,17 @@ class TestBulkActionView:
         assert "2026-03-04 09:00" in text
         assert "60 minutes" in text
 
+    @pytest.mark.parametrize(
+        ("columns", "said"),
+        [
+            ({"by_days": 2}, "+ 2 days"),
+            ({"by_days": -1, "by_seconds": 7200}, "− 1 day + 2 hours"),
+        ],
+        ids=["later", "both"],
+    )
+    def test_says_by_how_much_each_is_moved(self, operator, begun, boss, columns, said):
+        assert f"<dt>Moved</dt><dd>{said}</dd>" in text_of(operator.get(page_of(begun(boss(), "move", **columns))))
+
     def test_stops_it_and_says_who_did(self, operator, begun, boss, clock):
         bulk = begun(boss())
 

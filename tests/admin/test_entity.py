@@ -77,7 +77,9 @@ class TestWhatItShows:
         emit("order.placed", order)
         leave("care", order, reason="wrong address")
 
-        assert "wrong address" in text_of(page(operator, order))
+        text = text_of(page(operator, order))
+        assert "wrong address" in text
+        assert f'<a href="{reverse("admin:timeline_scheduledtask_timeline", args=["care"])}">care</a>' in text
 
     def test_is_there_for_an_entity_that_has_nothing_yet(self, operator, order):
         text = text_of(page(operator, order))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -41,6 +42,7 @@ class TestHealth:
         page = text_of(viewer.get(HEALTH))
 
         assert "What is due is run, and nothing waits for you." in page
+        assert re.search(r"Last polled: \d{4}-\d\d-\d\d \d\d:\d\d<", page)  # As all pages write a time.
         assert "No worker has given a sign lately." in page
         assert HEALTH in text_of(viewer.get(LIST))
 

@@ -152,6 +152,15 @@ class TestOne:
         assert 'aria-label="The machine door"' in page
         assert re.search(r'<text class="tl-m-here"[^>]*>1 now</text>', page)
 
+    def test_shows_the_picture_before_the_words_of_the_table(self, operator):
+        with only_timelines(Door):
+            page = text_of(operator.get(reverse("admin:timeline_scheduledtask_timeline", args=["door"])))
+
+        assert page.index("<h2>Picture</h2>") < page.index("<h2>States</h2>") < page.index("<dt>shut</dt>")
+
+    def test_leads_to_its_plan(self, operator):
+        assert f"{reverse('admin:timeline_scheduledtask_plan')}?timeline=care" in text_of(operator.get(CARE))
+
     def test_is_not_there_for_a_name_of_nothing(self, operator):
         assert operator.get(reverse("admin:timeline_scheduledtask_timeline", args=["nothing"])).status_code == 404
 

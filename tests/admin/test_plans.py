@@ -98,6 +98,13 @@ class TestTimelines:
         assert '<td class="tl-at" data-name="Open runs">5</td>' in page
         assert PLAN in text_of(operator.get(INVENTORY))
 
+    def test_are_led_to_from_each_plan_and_so_is_the_one_itself(self, operator, changed):
+        for given in ({}, {"timeline": "shop"}):
+            assert f'<li><a href="{INVENTORY}">Timelines</a></li>' in text_of(operator.get(PLAN, given))
+
+        shop = reverse("admin:timeline_scheduledtask_timeline", args=["shop"])
+        assert f'<a href="{shop}">shop</a>' in text_of(operator.get(PLAN, {"timeline": "shop"}))
+
     def test_that_nobody_declares_are_told(self, operator, orders):
         with only_timelines(Lamp):
             page = text_of(operator.get(PLAN))

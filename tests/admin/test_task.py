@@ -44,6 +44,15 @@ class TestWhatItTells:
         for said in ("event order.placed", "by ada", "shop-17", "care", "It is due on 2026-03-04 09:00 UTC"):
             assert said in text
 
+    def test_where_its_timeline_is_told_as_long_as_there_is_one(self, operator, order):
+        emit("order.placed", order)
+        where = detail(ScheduledTask.objects.get())
+        care = f'<a href="{reverse("admin:timeline_scheduledtask_timeline", args=["care"])}">care</a>'
+
+        assert care in text_of(operator.get(where))
+        with only_timelines(Flaky):
+            assert "<dd>care" in text_of(operator.get(where))
+
     def test_why_it_has_not_run_yet(self, operator, about, order):
         waits, late = about(order), about(order, -3)
 

@@ -10,10 +10,12 @@ from django.urls import reverse
 from tests.admin.conftest import ENTITY, LIST, detail
 from tests.admin.test_people import Complaint
 from tests.admin.test_trying import Shipping
+from tests.bulk import bulk_action
 from tests.testapp.models import Order
 from timeline.admin.pages import LIVE, PAGES
+from timeline.dispatch.acting_in_bulk import begin_bulk
 from timeline.lifecycle import State
-from timeline.models import BulkAction, ScheduledTask, TimelineRun, ref_of
+from timeline.models import ScheduledTask, TimelineRun, ref_of
 from timeline.shortcuts import emit, hold
 from timeline.testing import only_timelines
 
@@ -47,14 +49,10 @@ def addresses(clock, staff, make_task):
         full = make_task(state=State.AVAILABLE, **about, occurrence="2")
         ScheduledTask.objects.filter(pk=full.pk).update(limit_key="payout", held_until="opened")
         hold(order, reason="they dispute the bill", actor="ada")
-        bulk = BulkAction.objects.create(
-            action="cancel",
-            filters={"state": ["available"], "timeline": "shipping"},
-            reason="they dispute the bill",
-            asker=str(staff.pk),
-            actor="ada",
-            matched=2,
-            created_at=clock.now,
+        bulk = begin_bulk(
+            bulk_action("move", asker=staff.pk, filters={"task": "shipping.ship"}, by_days=2),
+            ScheduledTask.objects.all(),
+            using="default",
         )
         whose = f"?label={ref.label}&id={ref.id}"
         yield {

@@ -169,11 +169,16 @@ class TestIsAnythingStuck:
 class TestWhichTimelinesDoWeHave:
     def test_is_a_page_that_says_what_each_does(self, agent):
         agent.follow("Upcoming events")
-        agent.open("#content a[href$='/inventory/']")
+        agent.follow("Timelines")
 
         told = agent.browser.find("#trial").text
         assert "What somebody who tries the product is written." in told
         assert "user.created" in told
+        assert "6 open" in told
+        assert "2 failed in 7 days" in told
+
+        agent.open("#trial a[aria-label^='2 failed']")
+        assert "cleo@example.com" in agent.browser.text
 
 
 class TestHoldEverythingForThisCustomer:

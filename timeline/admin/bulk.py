@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
@@ -24,6 +24,7 @@ from timeline.models import BulkAction, BulkState
 from timeline.models.bulk_action import BulkActionQuerySet
 from timeline.policy import Action, get_policy
 from timeline.registry import registry
+from timeline.timing.offsets import Offset
 
 MOST: Final = 50  # Bulk actions on the page, the last first.
 STATES: Final = {
@@ -93,6 +94,7 @@ class BulkPages(Pages):
         context = {
             "shown": shown,
             "may_stop": may_stop and bulk.state == BulkState.RUNNING,
+            "span": _span(bulk),
             "spread": int(bulk.spread.total_seconds() // 60) if bulk.spread else 0,
         }
         return self.page(request, "bulk_action", shown.asks, story_now(self.alias), context)
@@ -114,6 +116,15 @@ class BulkPages(Pages):
         left = [(str(said), bulk.skipped[why]) for why, said in WHY.items() if bulk.skipped.get(why)]
         where = self.address("bulk_action", bulk.pk)
         return Shown(bulk, asks, str(STATES[bulk.state]), in_words(bulk.filters), left, where)
+
+
+def _span(bulk: BulkAction) -> str:
+    """By how much each is moved from its own time, in words: days and hours, each with its sign."""
+    parts = (
+        (bulk.by_days, Offset(days=bulk.by_days)),
+        (bulk.by_seconds, Offset(exact=timedelta(seconds=bulk.by_seconds))),
+    )
+    return " ".join(f"{'+' if amount > 0 else '−'} {part.describe()}" for amount, part in parts if amount)
 
 
 def may_act_in_bulk(request: HttpRequest) -> bool:

@@ -62,6 +62,8 @@ class PlanPages(Pages):
         found, last = differences_of_some(definition, after=after, most=MOST, now=now, using=self.alias)
         query = {"timeline": definition.name, "after": str(last)}
         return {
+            "name": definition.name,
+            "declared": self.address("timeline", definition.name),
             "differs": found,
             "tasks": self._tasks(request, definition, found),
             "total": TimelineRun.objects.using(self.alias).open().filter(timeline=definition.name).count(),

@@ -18,6 +18,7 @@ from timeline.reading.masking import masked_entry
 from timeline.reading.retelling import retold
 from timeline.reading.schedules import schedule_of
 from timeline.reading.steps import StepLine, how_long
+from timeline.registry import registry
 
 if TYPE_CHECKING:
     from timeline.models import ScheduledTask
@@ -81,6 +82,7 @@ def telling(
         "attempts": attempts_of(log, payload=payload),
         "log": [_told(entry if payload else masked_entry(entry)) for entry in log[-SHOWN:]],
         "schedule": schedule_of(task.timeline, now=now) if task.run_id else "",
+        "is_declared": any(known.name == task.timeline for known in registry),
         "run_ended": reader.end_of(task.run) if task.run else "",
         "sees_people": people,
         "log_is_cut": len(log) > SHOWN,
