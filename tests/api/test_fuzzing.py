@@ -168,7 +168,7 @@ def id_for(case, pick, keys):
 def fitting(case, entity, moment):
     """What goes with what else is sent, which a schema does not say."""
     if case.operation.path.endswith("/tasks/bulk/"):
-        return bulk_of(case.body.get("action"), moment)
+        return bulk_of(case.body, moment)
     if case.operation.path.endswith("/preview/"):
         return previewed(case.body, moment)
     if case.operation.path.endswith("/holds/"):
@@ -219,9 +219,13 @@ def held(scope, entity):
     return {"target": targets.get(scope, ""), "entity": entity if scope == "entity" else None}
 
 
-def bulk_of(action, moment):
-    """What goes with an action, which a schema does not say."""
-    return {"at": moment if action == "move" else None} | ({} if action == "redrive" else {"spread_seconds": None})
+def bulk_of(body, moment):
+    """What goes with an action, which a schema does not say: to a time, or by a span, only what is moved."""
+    action = body.get("action")
+    if action == "move" and (body.get("by_days") or body.get("by_seconds")):
+        return {"at": None, "spread_seconds": None}
+    times = {"at": moment if action == "move" else None, "by_days": None, "by_seconds": None}
+    return times | ({} if action == "redrive" else {"spread_seconds": None})
 
 
 class TestMadeUpRequests:
