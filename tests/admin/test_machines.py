@@ -89,5 +89,5 @@ class TestTimeline:
             for name in ("door", "lamp")
         )
 
-        assert 'shut <span class="tl-quiet">door.opened → open</span>' in door
-        assert 'off <span class="tl-quiet">an end</span>' in lamp
+        assert "<dt>shut</dt><dd>door.opened → open</dd>" in door
+        assert "<dt>off</dt><dd>an end</dd>" in lamp
