@@ -1,4 +1,4 @@
-"""Plans of a scrape: indexes answer it at 300,000 rows, also with stale statistics, and it reads no more than it counts."""
+"""Plans of a scrape: indexes answer it at 100,000 rows, also with stale statistics, and it reads no more than it counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db
 
-ROWS = 300_000
+ROWS = 100_000
 
 
 class Trial(Timeline):
