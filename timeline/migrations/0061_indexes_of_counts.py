@@ -1,4 +1,4 @@
-"""Indexes by which pages count: tasks that were cancelled, by reason; those that failed lately; and the runs of a timeline."""
+"""Indexes by which pages count tasks that were cancelled, by reason, and those that failed lately."""
 
 from django.db import migrations, models
 
@@ -27,19 +27,6 @@ class Migration(migrations.Migration):
                 condition=models.Q(("state", "discarded")),
                 fields=["task_key", "finished_at", "id"],
                 name="timeline_task_failed",
-            ),
-        ),
-        AddIndexBesideWrites(
-            model_name="timelinerun",
-            index=models.Index(
-                models.Func(models.F("timeline"), output_field=models.TextField(), template="(%(expressions)s || '')"),
-                models.Func(
-                    models.F("ended_at"),
-                    output_field=models.DateTimeField(),
-                    template="COALESCE(%(expressions)s, '9999-01-01 00:00:00+00:00')",
-                ),
-                "started_at",
-                name="timeline_run_of_timeline",
             ),
         ),
     ]
