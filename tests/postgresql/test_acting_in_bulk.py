@@ -70,6 +70,6 @@ class TestALockedTask:
         after = act_in_bulk(now=now, using="default")
 
         bulk.refresh_from_db()
-        assert 0 < before < 8
+        assert before <= 5  # Those in front of it, as far as the turn of a poll goes.
         assert before + after == 8
         assert (bulk.state, bulk.done, bulk.skipped) == ("done", 8, {})

@@ -10,6 +10,7 @@ import pytest
 from django.db import connections
 from django.utils import timezone
 
+from tests.processes import wait_for
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, task
 from timeline.engine.running import begin_ready, run_begun
@@ -72,14 +73,17 @@ class TestBraked:
             polls = [pool.submit(poll_until, over) for _poller in range(3)]
             for key in range(3 * MOST):
                 schedule("closing.close", order, at=timezone.now(), key=str(key))
-            over.wait(0.3)
-            over.set()
+            try:
+                wait_for(Hold.objects.exists, "the hold of the brake")
+                over.wait(0.3)  # Whoever is still on their way.
+            finally:
+                over.set()
             for each in polls:
                 each.result()
 
         held, entered = Hold.objects.get(), Effect.objects.filter(name="close").count()
-        assert entered <= MOST
-        assert Admission.objects.count() == entered
+        # One that was let in, and came to its turn late, is looked at again: then it is on hold, as all others are.
+        assert entered <= Admission.objects.count() <= MOST
         assert ScheduledTask.objects.filter(task_key="alerts.tell", payload__hold=str(held.pk)).count() == 1
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from django.db import models
 from django.db.models import Q
@@ -18,8 +18,6 @@ from timeline.timing.offsets import Offset
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
-
-FILTERS: Final = ("state", "task", "timeline", "kind", "reason", "q", "due_after", "due_before", "ended_after")
 
 
 class BulkState(StrEnum):
@@ -42,11 +40,11 @@ class BulkAction(models.Model):
     """
     One bulk action.
 
-    ``filters`` says which tasks are meant: of those that were there when it was asked for, names of ``FILTERS`` → states, text,
-    or moments as text. ``at`` is for a move, or ``by_days`` and ``by_seconds``; ``spread`` is for a redrive. ``asker`` is the
-    primary key of the account whose rights count for each task, ``actor`` what the log calls them. ``place`` is the last task
-    that was looked at, ``matched`` how many there were at first, ``skipped`` how many stay as they are: why → count. Moments
-    are story time.
+    ``filters`` says which tasks are meant, of those that were there when it was asked for: names that ``narrow`` reads, each
+    with states, text, or moments as text. ``at`` is for a move, or ``by_days`` and ``by_seconds``; ``spread`` is for a
+    redrive. ``asker`` is the primary key of the account whose rights count for each task, ``actor`` what the log calls them.
+    ``place`` is the last task that was looked at, ``matched`` how many there were at first, ``skipped`` how many stay as they
+    are: why → count. Moments are story time.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
