@@ -646,6 +646,7 @@ class TestHostWithoutMachines:
         said = " ".join(query["sql"] for query in queries)
         assert "timeline_edge" not in said
         assert "timeline_runentry" not in said
+        assert "timeline_move_runs" not in said
 
     def test_has_runs_without_states(self, order):
         with only_timelines(Watching):

@@ -109,7 +109,7 @@ class TestTheDayAfterTheDeploy:
         seen = []
 
         def die(execute, sql, *given):
-            if "UPDATE timeline_timelinerun" in sql:
+            if "UPDATE timeline_timelinerun" in sql or "timeline_move_runs" in sql:
                 seen.append(sql)
                 if len(seen) == wanted:
                     raise Killed
