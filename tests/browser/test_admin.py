@@ -117,10 +117,11 @@ class TestByKeys:
         browser.log_in(staff)
         browser.open(LIST)
 
-        for _ in range(2):
-            while focused(browser).text not in ("Skip to main content", "Skip to the tasks"):
+        for words, place in (("Skip to main content", "#content-start"), ("Skip to the tasks", "#tl-tasks")):
+            while focused(browser).text != words:
                 press(browser, Keys.TAB)
             press(browser, Keys.ENTER)
+            browser.wait_for(f"{place}:target")  # Browsers go there a moment after the key.
         presses = 0
         while focused(browser).get_attribute("type") != "checkbox":
             press(browser, Keys.TAB)
