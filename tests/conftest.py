@@ -31,23 +31,31 @@ pytest_plugins = ["tests.acting", "tests.billing", "tests.booking"]
 # What does not depend on the database runs once.
 ONCE = [
     "admin/test_texts.py",
+    "api/test_roles.py",
     "benchmarks",
     "browser",
     "definition",
     "management/test_draw.py",
+    "models/test_migrations.py",
     "planning",
     "project/test_booking.py",  # The demo lives on SQLite, whatever the tests do.
     "project/test_demo.py",
     "project/test_portal_views.py",
     "reading/test_machine_pictures.py",
     "reading/test_mermaid.py",
+    "reading/test_timeline_pictures.py",
     "test_changelog.py",
+    "test_exceptions.py",
     "test_installed.py",
     "test_locale.py",
     "test_mirror.py",
+    "test_public.py",
     "test_pytest_plugin.py",
+    "test_reasons.py",
     "test_release.py",
+    "test_reliability.py",
     "timing",
+    "webhooks/test_guarding.py",
 ]
 collect_ignore = [] if VENDOR == "sqlite" else ONCE
 FUZZED = VENDOR == "postgresql" or "FUZZ_CASES" in os.environ  # make fuzz has both databases.

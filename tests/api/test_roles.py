@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import yaml
-from django.conf import settings
 
 from tests.api.conftest import EVERYTHING, ROOT, Account, Accounting, Asker, Seating
 from tests.api.test_webhooks import RULES as OF_WEBHOOKS
 from tests.bulk import bulk_action
+from tests.openapi import committed
 from tests.resting import recorded, resting
 from timeline import Timeline, approval, at, task
 from timeline.dispatch.acting_in_bulk import begin_bulk
@@ -21,7 +19,7 @@ from timeline.models import BulkAction, Event, Hold, LogEntry, ScheduledTask, St
 from timeline.shortcuts import emit, hold
 from timeline.testing import only_timelines
 
-PATHS = yaml.safe_load((Path(settings.BASE_DIR) / "docs" / "openapi.yaml").read_text())["paths"]
+PATHS = committed()["paths"]
 OPERATIONS = sorted((method.upper(), path.removeprefix(ROOT)) for path, found in PATHS.items() for method in found)
 
 VIEW = "view_scheduledtask"
