@@ -46,7 +46,7 @@ class Alerts(Timeline):
             alerted.send_robust(sender=None, using=using, alert=alert)
         addresses = get_settings().alert_addresses
         if addresses:
-            subject = settings.EMAIL_SUBJECT_PREFIX + _subject(alert)
+            subject = settings.EMAIL_SUBJECT_PREFIX + _in_one_line(_subject(alert))
             EmailMessage(subject, _body(alert, self.task.payload, using), settings.SERVER_EMAIL, addresses).send()
         return {"addresses": len(addresses)}
 
@@ -96,6 +96,11 @@ def _subject(alert: Alert) -> str:
     if alert.kind == "unsent":
         return _("Webhooks: nobody sends what waits in the database %(about)s") % {"about": alert.about}
     return _("Nobody polls the database %(about)s") % {"about": alert.about}
+
+
+def _in_one_line(text: str) -> str:
+    """Without line breaks, which no mail is sent with: people name endpoints."""
+    return " ".join(text.split())
 
 
 def _body(alert: Alert, told: dict[str, Any], using: str) -> str:

@@ -57,6 +57,9 @@ class TestDeadLetters:
     def test_is_not_there_for_who_sees_no_task(self, person, browse, dead):
         assert browse(person("nora")).get(DEAD).status_code in (302, 403)
 
+    def test_is_not_there_for_a_group_that_no_database_looks_for(self, operator, dead):
+        assert operator.get(DEAD, {"group": "\x00"}).status_code == 404
+
     def test_takes_the_same_number_of_statements_for_many(
         self, operator, dead, about, order, django_assert_max_num_queries
     ):

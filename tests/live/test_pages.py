@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
@@ -41,6 +43,14 @@ def ask(pk, seen="", **more):
 
 @pytest.mark.django_db
 class TestLivePage:
+    def test_is_for_users_whose_model_knows_no_permissions_too(self, make_task):
+        """Django asks no more of a model of users than ``AbstractBaseUser`` has."""
+        make_task(entity_label="testapp.order", entity_id="1")
+        request = RequestFactory().get("/", headers={"X-Timeline-Seen": ""})
+        request.user = SimpleNamespace(pk=1, is_active=True, is_authenticated=True)
+
+        assert page(request, pk=1).content == b"what there is"
+
     def test_answers_with_the_page_as_soon_as_something_of_its_entity_has_changed(self, make_task):
         row, other = (make_task(entity_label="testapp.order", entity_id=str(pk)) for pk in (1, 2))
         first = ask(1)

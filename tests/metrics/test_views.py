@@ -33,6 +33,13 @@ class TestMetrics:
         assert answer["Content-Type"].startswith("application/openmetrics-text")
         assert found["timeline_attempt_lateness_seconds"].type == "histogram"
 
+    @pytest.mark.parametrize("accept", ["text/plain; version=new", "application/openmetrics-text; version=1.x"])
+    def test_speaks_plainly_with_who_asks_for_a_version_that_is_none(self, total, scrape, accept):
+        answer = scrape(accept=accept)
+
+        assert answer.status_code == 200
+        assert answer["Content-Type"].startswith("text/plain; version=0.0.4")
+
     @pytest.mark.parametrize(
         "header", ["", "Bearer", "Bearer ", "Bearer wrong", TOKEN, f"Basic {TOKEN}", f"Bearer {TOKEN}x", "Bearer ä"]
     )

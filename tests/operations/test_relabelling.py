@@ -10,7 +10,7 @@ from tests.testapp.models import Account, Order
 from timeline import Timeline, after, task, wait_for
 from timeline.exceptions import InvalidInput, LabelsCollide
 from timeline.lifecycle import Reason
-from timeline.models import EntityRef, Event, Hold, ScheduledTask, StepRecord, TimelineRun
+from timeline.models import BulkAction, EntityRef, Event, Hold, ScheduledTask, StepRecord, TimelineRun
 from timeline.operations import relabelling
 from timeline.operations.cancelling import cancel
 from timeline.operations.relabelling import Relabelled, relabel
@@ -50,6 +50,21 @@ def old_order(order, now, emit_at, schedule_at):
     for model in (Event, TimelineRun, ScheduledTask):
         model.objects.update(entity_label=OLD)
     return order
+
+
+class TestBulkActions:
+    def test_go_on_with_what_they_are_about(self, old_order, now):
+        columns = {"action": "cancel", "reason": "x", "asker": "1", "created_at": now + timedelta(days=1)}
+        running = BulkAction.objects.create(filters={"kind": OLD, "state": ["scheduled"]}, **columns)
+        over = BulkAction.objects.create(filters={"kind": OLD}, ended_at=now, **columns)
+
+        relabel(old=OLD, new=NEW, using="default")
+
+        running.refresh_from_db()
+        over.refresh_from_db()
+        assert running.filters == {"kind": NEW, "state": ["scheduled"]}
+        assert running.narrow(ScheduledTask.objects.all()).count() == 2
+        assert over.filters == {"kind": OLD}  # What was asked for then.
 
 
 class TestHolds:

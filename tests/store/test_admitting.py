@@ -5,8 +5,9 @@ from uuid import uuid4
 
 import pytest
 
+from timeline.lifecycle import State
 from timeline.models import Admission
-from timeline.store.admitting import admit, admitted_among, prune_admissions, withdraw, would_start
+from timeline.store.admitting import admit, admitted_among, let_go, prune_admissions, withdraw, would_start
 
 pytestmark = pytest.mark.django_db
 
@@ -32,6 +33,19 @@ class TestAdmit:
         assert not Admission.objects.exists()
 
 
+class TestLetGo:
+    def test_lets_in_what_is_open_and_due_of_a_kind(self, make_task, now):
+        due = make_task(task_key="trial.expire", occurrence="due", scheduled_at=now - HOUR)
+        make_task(task_key="trial.expire", occurrence="ahead", scheduled_at=now + HOUR)
+        make_task(task_key="trial.remind", scheduled_at=now - HOUR)
+        make_task(task_key="trial.expire", occurrence="over", scheduled_at=now - HOUR, state=State.COMPLETED)
+
+        let_go("trial.expire", at=now, using="default")
+        let_go("trial.expire", at=now + timedelta(minutes=1), using="default")
+
+        assert list(Admission.objects.values_list("pk", "task_key", "at")) == [(due.pk, "trial.expire", now)]
+
+
 class TestWouldStart:
     def test_counts_what_was_let_in_and_what_is_due_no_further_than_one_more(self, make_task, now):
         admit("trial.expire", {uuid4(): now, uuid4(): now - 2 * HOUR}, using="default")
@@ -49,7 +63,7 @@ class TestWouldStart:
         assert counted() == 5
         assert counted(most=1) == 2
         assert counted(most=3) == 4
-        assert counted(later_than=now - HOUR) == 2
+        assert counted(later_than=now) == 3  # What waits counts whenever it was due: what was let go is let in.
 
 
 class TestPruneAdmissions:
@@ -62,3 +76,11 @@ class TestPruneAdmissions:
         prune_admissions(now, most=9, using="default")
 
         assert Admission.objects.count() == 2
+
+    def test_keeps_what_is_to_be_let_in_again(self, make_task, now):
+        task = make_task(task_key="trial.expire", scheduled_at=now)
+        admit("trial.expire", {task.pk: now - timedelta(days=9)}, using="default")
+
+        prune_admissions(now, most=9, using="default")
+
+        assert Admission.objects.count() == 1

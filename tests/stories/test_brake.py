@@ -12,7 +12,7 @@ from timeline.exceptions import InvalidInput
 from timeline.lifecycle import State
 from timeline.models import Admission, Hold, ScheduledTask
 from timeline.operations.pruning import prune
-from timeline.shortcuts import cancel, explain, hold, release, schedule
+from timeline.shortcuts import cancel, explain, hold, move, release, schedule
 from timeline.signals import alerted
 from timeline.testing import only_timelines
 from timeline.timelines import Alerts
@@ -229,6 +229,20 @@ class TestARelease:
 
         assert closed() == 8
         assert the_brake().pk != first.pk
+
+    def test_lets_go_nothing_that_is_given_a_time_before_it_later(self, clock, order, parked):
+        """A wrong import sets dates that are long over: of what is new, and of what was far ahead at the release."""
+        ahead = due(order, 4, clock.now + 100 * HOUR, begin=10)
+        released = release(the_brake(), actor="ada", reason="they have all left")
+        clock.run_due()
+        clock.advance(hours=2)
+
+        due(order, 4, released.lifted_at - HOUR, begin=20)
+        move(ahead, at=released.lifted_at - HOUR, reason="an import")
+        clock.run_due()
+
+        assert closed() == 5
+        assert the_brake().pk != released.pk
 
     def test_lets_go_nothing_that_was_cancelled_before(self, clock, parked):
         cancel(parked[:4], reason="a wrong import", actor="ada")

@@ -9,8 +9,24 @@ from django.db import connections, transaction
 
 from tests.webhooks.test_sending import deliver, told_order
 from timeline.exceptions import InvalidInput
+from timeline.testing import only_timelines
+from timeline.timelines import Alerts
 from timeline.webhooks.disabling import disable, replay
 from timeline.webhooks.models import Delivery, Disabled, Endpoint, State
+
+
+class TestDisable:
+    def test_is_told_by_mail_whatever_the_endpoint_is_called(self, endpoint_for, clock, settings, mailoutbox):
+        """A mail whose subject has a line break is never sent, and whoever names an endpoint may write one."""
+        settings.TIMELINE = {"ALERTS": ["ops@example.com"]}
+        endpoint_for("told")
+        Endpoint.objects.update(description="Books\r\nBcc: someone@example.com")
+        with only_timelines(Alerts):
+            disable(Endpoint.objects.get(), Disabled.GONE, now=clock.now, using="default")
+            clock.run_due()
+
+        [mail] = mailoutbox
+        assert mail.subject.endswith("nothing is sent to Books Bcc: someone@example.com any more")
 
 
 class TestReplay:

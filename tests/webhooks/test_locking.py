@@ -25,7 +25,7 @@ from timeline.webhooks.models import Attempt, Delivery, Disabled, Endpoint, Stat
 from timeline.webhooks.opening import open_endpoint
 from timeline.webhooks.posting import Answer
 from timeline.webhooks.pruning import prune_deliveries
-from timeline.webhooks.receivers import on_erased
+from timeline.webhooks.receivers import on_erased, on_relabelled
 from timeline.webhooks.sending import Sender
 from timeline.webhooks.threads import Done
 from timeline.webhooks.writing import write_deliveries
@@ -109,6 +109,10 @@ class Site:
         with transaction.atomic():
             on_erased(entity_ref=EntityRef("shop.order", "0"), done=Erased(), using=USING)
 
+    def relabel(self):
+        with transaction.atomic():
+            on_relabelled(old="shop.order", new="shop.sale", using=USING)
+
     def move(self):
         with transaction.atomic():
             write_deliveries([fact("0")], now=self.now, using=USING)
@@ -118,7 +122,7 @@ def fact(entity):
     return Fact(uuid7(), [TOPIC], "shop.order", entity, '{"type":"task.completed"}')
 
 
-STOPPED = ("claim", "arrive", "be_gone", "prune", "replay", "disable", "delete", "erase", "move")
+STOPPED = ("claim", "arrive", "be_gone", "prune", "replay", "disable", "delete", "erase", "relabel", "move")
 BESIDE = (*STOPPED, "expire", "enable")  # Each of these two takes its locks in one statement.
 
 

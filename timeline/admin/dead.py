@@ -42,7 +42,8 @@ class DeadLetterPages(Confirming):
         visible, reader = self.visible(request), Reader(get_policy(), request.user)
         group, now = request.GET.get("group", ""), story_now(self.alias)
         since = request.GET.get("since", "")
-        found = [_shown(each, reader) for each in dead_letters(_failed_since(visible, since, now), group)]
+        letters = dead_letters(_failed_since(visible, since, now), group) if "\x00" not in group else []
+        found = [_shown(each, reader) for each in letters]
         if group and not found:
             raise Http404(_("There is no such group."))
         context = self._group(request, group, reader) if group else _to_be_tried(visible)

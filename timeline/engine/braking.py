@@ -25,8 +25,8 @@ def braked(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UU
     """
     Find those whose kind is put on hold by its brake. No statement, where none is of a destructive kind.
 
-    What was let in before is let in again, and what a person let go when they released the brake is not counted. What is tried
-    again is counted again: whoever let it in may have been killed before they had counted.
+    What was let in before is let in again, and so is what a person let go when they released the brake. Where something is
+    tried again, it is counted anew: whoever let it in may have been killed before they had counted.
 
     Args:
         attempts: That could run otherwise.
@@ -48,27 +48,23 @@ def braked(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UU
 
 def _braked(task_key: str, attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason]:
     known = admitted_among([attempt.task.id for attempt in attempts], using=using)
-    new = [attempt.task for attempt in attempts if attempt.task.id not in known]
+    new = [attempt.task.id for attempt in attempts if attempt.task.id not in known]
     is_sure = all(attempt.task.attempt == 1 for attempt in attempts if attempt.task.id in known)
     options = attempts[0].declared.options
     if options.park_above is None or (is_sure and not new):
         return {}
-    released = released_at(task_key, using=using)
-    let_go = {task.id for task in new if released is not None and task.scheduled_at <= released}
     if new:
-        admit(task_key, {task.id: released if released and task.id in let_go else now for task in new}, using=using)
-    if is_sure and len(let_go) == len(new):
-        return {}
+        admit(task_key, dict.fromkeys(new, now), using=using)
     count = would_start(
         task_key,
         most=options.park_above,
         since=now - options.park_within,
-        later_than=released,
+        later_than=released_at(task_key, using=using),
         now=now,
         using=using,
     )
     if count <= options.park_above:
         return {}
-    withdraw([task.id for task in new], using=using)
+    withdraw(new, using=using)
     hold = park(task_key, most=options.park_above, within=options.park_within, now=now, using=using)
     return dict.fromkeys((attempt.task.id for attempt in attempts), reason_of(hold))

@@ -71,9 +71,8 @@ def rights_of(user: Any) -> str:
     """Digest what somebody may do. Asks the database as Django's backends do; nothing, for who is not logged in."""
     if user is None or not user.is_authenticated:
         return NOBODY
-    return _digest(
-        "rights", user.pk, user.is_active, getattr(user, "is_staff", False), sorted(user.get_all_permissions())
-    )
+    permissions: set[str] = getattr(user, "get_all_permissions", set)()  # A model of users need not have any.
+    return _digest("rights", user.pk, user.is_active, getattr(user, "is_staff", False), sorted(permissions))
 
 
 def _digest(*told: object) -> str:

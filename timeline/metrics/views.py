@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.utils.crypto import constant_time_compare
@@ -29,8 +31,16 @@ def metrics(request: HttpRequest) -> HttpResponse:
         return HttpResponse(status=401, headers={"WWW-Authenticate": 'Bearer realm="timeline"'})
     registry = CollectorRegistry()
     registry.register(TimelineCollector())
-    encode, kind = choose_encoder(request.headers.get("Accept", ""))
+    encode, kind = _encoder(request.headers.get("Accept", ""))
     return HttpResponse(encode(registry), content_type=kind)
+
+
+def _encoder(accept: str) -> tuple[Callable[[CollectorRegistry], bytes], str]:
+    """Find the format that is asked for; the plain one, where its version is no number: the library compares it with one."""
+    try:
+        return choose_encoder(accept)
+    except TypeError:
+        return choose_encoder("")
 
 
 def _brings_token(request: HttpRequest) -> bool:

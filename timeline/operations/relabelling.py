@@ -11,7 +11,18 @@ from django.utils.translation import pgettext_lazy
 
 from timeline.definition.waiting import PREFIX, renamed
 from timeline.exceptions import InvalidInput, LabelsCollide
-from timeline.models import Event, Hold, ScheduledTask, Scope, StepKind, StepRecord, TimelineRun, Wake, model_of
+from timeline.models import (
+    BulkAction,
+    Event,
+    Hold,
+    ScheduledTask,
+    Scope,
+    StepKind,
+    StepRecord,
+    TimelineRun,
+    Wake,
+    model_of,
+)
 from timeline.models.entities import MAX_LABEL
 from timeline.payloads import check_text
 from timeline.signals import relabelled
@@ -34,8 +45,8 @@ def relabel(*, old: str, new: str, using: str) -> Relabelled:
 
     All in one transaction, because an entity whose run has one label and whose tasks have the other has no proper timeline,
     and because it then stands or falls with the migration that calls it. Each statement changes at most 1,000 rows. Only
-    columns of the first migration are used, so that it can be called from a migration whatever comes later. Holds, waits and
-    webhooks follow, where they are.
+    columns of the first migration are used, so that it can be called from a migration whatever comes later. Bulk actions that
+    are under way, holds, waits and webhooks follow, where they are.
 
     Args:
         old: ``app.model`` as rows have it; the model may be gone.
@@ -52,6 +63,9 @@ def relabel(*, old: str, new: str, using: str) -> Relabelled:
     """
     old, new = _checked(old, new)
     with atomic(using=using):
+        tables = connections[using].introspection.table_names()
+        if BulkAction._meta.db_table in tables:  # First, as for all who have locked one: its batch is waited for.
+            _rename_in_bulk_actions(old, new, using)
         events, runs, tasks = (
             Event.objects.using(using).all(),
             TimelineRun.objects.using(using).all(),
@@ -64,13 +78,13 @@ def relabel(*, old: str, new: str, using: str) -> Relabelled:
         ):
             if ids := _doubled(rows, names, old, new):
                 raise LabelsCollide(old, new, what, ids)
-        tables = connections[using].introspection.table_names()
         if Hold._meta.db_table in tables:  # Where ``migrate`` has not made the table, nothing is on hold.
             _rename_in_holds(old, new, using)
         if Wake._meta.db_table in tables:  # Of the last migration that has to do with waits.
             _rename_in_waits(old, new, using)
-        relabelled.send(sender=Event, old=old, new=new, using=using)
-        return Relabelled(*(_rename(rows, old, new) for rows in (events, runs, tasks)))
+        done = Relabelled(*(_rename(rows, old, new) for rows in (events, runs, tasks)))
+        relabelled.send(sender=Event, old=old, new=new, using=using)  # Last: senders wait from then on.
+        return done
 
 
 def _checked(old: str, new: str) -> tuple[str, str]:
@@ -91,6 +105,13 @@ def _doubled(rows: QuerySet[Any], names: tuple[str, ...], old: str, new: str) ->
     same = {name: OuterRef(name) for name in ("entity_id", *names)}
     double = rows.filter(Exists(rows.filter(entity_label=new, **same)), entity_label=old)
     return list(double.order_by("entity_id").values_list("entity_id", flat=True).distinct()[:5])
+
+
+def _rename_in_bulk_actions(old: str, new: str, using: str) -> None:
+    """Let what somebody wants to be done with all tasks of this kind be done with them by their new name."""
+    rows = BulkAction.objects.using(using).open().filter(filters__kind=old).order_by("pk")
+    for pk, filters in list(rows.values_list("pk", "filters")):
+        rows.filter(pk=pk).update(filters=filters | {"kind": new})
 
 
 def _rename_in_holds(old: str, new: str, using: str) -> None:

@@ -30,6 +30,7 @@ from timeline.operations.moving import move_locked
 from timeline.operations.reconciling import reconcile_locked
 from timeline.payloads import check_text
 from timeline.registry import registry
+from timeline.store.admitting import let_go
 from timeline.store.announcing import announce
 from timeline.store.change_columns import MAX_ACTOR, MAX_REASON
 from timeline.store.errors import catching
@@ -83,6 +84,8 @@ def release(*, hold_id: UUID, actor: str = "", reason: str = "", now: datetime, 
         row.release_reason = reason
         row.released_at = now if row.then == Then.RUN else None
         row.save(using=using, update_fields=["lifted_at", "released_by", "release_reason", "released_at"])
+        if row.is_by_brake:
+            let_go(row.target, at=row.lifted_at, using=using)
         announce(using=using)
     return row
 

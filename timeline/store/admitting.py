@@ -7,8 +7,10 @@ from datetime import datetime, timedelta
 from typing import Final
 from uuid import UUID
 
+from django.db import connections
 from django.db.models import Exists, OuterRef
 
+from timeline.dialects import dialect_of
 from timeline.lifecycle import OPEN, ReasonCode, State
 from timeline.models import Admission, Hold, ScheduledTask
 from timeline.models.among import Among
@@ -35,6 +37,21 @@ def admit(task_key: str, times: Mapping[UUID, datetime], *, using: str) -> None:
     Admission.objects.using(using).bulk_create(rows, ignore_conflicts=True)
 
 
+def let_go(task_key: str, *, at: datetime, using: str) -> None:
+    """
+    Write down that what is due of a kind is let in, and is not counted: a person has released its brake. One statement.
+
+    Args:
+        task_key: Of the kind.
+        at: Story time of the release.
+        using: Database alias.
+    """
+    connection = connections[using]
+    parameters = {"task_key": task_key, "at": connection.ops.adapt_datetimefield_value(at)}
+    with connection.cursor() as cursor:
+        cursor.execute(dialect_of(using).sql("let_go"), parameters)
+
+
 def withdraw(task_ids: Iterable[UUID], *, using: str) -> None:
     """They were not let in after all."""
     Admission.objects.using(using).filter(Among(task_ids)).delete()
@@ -57,7 +74,7 @@ def would_start(
         task_key: Of the kind.
         most: Count no further than one more.
         since: Story time at which the time began.
-        later_than: Leave out what was due by then: a person has let it go. None: nobody has.
+        later_than: Leave out what was let in by then: a person has released the brake. None: nobody has.
         now: Story time.
         using: Database alias.
     """
@@ -66,7 +83,7 @@ def would_start(
     let_in = Admission.objects.using(using).filter(task_key=task_key, at__gt=since)
     waiting = tasks.filter(task_key=task_key, state__in=_UNSTARTED, scheduled_at__lte=now)
     if later_than is not None:
-        let_in, waiting = let_in.filter(at__gt=later_than), waiting.filter(scheduled_at__gt=later_than)
+        let_in = let_in.filter(at__gt=later_than)
     count = let_in.exclude(Exists(called_off))[: most + 1].count()
     if count > most:
         return count
@@ -75,7 +92,8 @@ def would_start(
 
 
 def prune_admissions(before: datetime, *, most: int, using: str) -> None:
-    """Delete what nobody counts any more, as of this story time."""
+    """Delete what nobody counts any more, as of this story time, and what is not to be let in again."""
     rows = Admission.objects.using(using)
-    old = rows.filter(at__lt=before - LONGEST).order_by("at").values_list("pk", flat=True)
+    is_open = Exists(ScheduledTask.objects.using(using).open().filter(pk=OuterRef("pk")))
+    old = rows.filter(~is_open, at__lt=before - LONGEST).order_by("at").values_list("pk", flat=True)
     rows.filter(pk__in=list(old[:most])).delete()

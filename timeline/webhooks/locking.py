@@ -32,6 +32,12 @@ def lock_endpoints(
     return {row.pk: row for row in rows.select_for_update(no_key=not to_delete, skip_locked=skip_locked)}
 
 
+def lock_keys(keys: Iterable[UUID], *, using: str) -> None:
+    """The same for who reads no more of endpoints: in a migration, columns of later ones are not there yet."""
+    rows = Endpoint.objects.using(using).filter(pk__in=set(keys)).order_by("pk")
+    len(rows.select_for_update(no_key=True).values_list("pk", flat=True))
+
+
 def lock_deliveries(deliveries: DeliveryQuerySet) -> None:
     """Lock deliveries, before attempts of theirs are written or deleted. The caller has the locks of their endpoints."""
     len(deliveries.order_by("pk").select_for_update(no_key=True).values_list("pk", flat=True))

@@ -18,7 +18,7 @@ from timeline.models.kin import about_entity
 from timeline.signals import Ending, Entered, Trouble
 from timeline.webhooks.bodies import Fact, fact_of_ending, fact_of_entry
 from timeline.webhooks.knowing import forget, is_any
-from timeline.webhooks.locking import lock_deliveries, lock_endpoints
+from timeline.webhooks.locking import lock_deliveries, lock_endpoints, lock_keys
 from timeline.webhooks.models import Attempt, Delivery, State
 from timeline.webhooks.pruning import prune_deliveries
 from timeline.webhooks.signing_on import find_trouble
@@ -56,10 +56,12 @@ def on_relabelled(*, old: str, new: str, using: str, **_extra: Any) -> None:
     """The model of entities has another label: deliveries follow, where their table is. Bodies stay as they were told."""
     if Delivery._meta.db_table not in connections[using].introspection.table_names():
         return
-    left = Delivery.objects.using(using).filter(entity_label=old).order_by("pk")
+    rows = Delivery.objects.using(using).filter(entity_label=old)
+    lock_keys(rows.values_list("endpoint", flat=True).distinct(), using=using)
+    left = rows.order_by("pk")
     before, after = (Concat(Value(f"{label}:"), F("entity_id")) for label in (old, new))
     order_key = Case(When(order_key=before, then=after), default=F("order_key"))
-    while keys := list(left.values_list("pk", flat=True)[:_BATCH]):
+    while keys := list(left.select_for_update(no_key=True).values_list("pk", flat=True)[:_BATCH]):
         Delivery.objects.using(using).filter(pk__in=keys).update(entity_label=new, order_key=order_key)
         left = left.filter(pk__gt=keys[-1])
 
