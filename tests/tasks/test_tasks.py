@@ -27,6 +27,7 @@ from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.operations.answering import forget_answers
 from timeline.shortcuts import cancel, schedule, start
+from timeline.tasks import stopping
 from timeline.testing import only_timelines
 from timeline.worker.pace import Pace
 
@@ -42,14 +43,14 @@ class Jobs(Timeline):
 
     @task(atomic=False)
     def stop(self, order) -> None:
-        tasks._stopping.value = True
+        stopping._stopping.value = True
 
 
 @pytest.fixture(autouse=True)
 def _only_these():
     with only_timelines(Jobs):
         yield
-    tasks._stopping.value = False
+    stopping._stopping.value = False
     tasks._sender.close()  # The next test has another broker.
 
 
@@ -119,7 +120,7 @@ class TestRun:
 
     def test_runs_none_of_a_message_that_comes_while_it_stops(self, claimed):
         task_ids, [token] = claimed("jobs.work")
-        tasks._stopping.value = True
+        stopping._stopping.value = True
 
         tasks.run(task_ids=task_ids, token=token)
 
@@ -164,7 +165,7 @@ class TestRunWhileTheDatabaseIsAway:
         over(broker.url, broker.prefix)
         task_ids, [token] = claimed("jobs.work")
         queue = f"{broker.prefix}.default"
-        tasks._stopping.value = True
+        stopping._stopping.value = True
 
         tasks.run.push_request(delivery_info={"routing_key": queue})
         with away(times=100):
@@ -178,7 +179,7 @@ class TestRunWhileTheDatabaseIsAway:
     def test_says_so_where_the_broker_is_down_as_well(self, claimed, over, caplog):
         over(f"redis://127.0.0.1:{free_port()}/0")
         task_ids, [token] = claimed("jobs.work")
-        tasks._stopping.value = True
+        stopping._stopping.value = True
 
         tasks.run.push_request(delivery_info={"routing_key": "timeline.default"})
         with away(times=100):

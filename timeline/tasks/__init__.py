@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from ctypes import c_bool
-from multiprocessing.sharedctypes import RawValue
 from typing import Any, Final
 from uuid import UUID
 
 from celery import shared_task
-from celery.signals import worker_shutting_down
 from django.db import DEFAULT_DB_ALIAS
 
 from timeline.clocks import story_now
@@ -36,6 +33,7 @@ from timeline.tasks.connecting import beside, renew
 from timeline.tasks.keeping import keeper_of
 from timeline.tasks.reaching import persist
 from timeline.tasks.sending import CelerySender
+from timeline.tasks.stopping import is_stopping
 from timeline.worker.batch import run_batch
 from timeline.worker.heartbeat import Heartbeat
 from timeline.worker.names import worker_name
@@ -57,12 +55,6 @@ SWEPT_AT_ONCE: Final = 100  # Batches looked at in one call.
 _sender = CelerySender()
 _ahead: Final[dict[str, Ahead]] = defaultdict(Ahead)  # Of each database; of this process of the pool.
 _pace = Pace()  # Of this process of the pool.
-_stopping = RawValue(c_bool, False)  # Shared with the processes of the pool, which are forked off later.
-
-
-@worker_shutting_down.connect
-def _on_shutdown(**_extra: Any) -> None:
-    _stopping.value = True
 
 
 @shared_task(name="timeline.poll", **OPTIONS)
@@ -95,7 +87,7 @@ def run(self: Any, task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIA
         using: Database alias.
     """
     batch = ClaimedBatch("", "", UUID(token), [UUID(task_id) for task_id in task_ids])
-    if persist(lambda: _run(batch, using), using=using, stopping=_is_stopping):
+    if persist(lambda: _run(batch, using), using=using, stopping=is_stopping):
         return
     queue = (self.request.delivery_info or {}).get("routing_key")
     try:
@@ -117,17 +109,13 @@ def _run(batch: ClaimedBatch, using: str) -> None:
         logger.error("%s", error.in_english())
         return
     name, keeper = worker_name(), keeper_of(using)
-    heartbeat = Heartbeat(using, stopping=_is_stopping, pace=_pace, keeper=keeper, worker=name)
+    heartbeat = Heartbeat(using, stopping=is_stopping, pace=_pace, keeper=keeper, worker=name)
     with heartbeat as watch, beside(using) as side_thread:
         watch.give_sign()
         run_batch(batch, watch=watch, using=using, worker=name, side_thread=side_thread)
     _pace.keep(using=using)
-    if _is_stopping():
+    if is_stopping():
         hand_back([batch], using=using)
-
-
-def _is_stopping() -> bool:
-    return bool(_stopping.value)
 
 
 @shared_task(name="timeline.maintain", **OPTIONS)
