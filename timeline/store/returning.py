@@ -67,7 +67,7 @@ def values_of(
     cursor: Any, connection: BaseDatabaseWrapper, names: tuple[str, ...], *, model: type[Model] = ScheduledTask
 ) -> Sequence[Sequence[Any]]:
     """Read the rows a cursor returns as plain values, in the order of these columns: half of what ``rows_of`` takes."""
-    rows = cursor.fetchall()
+    rows: Sequence[Sequence[Any]] = cursor.fetchall()
     converters = [
         (names.index(name), convert, column) for name, convert, column in _converters(model, names, connection.alias)
     ]
