@@ -17,6 +17,7 @@ from django.db import connections
 from timeline.dialects import dialect_of
 from timeline.lifecycle import RunEnd
 from timeline.models import EntityRef, TimelineRun
+from timeline.models.among import Among
 from timeline.payloads import clip
 
 MAX_TEXT = 200
@@ -83,6 +84,6 @@ def reopen(runs: Sequence[TimelineRun], *, using: str) -> None:
 
 def _write(runs: Sequence[TimelineRun], columns: dict[str, Any], using: str) -> None:
     if runs:
-        TimelineRun.objects.using(using).filter(pk__in=[run.pk for run in runs]).update(**columns)
+        TimelineRun.objects.using(using).filter(Among([run.pk for run in runs])).update(**columns)
         for run in runs:
             run.__dict__.update(columns)

@@ -101,7 +101,9 @@ class Row:
             )
 
 
-def plan_of(definition, rows=(), *, ends_at=ENDS, started_at=START, now=NOW, zone=UTC, spare=(), dates=None):
+def plan_of(
+    definition, rows=(), *, ends_at=ENDS, started_at=START, now=NOW, zone=UTC, spare=(), dates=None, foresees=True
+):
     return plan(
         definition.definition,
         started_at=started_at,
@@ -111,6 +113,7 @@ def plan_of(definition, rows=(), *, ends_at=ENDS, started_at=START, now=NOW, zon
         now=now,
         spare=spare,
         dates=dates,
+        foresees=foresees,
     )
 
 

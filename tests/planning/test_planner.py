@@ -54,6 +54,12 @@ class TestFreshRun:
         ]
         assert not {"check", "close"} & {change.task_name for change in planned.changes}
 
+    def test_wants_the_same_rows_where_nobody_asks_what_follows(self):
+        planned, foreseeing = (plan_of(Trial, foresees=asks) for asks in (False, True))
+
+        assert planned.changes == foreseeing.changes
+        assert (planned.foreseen, planned.open, foreseeing.open) == ([], True, True)
+
     def test_expects_follow_ups_of_what_is_overdue_from_now_on(self):
         planned = plan_of(Trial, ends_at=NOW - 3 * DAY)
 

@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models.signals import post_init
 
 from timeline.models import ScheduledTask
-from timeline.store.returning import COLUMNS, FIELDS, as_tasks, cursor_for_rows, read_models, rows_of
+from timeline.store.returning import COLUMNS, FIELDS, as_tasks, cursor_for_rows, read_models, rows_of, values_of
 
 SQL = "SELECT {} FROM timeline_scheduledtask ORDER BY occurrence"
 
@@ -94,3 +94,14 @@ class TestAsTasks:
             post_init.disconnect(tell, sender=ScheduledTask)
 
         assert told == made
+
+
+class TestValuesOf:
+    def test_are_as_django_reads_them_in_the_order_of_the_columns(self, task):
+        names = ("priority", "id", "payload", "anchor_date", "anchor_value", "result")
+
+        with cursor_for_rows(connection) as cursor:
+            cursor.execute(SQL.format(", ".join(names)))
+            [row] = values_of(cursor, connection, names)
+
+        assert tuple(row) == ScheduledTask.objects.values_list(*names).get()

@@ -26,6 +26,7 @@ from timeline.reading.machines import machine_lines
 from timeline.reading.recalling import recall
 from timeline.reading.schedules import schedule_in_words
 from timeline.registry import registry
+from timeline.store.earliest import first_of_kinds
 
 if TYPE_CHECKING:
     from timeline.models import ScheduledTask
@@ -200,10 +201,12 @@ def nearest(tasks: ScheduledTaskQuerySet, reader: Reader) -> tuple[list[Item], b
     return as_items(past, list(tasks.open().in_order()[: MAX_SHOWN + 1]), reader, using=tasks.db)
 
 
-def nearest_of_many(tasks: ScheduledTaskQuerySet, reader: Reader) -> tuple[list[Item], bool]:
-    """Do the same for very many entities: by time and state, as what they have would have to be read whole otherwise."""
-    past = list(tasks.first_of(FINAL, MAX_SHOWN + 1, latest=True))
-    return as_items(past, list(tasks.first_of(OPEN, MAX_SHOWN + 1)), reader, using=tasks.db)
+def nearest_of_many(
+    tasks: ScheduledTaskQuerySet, task_keys: Collection[str], reader: Reader
+) -> tuple[list[Item], bool]:
+    """Do the same for very many entities: by kind, state and time, as what they have would have to be read whole otherwise."""
+    past = first_of_kinds(tasks, task_keys, FINAL, MAX_SHOWN + 1, latest=True)
+    return as_items(past, first_of_kinds(tasks, task_keys, OPEN, MAX_SHOWN + 1), reader, using=tasks.db)
 
 
 def as_items(

@@ -18,6 +18,7 @@ from timeline.models import EntityRef, TimelineRun, family_of, ref_as
 from timeline.models.entities import path_to
 from timeline.reading.foreseeing import foreseen_of
 from timeline.registry import registry
+from timeline.store.kinds import task_keys_there
 
 if TYPE_CHECKING:
     from timeline.models import ScheduledTask
@@ -54,7 +55,7 @@ def belongings_of(
     tasks = policy.concerning(visible, owner).filter(entity_label__in=labels)
     for name in _names(owner):  # Which the page shows by itself.
         tasks = tasks.exclude(entity_label=name.label, entity_id=name.id)
-    items, is_cut = nearest_of_many(tasks, reader)
+    items, is_cut = nearest_of_many(tasks, _keys_about(labels, using), reader)
     found: dict[EntityRef, list[Item]] = defaultdict(list)
     for item in items:
         if item.task is not None:
@@ -90,6 +91,12 @@ def _kinds(policy: TimelinePolicy, user: User, owner: Model) -> set[str]:
     """Labels of what may be somebody's; for whoever looks at what is not their own, of models they may view."""
     labels = {known.label for known in registry if known.cls.owner}
     return labels if owner == user else {label for label in labels if policy.sees_model(user, label)}
+
+
+def _keys_about(labels: set[str], using: str) -> list[str]:
+    """Keys of the tasks that there are of timelines about these models, declared still or not."""
+    timelines = {known.name for known in registry if known.label in labels}
+    return [key for key in task_keys_there(using) if key.partition(".")[0] in timelines]
 
 
 def _foreseen(

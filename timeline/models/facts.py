@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, tzinfo
+from functools import lru_cache
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.db.models import Model
+from django.db.models import Field, Model
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
@@ -73,8 +74,13 @@ def _values(definition: Definition, entity: Model | None) -> dict[str, Any]:
     if entity is None:
         return {}
     # An instance that was never read may still hold what it was given: text, say.
-    columns = [column for column in entity._meta.concrete_fields if column.name in definition.anchor_fields]
+    columns = _columns(entity.__class__, definition.anchor_fields)
     return {column.name: column.to_python(getattr(entity, column.name)) for column in columns}
+
+
+@lru_cache(maxsize=256)
+def _columns(model: type[Model], names: frozenset[str]) -> list[Field[Any, Any]]:
+    return [column for column in model._meta.concrete_fields if column.name in names]
 
 
 def _instants(values: Mapping[str, Any], zone: tzinfo) -> dict[str, datetime | None]:
@@ -110,11 +116,12 @@ def plan_of(
     now: datetime,
     spare: Collection[UUID] = (),
     tries: Mapping[UUID, int] | None = None,
+    foresees: bool = True,
 ) -> Plan:
     """
     Plan a run from its rows and its entity; see ``timeline.planning.plan``.
 
-    ``tries``: what ``tries_of`` says of runs; what it is not asked for keeps the time it has.
+    ``tries``: what ``tries_of`` says of runs; what it is not asked for keeps the time it has. ``foresees``: as for ``plan``.
 
     Raises:
         NaiveDatetime, DateOutOfRange: if a field of the entity gives no proper time.
@@ -126,7 +133,16 @@ def plan_of(
         place = Place(run.state, run.state_at, run.moves, (tries or {}).get(run.pk))
     begun = run.started_at
     return plan_since(
-        begun, definition, entity, rows, about=about, by_table=by_table, place=place, now=now, spare=spare
+        begun,
+        definition,
+        entity,
+        rows,
+        about=about,
+        by_table=by_table,
+        place=place,
+        now=now,
+        spare=spare,
+        foresees=foresees,
     )
 
 
@@ -146,6 +162,7 @@ def plan_since(
     place: Place | None = None,
     now: datetime,
     spare: Collection[UUID] = (),
+    foresees: bool = True,
 ) -> Plan:
     """
     Plan a run that there may not be yet, by its start. ``by_table``, ``place``: as for ``plan``; None: if its timeline is a
@@ -167,4 +184,5 @@ def plan_since(
         about=about,
         by_table=definition.machine is not None if by_table is None else by_table,
         place=place,
+        foresees=foresees,
     )

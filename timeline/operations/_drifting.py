@@ -112,7 +112,8 @@ def _has_drifted(
 ) -> bool:
     caught: list[Exception] = []
     with catching(caught):
-        planned = plan_of(run, definition, entities.get(run.entity_ref), rows, now=now, tries=tries)
+        entity = entities.get(run.entity_ref)
+        planned = plan_of(run, definition, entity, rows, now=now, tries=tries, foresees=False)
         return not planned.open or not all(isinstance(change, Keep) for change in planned.changes)
     error = caught[0]
     said = error.in_english() if isinstance(error, InvalidInput) else error

@@ -211,16 +211,16 @@ def _compare(runs: Sequence[TimelineRun], found: dict[str, Differs], now: dateti
         if any(row.state == State.ACTIVE for row in ours):
             differs.busy += 1
             continue
-        if unreadable := entities.unreadable.get(run.entity_ref):
+        entity = entities.get(ref := run.entity_ref)
+        if entity is None and (unreadable := entities.unreadable.get(ref)):
             differs.left[unreadable.in_english()] += 1
             continue
-        entity = entities.get(run.entity_ref)
         if definition.label and entity is None:
             differs.ending += 1
             differs.changed += 1
             continue
         try:
-            planned = plan_of(run, definition, entity, ours, now=now, tries=tries)
+            planned = plan_of(run, definition, entity, ours, now=now, tries=tries, foresees=False)
         except InvalidInput as error:
             differs.left[error.in_english()] += 1
             continue

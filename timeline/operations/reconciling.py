@@ -106,7 +106,9 @@ def reconcile_locked(
                 raise unreadable
             entity = entities.get(run.entity_ref)
             ours = rows.get(run.pk, [])
-            planned = plan_of(run, definition, entity, ours, now=now, spare=running(), tries=tries)
+            planned = plan_of(
+                run, definition, entity, ours, now=now, spare=running(), tries=tries, foresees=not lenient
+            )
             plans.append((run, definition, planned if choose is None else choose(run, planned)))
         except InvalidInput as error:
             if not lenient:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from django.db import connections
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
@@ -13,6 +14,7 @@ from timeline.dialects import dialect_of
 from timeline.exceptions import AlreadyOpen, RunEnded, TransitionNotAllowed
 from timeline.lifecycle import OPEN, Reason
 from timeline.models import ScheduledTask, TimelineRun
+from timeline.models.among import Among
 from timeline.operations._seen import Seen, refuse_changed, refuse_redriven
 from timeline.operations.exits import exits_since
 from timeline.operations.reconciling import reconcile_locked
@@ -24,7 +26,8 @@ from timeline.store.change_columns import MAX_ACTOR, MAX_REASON
 from timeline.store.competing import give_up_places
 from timeline.store.creating import create_tasks, next_revision
 from timeline.store.isolating import atomic
-from timeline.store.locking import lock_runs, lock_tasks
+from timeline.store.locking import lock_tasks_with_runs
+from timeline.store.returning import COLUMNS, FIELDS, as_tasks, cursor_for_rows, read_models, rows_of
 from timeline.timing import share_of
 
 
@@ -65,7 +68,7 @@ def redrive(
     """
     check_spread(spread)
     with atomic(using=using):
-        tasks = lock_tasks(task_ids, using=using)
+        tasks, locked = lock_tasks_with_runs(task_ids, using=using)
         refuse_changed(tasks, seen)
         latest = _latest_revisions(tasks, using)
         _check(tasks, latest)
@@ -76,11 +79,19 @@ def redrive(
         again = [_again(task, latest[_name(task)].revision + 1, reason, spread, now) for task in tasks]
         give_up_places(tasks, using=using)
         create_tasks(again, using=using)
-        refs = [task.entity_ref for task in tasks]
-        locked = lock_runs({task.run_id for task in tasks if task.run_id}, refs, using=using)
         reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True)
-        stored = ScheduledTask.objects.using(using).select_related("run").in_bulk([task.pk for task in again])
-    return [stored[task.pk] for task in again]
+        return _as_stored(again, {run.pk: run for run in locked.runs}, using)
+
+
+def _as_stored(made: Sequence[ScheduledTask], runs: Mapping[UUID, TimelineRun], using: str) -> list[ScheduledTask]:
+    """Read new tasks as they are once their runs are reconciled, in the order given, each with its run."""
+    stored = {
+        task.pk: task
+        for task in read_models(ScheduledTask.objects.using(using).filter(Among([task.pk for task in made])))
+    }
+    for task in stored.values():
+        task.run = runs[task.run_id] if task.run_id else None
+    return [stored[task.pk] for task in made]
 
 
 def _name(task: ScheduledTask) -> tuple[object, ...]:
@@ -91,9 +102,11 @@ def _name(task: ScheduledTask) -> tuple[object, ...]:
 
 def _latest_revisions(tasks: Sequence[ScheduledTask], using: str) -> dict[tuple[object, ...], ScheduledTask]:
     """Read the latest revision of each task, all in one statement; an open one is always the latest."""
-    dialect = dialect_of(using)
+    connection, dialect = connections[using], dialect_of(using)
     asked = {"ids": dialect.list_of(task.pk.hex for task in tasks)}
-    rows = ScheduledTask.objects.using(using).raw(dialect.sql("latest_revisions"), asked)
+    with cursor_for_rows(connection) as cursor:
+        cursor.execute(dialect.sql("latest_revisions").replace("{columns}", COLUMNS), asked)
+        rows = as_tasks(rows_of(cursor, connection, tuple(FIELDS)).values(), using)
     return {_name(row): row for row in rows}
 
 

@@ -34,6 +34,7 @@ def plan(
     about: Sequence[str] = (),
     by_table: bool = False,
     place: Place | None = None,
+    foresees: bool = True,
 ) -> Plan:
     """
     Compare what is wanted with what there is.
@@ -50,12 +51,14 @@ def plan(
         about: Label and id of the entity, and key of the run: what tells apart whose tasks are spread.
         by_table: Whether the run is a machine's, which ends where its table says so, and nowhere else.
         place: In what state such a run is; None: in none.
+        foresees: Whether to tell what follows later, and when. Which rows are wanted now is the same without.
 
     Raises:
         DateOutOfRange: if a time falls outside 1970–9000.
     """
+    latest = latest_of(rows)
     return _Planner(
-        definition, started_at, anchors, dates or {}, latest_of(rows), zone, now, spare, about, by_table, place
+        definition, started_at, anchors, dates or {}, latest, zone, now, spare, about, by_table, place, foresees
     ).plan()
 
 
@@ -75,6 +78,7 @@ class _Planner:
         about: Sequence[str],
         by_table: bool,
         place: Place | None,
+        foresees: bool,
     ) -> None:
         self.definition = definition
         self.started_at = started_at
@@ -87,6 +91,7 @@ class _Planner:
         self.about = about
         self.by_table = by_table
         self.place = place
+        self.foresees = foresees
         self.result = Plan()
         self.answer = Rows(self.result, now)
         self.outlooks: dict[str, Outlook] = {}
@@ -109,15 +114,18 @@ class _Planner:
         return self.result
 
     def outlook(self, name: str) -> Outlook:
+        if (known := self.outlooks.get(name)) is not None:
+            return known
         declared = self.definition.tasks[name]
-        if name not in self.outlooks and declared.when is not None:
-            self.outlooks[name] = self.decide(declared, declared.when)
-        known = self.outlooks.get(name)
-        return Outlook(why_never=reasons.PREDECESSOR_UNPLANNED(task=name)) if known is None else known
+        if declared.when is None:
+            return Outlook(why_never=reasons.PREDECESSOR_UNPLANNED(task=name))
+        known = self.outlooks[name] = self.decide(declared, declared.when)
+        return known
 
     def rows(self, name: str) -> list[TaskRow]:
         """The latest row of each occurrence of a task, in their order."""
-        return sorted(self.latest.get(name, {}).values(), key=attrgetter("occurrence"))
+        rows = list(self.latest.get(name, {}).values())
+        return rows if len(rows) < 2 else sorted(rows, key=attrgetter("occurrence"))
 
     def decide(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
         if when.is_for_each:
@@ -218,6 +226,8 @@ class _Planner:
     def foresee(self, declared: Task[Any, ..., Any], when: When, predecessor: Outlook) -> Outlook:
         if not predecessor.to_come:
             return Outlook(why_never=predecessor.why_never)
+        if not self.foresees:
+            return Outlook(to_come=True)
         expected = predecessor.expected_at and when.resolve(predecessor.expected_at, self.zone)
         if expected and declared.options.window is not None:
             expected = declared.options.window.shifted(expected, self.zone, self.now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from django.db import connections
@@ -17,7 +17,7 @@ IN_ORDER: Final = {"enable_sort": "off", "enable_incremental_sort": "off", "jit"
 
 
 def execute_guided(
-    cursor: Any, sql: str, parameters: Mapping[str, Any], *, settings: Mapping[str, str], using: str
+    cursor: Any, sql: str, parameters: Mapping[str, Any] | Sequence[Any], *, settings: Mapping[str, str], using: str
 ) -> None:
     """
     Execute one statement under settings of its own. Outside a transaction it is one of its own.

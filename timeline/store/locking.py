@@ -20,7 +20,7 @@ from timeline.models.among import Among
 from timeline.models.entities import Entities
 from timeline.store.entity_locks import lock_entities, lock_rows
 from timeline.store.isolating import atomic, now_in_fresh_transaction
-from timeline.store.returning import COLUMNS, RawRow, as_tasks, cursor_for_rows, rows_of
+from timeline.store.returning import COLUMNS, RawRow, as_tasks, cursor_for_rows, read_models, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ def lock_runs(
     entities = lock_entities(refs, using=using, wait=wait, fresh=fresh)
     wanted = sorted(set(run_ids))
     found = TimelineRun.objects.using(using).filter(Among(wanted)).locked(skip_locked=not wait)
-    return Locked(entities, list(found) if wanted else [])
+    return Locked(entities, read_models(found) if wanted else [])
 
 
 def lock_tasks(task_ids: Sequence[UUID], *, using: str) -> list[ScheduledTask]:

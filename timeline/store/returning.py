@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -61,6 +61,23 @@ def rows_of(
             row[name] = convert(row[name], column, connection)
         rows[row["id"]] = row
     return rows
+
+
+def values_of(
+    cursor: Any, connection: BaseDatabaseWrapper, names: tuple[str, ...], *, model: type[Model] = ScheduledTask
+) -> Sequence[Sequence[Any]]:
+    """Read the rows a cursor returns as plain values, in the order of these columns: half of what ``rows_of`` takes."""
+    rows: Sequence[Sequence[Any]] = cursor.fetchall()
+    converters = [
+        (names.index(name), convert, column) for name, convert, column in _converters(model, names, connection.alias)
+    ]
+    if not converters:
+        return rows
+    values = list(map(list, rows))
+    for row in values:
+        for place, convert, column in converters:
+            row[place] = convert(row[place], column, connection)
+    return values
 
 
 def read_models(asked: QuerySet[M]) -> list[M]:

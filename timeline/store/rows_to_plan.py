@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import date, datetime
 from functools import cache
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import connections
@@ -15,7 +16,7 @@ from timeline.dialects import dialect_of
 from timeline.models import ScheduledTask
 from timeline.models.statements import narrowed
 from timeline.models.visits import RowsToPlan
-from timeline.store.returning import FIELDS, RawRow, as_tasks, cursor_for_rows, rows_of
+from timeline.store.returning import FIELDS, as_tasks, cursor_for_rows, rows_of, values_of
 
 
 def lock_rows_to_plan(wanted: RowsToPlan, *, using: str) -> list[ScheduledTask]:
@@ -26,7 +27,9 @@ def lock_rows_to_plan(wanted: RowsToPlan, *, using: str) -> list[ScheduledTask]:
         wanted: Which.
         using: Database alias.
     """
-    return as_tasks(_rows(wanted, tuple(FIELDS), "locked", using), using)
+    connection, columns = connections[using], tuple(FIELDS)
+    with _found(wanted, columns, "locked", using) as cursor:
+        return as_tasks(rows_of(cursor, connection, columns).values(), using) if cursor else []
 
 
 @dataclass(slots=True)
@@ -65,19 +68,23 @@ def read_rows_to_plan(wanted: RowsToPlan, *, using: str) -> list[RowToPlan]:
         wanted: Which.
         using: Database alias.
     """
-    return [RowToPlan(*row.values()) for row in _rows(wanted, READ, "", using)]
+    with _found(wanted, READ, "", using) as cursor:
+        return [RowToPlan(*row) for row in values_of(cursor, connections[using], READ)] if cursor else []
 
 
-def _rows(wanted: RowsToPlan, columns: tuple[str, ...], how: str, using: str) -> Collection[RawRow]:
+@contextmanager
+def _found(wanted: RowsToPlan, columns: tuple[str, ...], how: str, using: str) -> Iterator[Any]:
+    """Open a cursor that gives these columns of the rows; None where no run is asked for."""
     if not wanted.whole and not wanted.in_states:
-        return []
+        yield None
+        return
     connection, dialect = connections[using], dialect_of(using)
     names = {name for name in ("whole", "in_states", "others", "visits") if getattr(wanted, name)}
     runs = {name: dialect.list_of(key.hex for key in getattr(wanted, name)) for name in ("whole", "in_states")}
     keys = {name: dialect.list_of(getattr(wanted, name)) for name in ("others", "bound", "visits")}
     with cursor_for_rows(connection) as cursor:
         cursor.execute(statement_of_rows(using, columns, frozenset({*names, how})), runs | keys)
-        return rows_of(cursor, connection, columns).values()
+        yield cursor
 
 
 @cache

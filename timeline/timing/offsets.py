@@ -48,7 +48,8 @@ class Offset:
             DateOutOfRange: if the result is outside 1970–9000.
         """
         try:
-            moved = self._on_the_calendar(anchor, zone).astimezone(UTC) + self.exact
+            moved = self._on_the_calendar(anchor, zone).astimezone(UTC)
+            moved = moved + self.exact if self.exact else moved
         except (OverflowError, ValueError):
             raise DateOutOfRange("offset", _far_from(self, anchor)) from None
         return check_range("offset", moved)

@@ -145,12 +145,12 @@ class When:
         """The anchor of a row that there is while its run is in this state: of several, the one that it is about."""
         return f"{OF_STATE}{state}" if self.states else self.anchor
 
-    @property
+    @cached_property
     def is_for_each(self) -> bool:
         """Whether there is a row for each occurrence that the other task fans out."""
         return self.anchor.startswith("each:")
 
-    @property
+    @cached_property
     def takes_any_end(self) -> bool:
         """Whether it counts from the other task's end, whether or not that has completed."""
         return self.anchor.startswith("ended:")
