@@ -11,7 +11,7 @@ import pytest
 
 from timeline.exceptions import NotPlainJSON, PayloadTooLarge
 from timeline.lifecycle import State
-from timeline.payloads import MAX_BYTES, MAX_DEPTH, check_json, same_json
+from timeline.payloads import MAX_BYTES, MAX_DEPTH, check_json, json_text, same_json
 
 
 class Number(IntEnum):
@@ -130,6 +130,23 @@ class TestCheckJson:
         check_json("payload", value)
 
         assert value == {"a": [1, {"b": "c"}]}
+
+
+class TestJsonText:
+    def test_is_as_people_write_it(self):
+        assert json_text("result", {"Größe": [1, None]}) == '{"Größe": [1, null]}'
+
+    def test_counts_bytes_and_not_characters(self):
+        """Four bytes each: so many characters fit, and with one more of them none does."""
+        fitting = "😀" * ((MAX_BYTES - 2) // 4)
+
+        assert len(json_text("result", fitting).encode()) <= MAX_BYTES
+        with pytest.raises(PayloadTooLarge):
+            json_text("result", fitting + "😀")
+
+    def test_refuses_what_is_no_json(self):
+        with pytest.raises(NotPlainJSON):
+            json_text("result", (1, 2))
 
 
 class TestSameJson:

@@ -67,14 +67,24 @@ def check_json(field: str, value: object) -> int:
         NotPlainJSON: names the place inside the value.
         PayloadTooLarge: if its JSON is over 64 KiB.
     """
+    return len(json_text(field, value).encode())
+
+
+def json_text(field: str, value: object) -> str:
+    """
+    Write a value as JSON, and refuse what that cannot hold exactly: see ``check_json``.
+
+    Raises:
+        As ``check_json``.
+    """
     _check(field, value, "", 0)
     try:
-        size = len(json.dumps(value, ensure_ascii=False).encode())
+        text = json.dumps(value, ensure_ascii=False)
     except ValueError:
         raise NotPlainJSON(field, _("has a whole number of more digits than Python writes.")) from None
-    if size > MAX_BYTES:
+    if len(text) * 4 > MAX_BYTES and (size := len(text.encode())) > MAX_BYTES:  # No character has more than four.
         raise PayloadTooLarge(field, size, MAX_BYTES)
-    return size
+    return text
 
 
 def same_json(one: object, other: object) -> bool:

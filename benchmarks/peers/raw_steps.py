@@ -12,23 +12,19 @@ import signal
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import psycopg
 
-import timeline
 from benchmarks.peers.adapter import Setting
 from benchmarks.peers.jobs import COUNT_MEMBER, STEPS, done
 from benchmarks.peers.timeline_site import TimelineAdapter
 
-# Lines that say so are of a step in a transaction, others of a plain one.
-RECORD = (
-    (Path(timeline.__file__).parent / "sql" / "record_step.postgresql.sql").read_text(encoding="utf-8").splitlines()
-)
-WITHIN = "\n".join(line for line in RECORD if not line.endswith("-- if not within"))
-ALONE = "\n".join(line for line in RECORD if not line.endswith("-- if within"))
+# The statement of ours.
+VALUES = "%(origin)s, %(name)s, %(task)s, %(attempt)s, %(kind)s, %(at)s, %(seconds)s, %(digest)s, %(code)s, %(result)s"
+WITHIN = f"SELECT stored FROM timeline_record_step({VALUES}, %(patience)s)"  # noqa: S608 (in a transaction)
+ALONE = f"SELECT stored FROM timeline_record_step({VALUES}, NULL)"  # noqa: S608
 BEGIN_ALL = """
 UPDATE timeline_scheduledtask SET state = 'active', seq = seq + 1, attempt = 1, worker = 'raw', started_at = now(),
     lease_expires_at = now() + interval '1 day'

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection, connections, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.postgresql.meanwhile import attempt, elsewhere, lost_connection
@@ -168,35 +169,91 @@ class TestWhoHoldsTheTasksRow:
         holder.join(10)
 
 
+class TestTheCommitOfAnAtomicStep:
+    """It is sent with the record of the step, where that can be done: one trip to the database less."""
+
+    def test_goes_with_its_record(self, row):
+        with CaptureQueriesContext(connection) as asked:
+            assert attempt(row).state == State.COMPLETED
+
+        assert [query["sql"].count("timeline_record_last_step") for query in asked if "; COMMIT" in query["sql"]] == [
+            1,
+            1,
+        ]
+        assert effects() == ["called", "noted", "packed"]
+
+    def test_goes_by_itself_where_the_driver_prepares(self, row, monkeypatch):
+        connection.ensure_connection()
+        monkeypatch.setattr(connection.connection, "prepare_threshold", 5)
+
+        with CaptureQueriesContext(connection) as asked:
+            assert attempt(row).state == State.COMPLETED
+
+        assert not [query for query in asked if "; COMMIT" in query["sql"]]
+        assert effects() == ["called", "noted", "packed"]
+
+    def test_is_none_where_the_step_asked_for_a_rollback(self, row):
+        meanwhile.append(("pack", lambda: transaction.set_rollback(True)))
+
+        assert attempt(row).state == State.RETRYABLE
+
+        assert effects() == []
+        assert not StepRecord.objects.exists()
+
+    def test_calls_what_waits_for_it_once(self, row):
+        called = []
+        meanwhile.append(("pack", lambda: transaction.on_commit(lambda: called.append(effects()))))
+
+        assert attempt(row).state == State.COMPLETED
+
+        assert called == [["packed"]]
+
+    def test_leaves_the_connection_as_it_was(self, row):
+        level = connection.connection.isolation_level
+
+        attempt(row)
+
+        assert connection.get_autocommit()
+        assert not connection.in_atomic_block
+        assert connection.connection.isolation_level == level
+
+
 class TestALostAnswer:
     """The database did what it was asked, and the connection broke before it could say so."""
 
-    def test_of_a_commit_is_asked_for_again(self, row, monkeypatch):
-        commit = connection._commit
+    @pytest.mark.parametrize("done", [True, False])
+    def test_of_a_record_that_is_committed_with_it_is_asked_for(self, row, done):
+        with self.breaking_at("COMMIT", 1, done=done, again=done):
+            tried = attempt(row)
 
-        def and_break():
-            commit()
-            monkeypatch.undo()
-            raise lost_connection()
-
-        meanwhile.append(("pack", lambda: monkeypatch.setattr(connection, "_commit", and_break)))
-
-        assert attempt(row).state == State.COMPLETED
+        assert tried.failures == 0
+        assert (tried.state, effects()) == (
+            (State.COMPLETED, ["called", "noted", "packed"]) if done else (State.RETRYABLE, [])
+        )
+        assert done or attempt(row, days=2).state == State.COMPLETED
         assert effects() == ["called", "noted", "packed"]
-        assert StepRecord.objects.count() == 3
 
-    def test_of_a_commit_that_was_not_done_is_no_failure(self, row, monkeypatch):
+    @pytest.mark.parametrize("done", [True, False])
+    def test_of_a_commit_by_itself_is_asked_for(self, row, done, monkeypatch):
+        """Where the driver prepares statements, the COMMIT is not sent with the record."""
+        commit, broken = connection._commit, []
+
         def break_first():
-            monkeypatch.undo()
-            raise lost_connection()
+            is_first = not broken
+            broken.append(is_first)
+            if done or not is_first:
+                commit()
+            if is_first:
+                raise lost_connection()
 
         meanwhile.append(("pack", lambda: monkeypatch.setattr(connection, "_commit", break_first)))
+        monkeypatch.setattr("timeline.store.stepping._can_commit", lambda connection: False)
         tried = attempt(row)
 
-        assert (tried.state, tried.failures) == (State.RETRYABLE, 0)
-        assert effects() == []
-        assert attempt(row, days=2).state == State.COMPLETED
+        assert (tried.state, tried.failures) == (State.COMPLETED if done else State.RETRYABLE, 0)
+        assert done or attempt(row, days=2).state == State.COMPLETED
         assert effects() == ["called", "noted", "packed"]
+        assert StepRecord.objects.count() == 3
 
     @pytest.mark.parametrize("done", [True, False])
     def test_of_a_record_does_not_repeat_a_plain_step(self, row, done):
@@ -218,7 +275,7 @@ class TestALostAnswer:
         assert StepRecord.objects.get().kind == "done"
 
     @contextmanager
-    def breaking_at(self, sql, nth, *, done):
+    def breaking_at(self, sql, nth, *, done, again=True):
         seen = []
 
         def wrapper(execute, asked, *given):
@@ -232,7 +289,7 @@ class TestALostAnswer:
 
         with connection.execute_wrapper(wrapper):
             yield
-        assert len(seen) > nth
+        assert again is (len(seen) > nth)
 
 
 class TestTheSameStepElsewhere:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -28,7 +27,7 @@ from timeline.exceptions import Rest
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models.facts import language_of, zone_of
 from timeline.operations.current import now_running
-from timeline.payloads import check_json
+from timeline.payloads import json_text
 from timeline.store.stepping import steps_of
 from timeline.store.writing import Write
 
@@ -179,8 +178,7 @@ def returned(attempt: Attempt, result: object) -> Write:
     if isinstance(result, Then):
         then, result = result, checked(result, attempt.definition)
     if result is not None:
-        check_json("result", result)
-        text = json.dumps(result, ensure_ascii=False)
+        text = json_text("result", result)
     fans_out = attempt.fanned_out.end() if attempt.fanned_out is not None else {}
     return Write(
         task=attempt.task, triggers=(Trigger.COMPLETE,), reason=_DONE, result=text, fans_out=fans_out, then=then

@@ -16,7 +16,7 @@ from timeline.definition.fingerprints import digest_of
 from timeline.engine.hooking import hooks_apart
 from timeline.exceptions import Discard, InvalidInput, LeaseLost
 from timeline.models import StepKind, StepRecord
-from timeline.payloads import check_json
+from timeline.payloads import json_text
 from timeline.store.errors import drop_if_lost, may_be_written_later
 from timeline.store.isolating import atomic
 from timeline.store.stepping import (
@@ -79,7 +79,7 @@ class StepRecorder:
             with atomic(using=self._using, durable=True):
                 with hooks_apart([new.task], using=self._using):
                     ended = self._ended(new, began, _as_text(new.name, body()))
-                stored = record_step(ended, using=self._using)
+                stored = record_step(ended, using=self._using, last=True)
                 if stored is None:
                     raise _RecordedBefore
         except _RecordedBefore:
@@ -245,7 +245,4 @@ class StepRecorder:
 
 
 def _as_text(name: str, result: object) -> str | None:
-    if result is None:
-        return None
-    check_json(f"result of step {name}", result)
-    return json.dumps(result, ensure_ascii=False)
+    return None if result is None else json_text(f"result of step {name}", result)

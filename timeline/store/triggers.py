@@ -45,6 +45,7 @@ FUNCTIONS: Final = ("guard_function", "keep_function")  # What triggers do.
 # not put it yet, and is no reason not to migrate.
 CALLED: Final = {
     "record_step": StepRecord._meta.db_table,
+    "record_last_step": StepRecord._meta.db_table,
     "record_place": StepRecord._meta.db_table,
     "is_awaited": Total._meta.db_table,
     "move_runs": Total._meta.db_table,

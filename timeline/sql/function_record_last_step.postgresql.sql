@@ -1,0 +1,19 @@
+-- What records a step with whose record a transaction ends: as function_record_step, but where that records nothing, it raises an
+-- error of its own. The COMMIT that was sent with it is not done then.
+CREATE OR REPLACE FUNCTION timeline_record_last_step(
+    its_origin uuid, its_name text, its_task uuid, its_attempt integer, its_kind text, its_at timestamptz,
+    its_seconds double precision, its_digest text, its_code text, its_result jsonb, patience interval
+) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    given text;
+BEGIN
+    SELECT stored INTO given
+    FROM timeline_record_step(
+        its_origin, its_name, its_task, its_attempt, its_kind, its_at, its_seconds, its_digest, its_code, its_result, patience
+    );
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'nothing is recorded of step % of task %', its_name, its_task USING ERRCODE = 'TL001';
+    END IF;
+    RETURN given;
+END
+$$
