@@ -12,5 +12,5 @@ WHERE NOT tgisinternal
 UNION ALL
 SELECT proname
 FROM pg_proc
-WHERE proname IN ('timeline_record_step', 'timeline_record_place', 'timeline_is_awaited', 'timeline_move_runs')
+WHERE proname IN ('timeline_record_step', 'timeline_record_place', 'timeline_is_awaited', 'timeline_move_runs', 'timeline_to_move')
     AND pg_function_is_visible(oid)
