@@ -17,6 +17,8 @@ from timeline import (
     TransitionNotAllowed,
     after,
     after_run,
+    never,
+    on,
     step,
     task,
 )
@@ -210,6 +212,43 @@ class TestChecks:
         go.__name__ = name
         with pytest.raises(DefinitionError, match=r"name of an option of a machine"):
             declare(**{name: word(go)})
+
+
+class TestBoundEvents:
+    """Each move by them leaves a state that tasks are bound to, or comes to one."""
+
+    def declared(self, **table):
+        @task(on("asked", days=1))
+        def remind(self): ...
+
+        @task(after(days=3))
+        def look(self): ...
+
+        rows = {"asked": {"given": "calm", "kept": STAY}, "calm": {"over": "done", "ask": "asked"}, "done": {}}
+        body = {"remind": remind, "look": look, "timers": {"calm": never}}
+        return declare({**rows, **table}, "asked", **body).definition
+
+    def test_are_those_that_always_do(self):
+        assert self.declared().bound_events == {"given", "kept", "ask"}
+
+    def test_are_not_those_that_a_state_ignores(self):
+        calm = {"over": "done", "ask": "asked", "given": IGNORE}
+
+        assert self.declared(calm=calm).bound_events == {"kept", "ask"}
+
+    def test_are_not_those_that_lead_elsewhere_from_one_state(self):
+        calm = {"ask": "asked", "given": "done"}
+
+        assert self.declared(calm=calm).bound_events == {"kept", "ask"}
+
+    def test_are_none_without_a_machine(self):
+        @task(after(days=3))
+        def look(self): ...
+
+        assert type("Bare", (Timeline,), {"look": look}).definition.bound_events == frozenset()
+
+    def test_leave_the_others_beside_states(self):
+        assert self.declared().keys_beside_states == {"lock.look"}
 
 
 class TestAfterRun:

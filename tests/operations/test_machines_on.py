@@ -15,7 +15,7 @@ from timeline import STAY, Machine, Then, Timeline, after, created, never, on, t
 from timeline.engine.running import run
 from timeline.exceptions import DefinitionError
 from timeline.lifecycle import ReasonCode, State
-from timeline.models import ScheduledTask, TimelineRun
+from timeline.models import LogEntry, ScheduledTask, TimelineRun
 from timeline.operations.reconciling_moved import reconcile_moved
 from timeline.operations.sweeping import sweep
 from timeline.shortcuts import emit, emit_many, explain, preview, start
@@ -146,6 +146,35 @@ class TestInSets:
 
         assert counts[1] == counts[2]
         assert len(open_rows()) == (33 if own else 0)
+
+    def test_takes_so_many_statements_for_one(self):
+        """The entity, then its run with its rows; the event, the move, what is cancelled, what is made."""
+        for order in Order.objects.bulk_create([Order(), Order()]):
+            start("visit", order)
+            with CaptureQueriesContext(connection) as queries:
+                emit("go", order)
+
+        # Edges are asked for until they are seen committed, which a test never is.
+        asked = [
+            query["sql"] for query in queries if "timeline_edge" not in query["sql"] and "SAVEPOINT" not in query["sql"]
+        ]
+        assert len(asked) == (6 if connection.vendor == "postgresql" else 10), asked
+
+    def test_moves_more_than_a_portion_as_it_moves_one(self):
+        orders = Order.objects.bulk_create([Order() for _ in range(250)])
+        for order in orders:
+            start("visit", order)
+        emit("go", orders[0])
+        emit_many("go", orders[1:])
+
+        assert set(TimelineRun.objects.values_list("state", "moves")) == {("signing_in", 1)}
+        columns = ("task_key", "occurrence", "state", "seq", "reason_code", "reason", "anchor", "revision")
+        assert set(ScheduledTask.objects.values_list(*columns)) == {
+            ("visit.greet", "0", "cancelled", 1, "state", "its run is not in new any more", "state:new", 1),
+            ("visit.sign_in", "1", "available", 0, "", "", "state:signing_in", 1),
+        }
+        assert ScheduledTask.objects.count() == 2 * LogEntry.objects.count() == 500
+        assert all(map(is_whole, TimelineRun.objects.all()[:20]))
 
     def test_asks_nothing_where_nothing_is_bound(self, django_assert_num_queries):
         class Bare(Machine):

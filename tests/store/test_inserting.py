@@ -6,11 +6,12 @@ from enum import Enum
 
 import pytest
 from django.db import DataError, IntegrityError, transaction
+from django.db.models.signals import post_init
 
 from tests.databases import VENDOR
 from timeline.ids import uuid7
 from timeline.models import Event, ScheduledTask, TimelineRun
-from timeline.store.inserting import Insertion, columns_of, insert_in_turn, insert_missing
+from timeline.store.inserting import Insertion, columns_of, fields_of, insert_in_turn, insert_missing, new_row
 
 pytestmark = pytest.mark.django_db
 
@@ -27,6 +28,42 @@ def insert(*rows):
 
 def insert_columns(model, rows, **given):
     return Insertion(model, columns_of(rows), using="default", **given).send().inserted()
+
+
+class TestNewRow:
+    @pytest.mark.parametrize("model", [ScheduledTask, TimelineRun, Event])
+    def test_is_as_django_makes_it(self, model, now):
+        given = {"id": uuid7(), "entity_label": "testapp.order"}
+
+        made, theirs = new_row(model, given), model(**given)
+
+        assert {name: made.__dict__[name] for name in fields_of(model)} == {
+            name: theirs.__dict__[name] for name in fields_of(model)
+        }
+        assert (made._state.adding, made._state.db) == (True, None)
+
+    def test_has_an_id_and_a_payload_of_its_own(self):
+        one, other = new_row(ScheduledTask, {}), new_row(ScheduledTask, {})
+
+        one.payload["n"] = 1
+
+        assert one.pk != other.pk
+        assert other.payload == new_row(ScheduledTask, {}).payload == {}
+
+    def test_is_told_of_where_somebody_listens(self):
+        told = []
+
+        def listen(instance, **_given):
+            told.append(instance)
+
+        post_init.connect(listen, sender=ScheduledTask)
+        try:
+            made = new_row(ScheduledTask, {"occurrence": "a"})
+        finally:
+            post_init.disconnect(listen, sender=ScheduledTask)
+
+        assert told == [made]
+        assert made.occurrence == "a"
 
 
 class TestInsertMissing:

@@ -9,9 +9,9 @@ from tests.machines import Booking, S, is_whole, placed
 from tests.store.test_triggers import update
 from tests.triggers import drop_trigger
 from timeline.exceptions import MoveNotAllowed
-from timeline.models import Edge, RunEntry, TimelineRun, ref_of
+from timeline.models import Edge, RunEntry, ScheduledTask, TimelineRun, ref_of
 from timeline.store.edges import see_edges
-from timeline.store.machines import Step, last_moved, move_runs, runs_to_move
+from timeline.store.machines import Step, can_read_ahead, last_moved, lock_to_move, move_runs, runs_to_move
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db
@@ -219,6 +219,55 @@ class TestQuestions:
             self.to_move(order)
 
         assert "FOR NO KEY UPDATE" in asked[0]
+
+
+@pytest.mark.only_postgresql
+class TestLockToMove:
+    @staticmethod
+    def found(order, *others):
+        assert can_read_ahead("default")
+        return lock_to_move(ref_of(order), ["booking"], others, using="default")
+
+    def test_gives_the_open_runs_as_they_are_read_otherwise(self, order):
+        runs = [placed(order, S.CREATED, key=str(number)) for number in range(2)]
+        placed(order, S.BOOKED, ended_at="2026-03-01T10:00Z", end_reason="BOOKED")
+        placed(order, S.CREATED, machine=type("Other", (Booking,), {"name": "other"}))
+
+        found = self.found(order)
+
+        stored = runs_to_move([ref_of(order)], {"booking": None}, using="default")
+        assert [run.pk for run, _rows in found] == [run.pk for run in stored] == sorted(run.pk for run in runs)
+        columns = [field.attname for field in TimelineRun._meta.concrete_fields]
+        for (run, _rows), known in zip(found, stored, strict=True):
+            assert [getattr(run, name) for name in columns] == [getattr(known, name) for name in columns]
+            assert (run._state.adding, run._state.db) == (False, "default")
+
+    def test_gives_what_is_open_and_all_of_what_is_bound_to_no_state(self, order, make_task):
+        run = placed(order, S.CREATED)
+        ended = {"state": "completed", "reason_code": "done", "finished_at": "2026-03-01T10:00Z"}
+        about = {"run": run, "entity_label": run.entity_label, "entity_id": run.entity_id}
+        opened = make_task(**about, task_key="booking.a", occurrence="2")
+        make_task(**about, task_key="booking.a", occurrence="1", **ended)
+        other = make_task(**about, task_key="booking.b", **ended)
+        make_task(task_key="booking.a", occurrence="9")
+
+        assert self.rows(self.found(order)) == {opened.pk}
+        assert self.rows(self.found(order, "booking.b")) == {opened.pk, other.pk}
+        [(_run, [task])] = self.found(order)
+        assert all(
+            getattr(task, field.attname) == getattr(ScheduledTask.objects.get(pk=opened.pk), field.attname)
+            for field in ScheduledTask._meta.concrete_fields
+        )
+
+    @staticmethod
+    def rows(found):
+        [(_run, tasks)] = found
+        return {task.pk for task in tasks}
+
+    def test_has_runs_without_rows(self, order):
+        run = placed(order, S.CREATED)
+
+        assert self.found(order) == [(run, [])]
 
 
 def test_edges_are_those_of_the_table():

@@ -9,8 +9,18 @@ import pytest
 from django.db import connection
 from django.db.models.signals import post_init
 
-from timeline.models import ScheduledTask
-from timeline.store.returning import COLUMNS, FIELDS, as_tasks, cursor_for_rows, read_models, rows_of, values_of
+from timeline.models import ScheduledTask, TimelineRun
+from timeline.store.inserting import fields_of
+from timeline.store.returning import (
+    COLUMNS,
+    FIELDS,
+    as_tasks,
+    cursor_for_rows,
+    read_models,
+    row_of_json,
+    rows_of,
+    values_of,
+)
 
 SQL = "SELECT {} FROM timeline_scheduledtask ORDER BY occurrence"
 
@@ -33,6 +43,27 @@ def read(columns, *names):
     with cursor_for_rows(connection) as cursor:
         cursor.execute(SQL.format(columns))
         return rows_of(cursor, connection, names)
+
+
+@pytest.mark.only_postgresql
+class TestRowOfJson:
+    @pytest.mark.parametrize("zone", ["UTC", "America/St_Johns"])
+    def test_is_as_django_reads_it(self, task, now, zone):
+        task.run = TimelineRun.objects.create(timeline="trial", started_at=now, params={"n": {"é": None}})
+        task.save()
+
+        for row in (task, task.run):
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT set_config('TimeZone', %s, true)", [zone])
+                table = row._meta.db_table
+                cursor.execute(f"SELECT row_to_json(row)::text FROM {table} AS row WHERE id = %s", [row.pk])  # noqa: S608
+                read = row_of_json(cursor.fetchone()[0], type(row))
+                cursor.execute("SET LOCAL TimeZone TO 'UTC'")
+            stored = type(row).objects.get(pk=row.pk)
+            assert read == {name: getattr(stored, name) for name in fields_of(type(row))}
+            assert {type(value) for value in read.values()} == {
+                type(getattr(stored, name)) for name in fields_of(type(row))
+            }
 
 
 class TestReadModels:

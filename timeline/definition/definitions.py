@@ -149,6 +149,24 @@ class Definition:
         return frozenset(state for when in whens if when is not None for state in when.during)
 
     @cached_property
+    def keys_beside_states(self) -> frozenset[str]:
+        """Keys of the tasks that are bound to no state."""
+        return frozenset(self.task_key(name) for name in self.tasks if name not in self.in_states)
+
+    @cached_property
+    def bound_events(self) -> frozenset[str]:
+        """Events of a machine by which each move leaves a state that tasks are bound to, or comes to one."""
+        if self.machine is None:
+            return frozenset()
+        answers = [
+            (state, event, to) for state in self.machine.states for event, to in self.machine.takes(state).items()
+        ]
+        loose = {
+            event for state, event, to in answers if to is IGNORE or self.bound_states.isdisjoint({state, str(to)})
+        }
+        return self.machine.events - loose
+
+    @cached_property
     def backing_off(self) -> frozenset[str]:
         """States of a machine in which something comes later with each try."""
         whens = (task.when for task in self.tasks.values())

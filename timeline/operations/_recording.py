@@ -93,7 +93,7 @@ def record(
     """
     now = said.recorded_at
     new = _without_those_known(said, subjects, using)
-    moves = decide_moves(said, new, wish, using=using)
+    moves = decide_moves(said, new, wish, ahead=not later, using=using)
     words = said._asdict()
     events = {
         ref: {"id": event_id, "entity_label": ref.label, "entity_id": ref.id, **words}
@@ -131,7 +131,8 @@ def record(
             moved, at_end = write_moves(moves, said, causes, now=now, using=using)
             ended = Ended(ended.runs + at_end.runs, ended.tasks + at_end.tasks)
             reconciled = (run for run in moved if run.pk not in later)
-            reconcile_moved(reconciled, before, entities, now=now, using=using)
+            rows = {move.run.pk: move.rows for move in moves if move.rows is not None}
+            reconcile_moved(reconciled, before, entities, rows=rows, now=now, using=using)
         begun = begin_runs(beginnings, first=None if apart else event, now=now, using=using)
     recorded = event.inserted()
     written = {ref: columns for ref, columns in events.items() if columns["id"] in recorded}

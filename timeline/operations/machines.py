@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -16,12 +17,12 @@ from timeline.definition.machines import known_state, table_of, unknown_event
 from timeline.definition.payload_types import check_payload
 from timeline.exceptions import InvalidInput, MoveNotAllowed, NoOpenRun, WrongEntity
 from timeline.lifecycle import Reason, ReasonCode, RunEnd
-from timeline.models import EntityRef, TimelineRun
+from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.families import kinds_of
 from timeline.operations.leaving import Ended, end_runs
 from timeline.registry import registry
 from timeline.store.edges import see_pairs
-from timeline.store.machines import Step, last_moved, move_runs, runs_to_move
+from timeline.store.machines import Step, can_read_ahead, last_moved, lock_to_move, move_runs, runs_to_move
 
 if TYPE_CHECKING:
     from timeline.operations._event_fields import EventFields
@@ -70,12 +71,14 @@ class Moving:
         definition: The machine.
         run: As it was read and locked.
         target: The state it comes to.
+        rows: What the run is planned from once it has moved, locked; None: that was not read yet.
     """
 
     subject: EntityRef
     definition: Definition
     run: TimelineRun
     target: str
+    rows: list[ScheduledTask] | None = None
 
 
 def check_wish(
@@ -147,7 +150,7 @@ def is_moving(event: str, names: Iterable[EntityRef]) -> bool:
 
 
 def decide_moves(
-    said: EventFields, subjects: Mapping[EntityRef, Subject], wish: Wish = ANY, *, using: str
+    said: EventFields, subjects: Mapping[EntityRef, Subject], wish: Wish = ANY, *, ahead: bool = False, using: str
 ) -> list[Moving]:
     """
     Decide what an event moves, of some entities that the caller has locked. One statement, and a second where a machine has no
@@ -157,6 +160,8 @@ def decide_moves(
         said: The event.
         subjects: Whose.
         wish: What the caller says of machines.
+        ahead: Whether to read, in the same trip, what runs that have moved are planned from: of one entity, where each move by
+            the event asks for that, and the database can.
         using: Database alias.
 
     Returns:
@@ -176,7 +181,15 @@ def decide_moves(
     asked = [(ref, known_one) for known_one in known.values() for ref in names if ref.label == known_one.label]
     keys = wish.keys(known.values(), said.payload)
     refs = {ref for ref, _definition in asked}
-    runs = _by_place(runs_to_move(refs, {name: keys.get(name) for name in known}, using=using))
+    rows: dict[UUID, list[ScheduledTask]] = {}
+    if ahead and len(refs) == 1 and not keys and can_read_ahead(using) and _always_bound(known.values(), said.name):
+        others = chain.from_iterable(one.keys_beside_states for one in known.values())
+        [ref] = refs
+        pairs = lock_to_move(ref, known, others, using=using)
+        rows = {run.pk: tasks for run, tasks in pairs}
+        runs = _by_place(run for run, _tasks in pairs)
+    else:
+        runs = _by_place(runs_to_move(refs, {name: keys.get(name) for name in known}, using=using))
     without = [(ref, definition) for ref, definition in asked if not runs[ref, definition.name]]
     if without:
         _refuse_without(said, without, keys, wish, using)
@@ -186,8 +199,15 @@ def decide_moves(
         for run in runs[ref, definition.name]
     ]
     return [
-        Moving(subject, definition, run, target) for subject, definition, run, target in moves if target is not None
+        Moving(subject, definition, run, target, rows.get(run.pk))
+        for subject, definition, run, target in moves
+        if target is not None
     ]
+
+
+def _always_bound(definitions: Iterable[Definition], event: str) -> bool:
+    """Whether whatever the event moves has rows to follow it."""
+    return all(event in definition.bound_events for definition in definitions)
 
 
 def _by_place(runs: Iterable[TimelineRun]) -> defaultdict[tuple[EntityRef, str], list[TimelineRun]]:

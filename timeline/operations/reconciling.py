@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from itertools import chain
 from uuid import UUID
@@ -13,6 +14,7 @@ from django.db.models import Model
 from timeline import reasons
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
+from timeline.ids import fresh_ids
 from timeline.lifecycle import RunEnd, Trigger
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import Entities
@@ -22,18 +24,22 @@ from timeline.operations._rebinding import rebinding
 from timeline.operations._succeeding import succeed
 from timeline.operations.current import running
 from timeline.operations.leaving import end_runs
+from timeline.operations.sets import portions_of
 from timeline.planning import Cancel, Create, Keep, Move, Plan
 from timeline.registry import registry
 from timeline.runs import end
 from timeline.store.competing import hand_on
-from timeline.store.creating import create_missing, new_task
+from timeline.store.creating import new_task, send_tasks
 from timeline.store.isolating import atomic
 from timeline.store.locking import lock_runs
 from timeline.store.mirroring import mirror_runs
+from timeline.store.pipelining import pipelining
 from timeline.store.rows_to_plan import lock_rows_to_plan
-from timeline.store.writing import Write, apply
+from timeline.store.writing import Write, send_writes
 
 logger = logging.getLogger("timeline")
+
+_Planned = tuple[TimelineRun, Definition, Plan]
 
 
 def reconcile(*, entity: Model | EntityRef, now: datetime, using: str) -> None:
@@ -66,6 +72,7 @@ def reconcile_locked(
     lenient: bool = False,
     there: Collection[EntityRef] = (),
     moved: bool = False,
+    rows: Mapping[UUID, list[ScheduledTask]] | None = None,
     choose: Callable[[TimelineRun, Plan], Plan] | None = None,
 ) -> list[ScheduledTask]:
     """
@@ -80,6 +87,7 @@ def reconcile_locked(
             which must record an outcome whatever the entity holds, and for an operator.
         there: Entities that are there, and were not read, as nothing is asked of them.
         moved: Whether they are runs of machines that have just moved.
+        rows: Id of a run → what it is planned from, as far as that was read and locked.
         choose: Makes of what is planned for a run what is carried out; None: just that.
 
     Returns:
@@ -98,14 +106,42 @@ def reconcile_locked(
     gone = [run for run, definition in known if definition.label and run.entity_ref not in present]
     end_runs(gone, RunEnd.ENTITY_GONE, reason=reasons.DELETED(), now=now, using=using)
     alive = [(run, definition) for run, definition in known if run.is_open]
-    rows, tries = _rows_of(alive, using, moved=moved), tries_of(alive, using=using)
-    plans = []
+    unread = [(run, definition) for run, definition in alive if run.pk not in (rows or {})]
+    standing = {**(rows or {}), **_rows_of(unread, using, moved=moved)}
+    tries = tries_of(alive, using=using)
+    # In portions: while the database writes one, the next is planned. Whole, if a run may be refused after others were
+    # written, or if code of the host's is asked, which may want what cannot be asked ahead.
+    whole = not lenient or choose is not None or any(entity is not None for entity in entities.values())
+    parts = portions_of(alive, whole=whole, using=using)
+    written, nothing_left = list[Callable[[], list[ScheduledTask]]](), list[TimelineRun]()
+    with pipelining(using) if len(parts) > 1 else nullcontext():
+        for part in parts:
+            planned = _plans_of(part, entities, standing, tries, now=now, lenient=lenient, choose=choose)
+            read = chain.from_iterable(standing[run.pk] for run, _definition in part)
+            written.append(_carry_out(planned, read, now=now, using=using))
+            nothing_left += [run for run, _definition, plan in planned if not plan.open]
+    created = [task for done in written for task in done()]
+    end(nothing_left, RunEnd.FINISHED, now=now, using=using)
+    succeed(nothing_left, now=now, using=using)
+    return created
+
+
+def _plans_of(
+    alive: Iterable[tuple[TimelineRun, Definition]],
+    entities: Entities,
+    rows: Mapping[UUID, list[ScheduledTask]],
+    tries: Mapping[UUID, int],
+    *,
+    now: datetime,
+    lenient: bool,
+    choose: Callable[[TimelineRun, Plan], Plan] | None,
+) -> list[_Planned]:
+    plans: list[_Planned] = []
     for run, definition in alive:
         try:
             if definition.followed_fields and (unreadable := entities.unreadable.get(run.entity_ref)):
                 raise unreadable
-            entity = entities.get(run.entity_ref)
-            ours = rows.get(run.pk, [])
+            entity, ours = entities.get(run.entity_ref), rows[run.pk]
             planned = plan_of(
                 run, definition, entity, ours, now=now, spare=running(), tries=tries, foresees=not lenient
             )
@@ -114,7 +150,7 @@ def reconcile_locked(
             if not lenient:
                 raise
             logger.error("%s is not reconciled until its entity is mended: %s", run, error.in_english())
-    return _carry_out(plans, chain.from_iterable(rows.values()), now=now, using=using)
+    return plans
 
 
 def _rows_of(
@@ -129,9 +165,10 @@ def _rows_of(
 
 
 def _carry_out(
-    plans: list[tuple[TimelineRun, Definition, Plan]], rows: Iterable[ScheduledTask], *, now: datetime, using: str
-) -> list[ScheduledTask]:
-    writes, tasks = [], []
+    plans: Sequence[_Planned], rows: Iterable[ScheduledTask], *, now: datetime, using: str
+) -> Callable[[], list[ScheduledTask]]:
+    """Write what is planned, or send it on its way; give what gives the tasks created."""
+    writes, tasks, ids = [], [], fresh_ids()
     for run, definition, planned in plans:
         for change in planned.changes:
             match change:
@@ -141,13 +178,15 @@ def _carry_out(
                     fingerprint = definition.tasks[row.task_name].fingerprint
                     writes.append(Write(task=row, times=times, definition_hash=fingerprint, reason=reason))
                 case Create():
-                    tasks.append(new_task(run, definition, change, now=now))
+                    tasks.append(new_task(run, definition, change, key=next(ids), now=now))
                 case Keep():
                     pass
     writes += rebinding([(definition, planned) for _run, definition, planned in plans], now=now, using=using)
-    apply(hand_on(writes, tasks, earlier=rows, using=using), now=now, using=using)
-    created = create_missing(tasks, using=using)
-    nothing_left = [run for run, _definition, planned in plans if not planned.open]
-    end(nothing_left, RunEnd.FINISHED, now=now, using=using)
-    succeed(nothing_left, now=now, using=using)
-    return created
+    changed = send_writes(hand_on(writes, tasks, earlier=rows, using=using), now=now, using=using)
+    created = send_tasks(tasks, using=using)
+
+    def done() -> list[ScheduledTask]:
+        changed()
+        return created()
+
+    return done

@@ -19,6 +19,7 @@ def reconcile_moved(
     before: Mapping[UUID, str],
     held: Mapping[EntityRef, Model | None],
     *,
+    rows: Mapping[UUID, list[ScheduledTask]] | None = None,
     now: datetime,
     using: str,
 ) -> list[ScheduledTask]:
@@ -32,6 +33,7 @@ def reconcile_moved(
         moved: As they are now, locked with their entities.
         before: Id of a run → the state it left.
         held: The entities, as far as they were read.
+        rows: Id of a run → what it is planned from, as far as that was read and locked.
         now: Story time.
         using: Database alias.
 
@@ -52,4 +54,4 @@ def reconcile_moved(
     entities |= {ref: entity for ref, entity in held.items() if entity is not None}
     taken = read - wanted
     runs = [run for run, _definition in bound]
-    return reconcile_locked(runs, entities, there=taken, moved=True, now=now, using=using, lenient=True)
+    return reconcile_locked(runs, entities, there=taken, moved=True, rows=rows, now=now, using=using, lenient=True)

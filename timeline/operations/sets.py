@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any, Final, NamedTuple, TypeVar
@@ -18,6 +18,7 @@ from timeline.store.pipelining import can_pipeline, pipelining
 from timeline.timing import LONGEST_SPREAD, is_spread
 
 Item = TypeVar("Item")
+Some = TypeVar("Some")
 
 BATCH: Final = 1000
 MAX_BATCH: Final = 10_000
@@ -160,11 +161,19 @@ def in_portions(
         whole: In one portion all the same.
         using: Database alias.
     """
-    size = max(PORTION, -(-len(entities) // PORTIONS))
-    if whole or size >= len(entities) or not can_pipeline(using):
+    parts = portions_of(list(entities.items()), whole=whole, using=using)
+    if len(parts) == 1:
         return work(entities)
-    tally, several = Tally(), list(entities.items())
+    tally = Tally()
     with pipelining(using):
-        for start in range(0, len(several), size):
-            tally += work(dict(several[start : start + size]))
+        for part in parts:
+            tally += work(dict(part))
     return tally
+
+
+def portions_of(several: Sequence[Some], *, whole: bool = False, using: str) -> list[Sequence[Some]]:
+    """Part what belongs to one transaction into a few portions, where the database takes statements ahead; else one portion."""
+    size = max(PORTION, -(-len(several) // PORTIONS))
+    if whole or size >= len(several) or not can_pipeline(using):
+        return [several]
+    return [several[start : start + size] for start in range(0, len(several), size)]

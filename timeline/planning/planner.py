@@ -191,10 +191,11 @@ class _Planner:
         """What is bound to a state of a machine has a row for each visit of it, and none that is open beside that."""
         latest, place = self.latest.get(declared.name, {}), self.place
         row = latest.get(place.occurrence) if place else None
+        rows = self.rows(declared.name)
         if place is None or not is_wanted(when, place, row):
-            leave_behind(self.rows(declared.name), place, when, result=self.result, spare=self.spare)
+            leave_behind(rows, place, when, result=self.result, spare=self.spare)
             return Outlook()
-        others = [other for other in self.rows(declared.name) if other is not row]
+        others = [other for other in rows if other is not row]
         leave_behind(others, place, when, result=self.result, spare=self.spare)
         if row is not None and row.id in self.spare and row.state in OPEN:
             return self.answer.keep(row, "it is being run")
@@ -204,7 +205,7 @@ class _Planner:
             return self.answer.unanchored(when, row)
         if when.backoff is not None and place.tries is None:
             return self.answer.stands(row)
-        times = replace(self.times(declared, when, value), anchor=when.anchor_in(place.state))
+        times = self.times(declared, when, value, when.anchor_in(place.state))
         if when.backoff is not None:
             times = at_later(times, times.nominal_at + wait_of(when.backoff, place, self.about))
         return self.answer.with_row(declared, self.due(declared, times), row, place.occurrence)
@@ -236,13 +237,13 @@ class _Planner:
         )
         return Outlook(to_come=True, expected_at=expected)
 
-    def times(self, declared: Task[Any, ..., Any], when: When, value: datetime) -> Times:
+    def times(self, declared: Task[Any, ..., Any], when: When, value: datetime, anchor: str | None = None) -> Times:
         nominal = when.resolve(value, self.zone)
         expires, spread = declared.options.expires, declared.options.spread
         return Times(
             nominal_at=nominal,
             scheduled_at=nominal + share_of(spread, *self.about, declared.name) if spread else nominal,
-            anchor=when.anchor,
+            anchor=when.anchor if anchor is None else anchor,
             anchor_value=value,
             expires_at=None if expires is None else nominal + expires,
             anchor_date=self.dates.get(when.field_name),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.db import connections
 
@@ -21,6 +21,7 @@ MAX_ACTOR = 150
 ChangeColumns = dict[str, object]
 Stored = Callable[[str, object], object]
 
+_JSON: Final = json.JSONEncoder(ensure_ascii=False)  # ``dumps`` makes one anew each time.
 _COLUMNS = {column.name: column for column in ScheduledTask._meta.concrete_fields}
 
 
@@ -57,7 +58,7 @@ def _as_change(write: Write, stored: Stored, lease: timedelta) -> ChangeColumns:
         change |= columns_of(write.reason)
     change |= {name: stored(name, value) for name, value in _seldom(write) if value is not None}
     if detail := _detail(write):
-        change["detail"] = json.dumps(detail, ensure_ascii=False)
+        change["detail"] = _JSON.encode(detail)
     return change
 
 

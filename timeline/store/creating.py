@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS
 
@@ -18,25 +19,40 @@ from timeline.planning import Create
 from timeline.registry import registry
 from timeline.store.announcing import announce_times
 from timeline.store.competing import compete, handed_on, held_alone
-from timeline.store.inserting import insert_missing
+from timeline.store.inserting import new_row, send_missing
 
 
-def new_task(run: TimelineRun, definition: Definition, change: Create, *, now: datetime) -> ScheduledTask:
+def new_task(
+    run: TimelineRun, definition: Definition, change: Create, *, key: UUID | None = None, now: datetime
+) -> ScheduledTask:
     """
     Make the row a plan asks for, of a run that is there already; not saved.
 
     What it waits for may have come before there was the row, so that nobody waked it: it is due at once, and looks.
+
+    Args:
+        run: Its run.
+        definition: That one's.
+        change: What the plan asks for.
+        key: Its id, where many are made together; None: a new one.
+        now: Story time.
     """
     like = change.like
     carried = {"occurrence": like.occurrence, "payload": like.payload} if isinstance(like, ScheduledTask) else {}
-    return ScheduledTask(
-        run=run,
-        entity_label=run.entity_label,
-        entity_id=run.entity_id,
-        cause_id=run.started_by_id,
+    columns = {
+        "run_id": run.pk,
+        "entity_label": run.entity_label,
+        "entity_id": run.entity_id,
+        "cause_id": run.started_by_id,
         **declared_columns(definition, change.task_name),
-        **planned_columns(change, now=now) | carried | awaited_by(definition, change.task_name, run, now=now),
-    )
+        **planned_columns(change, now=now),
+        **carried,
+        **awaited_by(definition, change.task_name, run, now=now),
+        **({} if key is None else {"id": key}),
+    }
+    task = new_row(ScheduledTask, columns)
+    task._state.fields_cache["run"] = run
+    return task
 
 
 def awaited_by(definition: Definition, task_name: str, run: TimelineRun, *, now: datetime) -> dict[str, Any]:
@@ -139,11 +155,21 @@ def create_missing(tasks: Sequence[ScheduledTask], *, using: str) -> list[Schedu
     Returns:
         Those inserted.
     """
+    return send_tasks(tasks, using=using)()
+
+
+def send_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> Callable[[], list[ScheduledTask]]:
+    """Insert rows, or send them on their way (``pipelining``); call what is given for what ``create_missing`` gives."""
     compete(tasks, using=using)
-    created = insert_missing(tasks, using=using)
-    if created:
-        announce_times((task.scheduled_at for task in created), now=created[0].created_at, using=using)
-    return created
+    inserted = send_missing(tasks, using=using)
+
+    def done() -> list[ScheduledTask]:
+        created = inserted()
+        if created:
+            announce_times((task.scheduled_at for task in created), now=created[0].created_at, using=using)
+        return created
+
+    return done
 
 
 def create_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> None:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import cache, lru_cache, partial
 from itertools import chain, repeat
-from operator import is_
+from operator import attrgetter, is_, itemgetter
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
 from django.db import connections
 from django.db.models import BooleanField, CharField, DateTimeField, Field, JSONField, Model, TextField, UUIDField
+from django.db.models.base import ModelState
+from django.db.models.signals import post_init, pre_init
 
 from timeline.dialects import dialect_of
 from timeline.models.among import target_of
@@ -36,12 +38,52 @@ def insert_missing(rows: Sequence[Inserted], *, using: str) -> list[Inserted]:
     Returns:
         Those inserted, in the order given. The others met a row that is there already, by a unique constraint.
     """
+    return send_missing(rows, using=using)()
+
+
+def send_missing(rows: Sequence[Inserted], *, using: str) -> Callable[[], list[Inserted]]:
+    """Insert rows, or send them on their way (``pipelining``); call what is given for what ``insert_missing`` gives."""
     if not rows:
-        return []
-    names = [field.attname for field in rows[0]._meta.concrete_fields]
-    columns = {name: [getattr(row, name) for row in rows] for name in names}
-    inserted = Insertion(type(rows[0]), columns, using=using).send().inserted()
-    return [as_stored(row, using=using) for row in rows if row.pk in inserted]
+        return list
+    names = tuple(fields_of(type(rows[0])))
+    values = map(itemgetter(*names), map(attrgetter("__dict__"), rows))
+    columns = dict(zip(names, zip(*values, strict=True), strict=True))
+    insertion = Insertion(type(rows[0]), columns, using=using).send()
+
+    def done() -> list[Inserted]:
+        inserted = insertion.inserted()
+        return [as_stored(row, using=using) for row in rows if row.pk in inserted]
+
+    return done
+
+
+def new_row(model: type[Inserted], columns: Mapping[str, Any]) -> Inserted:
+    """
+    Make a row that is not there yet: as Django makes it, in a fraction of the time, unless somebody is to be told of each one.
+
+    Args:
+        model: Whose.
+        columns: Name of a column (``attname``) → value; what is left out has its default.
+    """
+    if pre_init.has_listeners(model) or post_init.has_listeners(model):
+        return model(**columns)
+    always, made_anew = _blank(model)
+    row = model.__new__(model)
+    row._state = ModelState()
+    row.__dict__.update(always)
+    row.__dict__.update({name: make() for name, make in made_anew.items() if name not in columns})
+    row.__dict__.update(columns)
+    return row
+
+
+@cache
+def _blank(model: type[Model]) -> tuple[dict[str, Any], dict[str, Callable[[], Any]]]:
+    """What a new row has in columns that nobody names: values, and what makes one for each row."""
+    fields = fields_of(model)
+    made_anew = {
+        name: field.default for name, field in fields.items() if field.has_default() and callable(field.default)
+    }
+    return {name: None if name in made_anew else field.get_default() for name, field in fields.items()}, made_anew
 
 
 def as_stored(row: Inserted, *, using: str) -> Inserted:

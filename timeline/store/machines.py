@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,14 +15,14 @@ from django.db import IntegrityError, connections
 from timeline.dialects import dialect_of
 from timeline.exceptions import MoveNotAllowed
 from timeline.ids import uuid7s
-from timeline.models import EntityRef, TimelineRun
+from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.payloads import clip
 from timeline.signals import Entered
 from timeline.store.edges import mind_refusal
 from timeline.store.inserting import fields_of
 from timeline.store.isolating import atomic
 from timeline.store.mirroring import mirror_states
-from timeline.store.returning import as_models, cursor_for_rows, rows_of
+from timeline.store.returning import as_models, as_tasks, cursor_for_rows, row_of_json, rows_of
 from timeline.store.telling import is_entering_heard, tell_entered
 from timeline.timing import EARLIEST
 
@@ -58,6 +59,36 @@ def runs_to_move(refs: Iterable[EntityRef], machines: Mapping[str, str | None], 
         using: Database alias.
     """
     return _asked("runs_to_move", refs, machines, using)
+
+
+def lock_to_move(
+    ref: EntityRef, machines: Iterable[str], others: Iterable[str], *, using: str
+) -> list[tuple[TimelineRun, list[ScheduledTask]]]:
+    """
+    The open runs of some machines and one entity, which the caller has locked, each with the rows that it is planned from once
+    it has moved. All are locked, in the lock order, in one trip. Only where ``can_read_ahead``.
+
+    Args:
+        ref: The entity.
+        machines: Names.
+        others: Keys of their tasks that are bound to no state.
+        using: Database alias.
+    """
+    connection = connections[using]
+    asked: dict[str, Any] = {"label": ref.label, "id": ref.id, "timelines": sorted(machines), "others": sorted(others)}
+    with connection.cursor() as cursor:
+        cursor.execute(dialect_of(using).sql("to_move"), asked)
+        fetched = cursor.fetchall()
+    runs = as_models((row_of_json(run, TimelineRun) for run, _task in fetched if run), TimelineRun, using)
+    tasks: dict[UUID | None, list[ScheduledTask]] = defaultdict(list)
+    for task in as_tasks((row_of_json(task, ScheduledTask) for _run, task in fetched if task), using):
+        tasks[task.run_id].append(task)
+    return [(run, tasks[run.pk]) for run in runs]
+
+
+def can_read_ahead(using: str) -> bool:
+    """Whether a statement locks runs, and their rows after them: PostgreSQL, by a function."""
+    return dialect_of(using).has_trigger_functions
 
 
 def last_moved(refs: Iterable[EntityRef], machines: Mapping[str, str | None], *, using: str) -> list[TimelineRun]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, date, datetime
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Model, QuerySet
+from django.db.models import DateField, DateTimeField, Field, Model, QuerySet, UUIDField
 from django.db.models.base import ModelState
 from django.db.models.signals import post_init, pre_init
 
 from timeline.dialects import is_by_psycopg3
+from timeline.models.among import target_of
 from timeline.models.task import ScheduledTask
 from timeline.store.inserting import fields_of
 
@@ -78,6 +81,32 @@ def values_of(
         for place, convert, column in converters:
             row[place] = convert(row[place], column, connection)
     return values
+
+
+def row_of_json(text: str, model: type[Model]) -> RawRow:
+    """Read a row, whole, that PostgreSQL has written as JSON: value by name of column, as the model has it."""
+    said = json.loads(text)
+    return {
+        name: said[column] if read is None or said[column] is None else read(said[column])
+        for name, column, read in _readers(model)
+    }
+
+
+@lru_cache
+def _readers(model: type[Model]) -> list[tuple[str, str, Callable[[str], Any] | None]]:
+    """Name of each column (``attname``), as the database calls it, and how its value is read, where JSON has it as text."""
+    return [(name, str(field.column), _READ.get(type(target_of(field)))) for name, field in fields_of(model).items()]
+
+
+def _in_utc(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+_READ: Final[dict[type[Field[Any, Any]], Callable[[str], Any]]] = {
+    UUIDField: UUID,
+    DateTimeField: _in_utc,
+    DateField: date.fromisoformat,
+}
 
 
 def read_models(asked: QuerySet[M]) -> list[M]:

@@ -49,6 +49,7 @@ CALLED: Final = {
     "record_place": StepRecord._meta.db_table,
     "is_awaited": Total._meta.db_table,
     "move_runs": Total._meta.db_table,
+    "to_move": Total._meta.db_table,
 }
 OWN_FUNCTIONS: Final = {"guard_move": "move_function"}  # Of one trigger alone, and there with it.
 

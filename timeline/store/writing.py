@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -22,7 +23,7 @@ from timeline.store.noticing import notice
 from timeline.store.returning import RawRow, cursor_for_rows, rows_of
 from timeline.store.telling import tell_written
 
-__all__ = ["MAX_ACTOR", "MAX_REASON", "Write", "apply"]
+__all__ = ["MAX_ACTOR", "MAX_REASON", "Write", "apply", "send_writes"]
 
 
 def apply(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = True) -> list[ScheduledTask]:
@@ -42,19 +43,35 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = Tr
     Raises:
         TransitionNotAllowed: if the lifecycle has no such move; nothing is written then.
     """
+    return send_writes(writes, now=now, using=using, wait=wait)()
+
+
+def send_writes(
+    writes: Sequence[Write], *, now: datetime, using: str, wait: bool = True
+) -> Callable[[], list[ScheduledTask]]:
+    """
+    Write the changes, or send them on their way (``pipelining``); call what is given for what ``apply`` gives, and does then.
+
+    Arguments, and what it raises, as for ``apply``.
+    """
     if not writes:
-        return []
+        return list
     held = {write.task.id for write in writes if write.task.slot}
-    changed = _execute(*as_statement(writes, now=now, using=using, wait=wait), connections[using])
-    notice(changed)
-    made = [write for write in writes if write.task.id in changed]
-    done = [write.task for write in made]
-    for task in done:
-        task.__dict__.update(changed[task.id])
-    tell_written(made, using=using)
-    if held and any(task.id in held and not task.slot for task in done):
-        announce(using=using)  # Somebody waits for the place, perhaps.
-    announce_times((task.scheduled_at for task in done if task.state in WAITING), now=now, using=using)
+    answer = _executed(*as_statement(writes, now=now, using=using, wait=wait), connections[using])
+
+    def done() -> list[ScheduledTask]:
+        changed = answer()
+        notice(changed)
+        made = [write for write in writes if write.task.id in changed]
+        tasks = [write.task for write in made]
+        for task in tasks:
+            task.__dict__.update(changed[task.id])
+        tell_written(made, using=using)
+        if held and any(task.id in held and not task.slot for task in tasks):
+            announce(using=using)  # Somebody waits for the place, perhaps.
+        announce_times((task.scheduled_at for task in tasks if task.state in WAITING), now=now, using=using)
+        return tasks
+
     return done
 
 
@@ -84,15 +101,23 @@ def _as_json(changes: Sequence[ChangeColumns]) -> str:
     return json.dumps(changes, ensure_ascii=False)
 
 
-def _execute(made: Composed, parameters: dict[str, Any], connection: BaseDatabaseWrapper) -> dict[UUID, RawRow]:
-    """Make the changes; give what became of the rows. PostgreSQL logs in the same statement, SQLite in a second one."""
+def _executed(
+    made: Composed, parameters: dict[str, Any], connection: BaseDatabaseWrapper
+) -> Callable[[], dict[UUID, RawRow]]:
+    """Make the changes; give what gives the rows as they are then. PostgreSQL logs in the same statement, SQLite in another."""
     if not made.log:
-        with cursor_for_rows(connection) as cursor:
-            cursor.execute(made.sql, parameters)
-            return rows_of(cursor, connection, made.columns)
+        opened = ExitStack()
+        cursor = opened.enter_context(cursor_for_rows(connection))
+        cursor.execute(made.sql, parameters)
+
+        def answer() -> dict[UUID, RawRow]:
+            with opened:
+                return rows_of(cursor, connection, made.columns)
+
+        return answer
     with transaction.atomic(using=connection.alias, savepoint=False), connection.cursor() as cursor:
         cursor.execute(made.sql, parameters)
         changed = rows_of(cursor, connection, made.columns)
         written = [change for change in json.loads(parameters["changes"]) if UUID(change["id"]) in changed]
         cursor.execute(made.log, {"changes": json.dumps(written), "at": parameters["at"]})
-    return changed
+    return lambda: changed

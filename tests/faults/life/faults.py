@@ -14,11 +14,19 @@ def _fault(name: str, *changes: tuple[str, ...]) -> Fault:
 FAULTS: Final = [
     _fault(
         "a run does not end with its last task",
-        ("operations.reconciling:_carry_out", "    end(nothing_left, RunEnd.FINISHED, now=now, using=using)\n", ""),
+        (
+            "operations.reconciling:reconcile_locked",
+            "    end(nothing_left, RunEnd.FINISHED, now=now, using=using)\n",
+            "",
+        ),
     ),
     _fault(
         "a follow-up is not made",
-        ("operations.reconciling:_carry_out", "tasks.append(new_task(run, definition, change, now=now))", "continue"),
+        (
+            "operations.reconciling:_carry_out",
+            "tasks.append(new_task(run, definition, change, key=next(ids), now=now))",
+            "continue",
+        ),
     ),
     _fault(
         "a date that is saved moves nothing",

@@ -100,9 +100,9 @@ FAULTS: Final = [
         "follow-ups",
         (
             "operations/reconciling.py",
-            "                    tasks.append(new_task(run, definition, change, now=now))\n",
-            "                    tasks.append(new_task(run, definition, change, now=now))\n"
-            "                    tasks.append(new_task(run, definition, change, now=now))\n"
+            "                    tasks.append(new_task(run, definition, change, key=next(ids), now=now))\n",
+            "                    tasks.append(new_task(run, definition, change, key=next(ids), now=now))\n"
+            "                    tasks.append(new_task(run, definition, change, key=next(ids), now=now))\n"
             '                    tasks[-1].occurrence = "again"\n',
         ),
     ),
@@ -112,7 +112,7 @@ FAULTS: Final = [
         "follow-ups",
         (
             "operations/reconciling.py",
-            "                    tasks.append(new_task(run, definition, change, now=now))\n",
+            "                    tasks.append(new_task(run, definition, change, key=next(ids), now=now))\n",
             "                    continue\n",
         ),
     ),
