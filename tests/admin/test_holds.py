@@ -43,6 +43,8 @@ class TestHold:
 
         assert f"Put order {order.pk} on hold" in page
         assert "2 tasks are open, 1 of it due" in page
+        assert "Until (UTC)</label>" in page
+        assert f'<li><a href="{ENTITY}?label=testapp.order&amp;id={order.pk}">order {order.pk}</a></li>' in page
         assert not Hold.objects.exists()
 
     def test_puts_an_entity_on_hold_for_a_reason(self, holder, order, where, clock):

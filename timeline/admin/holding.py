@@ -142,6 +142,7 @@ class HoldPages(Pages):
             "has_errors": bool(form.errors),
             "what": _name_of(target, entity, self.admin_site.name),
             "target": target,
+            "entity": target.ref,
             "count": held.count(),
             "due": held.filter(scheduled_at__lte=now).count(),
             "back": self._back(target.ref),
