@@ -12,7 +12,7 @@ class TimelineConfig(AppConfig):
     """The app as Django sees it."""
 
     name = "timeline"
-    verbose_name = pgettext_lazy("timeline", "timeline")
+    verbose_name = pgettext_lazy("timeline", "Timeline")
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

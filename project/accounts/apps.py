@@ -1,6 +1,7 @@
 """The accounts of the site."""
 
 from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
 
 
 class AccountsConfig(AppConfig):
@@ -8,3 +9,4 @@ class AccountsConfig(AppConfig):
 
     name = "project.accounts"
     label = "accounts"
+    verbose_name = _("Accounts")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from smtplib import SMTPRecipientsRefused
 from typing import TYPE_CHECKING
 
 from django.core.mail import send_mail
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from project.accounts.models import User
 
 logger = logging.getLogger(__name__)
+
+
+class MailRefused(OSError):
+    """A mail server takes nothing for somebody, and said why; as what smtplib raises, but for people to read."""
 
 
 def send_welcome(user: User, link: str) -> bool:
@@ -45,4 +50,8 @@ def send_still_in_use(user: User) -> None:
 
 
 def _send(user: User, subject: str, text: str) -> None:
-    send_mail(subject, text, None, [user.email])
+    try:
+        send_mail(subject, text, None, [user.email])
+    except SMTPRecipientsRefused as error:
+        code, said = error.recipients[user.email]
+        raise MailRefused(f"No mail is taken for {user.email}: {said.decode(errors='replace')} ({code})") from error

@@ -35,6 +35,17 @@ class TestDeadLetters:
         assert ">Redrive all 3…</a>" in page
         assert ">Redrive it…</a>" in page
 
+    def test_shows_those_of_one_task_and_how_to_see_all(self, operator, dead, about, order):
+        about(order, task_key="care.greet", state=State.DISCARDED, fingerprint="3" * 16)
+
+        page = text_of(operator.get(DEAD, {"task": "care.greet", "since": "day"}))
+
+        assert f"?group={'3' * 16}" in page
+        assert f"?group={ONE}" not in page
+        assert f'href="{DEAD}?since=day" title="Remove this filter"' in page
+        assert f'href="{DEAD}?since=week&amp;task=care.greet"' in page
+        assert "There are no dead letters." in text_of(operator.get(DEAD, {"task": "care.\x00"}))
+
     def test_redrives_those_of_a_group_by_the_page_that_asks(self, operator, dead):
         page = operator.get(DEAD, {"group": ONE}).content.decode()
         assert all(f'name="task" value="{row.pk}"' in page for row in dead)

@@ -40,6 +40,16 @@ class TestWhatItShows:
         assert re.search(r'<g class="tl-mark tl-cancelled"><title>care.call, [^<]* – they asked</title>', text)
         assert 'class="tl-now"' in text
 
+    def test_signs_lead_to_their_tasks(self, operator, order, about):
+        row = about(order, 5)
+        emit("order.placed", order)
+
+        text = text_of(page(operator, order))
+
+        signs = re.findall(r'<svg class="tl-place"[^>]*>(?:<a href="([^"]*)" tabindex="-1">)?<g class="tl-mark', text)
+        assert detail(row) in signs
+        assert signs.count("") == 2  # What is foreseen, and the event.
+
     def test_says_each_state_in_words_and_by_shape(self, operator, order, about):
         for number, state in enumerate(State):
             about(order, 24 * number, state=state)

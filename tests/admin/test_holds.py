@@ -10,9 +10,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from tests.admin.conftest import ALL, ENTITY, LIST, text_of
+from tests.testapp.models import Order
 from timeline.models import EntityRef, Hold
 from timeline.operations.parking import park
-from timeline.shortcuts import hold
+from timeline.shortcuts import hold, release
 
 HOLDS = reverse("admin:timeline_scheduledtask_holds")
 NEW = reverse("admin:timeline_scheduledtask_hold")
@@ -43,6 +44,8 @@ class TestHold:
 
         assert f"Put order {order.pk} on hold" in page
         assert "2 tasks are open, 1 of it due" in page
+        assert "Until (UTC)</label>" in page
+        assert f'<li><a href="{ENTITY}?label=testapp.order&amp;id={order.pk}">order {order.pk}</a></li>' in page
         assert not Hold.objects.exists()
 
     def test_puts_an_entity_on_hold_for_a_reason(self, holder, order, where, clock):
@@ -131,6 +134,19 @@ class TestHold:
 
 
 class TestHolds:
+    def test_leads_to_whom_it_holds(self, holder, person, browse, order):
+        hold(order, reason="a dispute")
+        ended = hold(Order.objects.create(), reason="another")
+        release(ended, actor="ada")
+        link = f'<a href="{ENTITY}?label=testapp.order&amp;id='
+
+        page, without = text_of(holder.get(HOLDS)), text_of(browse(person("hugo", "hold_tasks")).get(HOLDS))
+
+        assert f'{link}{order.pk}"><strong>order {order.pk}</strong></a>' in page
+        assert f'{link}{ended.entity_id}">order {ended.entity_id}</a>' in page
+        assert f"testapp.order {order.pk}" in without
+        assert link not in without
+
     def test_shows_what_is_on_hold_and_releases_it(self, holder, order):
         held = hold(order, reason="<a dispute>", actor="ada")
 

@@ -10,6 +10,7 @@ import pytest
 from django.urls import reverse
 
 from tests.admin.conftest import LIST, Account, Care, text_of
+from tests.machines import Booking
 from timeline import Machine, Timeline, after, daily, task
 from timeline.lifecycle import State
 from timeline.policy import TimelinePolicy
@@ -123,6 +124,12 @@ class TestOne:
         assert "■ order.returned → returned" in page
         assert "discarded" in page
 
+    def test_leads_to_the_dead_letters_of_just_a_task(self, operator, rows):
+        dead = f"{reverse('admin:timeline_scheduledtask_dead')}?task=care.greet"
+
+        assert f'<a href="{dead}">2</a>' in text_of(operator.get(CARE))
+        assert "2 tasks</span>" in text_of(operator.get(dead))
+
     @pytest.mark.parametrize("within", ["tl-t-chip", "tl-tally"])
     def test_counts_lead_to_lists_of_just_these(self, operator, rows, within):
         found = links(operator.get(CARE), within)
@@ -151,6 +158,14 @@ class TestOne:
 
         assert 'aria-label="The machine door"' in page
         assert re.search(r'<text class="tl-m-here"[^>]*>1 now</text>', page)
+
+    def test_says_of_a_machine_in_words_what_is_no_state(self, operator):
+        with only_timelines(Booking):
+            page = text_of(operator.get(reverse("admin:timeline_scheduledtask_timeline", args=["booking"])))
+
+        assert "<br>operator.resolved → back<br>" in page
+        assert "portal.heartbeat → nothing" in page
+        assert [mark for mark in ("→ BACK", "→ IGNORE", "→ STAY", "``") if mark in page] == []
 
     def test_shows_the_picture_before_the_words_of_the_table(self, operator):
         with only_timelines(Door):

@@ -43,6 +43,20 @@ class TestRedriveAll:
         assert "Redrive all 7 tasks" in page
         assert not again().exists()
 
+    def test_says_what_failed(self, operator, person, browse, dead, about, order):
+        about(order, state=State.DISCARDED, fingerprint="4" * 16, error="ConnectionError: <no>")
+        where, reader = (
+            f"{REDRIVE}?group={'4' * 16}",
+            browse(person("rita", "view_scheduledtask", "redrive_scheduledtask")),
+        )
+
+        page, without = text_of(operator.get(where)), text_of(reader.get(where))
+
+        assert "<strong>care.call</strong>" in page
+        assert "ConnectionError: &lt;no&gt;" in page
+        assert "<strong>care.call</strong>" in without
+        assert "ConnectionError" not in without
+
     def test_redrives_all_of_them_and_no_other(self, operator, dead):
         answer = operator.post(ONE, GIVEN, follow=True)
 

@@ -223,7 +223,7 @@ def the_entity(page, row, evil):
     runs = page.texts("table.tl-table td.tl-long")
 
     assert page.texts("h1") == [f"Timeline of {evil} user {row.entity_id}"]
-    assert page.texts("figure svg title")[0] == f"Past, now and future of {evil}"
+    assert page.values("figure.tl-picture", "aria-label")[0].startswith(f"Past, now and future of {evil}. ")
     assert page.texts("g.tl-mark title")[0].endswith(f": discarded – {evil}, by {evil}")
     assert page.texts("table.tl-items td.tl-long") == [f"{evil}, by {evil}"]
     assert runs[1:] == [f"account {evil}", evil]

@@ -54,6 +54,7 @@ class TestAsk:
         assert sorted(moved) == sorted([waiting.scheduled_at + by, due.scheduled_at + by])
         done = by_staff.get(f"tasks/bulk/{begun['id']}/").json()
         assert (done["state"], done["done"]) == ("done", 2)
+        assert (done["at"], done["by_days"], done["by_seconds"]) == (None, 2, -3600)
 
     def test_leaves_what_would_come_to_lie_outside_of_time(self, by_staff, about, ada, polled, clock):
         rows = [about("account.call", ada) for _ in range(2)]

@@ -379,6 +379,39 @@ class TestMove:
         assert answer.json()["previous"] == str(row.pk)
         assert answer.json()["revision"] == 2
 
+    def test_moves_one_from_its_own_time(self, by_staff, ada, about, clock):
+        row = about("account.greet", ada, scheduled_at=clock.now + HOUR)
+        asked = timedelta(days=2, minutes=-1) + row.scheduled_at
+
+        answer = by_staff.post(f"tasks/{row.pk}/move/", {"by_days": 2, "by_seconds": -60, "reason": "x"})
+
+        row.refresh_from_db()
+        assert (answer.status_code, answer.json()["id"]) == (200, str(row.pk))
+        assert row.scheduled_at == asked
+
+    @pytest.mark.parametrize(
+        ("asked", "field"),
+        [
+            ({"at": "2027-01-01T00:00:00Z", "by_days": 1}, "at"),
+            ({"by_days": 0, "by_seconds": 0}, "at"),
+            ({}, "at"),
+            ({"by_days": 40_000}, "by_days"),
+            ({"by_seconds": "soon"}, "by_seconds"),
+        ],
+    )
+    def test_refuses_a_way_that_does_not_do(self, by_staff, ada, about, asked, field):
+        row = about("account.greet", ada)
+
+        assert problem(by_staff.post(f"tasks/{row.pk}/move/", {**asked, "reason": "x"}), 400)["field"] == field
+
+    def test_refuses_to_leave_what_times_there_are(self, by_staff, ada, about):
+        row = about("account.greet", ada)
+
+        answer = by_staff.post(f"tasks/{row.pk}/move/", {"by_days": -36_525, "reason": "x"})
+
+        assert answer.status_code in (400, 409, 422)
+        assert ScheduledTask.objects.get().scheduled_at == row.scheduled_at
+
     @pytest.mark.parametrize("at", ["2027-01-01T00:00:00", "2027-01-01", "tomorrow", "9001-01-01T00:00:00Z", 5, None])
     def test_refuses_a_time_that_does_not_do(self, by_staff, ada, about, at):
         row = about("account.greet", ada)

@@ -83,7 +83,7 @@ def addresses(clock, staff, make_task):
 
 @pytest.mark.parametrize(("width", "dark", "language"), LOOKS.values(), ids=LOOKS)
 def test_keeps_nobody_out(start_browser, staff, addresses, width, dark, language):
-    """Nothing of level A or AA for axe-core, no sideways scrolling, no complaint in the console; and it has its name on top."""
+    """Nothing for axe-core, level A or AA; no sideways scrolling; the console is silent; its name is on top, its zone named."""
     assert set(addresses) == {*PAGES, *LIVE, "change"} - {"task"}
     browser = start_browser(width=width, dark=dark)
     browser.driver.execute_cdp_cmd("Network.setExtraHTTPHeaders", {"headers": {"Accept-Language": language}})
@@ -96,6 +96,7 @@ def test_keeps_nobody_out(start_browser, staff, addresses, width, dark, language
         browser.wait_for("#content-main h1")
 
         assert browser.find("html").get_attribute("lang") == language, name
+        assert "UTC" in browser.text, name  # The zone of the times.
         assert browser.barriers() == [], name
         assert browser.width_needed() <= width, name
         assert browser.complaints() == [], name

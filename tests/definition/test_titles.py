@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 
 from timeline import Timeline, after, task
 from timeline.definition.fingerprints import code_of
-from timeline.definition.titles import LONGEST_TITLE
+from timeline.definition.titles import LONGEST_TITLE, first_paragraph
 from timeline.exceptions import DefinitionError
 
 
@@ -62,5 +62,11 @@ class TestTitle:
 
 
 class TestDoc:
+    def test_leaves_out_backticks_which_no_page_reads(self):
+        def step():
+            """Give ``right`` or ``wrong``."""
+
+        assert first_paragraph(step) == "Give right or wrong."
+
     def test_is_the_first_paragraph_in_one_line(self):
         assert titled("").mail.doc == "Say that it is near."

@@ -18,6 +18,8 @@ import pytest
 from django.conf import settings
 from django.core.mail import EmailMessage
 
+from project.accounts.mails import MailRefused, send_reminder
+from project.accounts.models import User
 from project.demo import clock
 from project.demo.browsers import HttpBrowser
 from project.demo.live import is_down
@@ -273,3 +275,14 @@ class TestMailServer:
     def test_takes_nothing_for_a_full_mailbox(self, tmp_path):
         with pytest.raises(SMTPRecipientsRefused):
             MailServer(file_path=str(tmp_path)).send_messages([EmailMessage("Hello", to=[f"ben@{FULL}"])])
+
+    def test_is_told_of_in_words(self, monkeypatch, tmp_path, now):
+        server = MailServer(file_path=str(tmp_path))
+        monkeypatch.setattr(
+            "project.accounts.mails.send_mail", lambda *said: server.send_messages([EmailMessage("Hello", to=said[-1])])
+        )
+
+        with pytest.raises(
+            MailRefused, match=r"^No mail is taken for ben@full.example.com: The mailbox is full. \(552\)$"
+        ):
+            send_reminder(User(email=f"ben@{FULL}", website="ben.example", trial_ends_at=now))

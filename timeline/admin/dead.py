@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
@@ -12,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
 from timeline.admin.confirming import Confirming
-from timeline.admin.listing import row_of
+from timeline.admin.listing import Chip, row_of
 from timeline.admin.naming import called, names_of
 from timeline.admin.readers import Reader
 from timeline.clocks import story_now
@@ -36,21 +37,23 @@ class DeadLetterPages(Confirming):
     """The groups; and one of them, whose tasks can be redriven by the page that asks for a reason."""
 
     def dead_view(self, request: HttpRequest) -> HttpResponse:
-        """Show all groups, or the one that ``group`` names."""
+        """Show all groups, those of one ``task``, or the one that ``group`` names."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         visible, reader = self.visible(request), Reader(get_policy(), request.user)
         group, now = request.GET.get("group", ""), story_now(self.alias)
-        since = request.GET.get("since", "")
-        letters = dead_letters(_failed_since(visible, since, now), group) if "\x00" not in group else []
-        found = [_shown(each, reader) for each in letters]
+        since, task = request.GET.get("since", ""), request.GET.get("task", "").replace("\x00", "")
+        among = visible.filter(task_key=task) if task and not group else visible
+        letters = dead_letters(_failed_since(among, since, now), group) if "\x00" not in group else []
+        found = [shown_group(each, reader) for each in letters]
         if group and not found:
             raise Http404(_("There is no such group."))
-        context = self._group(request, group, reader) if group else _to_be_tried(visible)
+        context = self._group(request, group, reader) if group else _to_be_tried(among)
         context |= {
             "groups": found,
             "group": group,
-            "since": [(value, name, value == since) for value, (name, _span) in SINCE.items()],
+            "since": [(_where(since=value, task=task), name, value == since) for value, (name, _span) in SINCE.items()],
+            "chips": [Chip(pgettext("timeline", "Task"), called(task).words, _where(since=since))] if task else [],
             "may_redrive": get_policy().allows(request.user, Action.REDRIVE),
         }
         return self.page(request, "dead", pgettext("timeline", "Dead letters"), now, context)
@@ -68,6 +71,11 @@ class DeadLetterPages(Confirming):
         }
 
 
+def _where(**asked: str) -> str:
+    """The end of the page's address that asks so."""
+    return f"?{urlencode(given)}" if (given := {name: value for name, value in asked.items() if value}) else ""
+
+
 def _failed_since(tasks: ScheduledTaskQuerySet, since: str, now: datetime) -> ScheduledTaskQuerySet:
     """Those that failed within this time."""
     span = SINCE.get(since, SINCE[""])[1]
@@ -79,7 +87,7 @@ def _to_be_tried(tasks: ScheduledTaskQuerySet) -> dict[str, Any]:
     return {"trying": [(each, called(each.task_key)) for each in in_retry(tasks)]}
 
 
-def _shown(each: DeadLetters, reader: Reader) -> dict[str, Any]:
+def shown_group(each: DeadLetters, reader: Reader) -> dict[str, Any]:
     """A group as it is shown: its error only to who may read errors."""
     shown = replace(each, sample=reader.shown(each.sample))
     return {"letters": each, "called": called(each.task_key), "message": shown.message}

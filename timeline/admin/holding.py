@@ -16,9 +16,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline import shortcuts
+from timeline.admin import naming
 from timeline.admin.entities import concerned_with
 from timeline.admin.forms import HoldForm
-from timeline.admin.naming import actor_of, named
+from timeline.admin.naming import Named, actor_of, named
 from timeline.admin.pages import Pages
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
@@ -78,12 +79,14 @@ class Told(NamedTuple):
     Args:
         hold: Open.
         text: For people.
+        entity: Whom it is about, for who may view all tasks; None: it is about no entity, or on its own page.
         due: Of what a brake has stopped: how many tasks are due, of those that the user sees; None: not counted.
         where: The list of those.
     """
 
     hold: Hold
     text: str
+    entity: Named | None = None
     due: int | None = None
     where: str = ""
 
@@ -102,26 +105,38 @@ class HoldPages(Pages):
         if not may_hold and not request.user.has_perm("timeline.view_hold"):
             raise PermissionDenied
         holds = policy.visible_holds(Hold.objects.using(using), request.user)
-        over = holds.filter(released_at__isnull=False).order_by("-released_at", "-pk")[:FEW]
-        now = story_now(using)
+        over = list(holds.filter(released_at__isnull=False).order_by("-released_at", "-pk")[:FEW])
+        now, there = story_now(using), list(holds.open().oldest_first()[:MOST])
+        names = self._names_of(request, [*there, *over])
         context = {
-            "holds": self._told_holds(request, list(holds.open().oldest_first()[:MOST]), now),
-            "over": list(over),
+            "holds": self._told_holds(request, there, names, now),
+            "over": [(hold, names.get(hold.entity_ref)) for hold in over],
             "may_hold": may_hold,
             "choices": _choices(),
         }
         return self.page(request, "holds", pgettext("timeline", "Holds"), now, context)
 
-    def _told_holds(self, request: HttpRequest, holds: list[Hold], now: datetime) -> list[Told]:
+    def _names_of(self, request: HttpRequest, holds: list[Hold]) -> dict[EntityRef, Named]:
+        """The entities that are on hold, named for who sees whose tasks they are: one statement for each kind."""
+        refs = [hold.entity_ref for hold in holds if hold.scope == Scope.ENTITY]
+        if not request.user.has_perm("timeline.view_scheduledtask"):
+            return {}
+        return naming.names_of(refs, using=self.alias, site=self.admin_site.name)
+
+    def _told_holds(
+        self, request: HttpRequest, holds: list[Hold], names: dict[EntityRef, Named], now: datetime
+    ) -> list[Told]:
         """Say what each is; of those that a brake has made, with what a release lets go: one statement, if there are any."""
         keys = {hold.target for hold in holds if hold.is_by_brake}
         due = self.visible(request).due(now).with_handler(sorted(keys)).order_by().values_list("task_key")
         counts = dict(due.annotate(count=Count("pk"))) if keys else {}
         overdue = f"{self.address('changelist')}?state=overdue"
         return [
-            Told(hold, told_hold(hold), counts.get(hold.target, 0), f"{overdue}&{urlencode({'task': hold.target})}")
+            Told(
+                hold, told_hold(hold), None, counts.get(hold.target, 0), f"{overdue}&{urlencode({'task': hold.target})}"
+            )
             if hold.is_by_brake
-            else Told(hold, told_hold(hold))
+            else Told(hold, told_hold(hold), names.get(hold.entity_ref))
             for hold in holds
         ]
 
@@ -142,6 +157,7 @@ class HoldPages(Pages):
             "has_errors": bool(form.errors),
             "what": _name_of(target, entity, self.admin_site.name),
             "target": target,
+            "entity": target.ref,
             "count": held.count(),
             "due": held.filter(scheduled_at__lte=now).count(),
             "back": self._back(target.ref),

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
+from django.apps import apps
 from django.contrib.admin import ModelAdmin
 from django.db import router
 from django.http import HttpRequest, HttpResponse, QueryDict
@@ -84,6 +85,7 @@ class Pages(Base):
             "zone": timezone.get_default_timezone(),
             "zone_name": timezone.get_default_timezone_name(),
             "site_name": self.admin_site.name,
+            "frame": "admin/timeline/unfold.html" if apps.is_installed("unfold") else "admin/base_site.html",
             "who": str(request.user.pk),
             "urls": {name: self.address(name) for name in PAGES},
             "live": request.get_full_path() if name in LIVE and request.method == "GET" else "",

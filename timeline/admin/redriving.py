@@ -14,15 +14,18 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
+from timeline.admin.dead import shown_group
 from timeline.admin.forms import ReasonForm
 from timeline.admin.naming import actor_of
 from timeline.admin.pages import Pages
 from timeline.admin.portions import Place, go_on, place_in
+from timeline.admin.readers import Reader
 from timeline.clocks import story_now
 from timeline.lifecycle import Reason
 from timeline.models import ScheduledTask
 from timeline.operations.redriving_groups import redrive_those
 from timeline.policy import Action, TimelinePolicy, get_policy
+from timeline.reading.dead_letters import dead_letters
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -72,13 +75,18 @@ class RedrivePages(Pages):
         context = {
             "form": form,
             "has_errors": bool(form.errors),
-            "group": group,
+            "alike": [] if place.after is not None else self._groups_of(request, group),
             "place": place,
             "is_under_way": place.after is not None,
             "done": place.looked,
             "back": self.address("dead"),
         }
         return self.page(request, "redrive", pgettext("timeline", "Redrive all"), story_now(self.alias), context)
+
+    def _groups_of(self, request: HttpRequest, group: str) -> list[dict[str, Any]]:
+        """What failed alike, by task, as far as the user may read it."""
+        reader = Reader(get_policy(), request.user)
+        return [shown_group(each, reader) for each in dead_letters(self.visible(request), group)]
 
     def _redrive_form(self, request: HttpRequest) -> RedriveForm:
         given = request.POST if request.method == "POST" else None

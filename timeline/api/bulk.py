@@ -57,6 +57,11 @@ class BulkActionSerializer(serializers.Serializer[Any]):
     matched = serializers.IntegerField(read_only=True, help_text="How many tasks there were that it can change.")
     done = serializers.IntegerField(read_only=True, help_text="How many it has changed.")
     skipped = serializers.SerializerMethodField(help_text="How many it has left as they are.")
+    at = InstantField(
+        read_only=True, allow_null=True, help_text="Of a move: the new time; null: by how much, or no move."
+    )
+    by_days = serializers.IntegerField(read_only=True, help_text="Of a move: by so many days; 0: not by days.")
+    by_seconds = serializers.IntegerField(read_only=True, help_text="Of a move: by so many seconds; 0: not by seconds.")
     reason = serializers.CharField(read_only=True)
     actor = serializers.CharField(read_only=True, help_text="Who asked.")
     created_at = InstantField(read_only=True, help_text="What came later is not meant.")

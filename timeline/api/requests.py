@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -31,6 +30,9 @@ from timeline.timing import LONGEST_SPREAD, check_time
 
 MAX_BY_DAYS: Final = 36_525
 MAX_BY_SECONDS: Final = 10**9
+
+_ITS_WAY: Final = "Instead of `at`: how far it moves on from its own time"
+_THEIR_WAY: Final = "For `move`, instead of `at`: how far each moves on from its own time"
 
 MOST_ANCHORS: Final = 50
 _NO_BLANK: Final = r"^\s\x1c-\x1f\x85"  # As Python sees blanks: a few more than other languages do.
@@ -91,22 +93,49 @@ class DecisionBody(StrictSerializer):
     reason = ReasonField(required=False, help_text="1 to 200 characters, after blanks around it are taken away.")
 
 
-class MoveBody(ReasonBody):
-    """A new time, and why."""
-
-    at = InstantField(help_text="New due time with its offset from UTC, from 1970 to 9000; in the past: due now.")
-
-
 def _spread(help_text: str) -> WholeField:
     """Seconds within which tasks become due."""
     longest = int(LONGEST_SPREAD.total_seconds())
     return WholeField(required=False, allow_null=True, min_value=1, max_value=longest, help_text=help_text)
 
 
-def _by(most: int, help_text: str) -> WholeField:
-    """How far each task is moved."""
-    said = f"For `move`, instead of `at`: how far each moves on from its own time; below 0: back. In {help_text}"
-    return WholeField(required=False, allow_null=True, min_value=-most, max_value=most, help_text=said)
+def _by(most: int, said: str, help_text: str) -> WholeField:
+    """How far a task is moved."""
+    return WholeField(
+        required=False,
+        allow_null=True,
+        min_value=-most,
+        max_value=most,
+        help_text=f"{said}; below 0: back. In {help_text}",
+    )
+
+
+def _time_or_way(attrs: dict[str, Any]) -> None:
+    """See that a move has its new time, or else says by how much."""
+    at, shifts = attrs.get("at"), bool(attrs.get("by_days") or attrs.get("by_seconds"))
+    if shifts and at is not None:
+        raise ValidationError({"at": _("Leave it out where you say by how much.")})
+    if at is not None:
+        attrs["at"] = check_time("at", at)
+    elif not shifts:
+        raise ValidationError({"at": _("Give it.")})
+
+
+class MoveBody(ReasonBody):
+    """A new time, or by how much it is another, and why."""
+
+    at = InstantField(
+        required=False,
+        allow_null=True,
+        help_text="New due time with its offset from UTC, from 1970 to 9000; in the past: due now.",
+    )
+    by_days = _by(MAX_BY_DAYS, _ITS_WAY, "days; it keeps its time of day on the site's clocks.")
+    by_seconds = _by(MAX_BY_SECONDS, _ITS_WAY, "seconds, beside `by_days` or alone.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Either a time or a way."""
+        _time_or_way(attrs)
+        return attrs
 
 
 class RedriveBody(ReasonBody):
@@ -153,8 +182,8 @@ class BulkBody(ReasonBody):
         allow_null=True,
         help_text="For `move`: new due time with its offset from UTC, from 1970 to 9000; in the past: due now.",
     )
-    by_days = _by(MAX_BY_DAYS, "days; each keeps its time of day on the site's clocks.")
-    by_seconds = _by(MAX_BY_SECONDS, "seconds, beside `by_days` or alone.")
+    by_days = _by(MAX_BY_DAYS, _THEIR_WAY, "days; each keeps its time of day on the site's clocks.")
+    by_seconds = _by(MAX_BY_SECONDS, _THEIR_WAY, "seconds, beside `by_days` or alone.")
     spread_seconds = _spread(
         "For `redrive`: within which they become due, each at a moment of its own. Nothing: at once."
     )
@@ -167,22 +196,14 @@ class BulkBody(ReasonBody):
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """See that a move has its time or its way, and that nothing is said that the action does not take."""
         action = attrs["action"]
-        shifts = bool(attrs.get("by_days") or attrs.get("by_seconds"))
-        if action == BulkVerb.MOVE and shifts and attrs.get("at") is not None:
-            raise ValidationError({"at": _("Leave it out where you say by how much.")})
-        if action == BulkVerb.MOVE and not shifts:
-            attrs["at"] = self._time(attrs.get("at"))
+        if action == BulkVerb.MOVE:
+            _time_or_way(attrs)
         for name in ("at", "by_days", "by_seconds") if action != BulkVerb.MOVE else ():
             if attrs.get(name) is not None:
                 raise ValidationError({name: _("Leave it out for this action.")})
         if action != BulkVerb.REDRIVE and attrs.get("spread_seconds") is not None:
             raise ValidationError({"spread_seconds": _("Leave it out for this action.")})
         return attrs
-
-    def _time(self, at: datetime | None) -> datetime:
-        if at is None:
-            raise ValidationError({"at": _("Give it.")})
-        return check_time("at", at)
 
 
 class StepBody(ReasonBody):

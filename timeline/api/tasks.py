@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -28,6 +29,7 @@ from timeline.exceptions import ChangedSince, TransitionNotAllowed
 from timeline.models import ScheduledTask
 from timeline.policy import APPROVALS, Action, is_possible
 from timeline.reading.changes import changes_since
+from timeline.timing import Offset
 
 _CHANGED = answers(404, 409, 412, 413, 415, 422, ok=TaskSerializer)
 _CONDITIONS = [IF_MATCH, TAG, *REPEATABLE]
@@ -66,8 +68,10 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
 
     @described(request=MoveBody, parameters=_CONDITIONS, responses=_CHANGED)
     def move(self, request: Request, pk: UUID) -> Response:
-        """Give it another time. Of one that is due already, the next revision is answered, which carries on."""
-        return self._act(pk, Action.MOVE, MoveBody, shortcuts.move)
+        """
+        Give it another time, or move it by so much. Of one that is due already, the next revision is answered: it carries on.
+        """
+        return self._act(pk, Action.MOVE, MoveBody, _moved)
 
     @described(request=ReasonBody, parameters=_CONDITIONS, responses=_CHANGED)
     def run_now(self, request: Request, pk: UUID) -> Response:
@@ -172,6 +176,13 @@ class TaskViewSet(TimelineAPI, GenericViewSet[ScheduledTask]):
             self.policy.sees_decisions(self.request.user, task),
         )
         return changes_since(task, seen[pk], payload=payload, people=people, using=self.get_using())
+
+
+def _moved(
+    task: ScheduledTask, *, by_days: int | None = None, by_seconds: int | None = None, **given: Any
+) -> Sequence[ScheduledTask]:
+    """Move a task to a time, or by so much."""
+    return shortcuts.move(task, by=Offset(days=by_days or 0, exact=timedelta(seconds=by_seconds or 0)) or None, **given)
 
 
 def _of_one(verb: Callable[..., ScheduledTask]) -> Callable[..., Sequence[ScheduledTask]]:

@@ -23,5 +23,5 @@ def _is_line(text: object) -> bool:
 
 
 def first_paragraph(of: Any) -> str:
-    """The first paragraph of a docstring of its own, in one line."""
-    return " ".join(cleandoc(of.__doc__ or "").partition("\n\n")[0].split())
+    """The first paragraph of a docstring of its own, in one line; what stands in double backticks stands there without them."""
+    return " ".join(cleandoc(of.__doc__ or "").partition("\n\n")[0].replace("``", "").split())

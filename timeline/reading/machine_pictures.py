@@ -15,10 +15,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from django.utils.translation import gettext as _
-from django.utils.translation import pgettext
 
 from timeline.definition.machines import table_of
-from timeline.definition.tables import BACK, IGNORE, STAY, Answer, Row
+from timeline.definition.tables import Answer, Row
+from timeline.reading.machines import answer_in_words
 from timeline.registry import registry
 
 if TYPE_CHECKING:
@@ -257,8 +257,9 @@ def _timers(definition: Definition) -> dict[str, dict[str, str]]:
 
 
 def _lines(box: StateBox, row: Row, timers: Mapping[str, str], gone: set[tuple[str, str]]) -> list[EventLine]:
-    words = {BACK: pgettext("timeline", "back"), STAY: _("the same, anew"), IGNORE: pgettext("timeline", "nothing")}
-    shown = [(event, words[target] if isinstance(target, Answer) else target) for event, target in row.items()]
+    shown = [
+        (event, answer_in_words(target) if isinstance(target, Answer) else target) for event, target in row.items()
+    ]
     # A timer may be of an event that the state takes only as all open ones do.
     shown += [(event, _("as any such state")) for event in timers if event not in row]
     return [

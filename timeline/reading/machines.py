@@ -10,6 +10,7 @@ from uuid import UUID
 
 from django.db.models import Q
 from django.utils.translation import gettext as _
+from django.utils.translation import pgettext
 
 from timeline.definition import Answer, Definition, Table
 from timeline.models import Event, RunEntry, TimelineRun
@@ -168,6 +169,16 @@ def _line(entry: RunEntry, people: bool, reasons: Mapping[UUID, str]) -> MoveLin
     )
 
 
+def answer_in_words(answer: Answer) -> str:
+    """Say what becomes of a machine that answers an event by no state of its own."""
+    words = {
+        Answer.BACK: pgettext("timeline", "back"),
+        Answer.STAY: _("the same, anew"),
+        Answer.IGNORE: pgettext("timeline", "nothing"),
+    }
+    return words[answer]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateEntry:
     """
@@ -186,9 +197,16 @@ class StateEntry:
     end: bool
 
     @property
+    def lines(self) -> list[str]:
+        """What it takes, in words."""
+        answers = {answer.value: answer for answer in Answer}
+        said = {event: answer_in_words(answers[to]) if to in answers else to for event, to in self.takes.items()}
+        return [f"{event} → {target}" for event, target in said.items()] or [_("an end")]
+
+    @property
     def told(self) -> str:
-        """What it takes, in one line."""
-        return ", ".join(f"{event} → {target}" for event, target in self.takes.items()) or _("an end")
+        """The same in one line."""
+        return ", ".join(self.lines)
 
 
 def states_of(definition: Definition) -> list[StateEntry]:

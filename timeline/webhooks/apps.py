@@ -11,7 +11,7 @@ class WebhooksConfig(AppConfig):
 
     name = "timeline.webhooks"
     label = "timeline_webhooks"
-    verbose_name = pgettext_lazy("timeline", "webhooks")
+    verbose_name = pgettext_lazy("timeline", "Webhooks")
     default_auto_field = "django.db.models.BigAutoField"
     api_routes = "timeline.webhooks.api.urls.routes"
     gauges = "timeline.webhooks.measuring.GAUGES"
