@@ -72,8 +72,7 @@ def _rows(clock, make_task):
         yield
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_can_be_read_by_anybody(start_browser, staff, width, dark):
     browser = start_browser(width=width, dark=dark)
     browser.log_in(staff)

@@ -25,7 +25,7 @@ def limits(clock, make_task):
             ScheduledTask.objects.filter(pk=row.pk).update(limit_key=key, slot=slot, held_until="opened")
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False), (390, True)])
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_can_be_read(start_browser, staff, limits, width, dark):
     browser = start_browser(width=width, dark=dark)
     browser.log_in(staff)

@@ -53,8 +53,7 @@ def booking(clock):
         yield order
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_can_be_read_by_anybody(start_browser, staff, booking, width, dark):
     browser = start_browser(width=width, dark=dark)
     browser.log_in(staff)

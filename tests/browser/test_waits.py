@@ -72,8 +72,7 @@ def test_rejects_with_a_reason(start_browser, staff, asked, clock):
     assert browser.complaints() == []
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 @pytest.mark.parametrize("name", ["refund", "nudge"])
 def test_is_for_everybody(start_browser, staff, asked, name, width, dark):
     browser = start_browser(width=width, dark=dark)
