@@ -25,6 +25,7 @@ from timeline.operations.pruning import prune
 from timeline.operations.redriving import redrive
 from timeline.operations.starting import start
 from timeline.reading.diagnosing import diagnose
+from timeline.store.admitting import admit, prune_admissions
 from timeline.store.advancing import advance
 from timeline.store.writing import Write, as_statement
 from timeline.testing import only_timelines
@@ -321,6 +322,14 @@ class TestPrune:
         for plan, index in zip(plans, ("timeline_run_prunable", "timeline_adhoc_ended"), strict=True):
             assert index in plan, plan
             assert "Seq Scan" not in plan, plan
+
+    def test_looks_up_by_its_key_what_a_brake_has_let_in(self):
+        let_in = dict.fromkeys(ScheduledTask.objects.values_list("pk", flat=True)[:100], NOW - timedelta(days=30))
+        admit("trial.expire", let_in, using="default")
+
+        plans = plans_made_by(lambda: prune_admissions(NOW, most=1000, using="default"))
+
+        assert [("timeline_scheduledtask_pkey" in plan, "Seq Scan" in plan) for plan in plans] == [(True, False)], plans
 
     @pytest.mark.parametrize("_filled", ["fresh"], indirect=True)
     def test_reads_no_more_tasks_than_it_takes(self):

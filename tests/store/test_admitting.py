@@ -84,3 +84,16 @@ class TestPruneAdmissions:
         prune_admissions(now, most=9, using="default")
 
         assert Admission.objects.count() == 1
+
+    def test_goes_past_what_it_keeps(self, make_task, now):
+        """However few are looked at together."""
+        for days in (9, 10):
+            task = make_task(task_key="trial.expire", occurrence=str(days), scheduled_at=now)
+            admit("trial.expire", {task.pk: now - timedelta(days=days)}, using="default")
+        ended = uuid4()
+        admit("trial.expire", {ended: now - timedelta(days=8)}, using="default")
+
+        prune_admissions(now, most=1, using="default")
+
+        assert Admission.objects.count() == 2
+        assert not Admission.objects.filter(pk=ended).exists()

@@ -8,7 +8,7 @@ from typing import Final
 from uuid import UUID
 
 from django.db import connections
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from timeline.dialects import dialect_of
 from timeline.lifecycle import OPEN, ReasonCode, State
@@ -94,6 +94,12 @@ def would_start(
 def prune_admissions(before: datetime, *, most: int, using: str) -> None:
     """Delete what nobody counts any more, as of this story time, and what is not to be let in again."""
     rows = Admission.objects.using(using)
-    is_open = Exists(ScheduledTask.objects.using(using).open().filter(pk=OuterRef("pk")))
-    old = rows.filter(~is_open, at__lt=before - LONGEST).order_by("at").values_list("pk", flat=True)
-    rows.filter(pk__in=list(old[:most])).delete()
+    old = rows.filter(at__lt=before - LONGEST).order_by("at", "pk").values_list("at", "pk")
+    found = list(old[:most])
+    while found:
+        keys = [key for _at, key in found]
+        states = dict(ScheduledTask.objects.using(using).filter(Among(keys)).values_list("pk", "state"))
+        gone = [key for key in keys if states.get(key) not in OPEN]
+        rows.filter(Among(gone)).delete()
+        at, key = found[-1]
+        found = [] if gone else list(old.filter(Q(at__gt=at) | Q(at=at, pk__gt=key))[:most])
