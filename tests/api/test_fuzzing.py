@@ -169,11 +169,19 @@ def fitting(case, entity, moment):
     """What goes with what else is sent, which a schema does not say."""
     if case.operation.path.endswith("/tasks/bulk/"):
         return bulk_of(case.body, moment)
+    if case.operation.path.endswith("/tasks/{id}/move/"):
+        return moved(case.body, moment)
     if case.operation.path.endswith("/preview/"):
         return previewed(case.body, moment)
     if case.operation.path.endswith("/holds/"):
         return held(case.body.get("scope"), entity) | ({"until": LATER} if case.body.get("until") else {})
     return {}
+
+
+def moved(body, moment):
+    """A time, or else by how much: ahead, as times do not go back before 1970."""
+    by = {name: abs(body[name]) for name in ("by_days", "by_seconds") if body.get(name)}
+    return by | {"at": None if by else moment}
 
 
 def previewed(body, moment):
