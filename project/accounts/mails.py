@@ -53,5 +53,5 @@ def _send(user: User, subject: str, text: str) -> None:
     try:
         send_mail(subject, text, None, [user.email])
     except SMTPRecipientsRefused as error:
-        code, said = error.recipients[user.email]
+        [(code, said)] = error.recipients.values()  # By the address as it was sent, which may be written otherwise.
         raise MailRefused(f"No mail is taken for {user.email}: {said.decode(errors='replace')} ({code})") from error

@@ -389,3 +389,23 @@ class TestTheHostsPatience:
                 cursor.execute("RESET lock_timeout")
 
         assert set(seen) == {"20ms"}
+
+
+class TestAWrapperOfTheHosts:
+    def test_may_go_on_to_the_last_result_of_each_statement(self, row):
+        """As those of packages do that put statements of their own before ours: what is committed is, hooks and all."""
+        called = []
+
+        def to_the_last(execute, *asked):
+            done = execute(*asked)
+            while done is not None and done.nextset():
+                pass
+            return done
+
+        meanwhile.append(("pack", lambda: transaction.on_commit(lambda: called.append("packed"))))
+        with connection.execute_wrapper(to_the_last):
+            tried = attempt(row)
+
+        assert (tried.state, tried.failures, effects()) == (State.COMPLETED, 0, ["called", "noted", "packed"])
+        assert called == ["packed"]
+        assert StepRecord.objects.get(name="pack").result == "packed"

@@ -286,3 +286,12 @@ class TestMailServer:
             MailRefused, match=r"^No mail is taken for ben@full.example.com: The mailbox is full. \(552\)$"
         ):
             send_reminder(User(email=f"ben@{FULL}", website="ben.example", trial_ends_at=now))
+
+    def test_is_told_of_in_words_also_for_a_name_that_is_sent_in_other_letters(self, monkeypatch, now):
+        def refuse(*_said):
+            raise SMTPRecipientsRefused({"ben@xn--bcher-kva.example": (550, b"No such mailbox.")})
+
+        monkeypatch.setattr("project.accounts.mails.send_mail", refuse)
+
+        with pytest.raises(MailRefused, match=r"No such mailbox. \(550\)$"):
+            send_reminder(User(email="ben@bücher.example", website="ben.example", trial_ends_at=now))

@@ -12,11 +12,11 @@ from django.core.management import call_command
 from django.utils import translation
 
 from tests.testapp.models import Order
-from timeline import Retry, Timeline, after, every, task, window
+from timeline import Machine, Retry, Timeline, after, every, never, on, task, window
 from timeline.exceptions import DefinitionError, InvalidInput
 from timeline.models import ScheduledTask
 from timeline.operations.sweeping import begin_round, sweep
-from timeline.shortcuts import enroll, explain, foreseen, hold, move, start
+from timeline.shortcuts import emit_many, enroll, explain, foreseen, hold, move, start, start_many
 from timeline.testing import only_timelines
 
 OFFICE = {"days": "mon-fri", "zone": "Europe/Berlin"}
@@ -372,6 +372,53 @@ class TestACalendarThatFails:
     def test_refuses_what_is_to_be_planned_and_says_why(self, closed):
         with pytest.raises(InvalidInput, match=r"nobody can say whether 2026-11-26 is a holiday: .*not there"):
             start(ByCalendar, Order.objects.create())
+
+
+class TestACalendarThatAsksTheDatabase:
+    """By a query that looks at what it was given before it asks for it, which nothing that was sent ahead can answer."""
+
+    MANY = 150  # More than a portion.
+
+    @pytest.fixture
+    def hours(self):
+        def is_free(day):
+            return bool(list(Order.objects.raw("SELECT * FROM testapp_order WHERE note = %s", [day.isoformat()])))
+
+        return window("09:00-17:00", holidays=is_free)
+
+    @pytest.fixture
+    def orders(self, db):
+        return Order.objects.bulk_create([Order() for _ in range(self.MANY)])
+
+    @pytest.mark.parametrize("begin", [start_many, lambda _name, orders: emit_many("calling.begun", orders)])
+    def test_is_asked_for_many_as_for_one(self, hours, orders, begin):
+        class Calling(Timeline):
+            entity = "testapp.Order"
+            starts_on = "calling.begun"
+
+            @task(after(), window=hours)
+            def call(self, order): ...
+
+        with only_timelines(Calling):
+            begin("calling", orders)
+
+        assert ScheduledTask.objects.filter(task_key="calling.call").count() == self.MANY
+
+    def test_is_asked_when_many_machines_move(self, hours, orders):
+        class Lamp(Machine):
+            entity = "testapp.Order"
+            initial = "off"
+            table = {"off": {"press": "on"}, "on": {"break": "broken"}, "broken": {}}
+            timers = {"off": never}
+
+            @task(on("on"), window=hours)
+            def warn(self, order): ...
+
+        with only_timelines(Lamp):
+            start_many("lamp", orders)
+            emit_many("press", orders)
+
+        assert ScheduledTask.objects.filter(task_key="lamp.warn").count() == self.MANY
 
 
 class TestAForeseenCall:

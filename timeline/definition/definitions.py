@@ -189,6 +189,12 @@ class Definition:
         return frozenset(when.field_name for when in whens if when and when.field_name)
 
     @cached_property
+    def asks_of_holidays(self) -> bool:
+        """Whether a function may be asked when a task is due, which may be the host's and ask the database."""
+        windows = (task.options.window for task in self.tasks.values())
+        return any(hours is not None and hours.is_holiday is not None for hours in windows)
+
+    @cached_property
     def awaited_fields(self) -> frozenset[str]:
         """The entity's fields that lead to others for whose events tasks wait, by both names that Django has for them."""
         whens = (task.when for task in self.tasks.values())

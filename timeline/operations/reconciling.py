@@ -112,6 +112,7 @@ def reconcile_locked(
     # In portions: while the database writes one, the next is planned. Whole, if a run may be refused after others were
     # written, or if code of the host's is asked, which may want what cannot be asked ahead.
     whole = not lenient or choose is not None or any(entity is not None for entity in entities.values())
+    whole = whole or any(definition.asks_of_holidays for _run, definition in alive)
     parts = portions_of(alive, whole=whole, using=using)
     written, nothing_left = list[Callable[[], list[ScheduledTask]]](), list[TimelineRun]()
     with pipelining(using) if len(parts) > 1 else nullcontext():

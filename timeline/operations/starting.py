@@ -135,7 +135,8 @@ def start_many(
             for part in rounds(batch.refs):
                 entities = lock_batch(part, gone=batch.gone, read=read, using=batch.using)
                 now = now or clock(batch.using)
-                tally += in_portions(partial(start_some, now=now, using=batch.using), entities, using=batch.using)
+                work = partial(start_some, now=now, using=batch.using)
+                tally += in_portions(work, entities, whole=definition.asks_of_holidays, using=batch.using)
     return tally
 
 
