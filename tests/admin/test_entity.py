@@ -13,14 +13,25 @@ from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from tests.admin.conftest import ALL, ENTITY, detail, text_of
+from tests.admin.conftest import ALL, ENTITY, Care, detail, text_of
 from tests.testapp.models import Order
+from timeline import Timeline, after, task
 from timeline.admin import TaskAdmin, TimelineAdminMixin
 from timeline.admin.drawing import drawing
-from timeline.admin.entities import MAX_SHOWN, Item
+from timeline.admin.entities import MAX_RUNS, MAX_SHOWN, Item
 from timeline.lifecycle import State
-from timeline.models import ScheduledTask
-from timeline.shortcuts import emit, leave
+from timeline.models import ScheduledTask, TimelineRun
+from timeline.shortcuts import emit, leave, start
+from timeline.testing import only_timelines
+
+
+class Packing(Timeline):
+    """About the same orders, again and again."""
+
+    entity = "testapp.Order"
+
+    @task(after(days=1))
+    def pack(self, order): ...
 
 
 def page(client, entity):
@@ -91,6 +102,20 @@ class TestWhatItShows:
         assert "wrong address" in text
         assert f'<a href="{reverse("admin:timeline_scheduledtask_timeline", args=["care"])}">care</a>' in text
 
+    def test_shows_the_latest_runs_and_what_is_foreseen_of_an_older_one(self, operator, order, clock):
+        with only_timelines(Care, Packing):
+            start("care", order)
+            for _ in range(MAX_RUNS + 1):
+                clock.advance(minutes=1)
+                start("packing", order)
+                leave("packing", order, reason="packed")
+
+            context = page(operator, order).context
+
+        latest = TimelineRun.objects.filter(timeline="packing").order_by("-started_at")[:MAX_RUNS]
+        assert [run for run, _why in context["runs"]] == list(latest)
+        assert [item.key for item in context["ahead"]] == ["care.greet", "care.follow_up"]
+
     def test_is_there_for_an_entity_that_has_nothing_yet(self, operator, order):
         text = text_of(page(operator, order))
 
@@ -122,7 +147,7 @@ class TestWhatItShows:
                 page(operator, order)
             counts.append(len(queries))
 
-        assert counts[0] == counts[1] <= 15  # Four of them are Django's: who asks, and what they may.
+        assert counts[0] == counts[1] <= 11  # Four of them are Django's: who asks, and what they may.
 
 
 class TestEvents:

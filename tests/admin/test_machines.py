@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from tests.admin.conftest import ENTITY, detail, text_of
@@ -69,6 +71,17 @@ class TestEntity:
 
         assert "state: broken since" in text
         assert "It takes" not in text
+
+    def test_asks_as_often_for_twenty_tasks_as_for_one(self, operator, opened, about):
+        counts = []
+        for number in (1, 20):
+            for hours in range(number):
+                about(opened, hours, task_key="door.oil")
+            with CaptureQueriesContext(connection) as queries:
+                page(operator, opened)
+            counts.append(len(queries))
+
+        assert counts[0] == counts[1] <= 12
 
     def test_says_nothing_where_there_is_no_machine(self, operator, order):
         assert "state:" not in page(operator, order)

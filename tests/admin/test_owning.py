@@ -150,7 +150,7 @@ class TestBelongings:
                 assert len(groups(page(operator_of_seats, owner))) == number
             counts.append(len(queries))
 
-        assert counts[0] == counts[1] <= 26
+        assert counts[0] == counts[1] <= 17
 
     def test_say_that_there_are_more(self, operator_of_seats, ada, seats_of, monkeypatch):
         monkeypatch.setattr("timeline.admin.entities.MAX_SHOWN", 2)

@@ -70,7 +70,7 @@ def order(db, clock):
 
 def told(**more):
     rows = ScheduledTask.objects.filter(**more)
-    said = standing_of(rows, using="default")
+    said = standing_of(rows, {}, using="default")
     return {row.task_name: said.get(row.pk) for row in rows}
 
 
@@ -137,7 +137,7 @@ class TestStanding:
     def test_takes_a_statement_for_the_entity_and_one_for_each_condition(self, order):
         rows = list(ScheduledTask.objects.filter(task_key__in=["guarded.thank", "guarded.dun"]))
         with CaptureQueriesContext(connection) as queries:
-            standing_of(rows, using="default")
+            standing_of(rows, {}, using="default")
 
         assert sum(query["sql"].startswith("SELECT") for query in queries) <= 4
 
@@ -148,7 +148,7 @@ class TestStanding:
             start(Abroad, Order.objects.create())
 
             for order in Order.objects.all():
-                standing_of(ScheduledTask.objects.filter(entity_id=str(order.pk)), using="default")
+                standing_of(ScheduledTask.objects.filter(entity_id=str(order.pk)), {}, using="default")
 
             assert sorted(ASKED) == [("Asia/Kolkata", "fr"), (timezone.get_default_timezone_name(), "en")]
             assert (timezone.get_current_timezone_name(), translation.get_language()) == ("America/Lima", "de")

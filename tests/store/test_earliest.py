@@ -8,7 +8,7 @@ import pytest
 
 from timeline.lifecycle import FINAL, OPEN, State
 from timeline.models import ScheduledTask
-from timeline.store.earliest import first_of_kinds
+from timeline.store.earliest import First, first_of_kinds
 
 KINDS = ("trial.remind", "trial.expire")
 
@@ -37,7 +37,7 @@ class TestFirstOfKinds:
         tasks = ScheduledTask.objects.exclude(entity_id="4")
 
         with django_assert_max_num_queries(2):
-            found = first_of_kinds(tasks, KINDS, states, most, latest=latest)
+            [found] = first_of_kinds(tasks, KINDS, [First(states, latest)], most)
 
         wanted = [row for row in rows if row.task_key in KINDS and row.state in states and row.entity_id != "4"]
         wanted.sort(key=lambda row: (row.scheduled_at, row.pk), reverse=latest)
@@ -48,5 +48,18 @@ class TestFirstOfKinds:
 
     @pytest.mark.usefixtures("rows")
     def test_are_none_of_no_kind_and_where_none_may_be_seen(self):
-        assert first_of_kinds(ScheduledTask.objects.all(), [], OPEN, 5) == []
-        assert first_of_kinds(ScheduledTask.objects.none(), KINDS, OPEN, 5) == []
+        assert first_of_kinds(ScheduledTask.objects.all(), [], [First(OPEN)], 5) == [[]]
+        assert first_of_kinds(ScheduledTask.objects.none(), KINDS, [First(OPEN), First(FINAL)], 5) == [[], []]
+
+    @pytest.mark.usefixtures("rows")
+    def test_are_read_together_on_each_side(self, django_assert_max_num_queries):
+        tasks, sides = ScheduledTask.objects.all(), [First(FINAL, latest=True), First(OPEN)]
+
+        with django_assert_max_num_queries(2):
+            past, ahead = first_of_kinds(tasks, KINDS, sides, 5)
+
+        for found, side in ((past, sides[:1]), (ahead, sides[1:])):
+            [alone] = first_of_kinds(tasks, KINDS, side, 5)
+            assert [row.scheduled_at for row in found] == [row.scheduled_at for row in alone]
+            assert len(found) == 5
+            assert {row.state for row in found} <= set(side[0].states)

@@ -6,38 +6,35 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from django.contrib.auth import get_user_model
-from django.core.exceptions import ValidationError
 from django.utils.translation import pgettext
 
 from timeline.admin.drawing import drawing
+from timeline.admin.looking import sees
 from timeline.admin.naming import Called, called
 from timeline.admin.readers import Reader
 from timeline.admin.standing import standing_of
 from timeline.lifecycle import FINAL, OPEN, State
-from timeline.models import EntityRef, Event, TimelineRun, family_of, model_of
-from timeline.models.entities import label_of, load_entities
-from timeline.models.families import relatives
-from timeline.models.kin import named_as, names_of
+from timeline.models import EntityRef, Event, TimelineRun
 from timeline.reading.explaining import why
-from timeline.reading.foreseeing import foreseen
+from timeline.reading.foreseeing import foreseen_of
 from timeline.reading.machine_pictures import run_picture
 from timeline.reading.machines import machine_lines
 from timeline.reading.recalling import recall
 from timeline.reading.schedules import schedule_in_words
 from timeline.registry import registry
-from timeline.store.earliest import first_of_kinds
+from timeline.store.earliest import First, first_of_kinds
 
 if TYPE_CHECKING:
+    from timeline.admin.looking import About
     from timeline.models import ScheduledTask
     from timeline.models.task import ScheduledTaskQuerySet
-    from timeline.policy import TimelinePolicy, User
     from timeline.reading.foreseeing import Outlook
 
 MAX_SHOWN = 100  # So many are shown on each side of now, the nearest.
 FORESEEN = "foreseen"
 EVENT = "event"
 MAX_EVENTS = 50
+MAX_RUNS = 20
 MAX_LANES = 24  # Of the picture; the tables have all.
 SPANS: Final = {"day": timedelta(days=1), "week": timedelta(days=7), "month": timedelta(days=30)}  # Around now.
 
@@ -79,80 +76,37 @@ class Item(NamedTuple):
         return Called("", self.key, "", self.key) if self.state == EVENT else called(self.full_key)
 
 
-def may_look(ref: EntityRef, visible: ScheduledTaskQuerySet, policy: TimelinePolicy, user: User) -> bool:
-    """Whether there is a page of this entity for the user: they see a task of it, or would, and it is or was there."""
-    if visible.for_entity(ref).exists():
-        return True
-    seen = any(sees(policy, user, name, ref, visible.db) for name in concerned_with(ref, using=visible.db))
-    return seen and (not ref.label or _is_there(ref, visible.db))
-
-
-def concerned_with(ref: EntityRef, *, using: str) -> list[str]:
-    """Names of timelines that may show something on the page of an entity: about it, or, of a user, about what is theirs."""
-    labels = {name.label for name in names_of(ref, using=using) if name == ref or _is_also(name, using)}
-    return [known.name for known in registry if known.label in labels or (known.cls.owner and ref.label in accounts())]
-
-
-def accounts() -> set[str]:
-    """Labels of the models that users are rows of: what belongs to them is shown with them."""
-    user = get_user_model()
-    return {label_of(model) for model in (*family_of(user), *relatives(label_of(user)))}
-
-
-def _is_also(ref: EntityRef, using: str) -> bool:
-    """Whether it has a row as another model of its family that a timeline is about."""
-    return registry.knows(ref.label) and _is_there(ref, using)
-
-
-def _is_there(ref: EntityRef, using: str) -> bool:
-    """Whether the database has it. It is asked for keys only that it could have: a number may be too large for it."""
-    model = model_of(ref.label)
-    try:
-        if model is not None:
-            model._meta.pk.run_validators(model._meta.pk.to_python(ref.id))
-    except ValidationError:
-        return False
-    there = load_entities([ref], using=using)
-    return bool(there or there.unreadable)
-
-
-def sees(policy: TimelinePolicy, user: User, timeline: str, ref: EntityRef, using: str) -> bool:
-    """
-    Whether the user may see what a timeline, perhaps one that is declared no more, has for the entity: as the model of its
-    family that the timeline is about.
-    """
-    label = next((known.label for known in registry if known.name == timeline), None)
-    return label is not None and policy.sees_timeline(user, timeline, named_as(ref, label), using=using)
-
-
-def timeline_of(ref: EntityRef, visible: ScheduledTaskQuerySet, reader: Reader, *, now: datetime) -> dict[str, Any]:
+def timeline_of(about: About, visible: ScheduledTaskQuerySet, reader: Reader, *, now: datetime) -> dict[str, Any]:
     """
     Put together what the page of an entity shows.
 
     Args:
-        ref: Names it; it may be deleted.
+        about: The entity.
         visible: The tasks that the user may see.
         reader: Who looks.
         now: Story time.
     """
+    ref, using = about.ref, visible.db
     items, is_cut = nearest(visible.for_entity(ref), reader)
-    seen = {known.name for known in registry if sees(reader.policy, reader.user, known.name, ref, visible.db)}
-    items += _foreseen(ref, seen, now=now, using=visible.db)
-    items += _events(ref, seen, using=visible.db)
-    stands = standing_of((item.task for item in items if item.task and item.state in OPEN), using=visible.db)
+    seen = {known.name for known in registry if sees(reader.policy, reader.user, known.name, ref, using)}
+    runs = _runs(ref, seen, using=using)
+    items += [
+        as_foreseen(outlook) for _run, outlook in foreseen_of(runs.open, now=now, using=using, entities=about.there)
+    ]
+    items += _events(ref, seen, using=using)
+    ahead = [item.task for item in items if item.task and item.state in OPEN]
+    stands = standing_of(ahead, about.there, using=using)
     items = [item._replace(stands=stands.get(item.task.pk, "")) if item.task else item for item in items]
     behind = {*FINAL, EVENT}
     later = [item for item in items if item.at is None or item.state not in behind]
-    runs = TimelineRun.objects.using(visible.db).for_entity(ref).filter(timeline__in=seen)
-    shown = list(runs.order_by("-started_at", "pk")[:20])
     return {
         "ahead": in_order(later, now),
         "past": in_order((item for item in items if item.state in behind), now)[::-1],
         "items": items,
         "schedules": _schedules(ref, seen, now),
-        "runs": [(run, reader.end_of(run)) for run in shown],
+        "runs": [(run, reader.end_of(run)) for run in runs.latest],
         "machines": [
-            (line, run_picture(line)) for line in machine_lines(shown, people=reader.reads_people_of, using=visible.db)
+            (line, run_picture(line)) for line in machine_lines(runs.latest, people=reader.reads_people_of, using=using)
         ],
         "is_cut": is_cut,
         "most": MAX_SHOWN,
@@ -196,17 +150,22 @@ def _events(ref: EntityRef, seen: Collection[str], *, using: str) -> list[Item]:
 
 
 def nearest(tasks: ScheduledTaskQuerySet, reader: Reader) -> tuple[list[Item], bool]:
-    """Read what an entity has nearest to now on each side, and whether that is not all of it."""
-    past = list(tasks.final().order_by("-scheduled_at", "-pk")[: MAX_SHOWN + 1])
-    return as_items(past, list(tasks.open().in_order()[: MAX_SHOWN + 1]), reader, using=tasks.db)
+    """Read in one statement what an entity has nearest to now on each side, and whether that is not all of it."""
+    rows, most = tasks.model._default_manager.using(tasks.db), MAX_SHOWN + 1
+    past = tasks.final().order_by("-scheduled_at", "-pk").values("pk")[:most]
+    ahead = tasks.open().in_order().values("pk")[:most]
+    found = list(rows.filter(pk__in=past).union(rows.filter(pk__in=ahead), all=True))
+    found.sort(key=lambda task: (task.scheduled_at, task.pk))
+    ended = [task for task in found if not task.is_open]
+    return as_items(ended[::-1], [task for task in found if task.is_open], reader, using=tasks.db)
 
 
 def nearest_of_many(
     tasks: ScheduledTaskQuerySet, task_keys: Collection[str], reader: Reader
 ) -> tuple[list[Item], bool]:
     """Do the same for very many entities: by kind, state and time, as what they have would have to be read whole otherwise."""
-    past = first_of_kinds(tasks, task_keys, FINAL, MAX_SHOWN + 1, latest=True)
-    return as_items(past, first_of_kinds(tasks, task_keys, OPEN, MAX_SHOWN + 1), reader, using=tasks.db)
+    past, ahead = first_of_kinds(tasks, task_keys, [First(FINAL, latest=True), First(OPEN)], MAX_SHOWN + 1)
+    return as_items(past, ahead, reader, using=tasks.db)
 
 
 def as_items(
@@ -218,12 +177,23 @@ def as_items(
     return [_row(task, reader) for task in shown], len(past) > MAX_SHOWN or len(ahead) > MAX_SHOWN
 
 
-def _foreseen(ref: EntityRef, seen: Collection[str], *, now: datetime, using: str) -> list[Item]:
-    return [
-        as_foreseen(outlook)
-        for outlook in foreseen(entity=ref, now=now, using=using)
-        if outlook.task_key.partition(".")[0] in seen
-    ]
+class _Runs(NamedTuple):
+    """Those of an entity that are open, and the latest ``MAX_RUNS``, open or ended."""
+
+    open: list[TimelineRun]
+    latest: list[TimelineRun]
+
+
+def _runs(ref: EntityRef, seen: Collection[str], *, using: str) -> _Runs:
+    """Read both in one statement; each part by an index of its own, as the system may have very many."""
+    runs = TimelineRun.objects.using(using)
+    of_entity = runs.for_entity(ref).filter(timeline__in=seen)
+    latest = of_entity.order_by("-started_at", "pk").values("pk")[:MAX_RUNS]
+    found = sorted(
+        of_entity.open().union(runs.filter(pk__in=latest, ended_at__isnull=False), all=True), key=lambda run: run.pk
+    )
+    found.sort(key=lambda run: run.started_at, reverse=True)
+    return _Runs([run for run in found if run.is_open], found[:MAX_RUNS])
 
 
 def _schedules(ref: EntityRef, seen: Collection[str], now: datetime) -> list[tuple[str, str]]:

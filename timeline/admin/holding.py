@@ -17,7 +17,6 @@ from django.utils.translation import pgettext
 
 from timeline import shortcuts
 from timeline.admin import naming
-from timeline.admin.entities import concerned_with
 from timeline.admin.forms import HoldForm
 from timeline.admin.naming import Named, actor_of, named
 from timeline.admin.pages import Pages
@@ -33,6 +32,7 @@ from timeline.registry import registry
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from timeline.admin.looking import About
     from timeline.models.task import ScheduledTaskQuerySet
     from timeline.policy import TimelinePolicy, User
 
@@ -226,17 +226,17 @@ class HoldPages(Pages):
         return f"{self.address('entity')}?{urlencode(ref._asdict())}" if ref is not None else self.address("holds")
 
 
-def holds_of(ref: EntityRef, policy: TimelinePolicy, user: User, *, using: str) -> list[Told]:
+def holds_of(about: About, policy: TimelinePolicy, user: User, *, using: str) -> list[Told]:
     """What is on hold of an entity, and why, for the page of that entity; who decided, for who may see holds."""
-    holds = Hold.objects.using(using).open().filter(_over(ref, using))
+    holds = Hold.objects.using(using).open().filter(_over(about, using))
     seen = policy.visible_holds(holds, user)
     people = {hold.pk for hold in seen}
     return [Told(hold, told_hold(hold, people=hold.pk in people)) for hold in holds.oldest_first()]
 
 
-def _over(ref: EntityRef, using: str) -> Q:
+def _over(about: About, using: str) -> Q:
     """Condition on holds that are over all that is about an entity, or over a timeline of it."""
-    names = concerned_with(ref, using=using)
+    ref, names = about.ref, about.timelines
     keys = [key for key in registry.task_keys() if key.partition(".")[0] in names]
     over = Q(scope=Scope.EVERYTHING) | Q(scope=Scope.TIMELINE, target__in=names) | Q(scope=Scope.TASK, target__in=keys)
     if not ref.label:

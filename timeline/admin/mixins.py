@@ -8,7 +8,7 @@ from django.contrib.admin import ModelAdmin
 from django.template.loader import select_template
 from django.template.response import TemplateResponse
 
-from timeline.admin.entities import concerned_with, sees
+from timeline.admin.looking import concerned_with, sees
 from timeline.admin.naming import named
 from timeline.admin.pages import Pages
 from timeline.models import ScheduledTask, ref_of

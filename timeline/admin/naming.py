@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import pgettext
 
 from timeline.models import EntityRef, model_of
-from timeline.models.entities import load_entities
+from timeline.models.entities import Entities, load_entities
 from timeline.payloads import clip
 from timeline.registry import registry
 from timeline.store.change_columns import MAX_ACTOR
@@ -79,9 +79,15 @@ def own_page_of(entity: Model | None, admin: ModelAdmin[Any], request: HttpReque
 def names_of(refs: Iterable[EntityRef], *, using: str, site: str) -> dict[EntityRef, Named]:
     """Name entities: one query for each of the most frequent kinds."""
     refs = list(refs)
-    frequent = {label for label, _count in Counter(ref.label for ref in refs).most_common(KINDS)}
-    entities = load_entities((ref for ref in refs if ref.label in frequent), using=using)
+    entities = load_to_name(refs, using=using)
     return {ref: named(ref, entities.get(ref), site) for ref in refs}
+
+
+def load_to_name(refs: Iterable[EntityRef], *, using: str) -> Entities:
+    """Read entities that are to be named: one query for each of the most frequent kinds."""
+    refs = list(refs)
+    frequent = {label for label, _count in Counter(ref.label for ref in refs).most_common(KINDS)}
+    return load_entities((ref for ref in refs if ref.label in frequent), using=using)
 
 
 class Called(NamedTuple):

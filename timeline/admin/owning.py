@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.contrib.auth import get_user_model
 from django.db.models import Model
 
-from timeline.admin.entities import Item, as_foreseen, in_order, nearest_of_many, sees
-from timeline.admin.naming import Named, names_of
+from timeline.admin.entities import Item, as_foreseen, in_order, nearest_of_many
+from timeline.admin.looking import sees
+from timeline.admin.naming import Named, load_to_name, named
 from timeline.admin.readers import Reader
 from timeline.lifecycle import FINAL
 from timeline.models import EntityRef, TimelineRun, family_of, ref_as
@@ -21,7 +22,6 @@ from timeline.registry import registry
 from timeline.store.kinds import task_keys_there
 
 if TYPE_CHECKING:
-    from timeline.models import ScheduledTask
     from timeline.models.task import ScheduledTaskQuerySet
     from timeline.policy import TimelinePolicy, User
 
@@ -60,10 +60,11 @@ def belongings_of(
     for item in items:
         if item.task is not None:
             found[item.task.entity_ref].append(item)
-    for ref, item in _foreseen([item.task for item in items if item.task], policy, user, now=now, using=using):
+    entities = load_to_name(found, using=using)
+    for ref, item in _foreseen(items, entities, reader, now=now, using=using):
         found[ref].append(item)
-    named = names_of(found, using=using, site=site)
-    groups = _sorted([_group(named[ref], about, now) for ref, about in found.items()], now)
+    groups = [_group(named(ref, entities.get(ref), site), about, now) for ref, about in found.items()]
+    groups = _sorted(groups, now)
     theirs = [
         item._replace(lane=f"{group.entity.name}: {item.called.title or item.key}", group=number)
         for number, group in enumerate(groups, 1)
@@ -100,16 +101,17 @@ def _keys_about(labels: set[str], using: str) -> list[str]:
 
 
 def _foreseen(
-    tasks: Sequence[ScheduledTask], policy: TimelinePolicy, user: User, *, now: datetime, using: str
+    items: Sequence[Item], entities: Mapping[EntityRef, Model], reader: Reader, *, now: datetime, using: str
 ) -> list[tuple[EntityRef, Item]]:
     """What follows on the tasks that are shown, and that the user would see."""
-    keys = {task.run_id for task in tasks if task.is_open and task.run_id}
+    keys = {item.task.run_id for item in items if item.task and item.task.is_open and item.task.run_id}
     runs = [
         run
         for run in TimelineRun.objects.using(using).open().filter(pk__in=keys)
-        if sees(policy, user, run.timeline, run.entity_ref, using)
+        if sees(reader.policy, reader.user, run.timeline, run.entity_ref, using)
     ]
-    return [(run.entity_ref, as_foreseen(outlook)) for run, outlook in foreseen_of(runs, now=now, using=using)]
+    outlooks = foreseen_of(runs, now=now, using=using, entities=entities)
+    return [(run.entity_ref, as_foreseen(outlook)) for run, outlook in outlooks]
 
 
 def _group(entity: Named, items: Sequence[Item], now: datetime) -> Group:

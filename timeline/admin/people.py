@@ -14,7 +14,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
-from timeline.admin.entities import may_look
+from timeline.admin.looking import look_at, may_look
 from timeline.admin.naming import Named, actor_of, named
 from timeline.admin.pages import Pages
 from timeline.admin.saying import SayForm
@@ -107,7 +107,8 @@ class PeoplePages(Pages):
         """Ask what has to be known for an event; and say it, if the run is still where it was when the page was opened."""
         run, event, moves = self._run_asked(request)
         policy, using, ref = get_policy(), self.alias, run.entity_ref
-        seen = may_look(ref, self.visible(request), policy, request.user)
+        about = look_at(ref, using=using)
+        seen = may_look(about, self.visible(request), policy, request.user)
         if not seen or not policy.may_ask(request.user, run, event, using=using):
             raise Http404(_("There is nothing to be said."))
         definition = registry.timeline(run.timeline)
@@ -128,7 +129,7 @@ class PeoplePages(Pages):
             "event": event,
             "run": run,
             "is_old": run.moves != moves or not run.is_open,
-            "entity": named(ref, load_entities([ref], using=using).get(ref), self.admin_site.name),
+            "entity": named(ref, about.entity, self.admin_site.name),
             "back": back,
         }
         return self.page(request, "say", event, story_now(using), context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
@@ -29,19 +29,21 @@ if TYPE_CHECKING:
 BOUNDS: Final = {"lock_timeout": "100ms", "statement_timeout": "2s"}  # A page waits for no worker that has the entity.
 
 
-def standing_of(tasks: Iterable[ScheduledTask], *, using: str) -> dict[UUID, str]:
+def standing_of(tasks: Iterable[ScheduledTask], entities: Mapping[EntityRef, Model], *, using: str) -> dict[UUID, str]:
     """
     Ask the guards of tasks about one entity, each guard once: a query for a condition, a call for a function.
 
     Args:
         tasks: Those that are ahead.
+        entities: What they are about, as far as it was read already; the rest is read here.
         using: Database alias.
 
     Returns:
         Id of a task → what they say, in words; not in it: those without guards, and those that no code is known of.
     """
     guarded = [(task, guards) for task in tasks if (guards := _guards_of(task))]
-    there = load_entities({task.entity_ref for task, _guards in guarded}, using=using) if guarded else {}
+    refs = {task.entity_ref for task, _guards in guarded}
+    there = {**load_entities(refs - entities.keys(), using=using), **entities}
 
     said: dict[tuple[EntityRef, int], bool | None] = {}
     told = {}

@@ -19,13 +19,14 @@ from timeline.admin.acting import obstacle
 from timeline.admin.asking import asked
 from timeline.admin.bulk import BulkPages, may_act_in_bulk
 from timeline.admin.dead import DeadLetterPages
-from timeline.admin.entities import accounts, may_look, picture, timeline_of
+from timeline.admin.entities import picture, timeline_of
 from timeline.admin.finding import FindPages
 from timeline.admin.health import HealthPages
 from timeline.admin.holding import HoldPages, holds_of
 from timeline.admin.limiting import LimitPages
 from timeline.admin.lines import TimelinePages
 from timeline.admin.listing import chips, filters, listing, row_of
+from timeline.admin.looking import accounts, look_at, may_look
 from timeline.admin.matching import MatchingPages
 from timeline.admin.naming import named, own_page_of
 from timeline.admin.owning import belongings_of
@@ -192,12 +193,12 @@ class TaskAdmin(
         """Show an entity's timeline."""
         ref = exact_ref(request.GET.get("label", ""), request.GET.get("id", ""))
         visible, policy = self.visible(request), get_policy()
-        if ref is None or not may_look(ref, visible, policy, request.user):
+        about = None if ref is None else look_at(ref, using=self.alias)
+        if about is None or not may_look(about, visible, policy, request.user):
             raise Http404(_("There is no such entity."))
         now, zone, reader = story_now(self.alias), timezone.get_default_timezone(), Reader(policy, request.user)
-        there = load_entities([ref], using=self.alias)
-        entity = there.get(ref)
-        told = timeline_of(ref, visible, reader, now=now)
+        ref, entity = about.ref, about.entity
+        told = timeline_of(about, visible, reader, now=now)
         theirs = belongings_of(entity, visible, reader, now=now, site=self.admin_site.name)
         drawn = [*told.pop("items"), *theirs.pop("theirs")]
         context = {
@@ -206,10 +207,10 @@ class TaskAdmin(
             **picture(drawn, span=request.GET.get("span", ""), now=now, zone=zone),
             "machines": self.with_buttons(request, told["machines"]),
             "entity": named(ref, entity, self.admin_site.name),
-            "is_gone": bool(ref.label) and entity is None and not there.unreadable,
+            "is_gone": about.is_gone,
             "own_page": own_page_of(entity, self, request, using=self.alias),
             "ref": ref,
-            "holds": holds_of(ref, policy, request.user, using=self.alias),
+            "holds": holds_of(about, policy, request.user, using=self.alias),
             "may_try": bool(ref.label) and request.user.has_perm("timeline.view_scheduledtask"),
             "may_hold": bool(ref.label) and registry.knows(ref.label) and policy.may_hold(request.user),
         }

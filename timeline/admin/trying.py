@@ -15,13 +15,13 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
 from timeline import shortcuts
 from timeline.admin.drawing import Drawing, drawing
-from timeline.admin.entities import Item, may_look
+from timeline.admin.entities import Item
+from timeline.admin.looking import look_at, may_look
 from timeline.admin.naming import called, named
 from timeline.admin.pages import Pages
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
 from timeline.models import EntityRef, exact_ref, model_of
-from timeline.models.entities import load_entities
 from timeline.models.families import kinds_of
 from timeline.operations.trying import anchors_of
 from timeline.policy import get_policy
@@ -109,9 +109,12 @@ class WhatIfPages(Pages):
         if not request.user.has_perm("timeline.view_scheduledtask"):
             raise PermissionDenied
         ref = exact_ref(request.GET.get("label", ""), request.GET.get("id", ""))
-        entity = load_entities([ref], using=self.alias).get(ref) if ref is not None and ref.label else None
-        if ref is None or entity is None or not may_look(ref, self.visible(request), get_policy(), request.user):
+        about = None if ref is None else look_at(ref, using=self.alias)
+        if about is None or about.entity is None:
             raise Http404(_("There is no such entity."))
+        if not may_look(about, self.visible(request), get_policy(), request.user):
+            raise Http404(_("There is no such entity."))
+        ref, entity = about.ref, about.entity
         now, zone = story_now(self.alias), timezone.get_default_timezone()
         names = [name for name in anchors_of(ref.label) if _has_field(ref, name)]
         events, asked = _events_of(ref), request.POST if request.method == "POST" else None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
@@ -14,6 +14,9 @@ from timeline.store.guiding import execute_guided
 from timeline.store.returning import read_models
 
 if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
     from timeline.models import ScheduledTask
     from timeline.models.task import ScheduledTaskQuerySet
 
@@ -22,16 +25,25 @@ if TYPE_CHECKING:
 WALKED: Final = {"enable_sort": "off", "enable_bitmapscan": "off", "jit": "off"}
 
 
-def first_of_kinds(
-    tasks: ScheduledTaskQuerySet,
-    task_keys: Collection[str],
-    states: Collection[str],
-    most: int,
-    *,
-    latest: bool = False,
-) -> list[ScheduledTask]:
+class First(NamedTuple):
     """
-    Read the earliest tasks of these kinds in these states (or the latest), in order of their time, in two statements.
+    What is asked for of each kind.
+
+    Args:
+        states: The states.
+        latest: Whether to read the latest, the latest first; else the earliest.
+    """
+
+    states: Collection[str]
+    latest: bool = False
+
+
+def first_of_kinds(
+    tasks: ScheduledTaskQuerySet, task_keys: Collection[str], asked: Sequence[First], most: int
+) -> list[list[ScheduledTask]]:
+    """
+    Read the earliest tasks of these kinds in some states (or the latest), in order of their time, in two statements for all
+    that is asked.
 
     PostgreSQL finds each kind and state by itself in the index of kinds. By states alone, as ``first_of``, it would read what
     everybody has in a state until there are so many: all of it, where there are none. SQLite is asked as by ``first_of``.
@@ -41,28 +53,54 @@ def first_of_kinds(
     Args:
         tasks: Those to look among, whose conditions may be dear to ask of each row.
         task_keys: The kinds.
-        states: The states.
-        most: So many at most.
-        latest: Whether to read the latest, the latest first.
+        asked: Which of them.
+        most: So many at most of each that is asked for.
     """
     connection = connections[tasks.db]
     if not connection.features.supports_slicing_ordering_in_compound:
-        return list(tasks.with_handler(sorted(task_keys)).first_of(states, most, latest=latest))
-    pairs = [text for key in sorted(task_keys) for state in sorted(states) for text in (key, state)]
-    alike = tasks.filter(task_key=KIND, state=DETAIL).order_by("-scheduled_at" if latest else "scheduled_at")
-    try:
-        sql, parameters = alike.values("pk", "scheduled_at")[:most].query.get_compiler(tasks.db).as_sql()
-    except EmptyResultSet:
-        return []  # Whoever asks may see none of them.
+        rows = tasks.with_handler(sorted(task_keys))
+        return [list(rows.first_of(states, most, latest=latest)) for states, latest in asked]
+    parts, parameters = list[str](), list[Any]()
+    for place, first in enumerate(asked):
+        try:
+            sql, values = _first_of(tasks, sorted(task_keys), first, most)
+        except EmptyResultSet:
+            continue  # Whoever asks may see none of them, or asks for no kind.
+        parts.append(f"(SELECT {place}, found.id {sql})")
+        parameters += values
+    found: list[list[UUID]] = [[] for _first in asked]
+    if parts:
+        with connection.cursor() as cursor:
+            execute_guided(cursor, " UNION ALL ".join(parts), parameters, settings=WALKED, using=tasks.db)
+            for place, key in cursor.fetchall():
+                found[place].append(key)
+    rows = tasks.model._default_manager.using(tasks.db).filter(Among(key for keys in found for key in keys))
+    read = {task.pk: task for task in read_models(rows)}
+    return [
+        sorted((read[key] for key in keys if key in read), key=_moment, reverse=first.latest)
+        for first, keys in zip(asked, found, strict=True)
+    ]
+
+
+def _moment(task: ScheduledTask) -> tuple[datetime, UUID]:
+    return task.scheduled_at, task.pk
+
+
+def _first_of(tasks: ScheduledTaskQuerySet, task_keys: Sequence[str], first: First, most: int) -> tuple[str, list[Any]]:
+    """
+    Write where the first of each kind and state are found, and in which order; with its parameters.
+
+    Raises:
+        EmptyResultSet: if there can be none.
+    """
+    pairs = [text for key in task_keys for state in sorted(first.states) for text in (key, state)]
     if not pairs:
-        return []
-    asked, way = ", ".join(["(%s, %s)"] * (len(pairs) // 2)), "DESC" if latest else "ASC"
+        raise EmptyResultSet
+    alike = tasks.filter(task_key=KIND, state=DETAIL).order_by("-scheduled_at" if first.latest else "scheduled_at")
+    sql, parameters = alike.values("pk", "scheduled_at")[:most].query.get_compiler(tasks.db).as_sql()
+    asked, way = ", ".join(["(%s, %s)"] * (len(pairs) // 2)), "DESC" if first.latest else "ASC"
     found = (
-        f"WITH asked (kind, detail) AS (VALUES {asked}) SELECT found.id FROM asked"  # noqa: S608 (Django wrote the inner one)
+        f"FROM (VALUES {asked}) AS asked (kind, detail)"
         f" CROSS JOIN LATERAL ({sql}) AS found (id, at) ORDER BY found.at {way}, found.id {way} LIMIT %s"
     )
-    with connection.cursor() as cursor:
-        execute_guided(cursor, found, [*pairs, *parameters, most], settings=WALKED, using=tasks.db)
-        keys = [key for [key] in cursor.fetchall()]
-    read = {task.pk: task for task in read_models(tasks.model._default_manager.using(tasks.db).filter(Among(keys)))}
-    return [read[key] for key in keys if key in read]
+    return found, [*pairs, *parameters, most]
