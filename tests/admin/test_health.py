@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from tests.admin.conftest import ALL, LIST, text_of
 from timeline.lifecycle import State
-from timeline.models import Identity, ScheduledTask, Sign
+from timeline.models import Hold, Identity, ScheduledTask, Sign
 
 HEALTH = reverse("admin:timeline_scheduledtask_health")
 SILENCE = "Nobody polls this database"
@@ -83,6 +83,17 @@ class TestHealth:
             Sign.objects.create(worker=f"w-{number}", seen_at=timezone.now())
 
         assert statements() == few
+
+    def test_asks_little_even_where_all_is_wrong(self, viewer, make_task, now, clock, django_assert_max_num_queries):
+        """Four statements of these say who asks, and what they may do."""
+        clock.set(now)
+        make_task(task_key="care.greet", state=State.DISCARDED, error="Boom: no", reason_code="error")
+        make_task(task_key="gone.away", state=State.SCHEDULED, occurrence="1")
+        Hold.objects.create(scope="entity", entity_label="a.b", entity_id="7", reason="x", created_at=now)
+        viewer.get(HEALTH)
+
+        with django_assert_max_num_queries(15):
+            assert "Of nobody: gone.away." in text_of(viewer.get(HEALTH))
 
     def test_is_for_who_may_see_all_tasks(self, person, browse):
         assert browse(person("mia", "view_payload")).get(HEALTH).status_code == 403

@@ -13,6 +13,7 @@ from tests.testapp.models import Order
 from timeline import Machine, Timeline, after, at, never, task
 from timeline.admin import plans
 from timeline.models import ScheduledTask, TimelineRun
+from timeline.reading import tallies
 from timeline.shortcuts import emit, start
 from timeline.testing import only_timelines
 
@@ -160,6 +161,13 @@ class TestAPlan:
         assert "This page has looked at 1 of 5 open runs" in rest
         assert "The first ones" in rest
         assert "The next ones" not in rest
+
+    def test_counts_open_runs_up_to_a_limit(self, operator, changed, monkeypatch):
+        monkeypatch.setattr(plans, "MOST", 4)
+        monkeypatch.setattr(tallies, "MAX_COUNTED", 4)
+
+        assert "4+" in text_of(operator.get(PLAN))
+        assert "This page has looked at 4 of 4+ open runs" in text_of(operator.get(PLAN, {"timeline": "shop"}))
 
     def test_takes_as_many_statements_for_many_runs_as_for_few(
         self, operator, changed, clock, django_assert_max_num_queries, django_assert_num_queries

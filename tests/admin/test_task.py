@@ -173,3 +173,11 @@ class TestQueries:
             counts.append(len(queries))
 
         assert counts[0] == counts[1] <= 14
+
+    def test_are_few_even_for_one_on_hold(self, operator, about, order, django_assert_max_num_queries):
+        """Four of these say who asks, and what they may do."""
+        row = about(order)
+        hold(order, reason="so")
+
+        with django_assert_max_num_queries(11):
+            assert "On hold since" in text_of(operator.get(detail(row)))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from timeline.models import Figure
-from timeline.reading.figures import busiest, spans
+from timeline.reading.figures import busiest, figures, spans
 from timeline.timing.buckets import SIZE
 
 NOW = datetime(2026, 3, 1, 9, 40, tzinfo=UTC)
@@ -33,7 +33,7 @@ def _figures(db):
 @pytest.mark.usefixtures("_figures")
 class TestSpans:
     def test_sum_up_tasks_by_the_hour_the_oldest_first(self):
-        found = spans(hours=24, step=1, now=NOW, using="default")
+        found = spans(figures(hours=24, now=NOW, using="default"), hours=24, step=1, now=NOW)
 
         assert len(found) == 24
         assert (found[0].begins, found[-1].begins) == (NOW.replace(minute=0) - 23 * HOUR, NOW.replace(minute=0))
@@ -48,23 +48,26 @@ class TestSpans:
         assert found[20].late_p50 is None
 
     def test_are_of_several_hours(self):
-        found = spans(hours=168, step=6, now=NOW, using="default")
+        found = spans(figures(hours=168, now=NOW, using="default"), hours=168, step=6, now=NOW)
 
         assert len(found) == 28
         assert sum(span.completed for span in found) == 115
 
     def test_are_of_one_task(self):
-        found = spans(hours=24, step=1, task_key="trial.expire", now=NOW, using="default")
+        found = spans(figures(hours=24, now=NOW, using="default"), hours=24, step=1, task_key="trial.expire", now=NOW)
 
         assert sum(span.completed for span in found) == 2
 
     def test_take_one_statement(self, django_assert_num_queries):
         with django_assert_num_queries(1):
-            spans(hours=168, step=6, now=NOW, using="default")
+            spans(figures(hours=168, now=NOW, using="default"), hours=168, step=6, now=NOW)
 
 
 @pytest.mark.usefixtures("_figures")
 class TestBusiest:
     def test_are_those_of_which_most_ended(self):
-        assert busiest(hours=24, most=5, now=NOW, using="default") == [("trial.remind", 13, 2), ("trial.expire", 2, 1)]
-        assert busiest(hours=2, most=1, now=NOW, using="default") == [("trial.remind", 5, 0)]
+        assert busiest(figures(hours=24, now=NOW, using="default"), most=5) == [
+            ("trial.remind", 13, 2),
+            ("trial.expire", 2, 1),
+        ]
+        assert busiest(figures(hours=2, now=NOW, using="default"), most=1) == [("trial.remind", 5, 0)]

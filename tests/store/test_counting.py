@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.store.counting import DETAIL, KIND, Ask, counts_of
+from timeline.store.counting import DETAIL, KIND, Ask, Counted, counted_apart, counts_of
 
 PAIRS = [(key, state.value) for key in ("trial.remind", "trial.expire") for state in (State.SCHEDULED, State.CANCELLED)]
 
@@ -63,3 +65,36 @@ class TestCountsOf:
         assert counts_of([Ask("'; --", alike(), hostile)], most=10, using="default") == {
             ("'; --", "trial.remind", "scheduled"): 3
         }
+
+
+class TestCountedApart:
+    def test_counts_each_name_and_tells_the_first_in_one_statement(self, make_task, now, django_assert_num_queries):
+        for hours in (3, 1, 2):
+            make_task(scheduled_at=now - timedelta(hours=hours))
+        make_task(state=State.AVAILABLE, scheduled_at=now - timedelta(hours=4))
+        rows = ScheduledTask.objects.in_order()
+        waiting, available = rows.filter(state=State.SCHEDULED), rows.filter(state=State.AVAILABLE)
+        asks = [("waiting", waiting), ("both", waiting), ("both", available), ("none", rows.filter(task_key="no.such"))]
+
+        with django_assert_num_queries(1):
+            found = counted_apart(asks, most=10, using="default")
+
+        assert found == {
+            "waiting": Counted(3, now - timedelta(hours=3)),
+            "both": Counted(4, now - timedelta(hours=4)),
+            "none": Counted(),
+        }
+
+    def test_stops_at_the_most_of_each_name(self, make_task, now):
+        for hours in (1, 2, 3):
+            make_task(scheduled_at=now - timedelta(hours=hours))
+        rows = ScheduledTask.objects.in_order()
+
+        found = counted_apart([("once", rows), ("twice", rows), ("twice", rows)], most=2, using="default")
+
+        assert found == dict.fromkeys(("once", "twice"), Counted(2, now - timedelta(hours=3)))
+
+    @pytest.mark.django_db
+    def test_asks_nothing_where_there_is_nothing_to_count(self, django_assert_num_queries):
+        with django_assert_num_queries(0):
+            assert counted_apart([("none", ScheduledTask.objects.none())], most=10, using="default") == {}

@@ -8,8 +8,8 @@ from tests.databases import VENDOR
 from timeline.clocks import MachineTime
 from timeline.dispatch.pacing import keep_paces
 from timeline.lifecycle import State
-from timeline.models import ScheduledTask
-from timeline.store.kinds import First, Kind, look_at_kinds, ready_kinds, task_keys_there
+from timeline.models import ScheduledTask, TimelineRun
+from timeline.store.kinds import First, Kind, look_at_kinds, ready_kinds, task_keys_there, timelines_there
 
 SECOND = timedelta(seconds=1)
 
@@ -26,6 +26,23 @@ class TestTaskKeysThere:
 
     def test_names_none_where_there_is_none(self, db):
         assert task_keys_there("default") == []
+
+
+class TestTimelinesThere:
+    def test_names_each_once_in_one_statement(self, db, now, django_assert_num_queries):
+        for number, (timeline, ended_at) in enumerate([("b", None), ("a", now), ("b", now), ("a_b", None)]):
+            code = "exit" if ended_at else ""
+            TimelineRun.objects.create(
+                timeline=timeline, key=str(number), started_at=now, ended_at=ended_at, end_code=code, end_reason=code
+            )
+
+        with django_assert_num_queries(1):
+            found = timelines_there("default")
+
+        assert sorted(found) == ["a", "a_b", "b"]
+
+    def test_names_none_where_there_is_none(self, db):
+        assert timelines_there("default") == []
 
 
 class TestReadyKinds:

@@ -7,6 +7,7 @@ from io import StringIO
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
 from django.urls import reverse
 from django.utils import translation
 
@@ -19,7 +20,7 @@ from timeline.testing import only_timelines
 from timeline.timelines import Alerts
 from timeline.webhooks.disabling import disable
 from timeline.webhooks.models import Disabled, SenderSign
-from timeline.webhooks.signing_on import give_sign, take_leave, unsent_since
+from timeline.webhooks.signing_on import find_trouble, give_sign, take_leave, unsent_since
 
 HEALTH = "admin:timeline_scheduledtask_health"
 LISTS = ("admin:timeline_webhooks_endpoint_changelist", "admin:timeline_webhooks_delivery_changelist")
@@ -102,9 +103,21 @@ class TestTrouble:
 
         assert troubles() == []
 
-    def test_costs_two_statements(self, unsent, django_assert_num_queries):
-        with django_assert_num_queries(2):
+    def test_costs_one_statement(self, unsent, django_assert_num_queries):
+        with django_assert_num_queries(1):
             unsent_since(now=story_now("default"), using="default")
+
+
+class TestTroubleBeforeMigrations:
+    @pytest.mark.django_db(transaction=True)
+    def test_is_none_where_the_table_of_signs_is_not_there_yet(self):
+        with connection.schema_editor() as editor:
+            editor.delete_model(SenderSign)
+        try:
+            assert find_trouble(now=story_now("default"), using="default") is None
+        finally:
+            with connection.schema_editor() as editor:
+                editor.create_model(SenderSign)
 
 
 class TestSigns:

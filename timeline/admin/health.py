@@ -19,7 +19,7 @@ from timeline.admin.pages import Pages
 from timeline.admin.plots import plots
 from timeline.clocks import story_now
 from timeline.reading.diagnosing import Health, diagnose, told_count
-from timeline.reading.figures import busiest, spans
+from timeline.reading.figures import busiest, figures, spans
 from timeline.reading.workers import WorkerSign, workers_seen
 
 SPANS: Final = {"": (24, 1), "week": (168, 6)}  # Hours that the plots show, and hours of each bar.
@@ -74,7 +74,8 @@ class HealthPages(Pages):
         span = request.GET.get("span", "")
         hours, step = SPANS.get(span, SPANS[""])
         task = request.GET.get("task", "").replace("\x00", "")[:200]
-        known = spans(hours=hours, step=step, task_key=task, now=now, using=self.alias)
+        rows = figures(hours=hours, now=now, using=self.alias)
+        known = spans(rows, hours=hours, step=step, task_key=task, now=now)
         where = {"span": span} if span in SPANS and span else {}
         return {
             "plots": plots(known, zone=timezone.get_default_timezone()),
@@ -86,7 +87,7 @@ class HealthPages(Pages):
             "of_all": f"?{urlencode(where)}",
             "busiest": [
                 (called(key), good, bad, f"?{urlencode(where | {'task': key})}")
-                for key, good, bad in busiest(hours=hours, most=MOST_TASKS, now=now, using=self.alias)
+                for key, good, bad in busiest(rows, most=MOST_TASKS)
             ],
         }
 

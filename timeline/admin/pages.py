@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
@@ -91,7 +92,7 @@ class Pages(Base):
             "live": request.get_full_path() if name in LIVE and request.method == "GET" else "",
             "is_told": can_stream(request),
             "login": self.login_for(request.get_full_path()),
-            "nobody_polls": is_silent(using=self.alias),
+            "nobody_polls": partial(is_silent, using=self.alias),  # Asked where it is shown.
         }
         response = TemplateResponse(request, f"admin/timeline/{name}.html", {**shared, **context})
         response["Cache-Control"] = "no-store, private"

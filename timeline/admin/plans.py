@@ -9,7 +9,6 @@ from uuid import UUID
 
 from django.core.exceptions import PermissionDenied
 from django.db import DEFAULT_DB_ALIAS
-from django.db.models import Count
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
@@ -18,12 +17,13 @@ from timeline.admin.naming import called, names_of
 from timeline.admin.pages import Pages
 from timeline.clocks import story_now
 from timeline.exceptions import UnknownTimeline
-from timeline.models import TimelineRun
 from timeline.operations.differing import Differs, TaskDiffers, differences_of_some
 from timeline.policy import get_policy
 from timeline.reading.machine_plans import MachinePlan, machine_plans
 from timeline.reading.retelling import retold_reason
+from timeline.reading.tallies import Amount, run_counts
 from timeline.registry import registry
+from timeline.store.kinds import timelines_there
 
 if TYPE_CHECKING:
     from timeline.definition import Definition
@@ -49,26 +49,26 @@ class PlanPages(Pages):
         title = _("Plan of %(timeline)s") % {"timeline": name}
         return self.page(request, "plan", title, now, context)
 
-    def _open_runs(self) -> list[tuple[str, int, bool]]:
+    def _open_runs(self) -> list[tuple[str, Amount, bool]]:
         """Names of timelines, how many open runs each has, and whether there is such a timeline here."""
-        runs = TimelineRun.objects.using(self.alias).open().order_by().values_list("timeline")
-        counted = dict(runs.annotate(count=Count("pk")))
         known = {definition.name for definition in registry}
-        return [(name, counted.get(name, 0), name in known) for name in sorted(known | counted.keys())]
+        counts = run_counts(sorted(known.union(timelines_there(self.alias))), using=self.alias)
+        return [(name, count, name in known) for name, count in counts.items() if count or name in known]
 
     def _compared(
         self, request: HttpRequest, definition: Definition, after: UUID | None, now: datetime
     ) -> dict[str, Any]:
         found, last = differences_of_some(definition, after=after, most=MOST, now=now, using=self.alias)
         query = {"timeline": definition.name, "after": str(last)}
+        is_part = after is not None or last is not None
         return {
             "name": definition.name,
             "declared": self.address("timeline", definition.name),
             "differs": found,
             "tasks": self._tasks(request, definition, found),
-            "total": TimelineRun.objects.using(self.alias).open().filter(timeline=definition.name).count(),
+            "total": run_counts([definition.name], using=self.alias)[definition.name] if is_part else None,
             "most": MOST,
-            "is_part": after is not None or last is not None,
+            "is_part": is_part,
             "next": f"?{urlencode(query)}" if last else "",
             "first": f"?{urlencode({'timeline': definition.name})}" if after else "",
             "left": found.left.most_common(5),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from timeline.lifecycle import ReasonCode
@@ -41,7 +41,7 @@ class Reader:
         shown = task if self.payload else masked(task)
         return shown if self.reads_people(task) else without_people(shown)
 
-    def hushed(self, log: Sequence[LogEntry], task: ScheduledTask) -> list[LogEntry]:
+    def hushed(self, log: Iterable[LogEntry], task: ScheduledTask) -> list[LogEntry]:
         """The log of a task without who decided and what they wrote, where they may not read that. Errors stay."""
         return list(log) if self.reads_people(task) else [without_people_entry(entry, task) for entry in log]
 

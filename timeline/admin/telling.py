@@ -13,7 +13,7 @@ from django.utils.translation import pgettext
 from timeline.admin.readers import Reader
 from timeline.lifecycle import ReasonCode, State
 from timeline.models import LogEntry
-from timeline.reading.explaining import explain, outlook
+from timeline.reading.explaining import outlook, story_so_far
 from timeline.reading.masking import masked_entry
 from timeline.reading.retelling import retold
 from timeline.reading.schedules import schedule_of
@@ -69,18 +69,18 @@ def telling(
         now: Story time.
     """
     using, payload, people = visible.db, reader.payload, reader.reads_people(task)
-    log = list(LogEntry.objects.using(using).filter(task=task).order_by("-seq")[: SHOWN + 1])
-    log = reader.hushed(log[::-1], task)
+    log = reader.hushed(LogEntry.objects.using(using).filter(task=task).order_by("seq"), task)
+    entries = log if payload else [masked_entry(entry) for entry in log]
     shown = reader.shown(task)
-    waits = [] if not task.is_open else list(outlook(shown, now=now, using=using, people=people))
+    ahead = list(outlook(shown, now=now, using=using, people=people))
+    story = "\n".join([*story_so_far(shown, entries, steps=steps, now=now), *ahead])
     revisions = visible.filter(Q(previous=task.pk) | Q(pk=task.previous_id))
-    story = explain(task, now=now, using=using, payload=payload, people=people, steps=steps)
     return {
         "task": shown,
         "story": story.splitlines(),
-        "waits": waits,
-        "attempts": attempts_of(log, payload=payload),
-        "log": [_told(entry if payload else masked_entry(entry)) for entry in log[-SHOWN:]],
+        "waits": ahead if task.is_open else [],
+        "attempts": attempts_of(log[-SHOWN - 1 :], payload=payload),
+        "log": [(entry, retold(entry)) for entry in entries[-SHOWN:]],
         "schedule": schedule_of(task.timeline, now=now) if task.run_id else "",
         "is_declared": any(known.name == task.timeline for known in registry),
         "run_ended": reader.end_of(task.run) if task.run else "",
@@ -109,11 +109,6 @@ def attempts_of(log: Sequence[LogEntry], *, payload: bool) -> list[AttemptLine]:
             traceback = error.get("traceback", "")
             found.append(AttemptLine(start.attempt, start.at, end.at if end else None, label, said, traceback, hidden))
     return found[::-1]
-
-
-def _told(entry: LogEntry) -> tuple[LogEntry, str]:
-    """With its reason, as the reader is told it."""
-    return entry, retold(entry)
 
 
 def _data(task: ScheduledTask) -> list[tuple[str, str]]:

@@ -188,15 +188,13 @@ def differences_of_some(
     """
     found, give_up = {definition.name: Differs(definition.name)}, monotonic() + PATIENCE / 4
     runs = TimelineRun.objects.using(using).open().filter(timeline=definition.name).order_by("pk")
-    for size in (most // 4, most - most // 4):
-        some = read_models((runs if after is None else runs.filter(pk__gt=after))[: size + 1])
-        _compare(some[:size], found, now, using)
-        if len(some) <= size:
-            return found[definition.name], None
-        after = some[size - 1].pk
-        if monotonic() > give_up:
-            break
-    return found[definition.name], after
+    some = read_models((runs if after is None else runs.filter(pk__gt=after))[: most + 1])
+    looked = most // 4
+    _compare(some[:looked], found, now, using)
+    if len(some) > looked and monotonic() <= give_up:
+        _compare(some[looked:most], found, now, using)
+        looked = most
+    return found[definition.name], some[looked - 1].pk if len(some) > looked else None
 
 
 def _compare(runs: Sequence[TimelineRun], found: dict[str, Differs], now: datetime, using: str) -> None:

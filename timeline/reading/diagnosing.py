@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connections, router
-from django.db.models import Count, Exists, Min, OuterRef
+from django.db.models import Count, Exists, F, OuterRef, Window
+from django.db.models.functions import RowNumber
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
+from timeline.clocks import MachineTime
 from timeline.conf import get_settings
 from timeline.lifecycle import OPEN, ReasonCode, State
 from timeline.models import Hold, Identity, ScheduledTask
 from timeline.registry import registry
 from timeline.signals import Trouble, diagnosing
-from timeline.store.counting import DETAIL, KIND, Ask, counts_of
-from timeline.store.holds import not_on_hold, on_hold
+from timeline.store.counting import DETAIL, KIND, Ask, Counted, counted_apart, counts_of
+from timeline.store.holds import OnHold, not_on_hold
 from timeline.store.kinds import task_keys_there
 from timeline.store.triggers import missing_triggers
 
@@ -114,30 +116,28 @@ def diagnose(*, now: datetime, using: str) -> Health:
         using: Database alias.
     """
     tasks = ScheduledTask.objects.using(using)
-    patience = 3 * get_settings().POLL_INTERVAL
-    holding = on_hold(using=using)
-    free = not_on_hold(tasks, holding, task_keys=registry.task_keys())
-    overdue, oldest = _late(free.not_waiting_for_a_place(), now - get_settings().overdue_after)
+    holds = _holds(using)
+    counts = _counts(tasks, OnHold(frozenset(holds)), now)
     discards = _discards(tasks, now)
-    site, polled_at = Identity.objects.using(using).values_list("site", "polled_at").first() or ("", None)
+    site, polled_at, is_polled = _polled(using)
     health = Health(
         database=using,
         site=site,
         polled_at=polled_at,
-        is_polled=not Identity.objects.using(using).unpolled(patience).exists(),
-        overdue=overdue,
-        oldest_overdue_at=oldest,
-        pending=tasks.on_their_way()[:MAX_COUNTED].count(),
-        active=tasks.filter(state=State.ACTIVE)[:MAX_COUNTED].count(),
-        stuck=tasks.given_up(patience)[:MAX_COUNTED].count(),
+        is_polled=is_polled,
+        overdue=counts["overdue"].count,
+        oldest_overdue_at=counts["overdue"].first_at,
+        pending=counts["pending"].count,
+        active=counts["active"].count,
+        stuck=counts["stuck"].count,
         missing_triggers=missing_triggers(using),
         unknown_task_keys=_unknown_keys(using),
         discarded=sum(each["count"] for each in discards),
         discards=discards,
-        retrying=tasks.filter(state=State.RETRYABLE, failures__gt=0)[:MAX_COUNTED].count(),
+        retrying=counts["retrying"].count,
         closed_limits=sorted(set(tasks.closing().values_list("limit_key", flat=True)[:MAX_COUNTED])),
-        holds=Hold.objects.using(using).open().count() if holding.targets else 0,
-        held=_late(tasks.with_handler(registry.task_keys()), now)[0] - _late(free, now)[0] if holding.targets else 0,
+        holds=sum(holds.values()),
+        held=counts["due"].count - counts["due and free"].count,
     )
     troubles = [trouble.text for trouble in find_troubles(now=now, using=using)]
     return replace(health, problems=list(_problems(health, now)), troubles=troubles)
@@ -149,14 +149,40 @@ def find_troubles(*, now: datetime, using: str) -> list[Trouble]:
     return [trouble for _listener, trouble in answers if trouble is not None]
 
 
-def _late(tasks: ScheduledTaskQuerySet, since: datetime) -> tuple[int, datetime | None]:
-    count, oldest = 0, []
-    for part in tasks.late(since):
-        # In the order of the index that finds them: PostgreSQL would rather read the whole table for as many as may be there.
-        counted = part.in_order()[:MAX_COUNTED].aggregate(count=Count("pk"), oldest=Min("scheduled_at"))
-        count += counted["count"]
-        oldest += [counted["oldest"]] if counted["oldest"] else []
-    return min(count, MAX_COUNTED), min(oldest, default=None)
+def _holds(using: str) -> dict[tuple[str, str], int]:
+    """Scope and target of open holds → how many there are."""
+    rows = Hold.objects.using(using).open().order_by().values_list("scope", "target")
+    return {(scope, target): count for scope, target, count in rows.annotate(count=Count("pk"))}
+
+
+def _counts(tasks: ScheduledTaskQuerySet, holding: OnHold, now: datetime) -> defaultdict[str, Counted]:
+    """Count what is under way, and what is late. Of what is on hold nothing is asked where nothing is."""
+    free = not_on_hold(tasks, holding, task_keys=registry.task_keys())
+    asks = [
+        ("pending", tasks.on_their_way()),
+        ("active", tasks.filter(state=State.ACTIVE)),
+        ("stuck", tasks.given_up(3 * get_settings().POLL_INTERVAL)),
+        ("retrying", tasks.filter(state=State.RETRYABLE, failures__gt=0)),
+        *_late("overdue", free.not_waiting_for_a_place(), now - get_settings().overdue_after),
+    ]
+    if holding.targets:
+        asks += _late("due", tasks.with_handler(registry.task_keys()), now) + _late("due and free", free, now)
+    return defaultdict(Counted, counted_apart(asks, most=MAX_COUNTED, using=tasks.db))
+
+
+def _late(name: str, tasks: ScheduledTaskQuerySet, since: datetime) -> list[tuple[str, ScheduledTaskQuerySet]]:
+    # In the order of the index that finds them: PostgreSQL would rather read the whole table for as many as may be there.
+    return [(name, part.in_order()) for part in tasks.late(since)]
+
+
+def _polled(using: str) -> tuple[str, datetime | None, bool]:
+    """Whose site it is, when it was polled last, and whether that is within three poll intervals."""
+    found = Identity.objects.using(using).annotate(machine_time=MachineTime())
+    row = found.values_list("site", "polled_at", "machine_time").first()
+    if row is None:
+        return "", None, True  # Who is about to write the row is not missed yet.
+    site, polled_at, machine_time = row
+    return site, polled_at, polled_at is not None and polled_at >= machine_time - 3 * get_settings().POLL_INTERVAL
 
 
 def _discards(tasks: ScheduledTaskQuerySet, now: datetime) -> list[dict[str, Any]]:
@@ -166,12 +192,13 @@ def _discards(tasks: ScheduledTaskQuerySet, now: datetime) -> list[dict[str, Any
     # The state is said twice, so that an index of such tasks is what finds the outer ones.
     found = tasks.filter(state=State.DISCARDED, pk__in=last.values("pk")[:MAX_COUNTED], finished_at__gte=since)
     found = found.exclude(Exists(tasks.filter(previous=OuterRef("pk"))))
-    rows = sorted(found.values_list("finished_at", "pk", "task_key"))
-    newest = {task_key: pk for _at, pk, task_key in rows}
-    ends = tasks.filter(pk__in=newest.values()).values_list("task_key", "reason_code", "error")
-    errors = {key: _kind_of(code, error) for key, code, error in ends}
-    counts = Counter(task_key for _at, _pk, task_key in rows).most_common()
-    return [{"task_key": key, "count": count, "error": errors.get(key, "")} for key, count in counts]
+    alike = [F("task_key")]
+    latest = found.annotate(
+        count=Window(Count("pk"), partition_by=alike),
+        place=Window(RowNumber(), partition_by=alike, order_by=["-finished_at", "-pk"]),
+    ).filter(place=1)
+    rows = latest.order_by("-count", "task_key").values_list("task_key", "count", "reason_code", "error")
+    return [{"task_key": key, "count": count, "error": _kind_of(code, error)} for key, count, code, error in rows]
 
 
 def _kind_of(reason_code: str, error: str) -> str:

@@ -114,9 +114,28 @@ def explain(
         task, log = without_people(task), [without_people_entry(entry, task) for entry in log]
     if steps is None:
         steps = steps_of_task(task, using=using, results=False)
-    told = [_origin(task), *told_state(task.run), _schedule(task, log), *_clock(task, now)]
-    told += [*life(task, log), *told_steps(steps, of=task.pk)]
-    return "\n".join([*told, *outlook(task, now=now, using=using, people=people)])
+    told = [*story_so_far(task, log, steps=steps, now=now), *outlook(task, now=now, using=using, people=people)]
+    return "\n".join(told)
+
+
+def story_so_far(
+    task: ScheduledTask, log: Sequence[LogEntry], *, steps: Sequence[StepLine], now: datetime
+) -> Iterator[str]:
+    """
+    Tell why a task is there, when it is or was due, and what happened to it.
+
+    Args:
+        task: With what the reader may read of it.
+        log: All entries, in their order; as above.
+        steps: Its steps.
+        now: Story time.
+    """
+    yield _origin(task)
+    yield from told_state(task.run)
+    yield _schedule(task, log)
+    yield from _clock(task, now)
+    yield from life(task, log)
+    yield from told_steps(steps, of=task.pk)
 
 
 def why(task: ScheduledTask) -> str:
@@ -153,7 +172,7 @@ def _origin(task: ScheduledTask) -> str:
     return f"{said}."
 
 
-def _schedule(task: ScheduledTask, log: list[LogEntry]) -> str:
+def _schedule(task: ScheduledTask, log: Sequence[LogEntry]) -> str:
     was = task.state in FINAL
     said = (_("It was due on %(at)s") if was else _("It is due on %(at)s")) % {"at": in_utc(task.scheduled_at)}
     if (

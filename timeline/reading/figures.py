@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from timeline.models import Figure
 from timeline.timing.buckets import SIZE, merged, quantile
@@ -47,41 +48,62 @@ class Span:
         return not (self.completed or self.failed or self.discarded or self.cancelled or any(self.lateness))
 
 
-def spans(*, hours: int, step: int, task_key: str = "", now: datetime, using: str) -> list[Span]:
+class HourOfTask(NamedTuple):
+    """Figures of one task and hour, as the table has them."""
+
+    hour: datetime
+    task_key: str
+    completed: int
+    failed: int
+    discarded: int
+    cancelled: int
+    lateness: Sequence[int]
+
+
+def figures(*, hours: int, now: datetime, using: str) -> list[HourOfTask]:
     """
-    Sum up figures, the oldest first. One statement, of as many rows as hours and kinds of tasks.
+    Read figures of all tasks. One statement, of as many rows as hours and kinds of tasks.
 
     Args:
         hours: How far back, up to the hour that is under way.
-        step: Hours of a span.
-        task_key: Of one task; empty: of all.
         now: Story time.
         using: Database alias.
     """
-    count, first = hours // step, _first_of(hours // step * step, now)
-    rows = Figure.objects.using(using).filter(hour__gte=first, hour__lt=first + count * step * AN_HOUR)
-    if task_key:
-        rows = rows.filter(task_key=task_key)
-    found = [Span(first + number * step * AN_HOUR) for number in range(count)]
-    columns = ("hour", "completed", "failed", "discarded", "cancelled", "lateness")
-    for hour, *counts, lateness in rows.values_list(*columns):
-        span = found[(hour - first) // (step * AN_HOUR)]
-        for name, number in zip(columns[1:5], counts, strict=True):
-            setattr(span, name, getattr(span, name) + number)
-        span.lateness = merged(span.lateness, lateness)
+    first = _first_of(hours, now)
+    rows = Figure.objects.using(using).filter(hour__gte=first, hour__lt=first + hours * AN_HOUR)
+    return [HourOfTask(*row) for row in rows.values_list(*HourOfTask._fields)]
+
+
+def spans(rows: Iterable[HourOfTask], *, hours: int, step: int, task_key: str = "", now: datetime) -> list[Span]:
+    """
+    Sum up figures, the oldest first.
+
+    Args:
+        rows: The figures, of these hours.
+        hours: How far back, up to the hour that is under way.
+        step: Hours of a span; a divisor of ``hours``.
+        task_key: Of one task; empty: of all.
+        now: Story time.
+    """
+    first = _first_of(hours, now)
+    found = [Span(first + number * step * AN_HOUR) for number in range(hours // step)]
+    for row in rows:
+        if task_key in ("", row.task_key):
+            span = found[(row.hour - first) // (step * AN_HOUR)]
+            span.completed += row.completed
+            span.failed += row.failed
+            span.discarded += row.discarded
+            span.cancelled += row.cancelled
+            span.lateness = merged(span.lateness, row.lateness)
     return found
 
 
-def busiest(*, hours: int, most: int, now: datetime, using: str) -> list[tuple[str, int, int]]:
-    """Tasks of which most completed in the last hours: key, completed, failed or discarded."""
-    since = _first_of(hours, now)
+def busiest(rows: Iterable[HourOfTask], *, most: int) -> list[tuple[str, int, int]]:
+    """Tasks of which most completed, by these figures: key, completed, failed or discarded."""
     sums: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
-    rows: Iterable[tuple[str, int, int, int]] = (
-        Figure.objects.using(using).filter(hour__gte=since).values_list("task_key", "completed", "failed", "discarded")
-    )
-    for key, completed, failed, discarded in rows:
-        sums[key][0] += completed
-        sums[key][1] += failed + discarded
+    for row in rows:
+        sums[row.task_key][0] += row.completed
+        sums[row.task_key][1] += row.failed + row.discarded
     ordered = sorted(sums.items(), key=lambda item: (-sum(item[1]), item[0]))
     return [(key, good, bad) for key, (good, bad) in ordered[:most]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ from timeline.definition.machines import table_of
 from timeline.models import Edge, TimelineRun
 
 Pair = tuple[str, str]
+_Counts = defaultdict[str, Counter[str]]  # Name of a machine → state → runs.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ class MachinePlan:
 
 def machine_plans(definitions: Iterable[Definition], *, using: str) -> list[MachinePlan]:
     """
-    Compare machines with what is in a database: three statements, however many machines; each reads the open runs once.
+    Compare machines with what is in a database: two statements, however many machines; one reads the open runs once.
 
     Args:
         definitions: Machines, in the order in which their plans are wanted.
@@ -73,7 +74,7 @@ def machine_plans(definitions: Iterable[Definition], *, using: str) -> list[Mach
     known = {definition.name: definition for definition in definitions}
     if not known:
         return []
-    counts, backs = _counted("state", known, using), _counted("back", known, using)
+    counts, backs = _counted(known, using)
     edges: dict[str, set[Pair]] = defaultdict(set)
     rows = Edge.objects.using(using).filter(timeline__in=sorted(known))
     for name, source, target in rows.values_list("timeline", "from_state", "to_state"):
@@ -81,12 +82,15 @@ def machine_plans(definitions: Iterable[Definition], *, using: str) -> list[Mach
     return [_plan_of(definition, counts[name], backs[name], edges[name]) for name, definition in known.items()]
 
 
-def _counted(column: str, names: Iterable[str], using: str) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = defaultdict(dict)
+def _counted(names: Iterable[str], using: str) -> tuple[_Counts, _Counts]:
+    """How many open runs are in each state, and how many would go back to each."""
+    states: _Counts = defaultdict(Counter)
+    backs: _Counts = defaultdict(Counter)
     runs = TimelineRun.objects.using(using).open().filter(timeline__in=sorted(names))
-    for name, state, count in runs.values_list("timeline", column).annotate(count=Count("pk")):
-        found[name][state] = count
-    return found
+    for name, state, back, count in runs.values_list("timeline", "state", "back").annotate(count=Count("pk")):
+        states[name][state] += count
+        backs[name][back] += count
+    return states, backs
 
 
 def _plan_of(

@@ -142,6 +142,14 @@ def tallies(
     )
 
 
+def run_counts(names: Iterable[str], *, using: str) -> dict[str, Amount]:
+    """Name of a timeline → how many open runs it has, up to ``MAX_COUNTED``. One statement."""
+    known = list(names)
+    still = TimelineRun.objects.using(using).of_timeline(KIND).still()
+    counts = counts_of([Ask("runs", still, [(name, "") for name in known])], most=MAX_COUNTED, using=using)
+    return {name: _amount(counts.get(("runs", name, ""), 0)) for name in known}
+
+
 def _of_tasks(tasks: ScheduledTaskQuerySet, keys: list[str], now: datetime) -> list[Ask]:
     alike = tasks.filter(task_key=KIND).order_by("scheduled_at")
     waiting = [(key, state) for key in keys for state in sorted(OPEN)]

@@ -1,3 +1,4 @@
+-- The triggers on our tables, the functions that statements call, and our tables.
 SELECT tgname
 FROM pg_trigger
 WHERE NOT tgisinternal
@@ -17,3 +18,9 @@ WHERE proname IN (
         'timeline_to_move'
     )
     AND pg_function_is_visible(oid)
+UNION ALL
+SELECT relname
+FROM pg_class
+WHERE relkind IN ('r', 'p')
+    AND relname LIKE 'timeline\_%'
+    AND pg_table_is_visible(oid)

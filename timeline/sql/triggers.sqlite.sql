@@ -1,1 +1,2 @@
-SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'timeline!_guard!_%' ESCAPE '!'
+-- The triggers on our tables, and our tables.
+SELECT name FROM sqlite_master WHERE type IN ('trigger', 'table') AND name LIKE 'timeline!_%' ESCAPE '!'

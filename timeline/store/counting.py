@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
 from django.db.models import CharField, QuerySet
 from django.db.models.expressions import RawSQL
+
+from timeline.dialects import dialect_of
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
 
 # What the rows of an ``Ask`` are told apart by: the two texts of a pair, in conditions of its query.
 KIND: Final = RawSQL("asked.kind", (), output_field=CharField())
@@ -65,3 +72,54 @@ def counts_of(asks: Iterable[Ask], *, most: int, using: str) -> Counts:
     with connections[using].cursor() as cursor:
         cursor.execute(f"WITH {', '.join(lists)} {' UNION ALL '.join(parts)}", [*texts, *values])
         return {(name, kind, detail): count for name, kind, detail, count in cursor.fetchall() if count}
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """
+    Tasks that were counted.
+
+    Args:
+        count: How many.
+        first_at: Due time of the first of them; None: there is none.
+    """
+
+    count: int = 0
+    first_at: datetime | None = None
+
+
+def counted_apart(asks: Iterable[tuple[str, ScheduledTaskQuerySet]], *, most: int, using: str) -> dict[str, Counted]:
+    """
+    Count tasks of several queries in one statement.
+
+    Args:
+        asks: Name and query, in the order of the index that is to find its rows. What has the same name is summed up.
+        most: So many rows of each query are counted, and so many are told of a name.
+        using: Database alias.
+
+    Returns:
+        Name → what was found; where nothing can be asked, it is left out.
+    """
+    parts, values = list[str](), list[Any]()
+    for name, rows in asks:
+        try:
+            sql, parameters = rows.values("scheduled_at")[:most].query.get_compiler(using).as_sql()
+        except EmptyResultSet:
+            continue  # No kind of task is known, or none is free.
+        parts.append(f"SELECT %s, COUNT(*), MIN(scheduled_at) FROM ({sql}) AS counted")  # noqa: S608 (Django wrote it)
+        values += [name, *parameters]
+    found = dict[str, Counted]()
+    if not parts:
+        return found
+    with connections[using].cursor() as cursor:
+        cursor.execute(" UNION ALL ".join(parts), values)
+        for name, count, first_at in cursor.fetchall():
+            before = found.get(name, Counted())
+            times = [at for at in (before.first_at, _as_time(first_at, using)) if at is not None]
+            found[name] = Counted(min(before.count + count, most), min(times, default=None))
+    return found
+
+
+def _as_time(at: Any, using: str) -> datetime | None:
+    has_types = at is None or dialect_of(using).has_time_types
+    return at if has_types else datetime.fromisoformat(at).replace(tzinfo=UTC)

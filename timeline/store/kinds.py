@@ -54,6 +54,13 @@ def task_keys_there(using: str) -> list[str]:
         return [task_key for [task_key] in cursor.fetchall()]
 
 
+def timelines_there(using: str) -> list[str]:
+    """The different timelines of a database's runs, open or ended, by one statement: a probe of an index for each."""
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect_of(using).sql("timelines_there"))
+        return [timeline for [timeline] in cursor.fetchall()]
+
+
 def ready_kinds(task_keys: Sequence[str], *, using: str) -> dict[str, First]:
     """
     Tell which of these kinds have available tasks that may be started: nothing holds them. One probe of an index a kind, in

@@ -85,15 +85,13 @@ def install_triggers(using: str) -> list[str]:
 
 
 def missing_triggers(using: str) -> list[str]:
-    """Name the triggers, and the functions that statements call, that do not stand though their tables do."""
-    connection = connections[using]
-    with connection.cursor() as cursor:
-        tables = connection.introspection.table_names(cursor)
+    """Name the triggers, and the functions that statements call, that do not stand though their tables do. One statement."""
+    with connections[using].cursor() as cursor:
         cursor.execute(dialect_of(using).sql("triggers"))
-        standing = {name for [name] in cursor.fetchall()}
+        there = {name for [name] in cursor.fetchall()}
     called = CALLED if dialect_of(using).has_trigger_functions else {}
-    due = [name for name, table in called.items() if table in tables]
-    return [name for name in (*_possible(using, tables), *due) if f"timeline_{name}" not in standing]
+    due = [name for name, table in called.items() if table in there]
+    return [name for name in (*_possible(using, there), *due) if f"timeline_{name}" not in there]
 
 
 def _possible(using: str, tables: Collection[str]) -> list[str]:
