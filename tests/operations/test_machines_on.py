@@ -18,7 +18,8 @@ from timeline.lifecycle import ReasonCode, State
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
 from timeline.operations.reconciling_moved import reconcile_moved
 from timeline.operations.sweeping import sweep
-from timeline.shortcuts import emit, emit_many, explain, preview, start
+from timeline.shortcuts import emit, emit_many, explain, move, preview, start
+from timeline.signals import runs_entered
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db
@@ -74,6 +75,24 @@ def rows(state=None):
 
 def open_rows():
     return sorted((row.task_name, row.occurrence) for row in ScheduledTask.objects.exclude(finished_at__isnull=False))
+
+
+class TestAListenerThatWritesRows:
+    def test_has_what_it_wrote_followed_by_the_move(self, order, now):
+        """A task that is put off in the transaction of the move has a new row, which goes with the state that was left."""
+        start("visit", order)
+
+        def put_off(entries, **_said):
+            for row in ScheduledTask.objects.filter(task_key="visit.greet", finished_at=None):
+                move(row, at=now + timedelta(days=1), reason="later")
+
+        runs_entered.connect(put_off)
+        try:
+            emit("go", order)
+        finally:
+            runs_entered.disconnect(put_off)
+
+        assert [name for name, _occurrence in open_rows()] == ["sign_in"]
 
 
 class TestEntering:

@@ -32,6 +32,7 @@ from timeline.registry import registry
 from timeline.store.beginning import FEW, Beginning, begin_runs, constantly, needs_savepoint, plan_runs
 from timeline.store.inserting import Insertion, columns_of
 from timeline.store.isolating import atomic
+from timeline.store.telling import may_hosts_write
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def record(
     """
     now = said.recorded_at
     new = _without_those_known(said, subjects, using)
-    moves = decide_moves(said, new, wish, ahead=not later, using=using)
+    moves = decide_moves(said, new, wish, ahead=not later and not may_hosts_write(), using=using)
     words = said._asdict()
     events = {
         ref: {"id": event_id, "entity_label": ref.label, "entity_id": ref.id, **words}

@@ -58,6 +58,13 @@ def is_entering_heard() -> bool:
     return bool(runs_entered.has_listeners())
 
 
+def may_hosts_write() -> bool:
+    """Whether others than this package are told what a move does, before its commit: they may write rows of tasks then."""
+    # What is ours is connected under a name (``dispatch_uid``), which is the first of what a signal knows a receiver by.
+    known = [receiver[0][0] for signal in (runs_entered, tasks_ending) for receiver in signal.receivers]
+    return not all(str(name).startswith("timeline.") for name in known)
+
+
 def tell_entered(entries: Sequence[Entered], *, using: str) -> None:
     """Tell those who listen of runs that have just come into states, before the commit."""
     if entries:
