@@ -147,6 +147,17 @@ class TestHolds:
         assert f"testapp.order {order.pk}" in without
         assert link not in without
 
+    def test_names_nobody_whom_the_hosts_policy_hides(self, holder, order, settings):
+        hold(order, reason="dispute", actor="ada")
+        link = f'<a href="{ENTITY}?label='
+        assert link in text_of(holder.get(HOLDS))
+
+        settings.TIMELINE = settings.TIMELINE | {"POLICY": "tests.admin.test_people.Hiding"}
+
+        page = text_of(holder.get(HOLDS))
+        assert link not in page
+        assert f"testapp.order {order.pk}" in page
+
     def test_shows_what_is_on_hold_and_releases_it(self, holder, order):
         held = hold(order, reason="<a dispute>", actor="ada")
 

@@ -23,7 +23,7 @@ from timeline.admin.pages import Pages
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
 from timeline.models import EntityRef, Hold, Scope, exact_ref
-from timeline.models.entities import load_entities
+from timeline.models.entities import by_label, load_entities
 from timeline.models.kin import names_of
 from timeline.policy import get_policy
 from timeline.reading.holds import told_hold
@@ -118,10 +118,15 @@ class HoldPages(Pages):
 
     def _names_of(self, request: HttpRequest, holds: list[Hold]) -> dict[EntityRef, Named]:
         """The entities that are on hold, named for who sees whose tasks they are: one statement for each kind."""
-        refs = [hold.entity_ref for hold in holds if hold.scope == Scope.ENTITY]
         if not request.user.has_perm("timeline.view_scheduledtask"):
             return {}
-        return naming.names_of(refs, using=self.alias, site=self.admin_site.name)
+        policy, user, using = get_policy(), request.user, self.alias
+        held = [hold.entity_ref for hold in holds if hold.scope == Scope.ENTITY]
+        about = {label: [known.name for known in registry if known.label == label] for label in by_label(held)}
+        seen = [
+            ref for ref in held if any(policy.sees_timeline(user, name, ref, using=using) for name in about[ref.label])
+        ]
+        return naming.names_of(seen, using=using, site=self.admin_site.name)
 
     def _told_holds(
         self, request: HttpRequest, holds: list[Hold], names: dict[EntityRef, Named], now: datetime
