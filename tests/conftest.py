@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from django.db import connection, connections
 from django.db.backends.sqlite3.base import DatabaseWrapper
+from django.utils import translation
 
 from project.accounts.models import User
 from tests.brokers import broker  # noqa: F401 (a fixture)
@@ -132,6 +133,12 @@ def _without_endpoints() -> None:
     """Let each test begin as a process does that knows of no endpoint of webhooks."""
     for alias in connections:
         assume_none(alias)
+
+
+@pytest.fixture(autouse=True)
+def _in_the_sites_language() -> None:
+    """Let no test go on in the language of the last one's request."""
+    translation.deactivate()
 
 
 @pytest.fixture(scope="session", autouse=True)
