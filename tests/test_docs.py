@@ -64,7 +64,7 @@ class TestFiles:
         named = dict.fromkeys(re.findall(r"`(timeline/[\w/]+\.py)`", chapter.partition("\n## ")[0]))
 
         assert len(named) == 10
-        assert sum(len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in named) < 1600
+        assert sum(len((ROOT / name).read_text(encoding="utf-8").splitlines()) for name in named) < 1500
 
     def test_of_the_inside_are_there(self):
         text = (ROOT / "docs" / "inside.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from timeline.exceptions import DefinitionError
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask
 from timeline.operations.hastening import run_now
-from timeline.operations.reconciling import reconcile
+from timeline.operations.reconciling_entity import reconcile
 from timeline.reading.explaining import explain
 from timeline.testing import only_timelines
 

@@ -12,7 +12,7 @@ from timeline.engine import recording
 from timeline.exceptions import DefinitionError
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.operations.reconciling import reconcile
+from timeline.operations.reconciling_entity import reconcile
 from timeline.operations.starting import start
 from timeline.reading.inventory import inventory
 from timeline.registry import registry

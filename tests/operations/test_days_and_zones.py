@@ -12,7 +12,7 @@ from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask
 from timeline.operations.hastening import run_now
 from timeline.operations.moving import move
-from timeline.operations.reconciling import reconcile
+from timeline.operations.reconciling_entity import reconcile
 from timeline.testing import only_timelines
 
 DUE_ON = date(2026, 6, 10)

@@ -12,7 +12,7 @@ from timeline.exceptions import DateOutOfRange, InvalidInput, NaiveDatetime, Tra
 from timeline.lifecycle import FINAL, OPEN, WAITING, Reason, State
 from timeline.models import LogEntry, ScheduledTask
 from timeline.operations.moving import move
-from timeline.operations.reconciling import reconcile
+from timeline.operations.reconciling_entity import reconcile
 from timeline.testing import only_timelines
 from timeline.timing.offsets import Offset
 

@@ -11,7 +11,7 @@ from timeline.exceptions import NaiveDatetime
 from timeline.lifecycle import OPEN, Reason, State
 from timeline.models import Event, Hold, LogEntry, RunEntry, ScheduledTask, TimelineRun
 from timeline.operations.pruning import Pruned, prune
-from timeline.operations.reconciling import reconcile
+from timeline.operations.reconciling_entity import reconcile
 from timeline.operations.redriving import redrive
 from timeline.testing import only_timelines
 

@@ -13,7 +13,8 @@ from timeline.lifecycle import Reason, ReasonCode, State
 from timeline.models import LogEntry, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import Entities
 from timeline.operations.cancelling import cancel
-from timeline.operations.reconciling import reconcile, reconcile_locked
+from timeline.operations.reconciling import reconcile_locked
+from timeline.operations.reconciling_entity import reconcile
 from timeline.store.entity_locks import lock_entities
 from timeline.testing import only_timelines
 

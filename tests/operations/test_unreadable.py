@@ -22,7 +22,7 @@ from timeline.operations.cancelling import cancel, cancel_all
 from timeline.operations.hastening import run_now
 from timeline.operations.leaving import leave
 from timeline.operations.moving import move
-from timeline.operations.reconciling import reconcile
+from timeline.operations.reconciling_entity import reconcile
 from timeline.operations.redriving import redrive
 from timeline.operations.sweeping import sweep
 from timeline.reading.explaining import explain

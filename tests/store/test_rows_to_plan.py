@@ -67,7 +67,7 @@ def names(rows):
 
 def locked_now(wanted):
     with transaction.atomic():
-        return lock_rows_to_plan(wanted, using="default")
+        return [row for rows in lock_rows_to_plan(wanted, using="default").values() for row in rows]
 
 
 class TestRead:

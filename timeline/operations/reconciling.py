@@ -9,14 +9,12 @@ from datetime import datetime
 from itertools import chain
 from uuid import UUID
 
-from django.db.models import Model
-
 from timeline import reasons
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
 from timeline.ids import fresh_ids
 from timeline.lifecycle import RunEnd, Trigger
-from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
+from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.entities import Entities
 from timeline.models.facts import plan_of
 from timeline.models.visits import tries_of, wanted_of
@@ -30,9 +28,6 @@ from timeline.registry import registry
 from timeline.runs import end
 from timeline.store.competing import hand_on
 from timeline.store.creating import new_task, send_tasks
-from timeline.store.isolating import atomic
-from timeline.store.locking import lock_runs
-from timeline.store.mirroring import mirror_runs
 from timeline.store.pipelining import pipelining
 from timeline.store.rows_to_plan import lock_rows_to_plan
 from timeline.store.writing import Write, send_writes
@@ -40,27 +35,6 @@ from timeline.store.writing import Write, send_writes
 logger = logging.getLogger("timeline")
 
 _Planned = tuple[TimelineRun, Definition, Plan]
-
-
-def reconcile(*, entity: Model | EntityRef, now: datetime, using: str) -> None:
-    """
-    Reconcile all open runs of an entity, of every model of its family, for example after a bulk update that no signal saw.
-
-    Args:
-        entity: Saved, or its reference.
-        now: Story time.
-        using: Database alias of the entity.
-
-    Raises:
-        DateOutOfRange, NaiveDatetime, UnreadableEntity: if the entity gives no proper time; nothing is changed then.
-    """
-    ref = ref_of(entity)
-    with atomic(using=using):
-        runs = list(TimelineRun.objects.using(using).open().for_entity(ref).only("entity_label", "entity_id"))
-        refs = {ref, *(run.entity_ref for run in runs)}
-        locked = lock_runs([run.pk for run in runs], refs, fresh=True, using=using)
-        reconcile_locked(locked.runs, locked.entities, now=now, using=using)
-        mirror_runs(locked.runs, using=using)
 
 
 def reconcile_locked(
@@ -107,7 +81,7 @@ def reconcile_locked(
     end_runs(gone, RunEnd.ENTITY_GONE, reason=reasons.DELETED(), now=now, using=using)
     alive = [(run, definition) for run, definition in known if run.is_open]
     unread = [(run, definition) for run, definition in alive if run.pk not in (rows or {})]
-    standing = {**(rows or {}), **_rows_of(unread, using, moved=moved)}
+    standing = {**lock_rows_to_plan(wanted_of(unread, moved=moved), using=using), **(rows or {})}
     tries = tries_of(alive, using=using)
     # In portions: while the database writes one, the next is planned. Whole, if a run may be refused after others were
     # written, or if code of the host's is asked, which may want what cannot be asked ahead.
@@ -118,7 +92,7 @@ def reconcile_locked(
     with pipelining(using) if len(parts) > 1 else nullcontext():
         for part in parts:
             planned = _plans_of(part, entities, standing, tries, now=now, lenient=lenient, choose=choose)
-            read = chain.from_iterable(standing[run.pk] for run, _definition in part)
+            read = chain.from_iterable(standing.get(run.pk, []) for run, _definition in part)
             written.append(_carry_out(planned, read, now=now, using=using))
             nothing_left += [run for run, _definition, plan in planned if not plan.open]
     created = [task for done in written for task in done()]
@@ -142,7 +116,7 @@ def _plans_of(
         try:
             if definition.followed_fields and (unreadable := entities.unreadable.get(run.entity_ref)):
                 raise unreadable
-            entity, ours = entities.get(run.entity_ref), rows[run.pk]
+            entity, ours = entities.get(run.entity_ref), rows.get(run.pk, [])
             planned = plan_of(
                 run, definition, entity, ours, now=now, spare=running(), tries=tries, foresees=not lenient
             )
@@ -152,17 +126,6 @@ def _plans_of(
                 raise
             logger.error("%s is not reconciled until its entity is mended: %s", run, error.in_english())
     return plans
-
-
-def _rows_of(
-    known: list[tuple[TimelineRun, Definition]], using: str, *, moved: bool
-) -> dict[UUID, list[ScheduledTask]]:
-    """Lock and read the tasks of runs."""
-    rows: dict[UUID, list[ScheduledTask]] = {run.pk: [] for run, _definition in known}
-    for task in lock_rows_to_plan(wanted_of(known, moved=moved), using=using):
-        if task.run_id is not None:
-            rows[task.run_id].append(task)
-    return rows
 
 
 def _carry_out(

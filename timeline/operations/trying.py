@@ -16,7 +16,7 @@ from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef, exact_ref, model_of
 from timeline.models.families import kinds_of
 from timeline.operations.emitting import emit
-from timeline.operations.reconciling import reconcile
+from timeline.operations.reconciling_entity import reconcile
 from timeline.operations.starting import start
 from timeline.registry import registry
 from timeline.store.isolating import atomic

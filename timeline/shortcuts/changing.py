@@ -24,7 +24,7 @@ from timeline.operations import (
     hastening,
     moving,
     opening,
-    reconciling,
+    reconciling_entity,
     redriving,
     redriving_groups,
     relabelling,
@@ -224,7 +224,7 @@ def reject(
 def reconcile(entity: Model, *, using: str | None = None) -> None:
     """Let an entity's rows follow its fields after a write that no signal saw, such as ``QuerySet.update()``."""
     using = using or alias_of(entity)
-    reconciling.reconcile(entity=entity, now=story_now(using), using=using)
+    reconciling_entity.reconcile(entity=entity, now=story_now(using), using=using)
 
 
 def relabel(old: str, new: str, *, using: str | None = None) -> Relabelled:

@@ -19,17 +19,25 @@ from timeline.models.visits import RowsToPlan
 from timeline.store.returning import FIELDS, as_tasks, cursor_for_rows, rows_of, values_of
 
 
-def lock_rows_to_plan(wanted: RowsToPlan, *, using: str) -> list[ScheduledTask]:
+def lock_rows_to_plan(wanted: RowsToPlan, *, using: str) -> dict[UUID, list[ScheduledTask]]:
     """
     Lock the rows that runs are planned from, and read them; the caller has locked the runs.
 
     Args:
         wanted: Which.
         using: Database alias.
+
+    Returns:
+        Id of a run → its rows, if it has any.
     """
     connection, columns = connections[using], tuple(FIELDS)
     with _found(wanted, columns, "locked", using) as cursor:
-        return as_tasks(rows_of(cursor, connection, columns).values(), using) if cursor else []
+        tasks = as_tasks(rows_of(cursor, connection, columns).values(), using) if cursor else []
+    found: dict[UUID, list[ScheduledTask]] = {}
+    for task in tasks:
+        if task.run_id is not None:
+            found.setdefault(task.run_id, []).append(task)
+    return found
 
 
 @dataclass(slots=True)

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from datetime import datetime
 from typing import Any
-from uuid import UUID
-
-from django.db import connections, transaction
-from django.db.backends.base.base import BaseDatabaseWrapper
 
 from timeline.dialects import dialect_of
 from timeline.lifecycle import WAITING
@@ -19,8 +14,8 @@ from timeline.store.announcing import announce, announce_times
 from timeline.store.change_columns import MAX_ACTOR, MAX_REASON, ChangeColumns, as_changes, stored_by
 from timeline.store.changes import Write
 from timeline.store.composing import NOTHING, Composed, composed, touched
+from timeline.store.executing import executed
 from timeline.store.noticing import notice
-from timeline.store.returning import RawRow, cursor_for_rows, rows_of
 from timeline.store.telling import tell_written
 
 __all__ = ["MAX_ACTOR", "MAX_REASON", "Write", "apply", "send_writes"]
@@ -57,7 +52,7 @@ def send_writes(
     if not writes:
         return list
     held = {write.task.id for write in writes if write.task.slot}
-    answer = _executed(*as_statement(writes, now=now, using=using, wait=wait), connections[using])
+    answer = executed(*as_statement(writes, now=now, using=using, wait=wait), using=using)
 
     def done() -> list[ScheduledTask]:
         changed = answer()
@@ -99,25 +94,3 @@ def as_statement(
 
 def _as_json(changes: Sequence[ChangeColumns]) -> str:
     return json.dumps(changes, ensure_ascii=False)
-
-
-def _executed(
-    made: Composed, parameters: dict[str, Any], connection: BaseDatabaseWrapper
-) -> Callable[[], dict[UUID, RawRow]]:
-    """Make the changes; give what gives the rows as they are then. PostgreSQL logs in the same statement, SQLite in another."""
-    if not made.log:
-        opened = ExitStack()
-        cursor = opened.enter_context(cursor_for_rows(connection))
-        cursor.execute(made.sql, parameters)
-
-        def answer() -> dict[UUID, RawRow]:
-            with opened:
-                return rows_of(cursor, connection, made.columns)
-
-        return answer
-    with transaction.atomic(using=connection.alias, savepoint=False), connection.cursor() as cursor:
-        cursor.execute(made.sql, parameters)
-        changed = rows_of(cursor, connection, made.columns)
-        written = [change for change in json.loads(parameters["changes"]) if UUID(change["id"]) in changed]
-        cursor.execute(made.log, {"changes": json.dumps(written), "at": parameters["at"]})
-    return lambda: changed
