@@ -90,7 +90,8 @@ class TestLived:
         try:
             shown = self.wait_for_links(tmp_path, process)
             link = re.search(r"(http://127\.0\.0\.1:\d+/my/\d+:\S+)  ada", shown).group(1)
-            page = self.wait_for_page(link, "It still calls; we told you again.")
+            # Which of the two depends on who is quicker: her script's call on day 31, or the look on day 32, 0.2 s later.
+            page = self.wait_for_page(link, "It still calls; we told you again.", "It does not call any more.")
             assert page.count("completed") >= 4
             self.see_the_admin(shown)
             worker = int(re.search(r"worker pid (\d+)", shown).group(1))
@@ -125,15 +126,15 @@ class TestLived:
             time.sleep(0.1)
         pytest.fail(f"No links were printed: {(tmp_path / 'out.txt').read_text()}")
 
-    def wait_for_page(self, link, text):
-        give_up = time.monotonic() + 60
+    def wait_for_page(self, link, *texts):
+        give_up = time.monotonic() + 120
         while time.monotonic() < give_up:
             with urlopen(link, timeout=20) as answer:  # noqa: S310
                 page = answer.read().decode()
-            if text in page:
+            if any(text in page for text in texts):
                 return page
             time.sleep(0.1)
-        pytest.fail(f"{text!r} never came.")
+        pytest.fail(f"None of {texts} ever came: {page}")
 
 
 class TestSettled:
