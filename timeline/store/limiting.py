@@ -24,7 +24,7 @@ from timeline.store.returning import COLUMNS, as_tasks
 from timeline.store.writing import Write, apply
 
 LOOKED_AT: Final = 200  # Keys of a kind, in one look at them; the next one goes on behind them.
-TOGETHER: Final = 50  # Keys of which places are given in one statement: it takes no more than some 20 ms.
+TOGETHER: Final = 200  # Keys of which places are given in one statement: it takes some 20 ms.
 A_FEW: Final = 20  # Keys looked at first, where few are wanted.
 
 # Gives keys behind one, so many, and how often the first of each was tried.
