@@ -41,7 +41,7 @@ class TestTenThatKillTheirWorker:
         neighbours = ScheduledTask.objects.exclude(entity_id__in=poisoned)
 
         kept = request.getfixturevalue("kept")
-        wait_for(lambda: not neighbours.open().exists(), "the end of the neighbours", within=90)
+        wait_for(lambda: not neighbours.open().exists(), "the end of the neighbours")
 
         assert Counter(neighbours.values_list("state", "failures", "lost")) == {("completed", 0, 0): TASKS - POISONED}
         if kind != "fast_plain":

@@ -148,7 +148,7 @@ def _connections():
 
 def _connections_fall_to(most):
     """The server takes a moment to end what was closed."""
-    until = time.monotonic() + 5
+    until = time.monotonic() + 120
     while (there := _connections()) > most and time.monotonic() < until:
         time.sleep(0.05)
     return there == most

@@ -70,7 +70,7 @@ def save(job: Timeline, orders: list[Order]) -> str:
 def wait_once():
     if not entered.is_set():
         entered.set()
-        assert go_on.wait(20)
+        assert go_on.wait(120)
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +116,7 @@ class TestARowThatSomebodyHolds:
         }[held]
 
         def hold():
-            assert entered.wait(20)
+            assert entered.wait(120)
             with transaction.atomic():
                 list(rows.select_for_update(of=("self",)))
                 go_on.set()
@@ -143,7 +143,7 @@ class TestARowThatSomebodyHolds:
                 neighbours = ScheduledTask.objects.filter(pk__in=[second.pk, third.pk], state="completed")
                 wait_for(lambda: neighbours.count() == 2, "the neighbours' outcomes")
 
-        done, _held = at_once(lambda: go.wait(20) and run_them(tasks), hold)
+        done, _held = at_once(lambda: go.wait(120) and run_them(tasks), hold)
 
         assert [row.state for row in done] == ["completed"] * 3
 
@@ -161,7 +161,7 @@ class TestARequest:
         paid = tasks[0].entity_id
 
         def request():
-            assert entered.wait(20)
+            assert entered.wait(120)
             with transaction.atomic():
                 order = Order.objects.get(pk=paid)
                 order.paid = True
@@ -200,7 +200,7 @@ class TestASharedTransaction:
         first, second = (Order.objects.filter(pk=task.entity_id) for task in tasks)
 
         def request():
-            assert entered.wait(20)
+            assert entered.wait(120)
             with transaction.atomic():
                 second.update(paid=True)
                 first.update(paid=True)
@@ -266,7 +266,7 @@ class TestAHandlerThatMeetsALock:
                     wait_for(lambda: others.count() == 2, "the neighbours' outcomes")
                     wait_for(somebody_waits, "its waiting for the row, alone")
 
-            done, _held = at_once(lambda: held.wait(20) and run_them(tasks), hold)
+            done, _held = at_once(lambda: held.wait(120) and run_them(tasks), hold)
         return [order.pk for order in orders], done, seen
 
     @pytest.mark.parametrize("catch", [False, True])

@@ -169,13 +169,13 @@ class TestAReleaseBesideOthers:
             with transaction.atomic():
                 release(hold_id=made.pk, actor="ada", now=now, using="default")
                 released.set()
-                waited_in_vain = not polled.wait(20)
+                waited_in_vain = not polled.wait(120)
             connections.close_all()
             return waited_in_vain
 
         with ThreadPoolExecutor(1) as pool:
             other = pool.submit(releasing)
-            released.wait(20)
+            released.wait(120)
             release_due(now=now + 2 * HOUR, using="default")
             polled.set()
 

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from tests.processes import kill, start_process, wait_for
+from tests.processes import DEADLINE, kill, start_process, wait_for
 from timeline.models import LogEntry, ScheduledTask
 from timeline.operations.scheduling import schedule
 
@@ -165,7 +165,7 @@ class TestStoppedCeleryWorker:
         first = celery.worker("first")
         wait_for((tmp_path / "notes").exists, "the first effect")
         first.send_signal(signal.SIGTERM)
-        assert first.wait(30) == 0
+        assert first.wait(DEADLINE) == 0
         assert not ScheduledTask.objects.filter(state="active").exists()
         celery.worker("second")
 

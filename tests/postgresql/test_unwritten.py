@@ -38,7 +38,7 @@ class Mails(Timeline):
         sent.append(str(order.pk))
         if gate := gates.get(str(order.pk)):
             gate[0].set()
-            assert gate[1].wait(20)
+            assert gate[1].wait(120)
         return "sent"
 
     @task(at("due_on"), bulk=100, atomic=False)
@@ -76,7 +76,7 @@ def working():
     yield work
     for worker, thread in started:
         worker.stop()
-        thread.join(30)
+        thread.join(120)
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def held_once_entered(order, rows, begin):
     """Hold rows from within the handler of an order on, once its attempt was begun by this."""
     entered, go_on = gates[str(order.pk)] = threading.Event(), threading.Event()
     begin()
-    assert entered.wait(20)
+    assert entered.wait(120)
     with held(rows):
         go_on.set()
         yield
@@ -197,7 +197,7 @@ class TestATaskThatIsCalledOff:
             cancel([of(order)], reason="not wanted")
         wait_for(lambda: "not ours any more" in caplog.text, "that the attempt is given up")
         worker.stop()
-        thread.join(30)
+        thread.join(120)
 
         assert (of(order).state, len(sent)) == ("cancelled", 1)
         assert "will run again" not in caplog.text
@@ -264,7 +264,7 @@ class TestAHostThatIsImpatient:
                 wait_for(lambda: are_completed(made), "all outcomes")
             finally:
                 over.set()
-                writer.join(30)
+                writer.join(120)
 
         assert each_was_sent_once(*made)
 
@@ -293,7 +293,7 @@ class TestAWorkerThatIsToldToStop:
             worker, thread = working()
             wait_for(lambda: "is kept until" in caplog.text, "that the outcome is kept")
             worker.stop()
-        thread.join(30)
+        thread.join(120)
 
         assert each_was_sent_once(order)
         assert of(order).state == "completed"
@@ -306,7 +306,7 @@ class TestAWorkerThatIsToldToStop:
             worker, thread = working()
             wait_for(lambda: "is kept until" in caplog.text, "that the outcome is kept")
             worker.stop()
-            thread.join(30)
+            thread.join(120)
             assert not thread.is_alive()
 
         assert of(order).state == "active"

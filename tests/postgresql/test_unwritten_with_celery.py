@@ -11,7 +11,7 @@ import pytest
 from django.db import transaction
 from django.utils import timezone
 
-from tests.processes import kill, start_process, wait_for
+from tests.processes import DEADLINE, kill, start_process, wait_for
 from tests.testapp.models import Order
 from tests.testapp.timelines import CrashCase
 from timeline.models import ScheduledTask
@@ -87,6 +87,6 @@ class TestAWorkerThatIsToldToStop:
             list(Order.objects.filter(pk=letter.entity_id).select_for_update())
             wait_for(lambda: "is kept until" in log.read_text(), "that the outcome is kept")
             worker.send_signal(signal.SIGTERM)
-            worker.wait(60)
+            worker.wait(DEADLINE)
 
         assert f"they will run again: {letter.pk}" in log.read_text()

@@ -118,7 +118,7 @@ class TestAnEventAgainstARest:
             rests.start()
             time.sleep(0.2)
             assert rests.is_alive()
-        rests.join(10)
+        rests.join(120)
 
         row.refresh_from_db()
         assert (row.state, row.scheduled_at) == (State.RETRYABLE, now)
@@ -164,7 +164,7 @@ class TestAnEventAgainstTheDeadline:
             came = given(order, until - timedelta(seconds=1))
             looks = threading.Thread(target=there)
             looks.start()
-            looks.join(10)
+            looks.join(120)
         [write] = written
         assert write.scheduled_at - until < timedelta(seconds=3)
         rested(attempt, write, until)
@@ -201,7 +201,7 @@ class TestADeclaredWait:
                 waits = threading.Thread(target=there)
                 waits.start()
                 time.sleep(0.3)
-            waits.join(10)
+            waits.join(120)
             row.refresh_from_db()
             assert (row.state, row.scheduled_at) == (State.RETRYABLE, until)
 

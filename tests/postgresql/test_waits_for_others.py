@@ -91,7 +91,7 @@ class TestAnEventAgainstARest:
             came = given(other, now)
             rests = threading.Thread(target=lambda: (rested(attempt, write, now), connections.close_all()))
             rests.start()
-            rests.join(10)
+            rests.join(120)
             assert not rests.is_alive()
 
         row.refresh_from_db()
@@ -111,7 +111,7 @@ class TestAnEventAgainstARest:
             came = given(named[by], now)
             rests = threading.Thread(target=lambda: (rested(attempt, write, now), connections.close_all()))
             rests.start()
-            rests.join(10)
+            rests.join(120)
 
         row.refresh_from_db()
         assert (row.state, row.scheduled_at) == (State.RETRYABLE, now + timedelta(seconds=1))
@@ -154,7 +154,7 @@ class TestAnEventAgainstTheDeadline:
             came = given(other, until - timedelta(microseconds=1))
             looks = threading.Thread(target=there)
             looks.start()
-            looks.join(10)
+            looks.join(120)
         row.refresh_from_db()
         assert row.state == State.RETRYABLE
 
@@ -177,7 +177,7 @@ class TestADeclaredWait:
                     target=lambda: (emitted.append(given(OTHER[-1], self.now)), connections.close_all())
                 )
                 emits.start()
-                emits.join(5)
+                emits.join(120)
                 return str(self.awaited and self.awaited.pk)
 
         with only_timelines(Closing):
@@ -205,7 +205,7 @@ class TestManyThatWaitForOne:
             rested(attempt, write, now)
             rests = threading.Thread(target=lambda: (rested(*further, now), connections.close_all()))
             rests.start()
-            rests.join(10)
+            rests.join(120)
             assert not rests.is_alive()
 
         for waits in (row, second):
@@ -244,7 +244,7 @@ class TestAHostThatHasBothLocked:
             list(ScheduledTask.objects.filter(pk=row.pk).select_for_update(no_key=True))
             polls = threading.Thread(target=lambda: (stage(now=now, using="default"), connections.close_all()))
             polls.start()
-            polls.join(10)
+            polls.join(120)
             assert not polls.is_alive()
         row.refresh_from_db()
         assert (row.state, Wake.objects.count()) == (State.RETRYABLE, 1)
@@ -302,7 +302,7 @@ def a_rest_beside_an_event(now):
         given(other, now)
         rests = threading.Thread(target=lambda: (rested(attempt, write, now), connections.close_all()))
         rests.start()
-        rests.join(10)
+        rests.join(120)
     stage(now=now + timedelta(seconds=5), using="default")
     row.refresh_from_db()
     assert row.state == State.AVAILABLE, "nobody waked it"
@@ -317,7 +317,7 @@ def an_event_beside_a_rest(now):
         event = threading.Thread(target=lambda: (given(other, now), connections.close_all()))
         event.start()
         time.sleep(0.3)
-    event.join(10)
+    event.join(120)
     stage(now=now, using="default")
     row.refresh_from_db()
     assert row.state == State.AVAILABLE, "nobody waked it"

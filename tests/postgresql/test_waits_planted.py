@@ -83,7 +83,7 @@ def an_event_that_waits_for_a_rest(now):
     with transaction.atomic():
         settle([write], now=now, using="default")
         event = beside(lambda: given(order, now + timedelta(minutes=1)))
-    event.join(10)
+    event.join(120)
     row.refresh_from_db()
     assert row.state == State.AVAILABLE, "nobody waked it"
 
@@ -95,7 +95,7 @@ def a_rest_that_waits_for_an_event(now):
     with transaction.atomic():
         given(order, now + timedelta(seconds=1))
         rests = beside(lambda: rested(attempt, write, now))
-    rests.join(10)
+    rests.join(120)
     row.refresh_from_db()
     assert row.scheduled_at == now, "it rests, though the event is there"
 
