@@ -9,7 +9,6 @@ from tests.admin.conftest import ENTITY, LIST
 from timeline.models import ScheduledTask, ref_of
 from timeline.shortcuts import cancel, schedule
 
-
 # How often the page has asked, and how often it had when it showed these words.
 ASKED = "performance.getEntriesByType('resource').filter((each) => each.initiatorType === 'fetch').length"
 NOTE_WHEN = f"""

@@ -37,7 +37,7 @@ def known():
         yield
 
 
-def waits_for_a_lock(most=200):
+def waits_for_a_lock(most=6000):
     """See whether another connection waits for a lock by now."""
     for _ in range(most):
         with connection.cursor() as cursor:

@@ -9,6 +9,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
+from tests.postgresql.races import somebody_waits
 from tests.processes import wait_for
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, at, task
@@ -96,12 +97,6 @@ def tasks_of(task_key, count, **columns):
 
 def run_them(tasks):
     return run(task_ids=[task.pk for task in tasks], clock=now, using="default")
-
-
-def somebody_waits():
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        return cursor.fetchone()[0] > 0
 
 
 class TestARowThatSomebodyHolds:

@@ -56,7 +56,7 @@ def over_redis(tmp_path):
 
 
 def are_done_while_it_hangs(hanging, tmp_path):
-    """Wait until all others are completed, within a third of a lease; then let it come back."""
+    """Wait until all others are completed while it hangs; then let it come back."""
     others = ScheduledTask.objects.exclude(pk=hanging.pk)
     try:
         wait_for(lambda: not others.open().exists(), "the end of its neighbours")

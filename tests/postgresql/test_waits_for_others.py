@@ -13,7 +13,8 @@ import pytest
 from django.db import connections, transaction
 
 from tests.faults.planted.surgery import Change, Fault, planted
-from tests.postgresql.test_waits import ROUNDS, WITHIN, asked, begun, given, ran, rested, with_a_lead
+from tests.postgresql.races import rounds, wait_for_a_waiter
+from tests.postgresql.test_waits import ROUNDS, WITHIN, asked, begun, given, ran, rested, with_a_lag, with_a_lead
 from tests.testapp.models import Employee, Order
 from timeline import Timeline, after, task, wait_for
 from timeline.dispatch.staging import stage
@@ -64,14 +65,14 @@ class TestAnEventAgainstARest:
     def test_loses_no_wake_up(self, at_once, now):
         """Whoever comes first, the task is due soon, by a note or because it looks again, and gets the event."""
         ways: Counter[str] = Counter()
-        for number in range(ROUNDS):
+        for number in rounds(ROUNDS, lambda: len(ways) == 2):
             _order, other, row = asked_of_another(now)
             attempt, write = begun(row, now)
             later = now + timedelta(minutes=1)
 
             done = at_once(
                 with_a_lead(number, partial(given, other, later)),
-                with_a_lead(4 - number % 5, partial(rested, attempt, write, later)),
+                with_a_lag(number, partial(rested, attempt, write, later)),
             )
 
             assert not [error for error in done if isinstance(error, Exception)]
@@ -121,14 +122,14 @@ class TestAnEventAgainstARest:
 class TestAnEventAgainstTheDeadline:
     def test_counts_if_it_was_recorded_before(self, at_once, now):
         ways: Counter[str] = Counter()
-        for number in range(ROUNDS):
+        for number in rounds(ROUNDS, lambda: bool(ways["came"])):
             _order, other, row = asked_of_another(now)
             [rest] = ran(row, now)
             until = rest.scheduled_at
 
             done = at_once(
                 with_a_lead(number, partial(given, other, until - timedelta(seconds=1))),
-                with_a_lead(4 - number % 5, partial(ran, row, until)),
+                with_a_lag(number, partial(ran, row, until)),
             )
 
             assert not [error for error in done if isinstance(error, Exception)]
@@ -226,7 +227,7 @@ class TestAHostThatHasBothLocked:
                     time.sleep(0.002)
                     return given(other, now)
 
-            done = at_once(with_a_lead(number, host), with_a_lead(4 - number % 5, partial(rested, attempt, write, now)))
+            done = at_once(with_a_lead(number, host), with_a_lag(number, partial(rested, attempt, write, now)))
 
             assert not [error for error in done if isinstance(error, Exception)]
             row.refresh_from_db()
@@ -316,7 +317,7 @@ def an_event_beside_a_rest(now):
         rested(attempt, write, now)
         event = threading.Thread(target=lambda: (given(other, now), connections.close_all()))
         event.start()
-        time.sleep(0.3)
+        wait_for_a_waiter(event)
     event.join(120)
     stage(now=now, using="default")
     row.refresh_from_db()

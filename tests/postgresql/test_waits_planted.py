@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from datetime import timedelta
 
 import pytest
 from django.db import connections, transaction
 
 from tests.faults.planted.surgery import Change, Fault, planted
+from tests.postgresql.races import wait_for_a_waiter
 from tests.postgresql.test_waits import Asking, asked, begun, given, ran, rested
 from timeline.engine.settling import settle
 from timeline.lifecycle import State
@@ -18,7 +18,6 @@ from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-A_MOMENT = 0.3  # Seconds in which a thread comes to where it waits for a lock.
 
 LOOKS_BEFORE_THE_LOCK = Fault(
     "whether anybody waits is asked before the entity is locked",
@@ -72,7 +71,7 @@ def beside(act):
 
     thread = threading.Thread(target=there)
     thread.start()
-    time.sleep(A_MOMENT)
+    wait_for_a_waiter(thread)
     return thread
 
 
