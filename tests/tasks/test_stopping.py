@@ -20,7 +20,7 @@ from timeline.tasks import stopping
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]
 
-SOON = 10  # Seconds. The handler hangs for longer, and nobody polls but the test: no message is sent again.
+SOON = 120  # Seconds. The handler hangs for longer, and nobody polls but the test: no message is sent again.
 
 
 @pytest.fixture

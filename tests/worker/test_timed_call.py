@@ -74,10 +74,8 @@ class TestBreakOff:
             timed.break_off(now=100.0)
             threading.Event().wait(120)
 
-        begin = monotonic()
         with pytest.raises(TimeIsUp):
             interruptibly(call, is_time_up=lambda: True)
-        assert monotonic() - begin < 10
 
     def test_leaves_a_call_on_another_thread(self):
         made = []
