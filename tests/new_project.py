@@ -129,7 +129,7 @@ class Project:
 
     def wait_until_completed(self, key: str, *task_keys: str) -> list[str]:
         """Wait until a user's tasks have completed, for a minute at most; gives all that have."""
-        give_up = time.monotonic() + 60
+        give_up = time.monotonic() + 120
         while not set(task_keys) <= set(shown := self._completed(key)) and time.monotonic() < give_up:
             time.sleep(0.2)
         return shown
@@ -146,7 +146,7 @@ class Project:
 
 def _wait_or_kill(process: subprocess.Popen[bytes]) -> int:
     with suppress(subprocess.TimeoutExpired):
-        return process.wait(30)
+        return process.wait(120)
     process.kill()
     return process.wait()
 

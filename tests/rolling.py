@@ -8,7 +8,7 @@ from typing import Final
 from timeline.models import LogEntry, RollUp
 from timeline.operations.rolling_up import BATCH, roll_up
 
-PATIENCE: Final = 20.0  # Seconds.
+PATIENCE: Final = 120.0  # Seconds.
 
 
 def counted(*, size: int = BATCH) -> None:

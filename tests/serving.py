@@ -36,14 +36,14 @@ def uvicorn_serving(port: int = 0) -> Iterator[str]:
         listening.bind(("127.0.0.1", port))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
-        until = time.monotonic() + 10
+        until = time.monotonic() + 120
         while not server.started and time.monotonic() < until:
             time.sleep(0.01)
         try:
             yield f"http://127.0.0.1:{listening.getsockname()[1]}"
         finally:
             server.should_exit = True
-            thread.join(10)
+            thread.join(120)
             with (
                 warnings.catch_warnings()
             ):  # Requests that were cut off leave what they were read into to the collector.

@@ -100,7 +100,7 @@ class HttpBrowser:
 
     def _open(self, request: Request) -> Page:
         try:
-            with self._opener.open(request, timeout=20) as answer:
+            with self._opener.open(request, timeout=120) as answer:
                 return Page(answer.status, answer.headers.get("Location", ""), answer.read().decode())
         except HTTPError as error:
             with error:

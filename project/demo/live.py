@@ -164,12 +164,12 @@ def _celery(stack: ExitStack) -> list[subprocess.Popen[bytes]]:
 
 def wait_for_site(base: str, site: subprocess.Popen[bytes]) -> None:
     """
-    Wait until the site answers, half a minute at most.
+    Wait until the site answers, two minutes at most.
 
     Raises:
         SystemExit: if it does not, with what to do.
     """
-    give_up = monotonic() + 30
+    give_up = monotonic() + 120
     while monotonic() < give_up and site.poll() is None:
         try:
             if HttpBrowser(base).get("/").status == 200:

@@ -31,7 +31,7 @@ def start(stack: ExitStack, name: str, *options: str) -> str:
         port = free.getsockname()[1]
     process = start_process(stack, name, f"project.demo.{name}", "--port", str(port), *options)
     url = f"http://127.0.0.1:{port}"
-    give_up = monotonic() + 20
+    give_up = monotonic() + 120
     while monotonic() < give_up and process.poll() is None:
         try:
             read_books(url)

@@ -33,10 +33,10 @@ def start_process(stack: ExitStack, name: str, *command: str) -> subprocess.Pope
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Ask a process to stop, and stop it if it does not within ten seconds."""
+    """Ask a process to stop, and stop it if it does not within half a minute."""
     process.terminate()
     try:
-        process.wait(10)
+        process.wait(30)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -104,9 +104,9 @@ def settle_now(worker: subprocess.Popen[bytes]) -> ScheduledTask:
         worker: Who polls.
 
     Raises:
-        SystemExit: if it has ended, or plans nothing within a minute.
+        SystemExit: if it has ended, or plans nothing within two minutes.
     """
-    give_up = monotonic() + 60
+    give_up = monotonic() + 120
     while monotonic() < give_up and worker.poll() is None:
         task = ScheduledTask.objects.open().filter(task_key="settlement.settle").first()
         if task is not None:

@@ -288,7 +288,7 @@ class TestAtOnce:
 
         def ask(asker):
             try:
-                gate.wait(10)
+                gate.wait(120)
                 return send(asker, path, body)
             finally:
                 connections.close_all()

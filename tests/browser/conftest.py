@@ -20,6 +20,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from project.accounts.models import User
 from tests.admin.conftest import Account, Care
 from tests.admin.test_owning import Seating
+from tests.processes import DEADLINE
 from tests.testapp.models import Order
 from timeline import Timeline, after, task
 from timeline.shortcuts import emit, schedule
@@ -82,13 +83,17 @@ class Browser:
         self._wait().until(lambda _driver: self.find(selector).send_keys(text) or True)
 
     def choose(self, selector: str, value: str) -> None:
-        self.find(f"{selector} option[value='{value}']").click()
+        self.click(f"{selector} option[value='{value}']")
 
     def click(self, selector: str) -> None:
         self._wait().until(lambda _driver: self.find(selector).click() or True)
 
-    def follow(self, text: str) -> None:
-        self.driver.find_element(By.LINK_TEXT, text).click()
+    def follow(self, text: str, *, by: str = By.LINK_TEXT) -> None:
+        self._wait().until(lambda driver: driver.find_element(by, text).click() or True)
+
+    def press(self, words: str) -> None:
+        """Press the first button that says so."""
+        self._wait().until(lambda _driver: self._button(words).click() or True)
 
     def wait_for(self, selector: str) -> None:
         self._wait().until(lambda _driver: self.driver.find_elements(By.CSS_SELECTOR, selector))
@@ -96,9 +101,19 @@ class Browser:
     def wait_for_text(self, text: str) -> None:
         self._wait().until(lambda _driver: text in self.text)
 
+    def wait_for_address(self, part: str) -> None:
+        """Until it is at an address with this in it: it goes there a moment after a key or a click."""
+        self._wait().until(lambda driver: part in driver.current_url)
+
+    def wait_for_focus(self, selector: str) -> None:
+        self.wait_for(f"{selector}:focus")
+
+    def _button(self, words: str):
+        return next(one for one in self.driver.find_elements(By.CSS_SELECTOR, "button") if one.text == words)
+
     def _wait(self) -> WebDriverWait:
         """While one page follows the other, or the list is brought up to date, what was found may be gone: look again."""
-        return WebDriverWait(self.driver, 15, ignored_exceptions=[WebDriverException])
+        return WebDriverWait(self.driver, DEADLINE, ignored_exceptions=[WebDriverException, StopIteration])
 
     @property
     def text(self) -> str:
@@ -176,7 +191,9 @@ class Browsers:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         if not scripts:
             options.add_experimental_option("prefs", {"profile.managed_default_content_settings.javascript": 2})
-        return webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+        driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+        driver.set_script_timeout(DEADLINE)  # What looks for barriers has a lot to do.
+        return driver
 
 
 @pytest.fixture(scope="session")

@@ -138,10 +138,9 @@ class TestByKeys:
 
         browser.click(".tl-main")
 
-        browser.wait_for(".tl-errors")
-        assert "tl-errors" in focused(browser).get_attribute("class")
+        browser.wait_for_focus(".tl-errors")
         press(browser, Keys.TAB, Keys.ENTER)
-        assert focused(browser).get_attribute("id") == "id_reason"
+        browser.wait_for_focus("#id_reason")
 
 
 class TestUpdates:

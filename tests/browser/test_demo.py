@@ -139,7 +139,7 @@ class Walk:
             assert "This page needs JavaScript" in self.browser.text
             self.look()
             self.browser.follow("The OpenAPI document says the same.")
-            assert '"openapi":"3.1.0"' in self.browser.text
+            self.browser.wait_for_text('"openapi":"3.1.0"')
             return
         self.browser.wait_for(".opblock")
         self.look()

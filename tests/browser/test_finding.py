@@ -38,6 +38,6 @@ def test_a_key_leads_to_the_box_and_what_is_found_alone_is_opened(start_browser,
     browser.wait_for(".tl-find")
 
     ActionChains(browser.driver).send_keys("/4711\n").perform()
-    browser.wait_for(".tl-axis, .tl-table, .tl-card")
 
-    assert "id=4711" in browser.driver.current_url
+    browser.wait_for_address("id=4711")
+    browser.wait_for(".tl-axis, .tl-table, .tl-card")

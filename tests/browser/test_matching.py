@@ -22,6 +22,7 @@ def test_cancels_all_that_match(start_browser, staff, orders, monkeypatch, width
     assert not scripts or browser.barriers() == []
     assert not scripts or browser.width_needed() <= width
 
+    browser.wait_for_text("Cancel 3 tasks…")
     browser.driver.find_element("link text", "Cancel 3 tasks…").send_keys(Keys.ENTER)
     browser.wait_for("[name=reason]")
     assert not scripts or browser.barriers() == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from selenium.webdriver.common.by import By
 
 from tests.admin.conftest import detail
 from tests.resting import Billing, Changed, Settling, half_settled, recorded, run_once
@@ -44,18 +43,13 @@ def half_done(clock):
         yield half_settled(Order.objects.create(), clock)
 
 
-def press(browser, verb):
-    """Press the first button that says so."""
-    next(one for one in browser.driver.find_elements(By.CSS_SELECTOR, "button") if one.text == verb).click()
-
-
 def test_it_happened(start_browser, staff, in_doubt, clock):
     browser = start_browser()
     browser.log_in(staff)
     browser.open(detail(in_doubt))
     browser.wait_for(".tl-decisions")
 
-    press(browser, "It happened…")
+    browser.press("It happened…")
     browser.type("[name=result]", '{"receipt": 7')
     browser.type("[name=reason]", "the bank's statement has it")
     browser.click(".tl-main")
@@ -79,7 +73,7 @@ def test_pages_keep_nobody_out(start_browser, staff, request, dark, width, page)
     browser.open(detail(row))
     browser.wait_for(".tl-decisions")
     if page == "asking":
-        press(browser, "It happened…")
+        browser.press("It happened…")
         browser.wait_for("textarea")
 
     assert browser.barriers() == []

@@ -57,7 +57,7 @@ class Agent:
         browser.open("/admin/")
 
     def follow(self, words: str) -> None:
-        self._step(lambda: self.browser.driver.find_element(By.PARTIAL_LINK_TEXT, words).click())
+        self._step(lambda: self.browser.follow(words, by=By.PARTIAL_LINK_TEXT))
 
     def open(self, selector: str) -> None:
         self._step(lambda: self.browser.click(selector))

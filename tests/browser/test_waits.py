@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from selenium.webdriver.common.by import By
 
 from tests.admin.conftest import detail
 from tests.testapp.models import Order
@@ -35,18 +34,13 @@ def asked(clock):
         yield ScheduledTask.objects.get(task_key="refunding.refund")
 
 
-def press(browser, verb):
-    """Press the first button that says so."""
-    next(one for one in browser.driver.find_elements(By.CSS_SELECTOR, "button") if one.text == verb).click()
-
-
 def test_approves(start_browser, staff, asked, clock):
     browser = start_browser()
     browser.log_in(staff)
     browser.open(detail(asked))
     browser.wait_for_text("Waits for a decision")
 
-    press(browser, "Approve…")
+    browser.press("Approve…")
     browser.wait_for_text("The first decision stands.")
     browser.click(".tl-main")
 
@@ -62,7 +56,7 @@ def test_rejects_with_a_reason(start_browser, staff, asked, clock):
     browser.log_in(staff)
     browser.open(detail(asked))
 
-    press(browser, "Reject…")
+    browser.press("Reject…")
     browser.click(".tl-main")
     browser.wait_for(".tl-errors")
     browser.type("[name=reason]", "a fraud")

@@ -183,7 +183,7 @@ class TestProcess:
             process.kill()
 
     def wait_for_word(self, site, name, word):
-        give_up = time.monotonic() + 60
+        give_up = time.monotonic() + 120
         while word not in (site.folder / f"{name}.log").read_text() and time.monotonic() < give_up:
             time.sleep(0.05)
         assert word in (site.folder / f"{name}.log").read_text()
@@ -197,7 +197,7 @@ class TestProcess:
         worker.terminate()
         stayed = not worker.wait(0.3)
         worker.thaw()
-        ended = worker.wait(30)
+        ended = worker.wait(120)
         worker.restart()
         worker.kill()
 

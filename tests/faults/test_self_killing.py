@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from tests.processes import kill, start_process, wait_for
+from tests.processes import DEADLINE, kill, start_process, wait_for
 from tests.testapp.models import Effect, Order
 from timeline.models import ScheduledTask
 from timeline.shortcuts import schedule
@@ -41,7 +41,7 @@ class TestTenThatKillTheirWorker:
         neighbours = ScheduledTask.objects.exclude(entity_id__in=poisoned)
 
         kept = request.getfixturevalue("kept")
-        wait_for(lambda: not neighbours.open().exists(), "the end of the neighbours", within=90)
+        wait_for(lambda: not neighbours.open().exists(), "the end of the neighbours", within=5 * DEADLINE)
 
         assert Counter(neighbours.values_list("state", "failures", "lost")) == {("completed", 0, 0): TASKS - POISONED}
         if kind != "fast_plain":

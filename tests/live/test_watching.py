@@ -156,7 +156,7 @@ class TestAdd:
         assert [watcher.add(each, most=1) for each in (first, second)] == [True, False]
         thread = watcher._thread
         watcher.remove(first)
-        thread.join(5)
+        thread.join(120)
 
         assert not thread.is_alive()
         assert watcher._thread is None
@@ -167,7 +167,7 @@ class TestAdd:
         broken.subject = Broken()
         watcher.add(broken, most=1)
         if thread := watcher._thread:
-            thread.join(5)
+            thread.join(120)
 
         assert heard == [OVER]
         assert (watcher._thread, watcher._listeners) == (None, set())

@@ -125,7 +125,7 @@ class TestRace:
         told, ready = [], threading.Barrier(4)
 
         def decide(number):
-            ready.wait(20)
+            ready.wait(120)
             try:
                 told.append(move(row.pk, at=now + (2000 + number) * HOUR, reason="x", actor="a", seen={row.pk: 0}))
             except ChangedSince as error:
@@ -137,7 +137,7 @@ class TestRace:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join(120)
 
         assert len(told) == 4
         assert len([one for one in told if isinstance(one, ChangedSince)]) == 3

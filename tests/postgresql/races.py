@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from time import monotonic
 
 from django.db import connection
 from django.utils import timezone
 
+from tests.processes import wait_for
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, after, at, task
 from timeline.clocks import story_now
@@ -34,7 +37,7 @@ class Race(Timeline):
     def slow(self, order: Order) -> None:
         Effect.objects.create(name="slow")
         entered.set()
-        assert go_on.wait(20)
+        assert go_on.wait(120)
 
     @task()
     def quick(self, order: Order) -> None:
@@ -61,6 +64,14 @@ class Sweep(Timeline):
     def sweep(self) -> None: ...
 
 
+def rounds(least: int, are_all_seen: Callable[[], bool]) -> Iterator[int]:
+    """Number rounds: so many, and more until each way to end has been seen, for two minutes at most."""
+    number, give_up = 0, monotonic() + 120
+    while number < least or not (are_all_seen() or monotonic() > give_up):
+        yield number
+        number += 1
+
+
 def now():
     return story_now("default")
 
@@ -70,6 +81,14 @@ def just_now():
 
 
 def somebody_waits():
+    """Whether somebody waits for a lock in this database; in others of this server, whoever likes may."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        cursor.execute(
+            "SELECT count(*) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname = current_database()"
+        )
         return cursor.fetchone()[0] > 0
+
+
+def wait_for_a_waiter(thread: threading.Thread) -> None:
+    """Wait until somebody waits for a lock, or this thread has gone through without."""
+    wait_for(lambda: somebody_waits() or not thread.is_alive(), "the waiting for a lock")

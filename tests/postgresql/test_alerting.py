@@ -37,7 +37,7 @@ def known():
         yield
 
 
-def waits_for_a_lock(most=200):
+def waits_for_a_lock(most=6000):
     """See whether another connection waits for a lock by now."""
     for _ in range(most):
         with connection.cursor() as cursor:
@@ -68,7 +68,7 @@ class TestTwoAtOnce:
             other.start()
             assert waits_for_a_lock()
             transaction.set_rollback(not commits)
-        other.join(10)
+        other.join(120)
 
         assert len(written) == (0 if commits else 1)
         assert ScheduledTask.objects.get(task_key=TELL).payload["task"] == str((first if commits else second).pk)
@@ -90,7 +90,7 @@ class TestTwoAtOnce:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(120)
 
         assert errors == []
         assert ScheduledTask.objects.filter(state=State.DISCARDED).count() == 12

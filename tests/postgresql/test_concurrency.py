@@ -102,7 +102,7 @@ class TestCancelOfARunningTask:
         row = schedule("race.slow", order, at=just_now()).task
 
         def cancel_meanwhile():
-            assert entered.wait(20)
+            assert entered.wait(120)
             cancelled = cancel(task_ids=[row.pk], reason=Reason.operator("stop", "ada"), now=now(), using="default")
             go_on.set()
             return cancelled

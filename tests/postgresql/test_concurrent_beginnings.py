@@ -78,7 +78,7 @@ class TestTimes:
                 emit("order.paid", order)
 
         def wait():
-            assert entered.wait(20)
+            assert entered.wait(120)
             begin(order)
 
         with only_timelines(Count):
@@ -98,7 +98,7 @@ class TestSchedule:
                 return schedule("race.quick", order, at=now() + timedelta(days=1), key="k").created
 
         def wait():
-            assert entered.wait(20)
+            assert entered.wait(120)
             return schedule("race.quick", order, at=now(), key="l").task.created_at
 
         held, made_at = at_once(hold, wait)
@@ -188,7 +188,7 @@ class TestAChildOfTwoTables:
             return "saved"
 
         def say():
-            assert entered.wait(20)
+            assert entered.wait(120)
             return emit("customer.moved", customer).recorded
 
         assert at_once(save, say) == ["saved", True]
@@ -216,7 +216,7 @@ class TestAChildOfTwoTables:
                 wait_for(somebody_waits, "the event's waiting for the row")
 
             def say():
-                assert entered.wait(20)
+                assert entered.wait(120)
                 with pytest.raises(WrongEntity):
                     emit("customer.moved", customer)
                 return "gone"

@@ -80,12 +80,12 @@ class TestTwoWorkers:
             with transaction.atomic():
                 settle(writes[:1], now=now(), using="default")
                 entered.set()
-                give_up = monotonic() + 10
+                give_up = monotonic() + 120
                 while not somebody_waits() and monotonic() < give_up:
                     sleep(0.01)
 
         def end():
-            assert entered.wait(10)
+            assert entered.wait(120)
             with transaction.atomic():
                 return settle(writes[1:], now=now(), using="default")
 

@@ -9,6 +9,7 @@ import pytest
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
+from tests.postgresql.races import somebody_waits
 from tests.processes import wait_for
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, at, task
@@ -70,7 +71,7 @@ def save(job: Timeline, orders: list[Order]) -> str:
 def wait_once():
     if not entered.is_set():
         entered.set()
-        assert go_on.wait(20)
+        assert go_on.wait(120)
 
 
 @pytest.fixture(autouse=True)
@@ -98,12 +99,6 @@ def run_them(tasks):
     return run(task_ids=[task.pk for task in tasks], clock=now, using="default")
 
 
-def somebody_waits():
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
-        return cursor.fetchone()[0] > 0
-
-
 class TestARowThatSomebodyHolds:
     @pytest.mark.parametrize("held", ["entity", "run", "task"])
     def test_holds_up_its_own_outcome_and_no_neighbours(self, at_once, held):
@@ -116,7 +111,7 @@ class TestARowThatSomebodyHolds:
         }[held]
 
         def hold():
-            assert entered.wait(20)
+            assert entered.wait(120)
             with transaction.atomic():
                 list(rows.select_for_update(of=("self",)))
                 go_on.set()
@@ -143,7 +138,7 @@ class TestARowThatSomebodyHolds:
                 neighbours = ScheduledTask.objects.filter(pk__in=[second.pk, third.pk], state="completed")
                 wait_for(lambda: neighbours.count() == 2, "the neighbours' outcomes")
 
-        done, _held = at_once(lambda: go.wait(20) and run_them(tasks), hold)
+        done, _held = at_once(lambda: go.wait(120) and run_them(tasks), hold)
 
         assert [row.state for row in done] == ["completed"] * 3
 
@@ -161,7 +156,7 @@ class TestARequest:
         paid = tasks[0].entity_id
 
         def request():
-            assert entered.wait(20)
+            assert entered.wait(120)
             with transaction.atomic():
                 order = Order.objects.get(pk=paid)
                 order.paid = True
@@ -200,7 +195,7 @@ class TestASharedTransaction:
         first, second = (Order.objects.filter(pk=task.entity_id) for task in tasks)
 
         def request():
-            assert entered.wait(20)
+            assert entered.wait(120)
             with transaction.atomic():
                 second.update(paid=True)
                 first.update(paid=True)
@@ -266,7 +261,7 @@ class TestAHandlerThatMeetsALock:
                     wait_for(lambda: others.count() == 2, "the neighbours' outcomes")
                     wait_for(somebody_waits, "its waiting for the row, alone")
 
-            done, _held = at_once(lambda: held.wait(20) and run_them(tasks), hold)
+            done, _held = at_once(lambda: held.wait(120) and run_them(tasks), hold)
         return [order.pk for order in orders], done, seen
 
     @pytest.mark.parametrize("catch", [False, True])

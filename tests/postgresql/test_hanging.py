@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from tests.brokers import Broker, answers
-from tests.processes import kill, start_process, wait_for
+from tests.processes import DEADLINE, kill, start_process, wait_for
 from tests.testapp.models import Effect, Order
 from timeline.models import LogEntry, ScheduledTask
 from timeline.shortcuts import schedule
@@ -56,10 +56,10 @@ def over_redis(tmp_path):
 
 
 def are_done_while_it_hangs(hanging, tmp_path):
-    """Wait until all others are completed, within a third of a lease; then let it come back."""
+    """Wait until all others are completed while it hangs; then let it come back."""
     others = ScheduledTask.objects.exclude(pk=hanging.pk)
     try:
-        wait_for(lambda: not others.open().exists(), "the end of its neighbours", within=20)
+        wait_for(lambda: not others.open().exists(), "the end of its neighbours")
         assert ScheduledTask.objects.get(pk=hanging.pk).state == "active"
     finally:
         (tmp_path / "go").touch()
@@ -105,7 +105,7 @@ class TestAHandlerWhoseTimeIsUp:
         self.is_run_again(hanging, tmp_path)
 
         worker.send_signal(signal.SIGTERM)
-        assert worker.wait(20) == 0
+        assert worker.wait(DEADLINE) == 0
 
     @pytest.mark.parametrize("pool", ["prefork", "solo"])
     def test_is_run_again_by_its_child(self, due, over_redis, tmp_path, pool):
@@ -116,7 +116,7 @@ class TestAHandlerWhoseTimeIsUp:
         self.is_run_again(hanging, tmp_path)
 
     def is_run_again(self, hanging, tmp_path):
-        wait_for(lambda: not ScheduledTask.objects.open().exists(), "the end of all", within=40)
+        wait_for(lambda: not ScheduledTask.objects.open().exists(), "the end of all")
         hanging.refresh_from_db()
         assert (hanging.state, hanging.failures, hanging.lost) == ("completed", 1, 0)
         reasons = LogEntry.objects.filter(task=hanging, to_state="retryable").values_list("reason_code", flat=True)

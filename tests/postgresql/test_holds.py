@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connections, transaction
 
+from tests.postgresql.races import rounds
 from tests.testapp.models import Effect, Order
 from timeline import Timeline, task
 from timeline.dispatch.claiming import claim
@@ -28,7 +30,7 @@ from timeline.testing import only_timelines
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ROUNDS = int(os.environ.get("RACE_ROUNDS", "40"))
-SLACK = 0.05  # Seconds: two threads read the same clock one after the other.
+SLACK = 10  # Seconds: between its look and its handler, a thread may have to wait for others of this machine.
 HOUR = timedelta(hours=1)
 FAR = datetime(2999, 1, 1, tzinfo=UTC)
 
@@ -82,16 +84,16 @@ def began_what_is_ready(now):
 class TestAHoldAgainstAStart:
     def test_lets_nothing_be_entered_once_it_is_committed(self, at_once, now):
         """A handler may be entered within the time of a look, and not later; what is not entered rests or waits."""
-        outcomes = []
-        for number in range(ROUNDS):
+        ways: Counter[str] = Counter()
+        for number in rounds(ROUNDS, lambda: len(ways) > 1):
             order = Order.objects.create()
             row = row_of(order, now)
 
             def lead(number=number, order=order):
-                time.sleep(number % 8 * 0.0008)
+                time.sleep(number % 8 * (0.0008 if number < ROUNDS else 0.02))
                 return put_on_hold(order, now, number)
 
-            (made, committed), ran = at_once(lead, lambda: began_what_is_ready(now))
+            (made, committed), _ran = at_once(lead, lambda: began_what_is_ready(now))
 
             entered = [float(name) for name in Effect.objects.values_list("name", flat=True)]
             assert all(at <= committed + BUDGET.total_seconds() + SLACK for at in entered), (committed, entered)
@@ -101,12 +103,12 @@ class TestAHoldAgainstAStart:
             assert began_what_is_ready(now) == []
             assert claim(now=now, using="default") == []
             assert Effect.objects.count() == len(entered)
-            outcomes.append((row.state, bool(ran)))
+            ways[row.state] += 1
             Effect.objects.all().delete()
             Hold.objects.filter(pk=made.pk).delete()
             ScheduledTask.objects.filter(pk=row.pk).update(task_key="noting.gone")
 
-        assert len({state for state, _ran in outcomes}) > 1, outcomes  # Both sides came first now and then.
+        assert len(ways) > 1, ways  # Both sides came first now and then.
 
 
 class TestAReleaseBesideOthers:
@@ -119,20 +121,20 @@ class TestAReleaseBesideOthers:
         made = hold(scope=Scope.EVERYTHING, then="shift", reason="x", now=now, using="default")
         release(hold_id=made.pk, now=now + HOUR, using="default")
 
+        held, released = threading.Event(), threading.Event()
+
         def meanwhile():
-            time.sleep(0.3)
-            begun = time.monotonic()
+            assert held.wait(120)
             release_due(now=now + HOUR, using="default")
-            return time.monotonic() - begun
+            released.set()
 
         def holding():
             with transaction.atomic():
                 Order.objects.select_for_update().get(pk=orders[2].pk)
-                time.sleep(1.5)
+                held.set()
+                return released.wait(120)
 
-        took, _none = at_once(meanwhile, holding)
-
-        assert took < 1
+        assert at_once(meanwhile, holding) == [None, True]
         assert Hold.objects.get().settled in (0, 1, 2)
         assert Hold.objects.open().exists()
         release_due(now=now + HOUR, using="default")
@@ -169,13 +171,13 @@ class TestAReleaseBesideOthers:
             with transaction.atomic():
                 release(hold_id=made.pk, actor="ada", now=now, using="default")
                 released.set()
-                waited_in_vain = not polled.wait(20)
+                waited_in_vain = not polled.wait(120)
             connections.close_all()
             return waited_in_vain
 
         with ThreadPoolExecutor(1) as pool:
             other = pool.submit(releasing)
-            released.wait(20)
+            released.wait(120)
             release_due(now=now + 2 * HOUR, using="default")
             polled.set()
 

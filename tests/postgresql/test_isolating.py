@@ -219,7 +219,7 @@ class TestAVerb:
                 wait_for(somebody_waits, "the exit")
 
         def end():
-            begun.wait(10)
+            begun.wait(120)
             emit("order.left", order)
 
         with options_say("serializable"):

@@ -120,7 +120,7 @@ def at_once(work):
 
     def until_done(number):
         try:
-            give_up = time.monotonic() + 60
+            give_up = time.monotonic() + 120
             while ScheduledTask.objects.open().exists() and time.monotonic() < give_up:
                 work(number)
         finally:

@@ -41,7 +41,7 @@ def against_the_order(at_once):
                 return len(take(rows[-1]))
 
         def write_then():
-            assert held.wait(20)
+            assert held.wait(120)
             return write()
 
         return at_once(hold, write_then)

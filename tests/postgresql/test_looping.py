@@ -140,9 +140,9 @@ class TestWhoHoldsTheTasksRow:
             connections.close_all()
 
         holder = threading.Thread(target=hold)
-        meanwhile[:] = [lambda: (holder.start(), held.wait(10))]
+        meanwhile[:] = [lambda: (holder.start(), held.wait(120))]
         tried = attempt(row)
-        holder.join(10)
+        holder.join(120)
 
         if is_plain():
             assert tried.state == State.COMPLETED

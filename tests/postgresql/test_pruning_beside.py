@@ -84,7 +84,7 @@ class TestPruneBesideARedrive:
         pruned = prune_with_a_break(number, let_it_come_between)
         if other.ident is None:
             return ""
-        other.join(20)
+        other.join(120)
 
         if isinstance(said[0], ScheduledTask.DoesNotExist):
             assert pruned.tasks == 2

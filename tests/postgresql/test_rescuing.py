@@ -64,7 +64,7 @@ def last():
 
 @pytest.fixture
 def meanwhile():
-    """Call functions in threads of their own; give their results if all are there within ten seconds."""
+    """Call functions in threads of their own; give their results if all are there within two minutes."""
     with ThreadPoolExecutor() as threads:
 
         def call(*calls):
@@ -75,7 +75,7 @@ def meanwhile():
                     connections.close_all()
 
             asked = [threads.submit(one, call) for call in calls]
-            _done, late = wait(asked, timeout=10)
+            _done, late = wait(asked, timeout=120)
             assert not late, "somebody waits for the lock"
             return [each.result() for each in asked]
 

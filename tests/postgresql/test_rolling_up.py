@@ -27,7 +27,7 @@ def elsewhere():
                 finally:
                     connections.close_all()
 
-            return threads.submit(alone).result(timeout=10)
+            return threads.submit(alone).result(timeout=120)
 
         yield call
 

@@ -133,19 +133,19 @@ class TestWhoHoldsTheTasksRow:
             with transaction.atomic():
                 ScheduledTask.objects.select_for_update().get(pk=row.pk)
                 held.set()
-                let_go.wait(10)
+                let_go.wait(120)
             connections.close_all()
 
         holder = threading.Thread(target=hold)
 
         def begin_to_hold():
             holder.start()
-            assert held.wait(10)
+            assert held.wait(120)
             threading.Timer(0.5, let_go.set).start()
 
         meanwhile.append(("pack", begin_to_hold))
         tried = attempt(row)
-        holder.join(10)
+        holder.join(120)
 
         assert (tried.state, tried.failures, tried.reason_code) == (State.RETRYABLE, 0, "error")
         assert effects() == []
@@ -163,10 +163,10 @@ class TestWhoHoldsTheTasksRow:
             connections.close_all()
 
         holder = threading.Thread(target=hold)
-        meanwhile.append(("call", lambda: (holder.start(), held.wait(10))))
+        meanwhile.append(("call", lambda: (holder.start(), held.wait(120))))
 
         assert attempt(row).state == State.COMPLETED
-        holder.join(10)
+        holder.join(120)
 
 
 class TestTheCommitOfAnAtomicStep:

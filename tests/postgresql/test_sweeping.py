@@ -46,7 +46,7 @@ def elsewhere():
                 finally:
                     connections.close_all()
 
-            return threads.submit(closing).result(timeout=10)
+            return threads.submit(closing).result(timeout=120)
 
         yield call
 

@@ -15,7 +15,7 @@ from django.utils import timezone
 from tests.processes import wait_for
 from tests.testapp.models import Order
 from timeline import Timeline, at, task
-from timeline.clocks import story_now
+from timeline.clocks import MachineTime, story_now
 from timeline.dispatch.rescuing import rescue
 from timeline.models import LogEntry, ScheduledTask, TimelineRun
 from timeline.shortcuts import cancel, start
@@ -38,7 +38,7 @@ class Mails(Timeline):
         sent.append(str(order.pk))
         if gate := gates.get(str(order.pk)):
             gate[0].set()
-            assert gate[1].wait(20)
+            assert gate[1].wait(120)
         return "sent"
 
     @task(at("due_on"), bulk=100, atomic=False)
@@ -76,7 +76,7 @@ def working():
     yield work
     for worker, thread in started:
         worker.stop()
-        thread.join(30)
+        thread.join(120)
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def held_once_entered(order, rows, begin):
     """Hold rows from within the handler of an order on, once its attempt was begun by this."""
     entered, go_on = gates[str(order.pk)] = threading.Event(), threading.Event()
     begin()
-    assert entered.wait(20)
+    assert entered.wait(120)
     with held(rows):
         go_on.set()
         yield
@@ -126,6 +126,11 @@ def held_once_entered(order, rows, begin):
 
 def of(order, name="send"):
     return ScheduledTask.objects.get(entity_id=str(order.pk), task_key=f"mails.{name}")
+
+
+def has_outlived(lease):
+    """Whether a lease would have run out by now, by the clock that leases go by."""
+    return lambda: ScheduledTask.objects.annotate(now=MachineTime()).filter(now__gt=lease).exists()
 
 
 def are_completed(made):
@@ -161,14 +166,14 @@ class TestWhatSomebodyHolds:
         assert each_was_sent_once(first, *others, *later)
 
     def test_costs_no_lease(self, working, settings, caplog):
-        """It is held for several leases, and somebody looks for leases that ran out."""
-        settings.TIMELINE |= {"LEASE": timedelta(milliseconds=900)}
+        """It is held for longer than a lease, and somebody looks for leases that ran out."""
+        settings.TIMELINE |= {"LEASE": timedelta(seconds=6)}
         [order] = orders(1)
 
         with held(Order.objects.filter(pk=order.pk)):
             working()
             wait_for(lambda: "is kept until" in caplog.text, "that the outcome is kept")
-            time.sleep(2)
+            wait_for(has_outlived(of(order).lease_expires_at), "the end of its first lease")
             rescued = rescue(now=story_now("default"), using="default")
 
         wait_for(lambda: are_completed([order]), "the outcome")
@@ -197,7 +202,7 @@ class TestATaskThatIsCalledOff:
             cancel([of(order)], reason="not wanted")
         wait_for(lambda: "not ours any more" in caplog.text, "that the attempt is given up")
         worker.stop()
-        thread.join(30)
+        thread.join(120)
 
         assert (of(order).state, len(sent)) == ("cancelled", 1)
         assert "will run again" not in caplog.text
@@ -264,7 +269,7 @@ class TestAHostThatIsImpatient:
                 wait_for(lambda: are_completed(made), "all outcomes")
             finally:
                 over.set()
-                writer.join(30)
+                writer.join(120)
 
         assert each_was_sent_once(*made)
 
@@ -293,7 +298,7 @@ class TestAWorkerThatIsToldToStop:
             worker, thread = working()
             wait_for(lambda: "is kept until" in caplog.text, "that the outcome is kept")
             worker.stop()
-        thread.join(30)
+        thread.join(120)
 
         assert each_was_sent_once(order)
         assert of(order).state == "completed"
@@ -306,7 +311,7 @@ class TestAWorkerThatIsToldToStop:
             worker, thread = working()
             wait_for(lambda: "is kept until" in caplog.text, "that the outcome is kept")
             worker.stop()
-            thread.join(30)
+            thread.join(120)
             assert not thread.is_alive()
 
         assert of(order).state == "active"

@@ -12,6 +12,7 @@ from functools import partial
 import pytest
 from django.db import connections, transaction
 
+from tests.postgresql.races import rounds, wait_for_a_waiter
 from tests.testapp.models import Order
 from timeline import Timeline, after, task, wait_for
 from timeline.engine.attempting import begin_attempts
@@ -76,10 +77,18 @@ def ran(row, now):
 
 
 def with_a_lead(number, act):
-    """One of two sides begins a little earlier, by turns."""
+    """One of two sides begins a little earlier, by turns; where one is always first, there are more rounds, with more of it."""
+    return _after(number % 5, number, act)
 
+
+def with_a_lag(number, act):
+    """The other side."""
+    return _after(4 - number % 5, number, act)
+
+
+def _after(steps, number, act):
     def led():
-        time.sleep(number % 5 * 0.0006)
+        time.sleep(steps * (0.0006 if number < ROUNDS else 0.02))
         return act()
 
     return led
@@ -89,14 +98,14 @@ class TestAnEventAgainstARest:
     def test_loses_no_wake_up(self, at_once, now):
         """Whoever comes first, the task is due at once, and gets the event."""
         ways: Counter[str] = Counter()
-        for number in range(ROUNDS):
+        for number in rounds(ROUNDS, lambda: len(ways) == 2):
             order, row = asked(now)
             attempt, write = begun(row, now)
             later = now + timedelta(minutes=1)
 
             done = at_once(
                 with_a_lead(number, partial(given, order, later)),
-                with_a_lead(4 - number % 5, partial(rested, attempt, write, later)),
+                with_a_lag(number, partial(rested, attempt, write, later)),
             )
 
             assert not [error for error in done if isinstance(error, Exception)]
@@ -118,7 +127,7 @@ class TestAnEventAgainstARest:
             rests.start()
             time.sleep(0.2)
             assert rests.is_alive()
-        rests.join(10)
+        rests.join(120)
 
         row.refresh_from_db()
         assert (row.state, row.scheduled_at) == (State.RETRYABLE, now)
@@ -128,14 +137,14 @@ class TestAnEventAgainstTheDeadline:
     def test_counts_if_it_was_recorded_before(self, at_once, now):
         """Whoever is faster: what was recorded before the deadline ends the wait, if anybody can know of it."""
         ways: Counter[str] = Counter()
-        for number in range(ROUNDS):
+        for number in rounds(ROUNDS, lambda: bool(ways["came"])):
             order, row = asked(now)
             [rest] = ran(row, now)
             until = rest.scheduled_at
 
             done = at_once(
                 with_a_lead(number, partial(given, order, until - timedelta(seconds=1))),
-                with_a_lead(4 - number % 5, partial(ran, row, until)),
+                with_a_lag(number, partial(ran, row, until)),
             )
 
             assert not [error for error in done if isinstance(error, Exception)]
@@ -164,7 +173,7 @@ class TestAnEventAgainstTheDeadline:
             came = given(order, until - timedelta(seconds=1))
             looks = threading.Thread(target=there)
             looks.start()
-            looks.join(10)
+            looks.join(120)
         [write] = written
         assert write.scheduled_at - until < timedelta(seconds=3)
         rested(attempt, write, until)
@@ -200,8 +209,8 @@ class TestADeclaredWait:
                 came = given(order, until - timedelta(seconds=1))
                 waits = threading.Thread(target=there)
                 waits.start()
-                time.sleep(0.3)
-            waits.join(10)
+                wait_for_a_waiter(waits)
+            waits.join(120)
             row.refresh_from_db()
             assert (row.state, row.scheduled_at) == (State.RETRYABLE, until)
 
@@ -212,13 +221,13 @@ class TestADeclaredWait:
 class TestAnExitAgainstARest:
     def test_leaves_nothing_waiting_in_a_run_that_has_ended(self, at_once, now):
         ways: Counter[str] = Counter()
-        for number in range(ROUNDS):
+        for number in rounds(ROUNDS, lambda: len(ways) == 2):
             order, row = asked(now)
             attempt, write = begun(row, now)
 
             done = at_once(
                 with_a_lead(number, partial(given, order, now, "order.closed")),
-                with_a_lead(4 - number % 5, partial(rested, attempt, write, now)),
+                with_a_lag(number, partial(rested, attempt, write, now)),
             )
 
             assert not [error for error in done if isinstance(error, Exception)]

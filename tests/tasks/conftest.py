@@ -20,7 +20,7 @@ def over(settings):
 
     def use(url, prefix="timeline"):
         current_app.conf.broker_url = url
-        settings.TIMELINE = {"QUEUE_PREFIX": prefix, "POLL_INTERVAL": timedelta(seconds=5)}
+        settings.TIMELINE = {"QUEUE_PREFIX": prefix, "POLL_INTERVAL": timedelta(minutes=1)}
         made.append(CelerySender())
         return made[-1]
 

@@ -91,11 +91,11 @@ class TestBrokerThatIsDown:
 
     @pytest.mark.parametrize("scheme", ["redis", "amqp"])
     def test_is_given_up_soon_when_it_does_not_answer(self, over, mute, batch, scheme):
-        """Ten seconds here means: bounded, and not for ever."""
+        """A minute here means: bounded, and not for ever."""
         sender = over(f"{scheme}://127.0.0.1:{mute}//")
         begun = time.monotonic()
 
         with pytest.raises(BrokerUnavailable):
             sender.send(batch, using="default")
 
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 60

@@ -10,7 +10,7 @@ from celery.worker import state as celery_state
 from kombu import Connection
 
 from tests.brokers import received
-from tests.processes import kill, start_process, wait_for
+from tests.processes import DEADLINE, kill, start_process, wait_for
 from tests.testapp.models import Order
 from timeline.clocks import story_now
 from timeline.dispatch.dispatching import dispatch
@@ -20,7 +20,7 @@ from timeline.tasks import stopping
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]
 
-SOON = 10  # Seconds. The handler hangs for longer, and nobody polls but the test: no message is sent again.
+SOON = 120  # Seconds. The handler hangs for longer, and nobody polls but the test: no message is sent again.
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def ends_cleanly(process, tmp_path):
     """Its handler was under way all the time; it is let go on."""
     assert process.poll() is None
     (tmp_path / "go").touch()
-    assert process.wait(30) == 0
+    assert process.wait(DEADLINE) == 0
     assert sorted(ScheduledTask.objects.values_list("state", "attempt")) == [("completed", 1), ("pending", 0)]
 
 

@@ -245,7 +245,7 @@ class TestMaintain:
             task=task, seq=1, at=timezone.now(), from_state="scheduled", to_state="cancelled", attempt=0
         )
 
-        deadline = monotonic() + 20  # Others on this server may have a transaction open.
+        deadline = monotonic() + 120  # Others on this server may have a transaction open.
         while not models.Figure.objects.exists() and monotonic() < deadline:
             tasks.maintain()
 

@@ -87,7 +87,7 @@ class CrashCase(Timeline):
         Effect.objects.create(name=str(self.task.pk))
         hang_with(order)
 
-    @task(timeout=timedelta(seconds=1), retry=Retry(base=timedelta(milliseconds=50)))
+    @task(timeout=timedelta(seconds=3), retry=Retry(base=timedelta(milliseconds=50)))
     def hang_for_a_time(self, order: Order) -> None:
         """Write an effect of its own; of an order that hangs, come back only the second time, or when told to."""
         Effect.objects.create(name=f"{self.task.pk} {self.task.attempt}")
@@ -98,7 +98,7 @@ class CrashCase(Timeline):
         folder = Path(os.environ["TEST_FOLDER"])
         Effect.objects.create(name=self.task.task_key)
         (folder / "entered").touch()
-        give_up = time.monotonic() + 30
+        give_up = time.monotonic() + 600
         while not (folder / "go").exists() and time.monotonic() < give_up:
             time.sleep(0.02)
         return {"lost": self.lost}
@@ -130,6 +130,6 @@ def hang_with(order: Order) -> None:
     if order.note == "hang":
         folder = Path(os.environ["TEST_FOLDER"])
         (folder / "hangs").touch()
-        give_up = time.monotonic() + 100
+        give_up = time.monotonic() + 600
         while not (folder / "go").exists() and time.monotonic() < give_up:
             time.sleep(0.02)

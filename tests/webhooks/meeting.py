@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.db import connection, connections
 
-PATIENCE: Final = 20  # Seconds.
+PATIENCE: Final = 120  # Seconds.
 _LOCKING: Final = ("INSERT ", "UPDATE ", "DELETE ")  # Also ``FOR NO KEY UPDATE``.
 
 Act = Callable[[], object]

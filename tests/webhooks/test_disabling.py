@@ -54,7 +54,7 @@ class TestReplayAtOnce:
 
         def act():
             try:
-                begun.wait(5)
+                begun.wait(120)
                 counts.append(replay(endpoint, now=clock.now, using="default"))
             finally:
                 connections.close_all()
@@ -63,7 +63,7 @@ class TestReplayAtOnce:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(10)
+            thread.join(120)
         deliver()
 
         assert sorted(counts) == [0, 2]
@@ -90,7 +90,7 @@ class TestReplayAtOnce:
             thread.start()
             thread.join(0.2)
             waited = thread.is_alive()
-        thread.join(10)
+        thread.join(120)
 
         assert (waited, len(refused)) == (True, 1)
         assert not Delivery.objects.filter(state=State.WAITING).exists()

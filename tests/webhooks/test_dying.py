@@ -9,7 +9,7 @@ from collections import defaultdict
 import pytest
 from django.utils import timezone
 
-from tests.processes import kill, start_process, wait_for
+from tests.processes import DEADLINE, kill, start_process, wait_for
 from tests.testapp.models import Order
 from tests.webhooks.receiving import Told
 from timeline.clocks import MachineTime
@@ -68,16 +68,16 @@ def let_leases_run_out():
 class TestASenderThatIsKilled:
     @pytest.mark.parametrize("place", ["claimed", "answered", "written", "committed"])
     def test_keeps_nobody_else_waiting_and_what_it_had_is_sent_again_in_order(self, place, told, start, receiver):
-        assert start("killed", dies=place).wait(60) == -signal.SIGKILL
+        assert start("killed", dies=place).wait(120) == -signal.SIGKILL
         in_hand = set(Delivery.objects.exclude(leased_until=None).values_list("pk", flat=True))
 
         start("other")
         other = told()
-        wait_for(lambda: other in by_entity(receiver.requests), "a delivery about another entity", within=30)
+        wait_for(lambda: other in by_entity(receiver.requests), "a delivery about another entity")
         assert set(Delivery.objects.filter(pk__in=in_hand, attempts=0).values_list("pk", flat=True)) == in_hand
 
         let_leases_run_out()
-        wait_for(lambda: not Delivery.objects.waiting().exists(), "all deliveries", within=30)
+        wait_for(lambda: not Delivery.objects.waiting().exists(), "all deliveries")
         assert by_entity(receiver.requests) == {str(order.pk): [1, 2] for order in Order.objects.all()}
         assert set(Delivery.objects.values_list("state", "attempts")) == {(State.DELIVERED, 1)}
         assert Attempt.objects.count() == 6
@@ -91,24 +91,24 @@ class TestASenderThatIsStoppedForLongerThanItsLease:
 
         def answer(_request):
             asked.set()
-            go_on.wait(60)
+            go_on.wait(120)
             return 500
 
         receiver.answer = answer
         late = start("late")
-        assert asked.wait(60)
+        assert asked.wait(120)
         late.send_signal(signal.SIGSTOP)
         go_on.set()
         receiver.answer = lambda _request: 204
         let_leases_run_out()
         other = start("other")
-        wait_for(lambda: not Delivery.objects.waiting().exists(), "all deliveries", within=30)
+        wait_for(lambda: not Delivery.objects.waiting().exists(), "all deliveries")
         other.send_signal(signal.SIGTERM)
-        other.wait(30)
+        other.wait(DEADLINE)
 
         late.send_signal(signal.SIGCONT)
         more = told()
-        wait_for(lambda: Delivery.objects.filter(entity_id=more, state=State.DELIVERED).count() == 2, "more", within=30)
+        wait_for(lambda: Delivery.objects.filter(entity_id=more, state=State.DELIVERED).count() == 2, "more")
 
         assert set(Delivery.objects.values_list("state", "attempts", "status")) == {(State.DELIVERED, 1, 204)}
         assert set(Attempt.objects.values_list("number", "status")) == {(1, 204)}

@@ -53,27 +53,34 @@ class Twice(Timeline):
     def work(self, order):
         if order.note == "neighbour":
             Twice.failed.set()
-            assert Twice.neighbour_go_on.wait(20)
+            assert Twice.neighbour_go_on.wait(120)
         elif self.task.attempt == 1:
             raise RetryAfter(timedelta(0))
         else:
             Twice.second.set()
-            assert Twice.second_go_on.wait(60)
+            assert Twice.second_go_on.wait(120)
 
 
 def is_given_up():
     return ScheduledTask.objects.given_up().exists()
 
 
+def wait_for_beats():
+    """Two of them: each makes the lease longer."""
+    for _ in range(2):
+        ends_at = ScheduledTask.objects.get().lease_expires_at
+        wait_for(ScheduledTask.objects.filter(lease_expires_at__gt=ends_at).exists, "a beat")
+
+
 class TestTheDatabasesClock:
     def test_takes_nothing_from_a_living_worker_when_it_is_set_forward(self, make_task, settings):
         """All leases are over at once, long before the next time that they would have been extended."""
-        settings.TIMELINE = {"LEASE": timedelta(seconds=4), "SILENCE": timedelta(seconds=2)}
+        settings.TIMELINE = {"LEASE": timedelta(seconds=12), "SILENCE": timedelta(seconds=20)}
         row = make_task(state=State.ACTIVE, attempt=1, worker="host:1:ab12")
 
         def is_extended():
             assert not rescue(now=timezone.now(), using="default").retried
-            return ScheduledTask.objects.filter(lease_expires_at__gt=MachineTime(timedelta(seconds=3))).exists()
+            return ScheduledTask.objects.filter(lease_expires_at__gt=MachineTime(timedelta(seconds=9))).exists()
 
         with Heartbeat("default", stopping=bool, worker=row.worker) as watch:
             watch.give_sign()
@@ -88,25 +95,19 @@ class TestHeartbeat:
     def test_keeps_up_the_lease_of_what_it_holds(self, heartbeat, active):
         heartbeat.entered(active)
 
-        time.sleep(0.7)
-
-        assert not is_given_up()
+        wait_for_beats()
 
     def test_lets_the_lease_of_what_was_dropped_run_out(self, heartbeat, active):
         heartbeat.entered(active)
         heartbeat.left(active)
 
-        time.sleep(0.7)
-
-        assert is_given_up()
+        wait_for(is_given_up, "the end of its lease")
 
     def test_leaves_another_attempt_alone(self, heartbeat, active):
         active.attempt = 7
         heartbeat.entered(active)
 
-        time.sleep(0.7)
-
-        assert is_given_up()
+        wait_for(is_given_up, "the end of its lease")
 
     def test_goes_on_after_a_beat_that_failed(self, heartbeat, active, caplog):
         """On SQLite a handler's transaction keeps the one writer; the next beat makes up for it."""
@@ -115,9 +116,8 @@ class TestHeartbeat:
         with transaction.atomic():
             ScheduledTask.objects.update(worker="busy")
             time.sleep(0.4)
-        time.sleep(0.5)
 
-        assert not is_given_up()
+        wait_for_beats()
 
     def test_goes_on_after_an_error_that_is_not_the_databases(self, heartbeat, active, monkeypatch, caplog):
         """No file left to wait with, say: a heart that stands still has what lives given up."""
@@ -132,9 +132,7 @@ class TestHeartbeat:
         heartbeat.entered(active)
 
         wait_for(lambda: "too many open files" in caplog.text, "the failure")
-        ends_at = ScheduledTask.objects.get().lease_expires_at
-        later = ScheduledTask.objects.filter(lease_expires_at__gt=ends_at)
-        wait_for(later.exists, "a later beat")
+        wait_for_beats()
 
 
 @pytest.mark.only_postgresql  # Groups, and two that write.
@@ -153,10 +151,10 @@ class TestATaskThatIsTriedAgainBesideItsFirstGroup:
 
             group = threading.Thread(target=run_both, args=[[row.pk for row in rows]])
             group.start()
-            assert Twice.failed.wait(20)
+            assert Twice.failed.wait(120)
             second = threading.Thread(target=run_both, args=[[rows[0].pk]])
             second.start()
-            assert Twice.second.wait(20)
+            assert Twice.second.wait(120)
 
             Twice.neighbour_go_on.set()
             group.join()
@@ -164,7 +162,7 @@ class TestATaskThatIsTriedAgainBesideItsFirstGroup:
 
             try:
                 later = ScheduledTask.objects.filter(pk=rows[0].pk, lease_expires_at__gt=ends_at + timedelta(seconds=1))
-                wait_for(later.exists, "the beats of the second attempt", within=20)
+                wait_for(later.exists, "the beats of the second attempt")
             finally:
                 Twice.second_go_on.set()
                 second.join()

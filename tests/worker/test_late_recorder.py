@@ -44,7 +44,7 @@ class TestLeases:
         late_recorder, row = LateRecorder(held, side_thread), ScheduledTask()
         late_recorder.entered(row)
 
-        late_recorder.settle([row], lambda: (go_on.wait(20), [row])[1])
+        late_recorder.settle([row], lambda: (go_on.wait(120), [row])[1])
         late_recorder.left(row)
         assert held.tasks == {row.pk}
 

@@ -40,7 +40,7 @@ class TestKeep:
 
         keeper.keep(make_task(state=State.ACTIVE), again)
 
-        assert over.wait(20)
+        assert over.wait(120)
         keeper.close()
         assert len(tries) == 3
 
@@ -56,14 +56,14 @@ class TestKeep:
 
         keeper.keep(make_task(state=State.ACTIVE), again)
 
-        assert over.wait(20)
+        assert over.wait(120)
         assert "a mistake of ours" in caplog.text
 
     def test_begins_anew_when_nothing_was_left(self, keeper, make_task):
         for _ in range(2):
             over = threading.Event()
             keeper.keep(make_task(state=State.ACTIVE), lambda over=over: over.set() or True)
-            assert over.wait(20)
+            assert over.wait(120)
             wait_for(lambda: keeper._thread is None, "the end of the thread")
 
     def test_keeps_up_the_lease_until_then(self, keeper, make_task, settings):
@@ -91,7 +91,7 @@ class TestMakeRoom:
         thread.start()
         assert not waited.wait(0.3)
         over.set()
-        assert waited.wait(20)
+        assert waited.wait(120)
         thread.join()
 
     def test_does_not_wait_if_it_is_time_to_stop(self, keeper, make_task, monkeypatch):

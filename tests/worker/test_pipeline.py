@@ -161,7 +161,7 @@ class TestGroupsOneAfterTheOther:
         go_on, real, counted = threading.Event(), executing.record_outcomes, []
 
         def held_up(outcomes, setting):
-            go_on.wait(20)
+            go_on.wait(120)
             return real(outcomes, setting)
 
         def release():
@@ -324,7 +324,7 @@ class TestAWorkerWithoutABroker:
         thread.start()
         wait_for(lambda: states() == {"completed": 60}, "all of them")
         worker.stop()
-        thread.join(20)
+        thread.join(120)
 
         assert sorted(entered, key=int) == named(*range(60))
         assert worker.ran == 60

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
 from django.db import connections
 from django.utils import timezone
 
-from tests.processes import wait_for
+from tests.processes import DEADLINE, wait_for
 from timeline import Timeline, task
 from timeline.exceptions import BrokerUnavailable
 from timeline.models import ScheduledTask
@@ -35,6 +36,7 @@ class Post:
         self.down = down
         self.polls = 0
         self.sent = []
+        self.then = lambda: None
 
     def connect(self):
         self.polls += 1
@@ -43,6 +45,18 @@ class Post:
 
     def send(self, batch, *, using):
         self.sent += batch.task_ids
+        self.then()
+
+
+@contextmanager
+def stopped_at_last(poller) -> Iterator[None]:
+    """Let it be stopped within the block if nothing else does that."""
+    timer = threading.Timer(DEADLINE, poller.stop)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def work_and_close(poller):
@@ -60,13 +74,14 @@ def _jobs():
 
 class TestPoller:
     def test_sleeps_until_the_next_row_is_due(self, order, settings):
-        settings.TIMELINE = {"POLL_INTERVAL": timedelta(seconds=20)}
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(hours=1)}
         row = schedule("jobs.work", order, at=timezone.now() + timedelta(milliseconds=400)).task
         post = Post()
         poller = Poller("default", post)
-        threading.Timer(1.5, poller.stop).start()
+        post.then = poller.stop
 
-        poller.work()
+        with stopped_at_last(poller):
+            poller.work()
 
         assert post.sent == [row.pk]
         assert poller.sent == 1
@@ -92,9 +107,10 @@ class TestPoller:
         row = schedule("jobs.work", order, at=timezone.now()).task
         post = Post(down=2)
         poller = Poller("default", post)
-        threading.Timer(1, poller.stop).start()
+        post.then = poller.stop
 
-        poller.work()
+        with stopped_at_last(poller):
+            poller.work()
 
         assert post.sent == [row.pk]
         assert caplog.text.count("The broker takes no message") == 2
@@ -130,11 +146,14 @@ class TestPoller:
         assert (post.polls, post.sent) == (1, [])
 
     def test_stops_at_once_when_told_to(self, order, settings):
-        settings.TIMELINE = {"POLL_INTERVAL": timedelta(seconds=20)}
-        poller = Poller("default", Post())
-        threading.Timer(0.2, poller.stop).start()
-        begun = time.monotonic()
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(hours=1)}
+        post = Post()
+        poller = Poller("default", post)
+        thread = threading.Thread(target=work_and_close, args=[poller])
+        thread.start()
+        wait_for(lambda: post.polls, "the first poll")
 
-        poller.work()
+        poller.stop()
 
-        assert time.monotonic() - begun < 10
+        thread.join(DEADLINE)
+        assert not thread.is_alive()

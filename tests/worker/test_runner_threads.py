@@ -22,7 +22,7 @@ from timeline.worker.runner_threads import RunnerThreads
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-DEADLINE = 30  # Seconds.
+DEADLINE = 120  # Seconds.
 
 
 class Jobs(Timeline):

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 async def others_are_done(job):
     others = ScheduledTask.objects.exclude(pk=job.task.pk)
-    for _ in range(400):
+    for _ in range(2400):
         if not await others.open().aexists():
             return True
         await asyncio.sleep(0.05)
@@ -96,7 +96,7 @@ class TestASlotThatIsFree:
 
     @pytest.mark.only_postgresql
     def test_is_taken_in_the_turn_of_a_message(self, due, settings):
-        settings.TIMELINE = {"POLL_INTERVAL": timedelta(seconds=2)}
+        settings.TIMELINE = {"POLL_INTERVAL": timedelta(seconds=6)}
         due("call", 1)
         now = timezone.now()
         stage(now=now, using="default")

@@ -32,7 +32,7 @@ class TestSubmit:
     def test_does_one_thing_after_the_other_on_another_thread(self, side_thread):
         done, go_on = [], threading.Event()
 
-        first = side_thread.submit(lambda: (go_on.wait(20), done.append(threading.current_thread().name)))
+        first = side_thread.submit(lambda: (go_on.wait(120), done.append(threading.current_thread().name)))
         second = side_thread.submit(lambda: done.append(threading.current_thread().name))
         assert done == []
         go_on.set()
@@ -80,7 +80,7 @@ class TestTheEnd:
         def act():
             connection.ensure_connection()
             seen.append(connections["default"])
-            assert go_on.wait(20)
+            assert go_on.wait(120)
             seen.append("done")
 
         with SideThread("default") as beside:

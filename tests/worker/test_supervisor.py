@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from tests.processes import wait_for
 from tests.testapp.models import Effect, Order
+from tests.worker.standing import _standing, standing  # noqa: F401 (a fixture)
 from timeline import Timeline, task
 from timeline.clocks import story_now
 from timeline.engine.running import Watch, begin_given, give_back, run_begun
@@ -40,7 +41,7 @@ def enter(job):
     """Note it; the first does not come back before the others are given back."""
     entered.append(job.task.occurrence)
     if job.task.occurrence == "0":
-        wait_for(are_given_back, "the release of those that wait", within=20)
+        wait_for(standing.passes(are_given_back), "the release of those that wait")
 
 
 OTHERS = 4  # That the third one waits for.
@@ -70,7 +71,7 @@ def write(job):
     Effect.objects.create(name=job.task.occurrence)
     entered.append(job.task.occurrence)
     if entered.count("2") == 1 and job.task.occurrence == "2":
-        wait_for(lambda: len(given) == OTHERS, "the release of the others", within=20)
+        wait_for(standing.passes(lambda: len(given) == OTHERS), "the release of the others")
 
 
 class Held(Timeline):
@@ -116,7 +117,7 @@ class Held(Timeline):
         for order in orders:
             entered.append(self.tasks[order].task.occurrence)
         if "0" in entered:
-            wait_for(are_given_back, "the release of those that wait", within=20)
+            wait_for(standing.passes(are_given_back), "the release of those that wait")
 
     @task(atomic=False)
     async def side_by_side(self, order):
@@ -282,7 +283,8 @@ class TestAHandlerThatEndsItsThread:
 def slowly(execute, sql, *given):
     """Take longer to read what tasks are about than a handler may hold up others."""
     if sql.startswith("SELECT") and "testapp_order" in sql:
-        time.sleep(1.5)
+        standing.advance(1.5)
+        time.sleep(0.5)  # The supervisor looks meanwhile.
     return execute(sql, *given)
 
 
@@ -310,7 +312,7 @@ class TestALook:
         with connection.execute_wrapper(cut), pytest.raises(OperationalError):
             run_them(attempts)
 
-        wait_for(are_given_back, "the release of what was begun", within=20)
+        wait_for(are_given_back, "the release of what was begun")
         assert entered == []
         assert {row.failures for row in ScheduledTask.objects.filter(occurrence__in=["1", "2", "3", "4"])} == {0}
 
@@ -329,5 +331,5 @@ class TestTheSupervisor:
 
         run_them(begun("plain"))
 
-        wait_for(lambda: "not closed" in caplog.text, "the failure", within=20)
+        wait_for(lambda: "not closed" in caplog.text, "the failure")
         assert [thread for thread in threading.enumerate() if thread.name == "timeline-supervisor"]

@@ -14,8 +14,9 @@ import pytest
 from django.db import OperationalError, connection, transaction
 from django.utils import timezone
 
-from tests.processes import wait_for
+from tests.processes import DEADLINE, wait_for
 from tests.testapp.models import Effect, Order
+from tests.worker.standing import _standing, standing  # noqa: F401 (a fixture)
 from tests.worker.test_runner_threads import work_until_done
 from timeline import Retry, Timeline, task
 from timeline.clocks import story_now
@@ -32,7 +33,7 @@ from timeline.worker.thread_watch import ThreadWatch
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]  # Two that write.
 
 SHORT = timedelta(seconds=0.3)
-LONG = 60.0  # Seconds: what nobody waits for.
+LONG = 120.0  # Seconds: what nobody waits for.
 
 seen: list[str] = []
 acts: dict[str, object] = {}
@@ -73,6 +74,10 @@ class Slow(Timeline):
     async def side_by_side(self, order):
         seen.append(f"{self.task.occurrence} {self.task.attempt}")
         if self.task.attempt == 1 and self.task.occurrence in acts:
+            while len(seen) < 3:
+                await asyncio.sleep(0)
+            await asyncio.sleep(0.2)  # The others come back.
+            let_its_time_be_up()
             await asyncio.sleep(LONG)
         return "well"
 
@@ -115,12 +120,19 @@ def ends(rows):
     return [(found[row.pk].state, found[row.pk].reason_code, found[row.pk].failures) for row in rows]
 
 
+def let_its_time_be_up():
+    """Time stands still but for this: not for so long that what waits behind it is given back."""
+    standing.advance(0.5)
+
+
 def sleep():
+    let_its_time_be_up()
     time.sleep(LONG)
 
 
 def sleep_whatever_is_raised():
     """Keep what is raised, as a loop that tries again does."""
+    let_its_time_be_up()
     give_up = time.monotonic() + LONG
     while time.monotonic() < give_up:
         try:
@@ -130,8 +142,9 @@ def sleep_whatever_is_raised():
 
 
 def query():
+    let_its_time_be_up()
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_sleep(60)")
+        cursor.execute("SELECT pg_sleep(120)")
 
 
 def open_a_transaction():
@@ -239,7 +252,7 @@ class TestOnTheMainThread:
 
         run_them(rows, unsteady_clock)
 
-        wait_for(lambda: ends(rows)[1] == ("retryable", "timeout", 1), "the failure", within=20)
+        wait_for(standing.passes(lambda: ends(rows)[1] == ("retryable", "timeout", 1)), "the failure")
         assert "not now" in caplog.text
         assert ends(rows)[2] == ("completed", "done", 0)
 
@@ -265,13 +278,14 @@ class TestACallThatNothingInterrupts:
 
             def let_go():
                 try:
-                    wait_for(lambda: ends(rows) == [("retryable", "timeout", 1)], "the failure", within=20)
+                    wait_for(lambda: ends(rows) == [("retryable", "timeout", 1)], "the failure")
                     told.append(True)
                 finally:
                     connection.close()
                     c.pthread_mutex_unlock(mutex)
 
             threading.Thread(target=let_go).start()
+            let_its_time_be_up()
             c.pthread_mutex_lock(mutex)
             came_back.set()
 
@@ -289,8 +303,8 @@ class TestThreads:
     def test_that_do_not_come_back_are_replaced(self, db, caplog):
         """Two hang for good; the worker goes on with two others, and stops without them."""
         rows = due("plain", 6)
-        go_on = threading.Event()
-        acts["0"] = acts["1"] = lambda: go_on.wait(LONG)
+        go_on, both = threading.Event(), threading.Barrier(2, action=let_its_time_be_up)
+        acts["0"] = acts["1"] = lambda: (both.wait(DEADLINE), go_on.wait(LONG))
 
         try:
             work_until_done(Worker("default", threads=2))
@@ -308,7 +322,8 @@ class TestThreads:
 
         def hang():
             worker.stop()
-            go_on.wait(20)
+            let_its_time_be_up()
+            go_on.wait(LONG)
             came_back.append(True)
 
         acts["0"] = hang
@@ -319,14 +334,15 @@ class TestThreads:
             assert not came_back
         finally:
             go_on.set()
-        wait_for(lambda: ends(rows) == [("retryable", "timeout", 1)], "the failure", within=20)
+        wait_for(lambda: ends(rows) == [("retryable", "timeout", 1)], "the failure")
 
     def test_that_come_back_late_change_nothing(self, db):
         rows = due("atomic")
         is_over = []
 
         def wait():
-            wait_for(lambda: ends(rows) == [("completed", "done", 1)], "the second attempt", within=20)
+            let_its_time_be_up()
+            wait_for(lambda: ends(rows) == [("completed", "done", 1)], "the second attempt")
             is_over.append(True)
 
         acts["0"] = wait

@@ -28,7 +28,7 @@ from tests.faults.harness.site import Site, new_folder, remove_folder
 EVERY: Final = 1.0  # Seconds between faults.
 REST: Final = 120.0  # Seconds in which something has to end, once the faults have stopped, until all has.
 SLACK: Final = 1.0  # Seconds that a busy machine may keep a process waiting between its last look and a handler.
-STARTING: Final = 60.0  # Seconds that processes may take to start.
+STARTING: Final = 180.0  # Seconds that processes may take to start.
 ENDED: Final = "SELECT count(*) FROM timeline_scheduledtask WHERE state = 'completed'"
 OPEN: Final = "SELECT count(*) FROM timeline_scheduledtask WHERE state NOT IN ('completed', 'discarded', 'cancelled')"
 

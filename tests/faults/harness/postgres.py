@@ -58,7 +58,7 @@ class Postgres:
         for process in processes:
             with suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGKILL)
-        give_up = time.monotonic() + 10
+        give_up = time.monotonic() + 120
         while any(_runs(process) for process in processes) and time.monotonic() < give_up:
             time.sleep(0.01)
 

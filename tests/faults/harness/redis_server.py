@@ -35,7 +35,7 @@ class Redis:
         with (self._folder / "redis.log").open("ab") as log:
             self._process = subprocess.Popen([*command, "--save", "", "--appendonly", "no"], stdout=log, stderr=log)
         self.client = redis.from_url(self.url(), socket_timeout=2)
-        give_up = time.monotonic() + 10
+        give_up = time.monotonic() + 120
         while True:
             try:
                 self.client.ping()

@@ -33,6 +33,7 @@ from tests.faults.app.models import Subject  # noqa: E402
 from tests.faults.app.timelines import DECLARED, KINDS  # noqa: E402
 from timeline.shortcuts import cancel, emit, redrive, schedule  # noqa: E402
 
+LEASE: Final = float(os.environ.get("TEST_LEASE", "60"))  # Seconds.
 SOON: Final = 5.0  # Seconds that what should happen may take, before the course goes on without it.
 PATIENCE: Final = 60.0  # The same where a lease has to run out.
 UNDER_WAY: Final = "SELECT count(*) FROM timeline_scheduledtask WHERE task_key = 'loose.narrow' AND state = 'active'"
@@ -194,7 +195,7 @@ def frozen(stage: Stage) -> None:
     stage.is_at("frozen-1")
     since = journal.clock()
     os.killpg(worker, signal.SIGSTOP)
-    time.sleep(1.1)
+    time.sleep(LEASE + 0.1)
     stage.worker("heir")
     stage.is_at("frozen-2", PATIENCE)
     stage.open_gate("frozen-1")
@@ -211,7 +212,7 @@ def killed(stage: Stage) -> None:
     stage.is_at("killed-1")
     journal.write("trouble", kind="killed", group=worker, until=None)
     os.killpg(worker, signal.SIGKILL)
-    time.sleep(1.1)
+    time.sleep(LEASE + 0.1)
     stage.worker("heir")
     stage.is_at("killed-2", PATIENCE)
     stage.open_gate("killed-2")
@@ -223,7 +224,7 @@ def living(stage: Stage) -> None:
     stage.worker("long")
     stage.is_at("living-1")
     stage.worker("other")
-    stage.is_at("living-2", 2)  # It should not; the lease of the first would have run out by now.
+    stage.is_at("living-2", 2 * LEASE)  # It should not; the lease of the first would have run out by now.
     stage.open_gate("living-1")
     stage.open_gate("living-2")
 
@@ -283,7 +284,7 @@ def killed_holder(stage: Stage) -> None:
     stage.is_at("holder-1")
     journal.write("trouble", kind="killed", group=worker, until=None)
     os.killpg(worker, signal.SIGKILL)
-    time.sleep(1.1)
+    time.sleep(LEASE + 0.1)
     stage.worker("heir")
     stage.is_at("holder-2", PATIENCE)
     stage.open_gate("holder-2")

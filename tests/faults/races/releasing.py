@@ -58,7 +58,7 @@ def with_one_held(group: list[Attempt]) -> list[Attempt]:
     held = threading.Event()
     middle = sorted(attempt.task.pk for attempt in group)[len(group) // 2]
     threading.Thread(target=hold, args=(middle, held)).start()
-    assert held.wait(10)
+    assert held.wait(120)
     return group
 
 
