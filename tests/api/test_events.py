@@ -79,6 +79,7 @@ class TestEmit:
         [
             ({"name": ""}, "name"),
             ({"name": "has blanks"}, "name"),
+            ({"name": "timeline.erased"}, "name"),
             ({"name": 5}, "name"),
             ({"name": "x" * 101}, "name"),
             ({"key": "x" * 201}, "key"),

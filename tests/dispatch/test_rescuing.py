@@ -227,13 +227,25 @@ class TestRescueOfALostMessage:
         """Neither a second entry nor a longer wait for one that the broker did not take."""
         row = lost(State.PENDING, claim_token=uuid4())
         for _ in range(3):
-            hand_back(messages_of(rescue(now=now, using="default").resend), unsent=True, using="default")
+            hand_back(messages_of(rescue(now=now, using="default").resend), using="default")
 
         assert rescue(now=now, using="default").resend == [row]
 
         row.refresh_from_db()
         assert row.log.get().detail == {"resend": 1}
         assert timedelta(seconds=25) < row.lease_expires_at - row.sent_at < timedelta(seconds=31)
+
+    def test_that_a_worker_gave_back_as_it_stopped_is_none(self, make_task, now):
+        """No message is lost by a deployment, so the next one that is lost is not waited for any longer."""
+        ahead = datetime.now(UTC) + timedelta(seconds=15)
+        row = make_task(state=State.PENDING, claim_token=uuid4(), sent_at=EARLIEST, lease_expires_at=ahead)
+        hand_back(messages_of([row]), using="default")
+
+        assert rescue(now=now, using="default").resend == [row]
+
+        row.refresh_from_db()
+        assert not row.log.exists()
+        assert timedelta(seconds=10) < row.lease_expires_at - row.sent_at < timedelta(seconds=16)
 
     @pytest.mark.parametrize("state", sorted(LEASED))
     def test_and_of_an_attempt_keep_to_their_own(self, lost, now, state):

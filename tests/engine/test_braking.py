@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from tests.testapp.models import Order
 from timeline import Timeline, task
 from timeline.dispatch.rescuing import rescue
+from timeline.engine import braking
 from timeline.engine.attempting import begin_attempts
 from timeline.engine.braking import braked
 from timeline.lifecycle import ReasonCode
 from timeline.models import Admission, Hold, ScheduledTask
+from timeline.operations.releasing import release
 from timeline.shortcuts import schedule
-from timeline.store.admitting import admit
+from timeline.store.admitting import admit, would_start
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
 
@@ -91,3 +95,22 @@ class TestBraked:
         [alone] = begin_attempts(lost[:1], token=None, worker="w", retried=True, now=clock.now, using="default")
 
         assert braked([alone], now=clock.now, using="default") == {}
+
+    @pytest.mark.parametrize("later", [timedelta(0), timedelta(seconds=1)], ids=["at once", "read the clock later"])
+    def test_does_not_hold_again_what_a_person_lets_go_while_it_looks(self, begun, clock, monkeypatch, later):
+        attempts = begun("closing.close", 30)
+        braked(attempts[:15], now=clock.now, using="default")
+        held = Hold.objects.get()
+
+        def count_while_somebody_releases(*asked, **given):
+            count = would_start(*asked, **given)
+            if Hold.objects.open().exists():
+                release(hold_id=held.pk, actor="ada", reason="it is right", now=clock.now, using="default")
+            return count
+
+        monkeypatch.setattr(braking, "would_start", count_while_somebody_releases)
+        refused = braked(attempts[15:], now=clock.now + later, using="default")
+
+        assert refused == {}
+        assert not Hold.objects.open().exists()
+        assert Admission.objects.filter(at=clock.now).count() == 30

@@ -1,14 +1,16 @@
 """Emit for many: what ``emit`` does for each, in a fixed number of statements."""
 
+from contextlib import suppress
 from datetime import timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 
 from project.accounts.models import User
 from tests.databases import VENDOR
+from tests.machines import Booking
 from tests.operations.many import TIMELINES, Delivery
-from tests.testapp.models import Order, Parcel, Plan
+from tests.testapp.models import Country, Order, Parcel, Plan
 from timeline.exceptions import (
     DateOutOfRange,
     InvalidInput,
@@ -23,7 +25,7 @@ from timeline.models.entities import EntityRef
 from timeline.operations import emitting
 from timeline.operations.sets import Tally, pages
 from timeline.shortcuts import emit, emit_many, start, start_many
-from timeline.signals import work_due
+from timeline.signals import runs_entered, work_due
 from timeline.testing import only_timelines
 from timeline.timing import LATEST
 
@@ -268,6 +270,27 @@ class TestPortions:
 
         assert emit_many("order.reopened", orders).ended == 50
         assert emit_many("order.closed", orders).ended == 450
+        assert not ahead
+
+    def test_are_for_where_no_host_is_told_of_a_run_that_begins(self, orders, ahead):
+        """Who is told may look for an answer at once, and go on after an error of the database."""
+        Country.objects.create(code="DE")
+        found = []
+
+        def hear(**_given):
+            with suppress(IntegrityError), transaction.atomic():
+                Country.objects.create(code="DE")
+            found.extend(Country.objects.raw("SELECT code FROM testapp_country"))
+
+        runs_entered.connect(hear)
+        try:
+            with only_timelines(Booking):
+                assert emit_many("booking.created", orders).started == 450
+                assert start_many(Booking, orders, key="another").started == 450
+        finally:
+            runs_entered.disconnect(hear)
+
+        assert [country.code for country in found] == ["DE", "DE"]
         assert not ahead
 
     def test_keep_nothing_when_one_is_refused(self, orders):

@@ -38,7 +38,7 @@ def _only_this(db):
 
 
 class TestBadInput:
-    @pytest.mark.parametrize("name", ["", "x" * 101, "order placed", "order\nplaced", None, 7])
+    @pytest.mark.parametrize("name", ["", "x" * 101, "order placed", "order\nplaced", None, 7, "timeline.erased"])
     def test_of_a_name_is_refused(self, emit_at, order, now, name):
         with pytest.raises(InvalidInput, match=r"^name: "):
             emit_at(name, order, now)

@@ -76,6 +76,13 @@ class TestPlans:
         for asked in (runs.still(), runs.ended_since(NOW)):
             assert "timeline_run_of_timeline" in asked.values("pk")[:1001].explain()
 
+    def test_find_the_timelines_there_are_by_the_same_index(self):
+        """From each to the next one, however many runs it has."""
+        plan = plan_of(f"(ANALYZE, COSTS OFF, TIMING OFF) {POSTGRESQL.sql('timelines_there')}", {})  # Else it says half of it.
+
+        assert plan.count("using timeline_run_of_timeline") == 2, plan
+        assert "Seq Scan" not in plan, plan
+
     def test_are_told_apart_from_a_bad_one(self):
         """A list in the plain form: these tests can fail."""
         plan = plan_of("SELECT id FROM timeline_event WHERE actor = ANY(%(ids)s)", WHOSE)

@@ -91,10 +91,10 @@ def call_off(tasks: Tasks, moves: Moves, common: Move, *, whose: str) -> Made:
     return Made(moves, len(done), done)
 
 
-def hand_back(tasks: Tasks, moves: Moves, _common: Move, *, unsent: bool) -> Made:
-    """What is claimed, and has not been sent or started."""
+def hand_back(tasks: Tasks, moves: Moves, _common: Move) -> Made:
+    """What is claimed, and has not been started."""
     batch = claiming.ClaimedBatch(TASK_KEY, "default", TOKEN, [task.pk for task in tasks])
-    return Made(moves, claiming.hand_back([batch], unsent=unsent, using="default"))
+    return Made(moves, claiming.hand_back([batch], using="default"))
 
 
 def extend(tasks: Tasks, moves: Moves, _common: Move) -> Made:

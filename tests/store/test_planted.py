@@ -105,8 +105,8 @@ DRIFTS = {
             (Change("columns", "IN ({final}) THEN {at}", "IN ({final}) THEN {machine_now}"),),
         ),
     ],
-    "hand back unsent": [
-        Fault("it counts as sent", (Change("dispatch.claiming:hand_back", '{"sent_at": None} if', "{} if"),)),
+    "hand back": [
+        Fault("it counts as sent", (Change("dispatch.claiming:hand_back", ", sent_at=None", ""),)),
     ],
     "extend": [
         Fault(

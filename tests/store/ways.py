@@ -135,15 +135,12 @@ FINDERS: Final = [
     ),
 ]
 KEEPERS: Final = [
-    *(
-        Way(
-            name="hand back unsent" if unsent else "hand back",
-            make=partial(making.hand_back, unsent=unsent),
-            kinds=_kinds({State.PENDING}),
-            common=_lease(JUST_OVER, "" if unsent else None),
-            fits=making.of_the_claim,
-        )
-        for unsent in (False, True)
+    Way(
+        name="hand back",
+        make=making.hand_back,
+        kinds=_kinds({State.PENDING}),
+        common=_lease(JUST_OVER, ""),
+        fits=making.of_the_claim,
     ),
     Way(name="extend", make=making.extend, kinds=_kinds({State.ACTIVE}), common=_lease()),
     Way(

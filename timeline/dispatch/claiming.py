@@ -98,13 +98,13 @@ def is_anything_ready(*, using: str) -> bool:
     return bool(ready_kinds(registry.task_keys(), using=using))
 
 
-def hand_back(batches: Sequence[ClaimedBatch], *, unsent: bool = False, using: str) -> int:
+def hand_back(batches: Sequence[ClaimedBatch], *, using: str) -> int:
     """
-    Let the next poll send these again at once: they could not be sent, or their worker stops. No transition, no log entry.
+    Let the next poll send these again at once: they could not be sent, or their worker stops. No transition, no log entry; and
+    no message is lost, so that it is sent then as if for the first time.
 
     Args:
         batches: As they were claimed, or found by a rescue.
-        unsent: Whether they could not be sent: then they are not sent again next time, but for the first time.
         using: Database alias.
 
     Returns:
@@ -118,12 +118,13 @@ def hand_back(batches: Sequence[ClaimedBatch], *, unsent: bool = False, using: s
             claim_token__in=[batch.token for batch in batches],
         )
     )
-    never: dict[str, None] = {"sent_at": None} if unsent else {}
     if not batches:
         return 0
     with polling(using):  # In the lock order, and past what somebody else has: they start it, or end it.
         held = [task.pk for task in pending.by_id().only("pk").locked(skip_locked=True)]
-        return pending.filter(pk__in=held).update(lease_expires_at=MachineTime(timedelta(milliseconds=-1)), **never)
+        return pending.filter(pk__in=held).update(
+            lease_expires_at=MachineTime(timedelta(milliseconds=-1)), sent_at=None
+        )
 
 
 def find_delayed(task_keys: Sequence[str], *, using: str) -> ClaimedBatch | None:

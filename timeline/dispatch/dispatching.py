@@ -146,5 +146,5 @@ def _send(batches: Sequence[ClaimedBatch], sender: Sender, using: str) -> None:
         try:
             sender.send(batch, using=using)
         except BrokerUnavailable:
-            hand_back(batches[position:], unsent=True, using=using)
+            hand_back(batches[position:], using=using)
             raise

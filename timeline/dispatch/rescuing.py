@@ -166,7 +166,7 @@ def _sent_again(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) ->
     """
     Lengthen the leases of claimed tasks: twice as long as at their last sending, which the log counts.
 
-    One that was handed back unsent is sent now as it should have been then: that counts once, and is logged already.
+    One that was handed back is sent now as it was before: that counts once, and is logged already.
     """
     times = _times_sent_again(tasks, using)
     again = [task for task in tasks if task.sent_at is not None]

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime
+from contextlib import suppress
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from timeline.engine.attempting import Attempt
 from timeline.lifecycle import Reason
+from timeline.models import Hold
 from timeline.operations.parking import park
 from timeline.registry import registry
 from timeline.store.admitting import admit, admitted_among, released_at, withdraw, would_start
 from timeline.store.holds import reason_of
+from timeline.store.isolating import atomic
 
 
 def braked(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason]:
@@ -55,16 +58,45 @@ def _braked(task_key: str, attempts: Sequence[Attempt], *, now: datetime, using:
         return {}
     if new:
         admit(task_key, dict.fromkeys(new, now), using=using)
-    count = would_start(
-        task_key,
-        most=options.park_above,
-        since=now - options.park_within,
-        later_than=released_at(task_key, using=using),
-        now=now,
-        using=using,
-    )
-    if count <= options.park_above:
-        return {}
-    withdraw(new, using=using)
-    hold = park(task_key, most=options.park_above, within=options.park_within, now=now, using=using)
+    hold = None
+    while hold is None:
+        released = released_at(task_key, using=using)
+        count = would_start(
+            task_key,
+            most=options.park_above,
+            since=now - options.park_within,
+            later_than=released,
+            now=now,
+            using=using,
+        )
+        if count <= options.park_above:
+            return {}
+        hold = _stop(task_key, new, options.park_above, options.park_within, released, now=now, using=using)
     return dict.fromkeys((attempt.task.id for attempt in attempts), reason_of(hold))
+
+
+def _stop(
+    task_key: str,
+    new: Sequence[UUID],
+    most: int,
+    within: timedelta,
+    released: datetime | None,
+    *,
+    now: datetime,
+    using: str,
+) -> Hold | None:
+    """
+    Put a kind on hold; what was new was not let in. None: a person has released its brake since it was counted, and what they
+    let go is not theirs to hold again.
+    """
+    with suppress(_ReleasedMeanwhile), atomic(using=using):
+        hold = park(task_key, most=most, within=within, now=now, using=using)
+        if released_at(task_key, using=using) != released:
+            raise _ReleasedMeanwhile
+        withdraw(new, using=using)
+        return hold
+    return None
+
+
+class _ReleasedMeanwhile(Exception):
+    """The hold that was made is undone, with who was told of it."""

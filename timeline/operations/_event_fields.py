@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+ERASED: Final = "timeline.erased"
+"""Name of the event that says who erased, when and why. ``erase`` writes it, and nobody emits it: it is never blanked."""
 
 
 class EventFields(NamedTuple):

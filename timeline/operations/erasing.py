@@ -18,6 +18,7 @@ from timeline.lifecycle import FINAL, OPEN, Reason, ReasonCode, RunEnd
 from timeline.models import EntityRef, Event, Hold, LogEntry, RunEntry, ScheduledTask, StepRecord, TimelineRun
 from timeline.models.entities import label_of
 from timeline.models.kin import about_entity
+from timeline.operations._event_fields import ERASED
 from timeline.operations.cancelling import cancel_all
 from timeline.operations.leaving import end_runs
 from timeline.payloads import clip
@@ -27,8 +28,6 @@ from timeline.store.isolating import atomic
 from timeline.store.locking import lock_runs
 
 BATCH: Final = 500
-ERASED: Final = "timeline.erased"
-"""Name of the event that says who erased, when and why."""
 
 # What the log of a task is replayed from, and nothing that a handler or a person wrote.
 KEPT: Final = frozenset({"scheduled_at", "scheduled_at_before", "passing", "grace", "until", "resend"})

@@ -29,7 +29,8 @@ def park(task_key: str, *, most: int, within: timedelta, now: datetime, using: s
     with atomic(using=using):
         rows = Hold.objects.using(using)
         rows.bulk_create([hold], ignore_conflicts=True)
-        found = rows.open().by_the_brake(task_key).first()
+        # Locked: who releases it now is waited for, or finds it as it is when the caller is through.
+        found = rows.open().by_the_brake(task_key).select_for_update(no_key=True).first()
         if found is not None and found.pk == hold.pk:
             alert_parked(hold, now=now, using=using)
     return found or hold

@@ -15,6 +15,7 @@ from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef
 from timeline.models.entities import path_to, ref_with
 from timeline.store.pipelining import can_pipeline, pipelining
+from timeline.store.telling import may_hosts_write
 from timeline.timing import LONGEST_SPREAD, is_spread
 
 Item = TypeVar("Item")
@@ -153,7 +154,8 @@ def in_portions(
     using: str,
 ) -> Tally:
     """
-    Do some work for entities that the caller has locked: in a few portions, where the database takes statements ahead.
+    Do some work for entities that the caller has locked: in a few portions, where the database takes statements ahead. In one,
+    where hosts are told of runs that begin: they may want an answer at once, or go on after an error.
 
     Args:
         work: Is given entities; says what it did.
@@ -161,7 +163,7 @@ def in_portions(
         whole: In one portion all the same.
         using: Database alias.
     """
-    parts = portions_of(list(entities.items()), whole=whole, using=using)
+    parts = portions_of(list(entities.items()), whole=whole or may_hosts_write(), using=using)
     if len(parts) == 1:
         return work(entities)
     tally = Tally()

@@ -1,0 +1,44 @@
+"""Whether there is an endpoint is remembered; not what a transaction sees that may be rolled back."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from timeline.webhooks.knowing import is_any
+from timeline.webhooks.models import Endpoint
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class TestIsAny:
+    def test_is_asked_once_where_nothing_changes(self, endpoint_for):
+        endpoint_for("told")
+
+        with CaptureQueriesContext(connection) as asked:
+            assert [is_any(using="default") for _each in range(3)] == [True] * 3
+
+        assert len(asked) == 1
+
+    @pytest.mark.parametrize("savepoint", [False, True])
+    def test_forgets_a_deletion_that_is_rolled_back(self, endpoint_for, savepoint):
+        endpoint_for("told")
+        with transaction.atomic():
+            with transaction.atomic(savepoint=savepoint):
+                Endpoint.objects.all().delete()
+            assert not is_any(using="default")
+            transaction.set_rollback(True)
+
+        assert is_any(using="default")
+
+    def test_remembers_again_once_the_change_is_committed(self, endpoint_for):
+        endpoint_for("told")
+        with transaction.atomic():
+            Endpoint.objects.all().delete()
+            is_any(using="default")
+
+        with CaptureQueriesContext(connection) as asked:
+            assert [is_any(using="default") for _each in range(3)] == [False] * 3
+
+        assert len(asked) == 1
