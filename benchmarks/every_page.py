@@ -29,8 +29,23 @@ from benchmarks.databases import server_url
 MOST_MS, MOST_QUERIES, LARGE = 300, 12, 10_000
 OWNED, FAILED, BOOKINGS, DELIVERIES = 33_000, 10_000, 20_000, 100_000
 MAY: Final = (
-    *("view_scheduledtask", "cancel_scheduledtask", "move_scheduledtask", "redrive_scheduledtask", "view_payload", "add_event"),
-    *("run_now_scheduledtask", "decide_scheduledtask", "view_hold", "hold_tasks", "open_limit", "view_user", "view_logentry"),
+    *(
+        "view_scheduledtask",
+        "cancel_scheduledtask",
+        "move_scheduledtask",
+        "redrive_scheduledtask",
+        "view_payload",
+        "add_event",
+    ),
+    *(
+        "run_now_scheduledtask",
+        "decide_scheduledtask",
+        "view_hold",
+        "hold_tasks",
+        "open_limit",
+        "view_user",
+        "view_logentry",
+    ),
     *("view_booking", "resolve_booking", "view_endpoint", "view_delivery", "change_endpoint"),
 )
 
@@ -201,8 +216,25 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
 
 # Those that only change something, and those of Django's that hold nothing of ours.
 NOT_READ: Final = {
-    *("task-cancel", "task-move", "task-run-now", "task-redrive", "task-step-happened", "task-forget-step", "task-go-on"),
-    *("task-approve", "task-reject", "bulk", "bulk-stop", "dead-letters-redrive", "entity-preview", "events", "hold-release"),
+    *(
+        "task-cancel",
+        "task-move",
+        "task-run-now",
+        "task-redrive",
+        "task-step-happened",
+        "task-forget-step",
+        "task-go-on",
+    ),
+    *(
+        "task-approve",
+        "task-reject",
+        "bulk",
+        "bulk-stop",
+        "dead-letters-redrive",
+        "entity-preview",
+        "events",
+        "hold-release",
+    ),
     *("webhook-endpoint-disable", "webhook-endpoint-enable", "webhook-endpoint-rotate", "webhook-endpoint-test"),
     *("webhook-endpoint-replay", "nothing-here"),
     *("timeline_webhooks_delivery_add", "timeline_webhooks_delivery_delete"),

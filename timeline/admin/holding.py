@@ -30,11 +30,12 @@ from timeline.reading.holds import told_hold
 from timeline.registry import registry
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
     from datetime import datetime
 
     from timeline.admin.looking import About
+    from timeline.models.hold import HoldQuerySet
     from timeline.models.task import ScheduledTaskQuerySet
-    from timeline.policy import TimelinePolicy, User
 
 MOST: Final = 200  # Holds on the page.
 FEW: Final = 20  # Of those that are over.
@@ -231,12 +232,15 @@ class HoldPages(Pages):
         return f"{self.address('entity')}?{urlencode(ref._asdict())}" if ref is not None else self.address("holds")
 
 
-def holds_of(about: About, policy: TimelinePolicy, user: User, *, using: str) -> list[Told]:
-    """What is on hold of an entity, and why, for the page of that entity; who decided, for who may see holds."""
-    holds = Hold.objects.using(using).open().filter(_over(about, using))
-    seen = policy.visible_holds(holds, user)
-    people = {hold.pk for hold in seen}
-    return [Told(hold, told_hold(hold, people=hold.pk in people)) for hold in holds.oldest_first()]
+def holds_over(about: About, *, using: str) -> HoldQuerySet:
+    """Ask for what is on hold of an entity."""
+    return Hold.objects.using(using).open().filter(_over(about, using))
+
+
+def told_holds(holds: Iterable[Hold], seen: Collection[UUID]) -> list[Told]:
+    """What is on hold, and why, for the page of an entity; who decided, of those that who looks may see."""
+    in_order = sorted(holds, key=lambda hold: (hold.created_at, hold.pk))
+    return [Told(hold, told_hold(hold, people=hold.pk in seen)) for hold in in_order]
 
 
 def _over(about: About, using: str) -> Q:

@@ -13,7 +13,9 @@ from timeline.dialects import dialect_of
 from timeline.store.guiding import as_select
 
 BOUNDS: Final = {"lock_timeout": "100ms", "statement_timeout": "2s"}  # A page waits for no worker that has the entity.
-_READS: Final = re.compile(r"\s*SELECT\b(?!.*\bFOR\s+(?:NO\s+KEY\s+|KEY\s+)?(?:UPDATE|SHARE)\b)", re.IGNORECASE | re.DOTALL)
+_READS: Final = re.compile(
+    r"\s*SELECT\b(?!.*\bFOR\s+(?:NO\s+KEY\s+|KEY\s+)?(?:UPDATE|SHARE)\b)", re.IGNORECASE | re.DOTALL
+)
 
 
 class Sandbox:
@@ -28,15 +30,15 @@ class Sandbox:
     def __init__(self, using: str) -> None:
         self._using = using
         self._stack = ExitStack()
-        self._is_begun = self._is_broken = False
+        self._is_begun = self._is_bounded = self._is_broken = False
         self._savepoint: str | None = None
 
     @contextmanager
     def one(self) -> Iterator[None]:
         """Let somebody ask."""
         connection = connections[self._using]
+        self._begin()
         try:
-            self._begin()
             with connection.execute_wrapper(self._watch):
                 yield
         finally:
@@ -57,18 +59,19 @@ class Sandbox:
         if self._is_begun:
             return
         self._stack.enter_context(transaction.atomic(using=self._using))
-        self._is_begun = self._is_broken = True
-        if dialect_of(self._using).has_settings:
-            with connections[self._using].cursor() as cursor:
-                cursor.execute(as_select(BOUNDS))  # Undone with the rest.
-        self._is_broken = False
+        self._is_begun = True
+        self._is_bounded = not dialect_of(self._using).has_settings
 
     def _watch(self, execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
-        """Before the first statement that may change something, note what there was."""
-        if self._savepoint is None and not self._is_broken and not _READS.match(sql):
-            self._savepoint = ""  # What follows is watched, too.
-            self._savepoint = transaction.savepoint(using=self._using)
+        """Before the first statement, set its bounds; before the first that may change something, note what there was."""
         try:
+            if not self._is_bounded:
+                self._is_bounded = True
+                with connections[self._using].cursor() as cursor:
+                    cursor.execute(as_select(BOUNDS))  # Undone with the rest.
+            if self._savepoint is None and not self._is_broken and not _READS.match(sql):
+                self._savepoint = ""  # What follows is watched, too.
+                self._savepoint = transaction.savepoint(using=self._using)
             return execute(sql, params, many, context)
         except Exception:
             self._is_broken = True

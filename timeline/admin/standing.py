@@ -15,13 +15,13 @@ from django.db.models import Exists, Model, Q
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
+from timeline.admin.sandboxing import Sandbox, shared
 from timeline.exceptions import UnknownTask
 from timeline.models import EntityRef, model_of
 from timeline.models.entities import load_entities
 from timeline.models.facts import language_of, zone_of
 from timeline.registry import registry
 from timeline.store.errors import catching
-from timeline.admin.sandboxing import Sandbox, shared
 
 if TYPE_CHECKING:
     from timeline.models import ScheduledTask
@@ -65,7 +65,9 @@ def _guards_of(task: ScheduledTask) -> Sequence[tuple[str, Any]]:
     return []
 
 
-def _conditions(asked: Mapping[Asked, tuple[Q, ScheduledTask]], there: Mapping[EntityRef, Model], using: str) -> Answers:
+def _conditions(
+    asked: Mapping[Asked, tuple[Q, ScheduledTask]], there: Mapping[EntityRef, Model], using: str
+) -> Answers:
     """Whether conditions hold: one statement for those of one entity that are asked in one zone."""
     alike: dict[tuple[EntityRef, str], list[Asked]] = defaultdict(list)
     for key, (_guard, task) in asked.items():
@@ -76,7 +78,9 @@ def _conditions(asked: Mapping[Asked, tuple[Q, ScheduledTask]], there: Mapping[E
         entity, task = there[ref], asked[keys[0]][1]
         found = _hold_together([asked[key][0] for key in keys], task, entity, using)
         if found is None:  # One of them cannot be asked: which?
-            found = [bool(one[0]) if (one := _hold_together([asked[key][0]], task, entity, using)) else None for key in keys]
+            found = [
+                bool(one[0]) if (one := _hold_together([asked[key][0]], task, entity, using)) else None for key in keys
+            ]
         said |= dict(zip(keys, found, strict=True))
     return said
 
