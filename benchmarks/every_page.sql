@@ -58,8 +58,8 @@ SELECT (lpad(to_hex(20000000 + id * 3 + number), 12, '0') || '7' || substr(md5(n
 FROM django_admin_log
 CROSS JOIN (VALUES (0, 'renew', 'scheduled', '', ''), (1, 'check', 'completed', 'done', ''),
     (2, 'tell', 'cancelled', 'guard', 'unless is_quiet is true')) AS told (number, kind, state, code, why)
-CROSS JOIN LATERAL (SELECT CASE WHEN number = 0 THEN now() + random() * interval '365 days'
-    ELSE now() - random() * interval '365 days' END AS due) AS moment (due);
+CROSS JOIN LATERAL (SELECT now() + interval '1 second' * CASE WHEN number = 0 THEN 1 ELSE -1 END
+    * (('x' || substr(md5(number || 'due' || id), 1, 7))::bit(28)::int %% 31536000)) AS moment (due);
 
 -- %(failed)s tasks that were discarded within a month, in forty groups, with an attempt each in their logs.
 INSERT INTO timeline_scheduledtask (id, task_key, occurrence, revision, state, seq, priority, queue, nominal_at,

@@ -19,13 +19,12 @@ from timeline import shortcuts
 from timeline.admin import naming
 from timeline.admin.forms import HoldForm
 from timeline.admin.naming import Named, actor_of, named
-from timeline.admin.pages import Pages
+from timeline.admin.pages import Pages, policy_of
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
 from timeline.models import EntityRef, Hold, Scope, exact_ref
 from timeline.models.entities import by_label, load_entities
 from timeline.models.kin import names_of
-from timeline.policy import get_policy
 from timeline.reading.holds import told_hold
 from timeline.registry import registry
 
@@ -97,7 +96,7 @@ class HoldPages(Pages):
 
     def holds_view(self, request: HttpRequest) -> HttpResponse:
         """Show what is on hold, and what was last; or release the one that was sent."""
-        policy, using = get_policy(), self.alias
+        policy, using = policy_of(request), self.alias
         may_hold = policy.may_hold(request.user)
         if request.method == "POST":
             if not may_hold:
@@ -121,7 +120,7 @@ class HoldPages(Pages):
         """The entities that are on hold, named for who sees whose tasks they are: one statement for each kind."""
         if not request.user.has_perm("timeline.view_scheduledtask"):
             return {}
-        policy, user, using = get_policy(), request.user, self.alias
+        policy, user, using = policy_of(request), request.user, self.alias
         held = [hold.entity_ref for hold in holds if hold.scope == Scope.ENTITY]
         about = {label: [known.name for known in registry if known.label == label] for label in by_label(held)}
         seen = [
@@ -148,7 +147,7 @@ class HoldPages(Pages):
 
     def hold_view(self, request: HttpRequest) -> HttpResponse:
         """Show what a hold would hold, and ask why; once that is said, make it."""
-        policy, using = get_policy(), self.alias
+        policy, using = policy_of(request), self.alias
         if not policy.may_hold(request.user):
             raise PermissionDenied
         target = self._target(request)

@@ -18,13 +18,14 @@ from timeline.admin.readers import Reader
 from timeline.lifecycle import FINAL, OPEN
 from timeline.models import EntityRef, TimelineRun, family_of, ref_as
 from timeline.models.entities import path_to
+from timeline.policy import TimelinePolicy
 from timeline.reading.recalling import keep_said, with_said
 from timeline.registry import registry
 from timeline.store.earliest import First, first_of_kinds
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
-    from timeline.policy import TimelinePolicy, User
+    from timeline.policy import User
     from timeline.reading.foreseeing import Outlook
 
 
@@ -84,7 +85,9 @@ def belongings_of(
     items, is_cut = as_items(past, ahead, reader)
     shown = [item.task for item in items if item.task is not None]
     runs = {task.run.pk: task.run for task in shown if task.is_open and task.run_id and task.run and task.run.is_open}
-    seen = [run for run in runs.values() if sees(policy, user, run.timeline, run.entity_ref, using)]
+    # Who is shown a task by our own rules is shown what its run brings. Those of a host's are asked.
+    ours = all(getattr(type(policy), name) is getattr(TimelinePolicy, name) for name in ("visible", "sees_timeline"))
+    seen = [run for run in runs.values() if ours or sees(policy, user, run.timeline, run.entity_ref, using)]
     named = load_to_name({task.entity_ref: None for task in shown}, using=using)
     return Belongings(items, is_cut, named, seen)
 

@@ -30,6 +30,7 @@ from timeline.admin.looking import accounts, look_at, may_look
 from timeline.admin.matching import MatchingPages
 from timeline.admin.naming import named, own_page_of
 from timeline.admin.owning import belongings_of, may_own, told_belongings
+from timeline.admin.pages import policy_of
 from timeline.admin.people import PeoplePages
 from timeline.admin.plans import PlanPages
 from timeline.admin.readers import Reader
@@ -44,7 +45,7 @@ from timeline.live.pages import watched
 from timeline.live.subjects import EVERYTHING, EverythingAndWorkers, OneEntity, OneTask
 from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
-from timeline.policy import APPROVALS, POSSIBLE, Action, get_policy
+from timeline.policy import APPROVALS, POSSIBLE, Action
 from timeline.reading.foreseeing import foreseen_of
 from timeline.reading.steps import steps_of_task
 from timeline.reading.waits import wait_of
@@ -130,7 +131,12 @@ class TaskAdmin(
 
     def has_view_permission(self, request: HttpRequest, obj: ScheduledTask | None = None) -> bool:
         """Who has Django's permission, or sees any row by the policy."""
-        return request.user.has_perm("timeline.view_scheduledtask") or self.visible(request).exists()
+        if request.user.has_perm("timeline.view_scheduledtask"):
+            return True
+        known: dict[str, bool] = request.__dict__.setdefault("_timeline_sees_any", {})
+        if (found := known.get(self.alias)) is None:
+            found = known[self.alias] = self.visible(request).exists()
+        return found
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """As above; decides whether the index names the page."""
@@ -140,7 +146,7 @@ class TaskAdmin(
         """Show the list; with ``part`` just what changes, for the light refresh."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        question, now, policy = asked(request.GET), story_now(self.alias), get_policy()
+        question, now, policy = asked(request.GET), story_now(self.alias), policy_of(request)
         zone, reader = timezone.get_default_timezone(), Reader(policy, request.user)
         shown = listing(self.visible(request), question, now=now, zone=zone, reader=reader, site=self.admin_site.name)
         context = {
@@ -166,7 +172,7 @@ class TaskAdmin(
         self, request: HttpRequest, object_id: UUID, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show one task."""
-        visible, reader = self.visible(request), Reader(get_policy(), request.user)
+        visible, reader = self.visible(request), Reader(policy_of(request), request.user)
         task = visible.filter(pk=object_id).select_related("run", "cause").first()
         if task is None:
             raise Http404(_("There is no such task."))
@@ -193,7 +199,7 @@ class TaskAdmin(
     def entity_view(self, request: HttpRequest) -> HttpResponse:
         """Show an entity's timeline."""
         ref = exact_ref(request.GET.get("label", ""), request.GET.get("id", ""))
-        visible, policy = self.visible(request), get_policy()
+        visible, policy = self.visible(request), policy_of(request)
         about = None if ref is None else look_at(ref, using=self.alias)
         if about is None or not may_look(about, visible, policy, request.user):
             raise Http404(_("There is no such entity."))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
+from django.db.models import BooleanField, Q
 from django.db.models.expressions import RawSQL
 
 from timeline.store.counting import DETAIL, KIND
@@ -67,7 +68,7 @@ def first_of_kinds(
     found = keys(tasks, sorted(task_keys), asked, most)
     read: list[ScheduledTask] = []
     if found is not None:
-        rows = tasks.model._default_manager.using(tasks.db).filter(pk__in=found).select_related("run")
+        rows = tasks.model._default_manager.using(tasks.db).filter(found).select_related("run")
         with guided(WALKED, using=tasks.db):
             read = list(also(rows))
     return [
@@ -83,7 +84,7 @@ def can_look_for_each(using: str) -> bool:
 
 def _keys_by_states(
     tasks: ScheduledTaskQuerySet, task_keys: Sequence[str], asked: Sequence[First], most: int
-) -> Collection[UUID] | None:
+) -> Q | None:
     rows = tasks.with_handler(task_keys)
     sides = [rows.first_of(sorted(first.states), most, latest=first.latest) for first in asked]
     return {
@@ -104,7 +105,11 @@ def _keys_where_states_are_walked(
             continue  # Whoever asks may see none of them, or asks for no kind.
         parts.append(f"(SELECT found.id {sql})")
         parameters += values
-    return RawSQL(" UNION ALL ".join(parts), parameters) if parts else None  # noqa: S611 (our own words)
+    if not parts:
+        return None
+    # As an array the keys are found first, however many PostgreSQL expects; then each by the primary key.
+    sql = f"timeline_scheduledtask.id = ANY(ARRAY({' UNION ALL '.join(parts)}))"
+    return RawSQL(sql, parameters, output_field=BooleanField())  # noqa: S611 (our own words)
 
 
 def _moment(task: ScheduledTask) -> tuple[datetime, UUID]:
