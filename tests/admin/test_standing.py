@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import closing, nullcontext
+from contextlib import closing, nullcontext, suppress
 
 import pytest
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 from django.db.models import Q
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone, translation
@@ -15,6 +15,7 @@ from tests.testapp.models import Order
 from timeline import Timeline, after, task
 from timeline.admin.standing import standing_of
 from timeline.models import ScheduledTask
+from timeline.registry import registry
 from timeline.shortcuts import start
 from timeline.testing import only_timelines
 
@@ -100,6 +101,90 @@ class Careless(Timeline):
     def close(self, order): ...
 
 
+def reads(order):
+    return Order.objects.filter(pk=order.pk, paid=False).exists()
+
+
+def reads_again(order):
+    return not Order.objects.filter(pk=order.pk, note="changed by a guard").exists()
+
+
+def writes(order):
+    Order.objects.filter(pk=order.pk).update(note="changed by a guard", paid=True)
+    return True
+
+
+def breaks_it(order):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT nothing FROM nowhere")
+
+
+def breaks_it_without_a_word(order):
+    with suppress(DatabaseError):
+        breaks_it(order)
+    return True
+
+
+def undoes_it(order):
+    transaction.set_rollback(True)
+    return True
+
+
+class Several(Timeline):
+    """In the order of their keys: what each may do to the next."""
+
+    entity = "testapp.Order"
+
+    @task(after(days=1), only_if=reads)
+    def first(self, order): ...
+
+    @task(after(days=2), only_if=reads_again)
+    def second(self, order): ...
+
+
+class Fierce(Timeline):
+    """Each followed by one that reads."""
+
+    entity = "testapp.Order"
+
+    @task(after(days=1), only_if=writes)
+    def a_writes(self, order): ...
+
+    @task(after(days=2), only_if=reads)
+    def b_reads(self, order): ...
+
+    @task(after(days=3), only_if=breaks_it_without_a_word)
+    def c_breaks(self, order): ...
+
+    @task(after(days=4), only_if=reads_again)
+    def d_reads(self, order): ...
+
+    @task(after(days=5), only_if=breaks_it)
+    def e_breaks(self, order): ...
+
+    @task(after(days=6), only_if=lambda order: reads(order))
+    def f_reads(self, order): ...
+
+    @task(after(days=7), only_if=undoes_it)
+    def g_undoes(self, order): ...
+
+    @task(after(days=8), only_if=lambda order: reads(order))
+    def h_reads(self, order): ...
+
+
+class Conditions(Timeline):
+    entity = "testapp.Order"
+
+    @task(after(days=1), only_if=Q(paid=False))
+    def unpaid(self, order): ...
+
+    @task(after(days=2), unless=Q(paid=True), only_if=Q(pk__gt=0))
+    def paid(self, order): ...
+
+    @task(after(days=3), only_if=Q(note="x"))
+    def note(self, order): ...
+
+
 class Abroad(Timeline):
     """Whose entity has a zone and a language."""
 
@@ -179,6 +264,57 @@ class TestStanding:
                     assert cursor.fetchone() == ("0",)
 
         assert said == "as things stand, nobody can say whether it runs: only_if locks cannot be asked"
+
+    @pytest.mark.django_db(transaction=True)
+    def test_takes_one_transaction_for_all_that_read(self, transactional_db, clock, django_assert_num_queries):
+        """Its begin, its bounds where there are any, a statement of each guard's own, and its end."""
+        with only_timelines(Several):
+            start(Several, Order.objects.create())
+            rows = list(ScheduledTask.objects.order_by("task_key"))
+            there = {rows[0].entity_ref: Order.objects.get()}
+
+            with django_assert_num_queries(5 if connection.vendor == "postgresql" else 4):
+                said = standing_of(rows, there, using="default")
+
+        assert len(said) == 2
+
+    @pytest.mark.django_db(transaction=True)
+    @pytest.mark.parametrize("is_in_a_transaction", [False, True])
+    def test_gives_no_guard_what_another_did(self, transactional_db, clock, is_in_a_transaction):
+        with only_timelines(Fierce):
+            start(Fierce, order := Order.objects.create(note="as it was"))
+            rows = list(ScheduledTask.objects.order_by("task_key"))
+
+            with transaction.atomic() if is_in_a_transaction else nullcontext():
+                said = standing_of(rows, {}, using="default")
+                order.refresh_from_db()
+
+        assert order.note == "as it was"
+        told = {row.task_name: said[row.pk] for row in rows}
+        assert {name for name, words in told.items() if "cannot be asked" in words} == {"e_breaks"}
+        assert {name for name, words in told.items() if "it would run" in words} == told.keys() - {"e_breaks"}
+
+    def test_asks_all_conditions_of_an_entity_at_once(self, db, clock, django_assert_num_queries):
+        with only_timelines(Conditions):
+            start(Conditions, order := Order.objects.create())
+            rows = list(ScheduledTask.objects.order_by("task_key"))
+
+            with CaptureQueriesContext(connection) as queries:
+                said = standing_of(rows, {rows[0].entity_ref: order}, using="default")
+
+        assert sum(query["sql"].startswith("SELECT") for query in queries) == 1
+        assert ["would run" in said[row.pk] for row in rows] == [False, True, True]
+
+    def test_says_of_a_condition_that_cannot_be_asked_just_that(self, db, clock, monkeypatch):
+        with only_timelines(Conditions):
+            start(Conditions, order := Order.objects.create())
+            broken = registry.timeline("conditions").tasks["note"]
+            monkeypatch.setitem(broken.guards, "only_if", Q(no_such_field=1))
+            rows = list(ScheduledTask.objects.order_by("task_key"))
+
+            said = standing_of(rows, {rows[0].entity_ref: order}, using="default")
+
+        assert ["cannot be asked" in said[row.pk] for row in rows] == [True, False, False]
 
     def test_is_on_the_page(self, operator, order):
         text = text_of(page(operator, order))

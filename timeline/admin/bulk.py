@@ -15,14 +15,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 
 from timeline.admin.naming import actor_of
-from timeline.admin.pages import Pages
+from timeline.admin.pages import Pages, policy_of
 from timeline.admin.wording import WORDINGS
 from timeline.clocks import story_now
 from timeline.dispatch.acting_in_bulk import ACTIONS, CARRIED_ON, CHANGED, FORBIDDEN, REFUSED, RUN_ENDED, stop_bulk
 from timeline.lifecycle import FINAL, OPEN, ReasonCode, State
 from timeline.models import BulkAction, BulkState
 from timeline.models.bulk_action import BulkActionQuerySet
-from timeline.policy import Action, get_policy
+from timeline.policy import Action
 from timeline.registry import registry
 from timeline.timing.offsets import Offset
 
@@ -85,7 +85,7 @@ class BulkPages(Pages):
         bulk = self._visible_bulk(request).filter(pk=object_id).first()
         if bulk is None:
             raise Http404(_("There is no such bulk action."))
-        may_stop = get_policy().allows(request.user, Action(bulk.action))
+        may_stop = policy_of(request).allows(request.user, Action(bulk.action))
         if request.method == "POST":
             if not may_stop:
                 raise PermissionDenied
@@ -100,7 +100,7 @@ class BulkPages(Pages):
         return self.page(request, "bulk_action", shown.asks, story_now(self.alias), context)
 
     def _visible_bulk(self, request: HttpRequest) -> BulkActionQuerySet:
-        return get_policy().visible_bulk_actions(BulkAction.objects.using(self.alias), request.user)
+        return policy_of(request).visible_bulk_actions(BulkAction.objects.using(self.alias), request.user)
 
     def _stop(self, request: HttpRequest, bulk: BulkAction) -> HttpResponse:
         actor = actor_of(request.user)
@@ -129,7 +129,7 @@ def _span(bulk: BulkAction) -> str:
 
 def may_act_in_bulk(request: HttpRequest) -> bool:
     """Whether the user may do any of it, so that there may be something of theirs."""
-    policy = get_policy()
+    policy = policy_of(request)
     return any(policy.allows(request.user, action) for action in ACTIONS)
 
 

@@ -28,12 +28,12 @@ from timeline.admin.forms import ReasonForm, answers_of, form_for, looked_at
 from timeline.admin.listing import row_of
 from timeline.admin.naming import names_of
 from timeline.admin.outcomes import outcomes
-from timeline.admin.pages import Pages
+from timeline.admin.pages import Pages, policy_of
 from timeline.admin.readers import Reader
 from timeline.admin.wording import WORDINGS, Decision, Deed, action_of
 from timeline.clocks import story_now
 from timeline.models import ScheduledTask
-from timeline.policy import APPROVALS, Action, get_policy
+from timeline.policy import APPROVALS, Action
 
 
 class Confirming(Pages):
@@ -57,7 +57,7 @@ class Confirming(Pages):
             messages.warning(request, _("Choose the tasks first."))
             return redirect(self.address("changelist"))
         deed = _deed(given.get("action", ""))
-        if not get_policy().allows(request.user, action_of(deed)):
+        if not policy_of(request).allows(request.user, action_of(deed)):
             raise PermissionDenied
         ids = _ids(given.getlist("task"))
         if not ids:
@@ -80,7 +80,7 @@ class Confirming(Pages):
         """Do what is confirmed: all of what was counted first, as it was then, or nothing."""
         deed, seen = _deed(given.get("action", "")), _seen(given.getlist("seen"))
         form = self._form(deed, given)
-        reader = Reader(get_policy(), request.user)
+        reader = Reader(policy_of(request), request.user)
         done = changed_meanwhile(counted, seen, reader, using=self.alias)
         if form.is_valid() and not done.problem:
             answers = form.cleaned_data | _step(deed, given)
@@ -99,7 +99,7 @@ class Confirming(Pages):
         if not tasks:
             raise Http404(_("There is no such task."))
         carried_on = carried_on_of(ids, using=self.alias) if deed == Action.REDRIVE else ()
-        return count(deed, tasks, len(ids), Reader(get_policy(), request.user), carried_on)
+        return count(deed, tasks, len(ids), Reader(policy_of(request), request.user), carried_on)
 
     def _leave(self, request: HttpRequest, deed: Deed, tasks: list[ScheduledTask]) -> HttpResponse:
         messages.success(request, WORDINGS[deed].done % {"count": len(tasks), **_step(deed, request.POST)})
@@ -110,7 +110,7 @@ class Confirming(Pages):
     def _ask(
         self, request: HttpRequest, given: QueryDict, counted: Count, form: ReasonForm, done: Done | None = None
     ) -> HttpResponse:
-        deed, now, reader = _deed(given.get("action", "")), form.now, Reader(get_policy(), request.user)
+        deed, now, reader = _deed(given.get("action", "")), form.now, Reader(policy_of(request), request.user)
         tasks = [*counted.able, *(task for kept in counted.unable.values() for task in kept)]
         names = names_of((task.entity_ref for task in tasks), using=self.alias, site=self.admin_site.name)
         becomes = outcomes(deed, counted.able, answers_of(form), now=now, using=self.alias)

@@ -15,9 +15,10 @@ from django.utils.translation import gettext_lazy, pgettext, pgettext_lazy
 from timeline.admin.confirming import Confirming
 from timeline.admin.listing import Chip, row_of
 from timeline.admin.naming import called, names_of
+from timeline.admin.pages import policy_of
 from timeline.admin.readers import Reader
 from timeline.clocks import story_now
-from timeline.policy import Action, get_policy
+from timeline.policy import Action
 from timeline.reading.dead_letters import DeadLetters, dead_letters, in_retry
 from timeline.reading.recalling import recall
 
@@ -40,7 +41,7 @@ class DeadLetterPages(Confirming):
         """Show all groups, those of one ``task``, or the one that ``group`` names."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        visible, reader = self.visible(request), Reader(get_policy(), request.user)
+        visible, reader = self.visible(request), Reader(policy_of(request), request.user)
         group, now = request.GET.get("group", ""), story_now(self.alias)
         since, task = request.GET.get("since", ""), request.GET.get("task", "").replace("\x00", "")
         among = visible.filter(task_key=task) if task and not group else visible
@@ -54,7 +55,7 @@ class DeadLetterPages(Confirming):
             "group": group,
             "since": [(_where(since=value, task=task), name, value == since) for value, (name, _span) in SINCE.items()],
             "chips": [Chip(pgettext("timeline", "Task"), called(task).words, _where(since=since))] if task else [],
-            "may_redrive": get_policy().allows(request.user, Action.REDRIVE),
+            "may_redrive": policy_of(request).allows(request.user, Action.REDRIVE),
         }
         return self.page(request, "dead", pgettext("timeline", "Dead letters"), now, context)
 

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta, tzinfo
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from uuid import UUID
 
 from django.utils.translation import pgettext
 
 from timeline.admin.drawing import drawing
+from timeline.admin.holding import holds_over, told_holds
 from timeline.admin.looking import sees
 from timeline.admin.naming import Called, called
 from timeline.admin.readers import Reader
 from timeline.admin.standing import standing_of
+from timeline.dialects import dialect_of
+from timeline.dispatch.noticing_silence import silent
 from timeline.lifecycle import FINAL, OPEN, State
-from timeline.models import EntityRef, Event, TimelineRun
+from timeline.models import EntityRef, Event, Hold, RunEntry, ScheduledTask, TimelineRun
 from timeline.reading.explaining import why
-from timeline.reading.foreseeing import foreseen_of
 from timeline.reading.machine_pictures import run_picture
-from timeline.reading.machines import machine_lines
-from timeline.reading.recalling import recall
+from timeline.reading.machines import entries_to_tell, machine_lines
+from timeline.reading.recalling import keep_said, with_said
 from timeline.reading.schedules import schedule_in_words
 from timeline.registry import registry
-from timeline.store.earliest import First, first_of_kinds
+from timeline.store.gathering import Words, gather_now
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from timeline.admin.looking import About
-    from timeline.models import ScheduledTask
     from timeline.models.task import ScheduledTaskQuerySet
     from timeline.reading.foreseeing import Outlook
 
@@ -76,38 +81,104 @@ class Item(NamedTuple):
         return Called("", self.key, "", self.key) if self.state == EVENT else called(self.full_key)
 
 
-def timeline_of(about: About, visible: ScheduledTaskQuerySet, reader: Reader, *, now: datetime) -> dict[str, Any]:
+class Read(NamedTuple):
     """
-    Put together what the page of an entity shows.
+    What is read of an entity's page in one statement, once it is known that who looks may.
+
+    Args:
+        now: Story time.
+        tasks: The nearest to now on each side.
+        runs: Those that are open, and the latest.
+        events: The latest that mean something to timelines of which they see the rows.
+        entries: Of the latest runs of machines.
+        holds: What is on hold.
+        seen_holds: Ids of those holds of which they may read who decided.
+        task_keys: Of all the tasks there are; none, unless they are asked for.
+        nobody_polls: Whether this database is not polled.
+    """
+
+    now: datetime
+    tasks: list[ScheduledTask]
+    runs: list[TimelineRun]
+    events: list[Event]
+    entries: list[RunEntry]
+    holds: list[Hold]
+    seen_holds: set[UUID]
+    task_keys: list[str]
+    nobody_polls: bool
+
+
+def read_entity(about: About, visible: ScheduledTaskQuerySet, reader: Reader, *, keys: bool) -> Read:
+    """
+    Read what the page of an entity shows of its own.
 
     Args:
         about: The entity.
         visible: The tasks that the user may see.
         reader: Who looks.
-        now: Story time.
+        keys: Whether the keys of all tasks are asked for.
     """
     ref, using = about.ref, visible.db
-    items, is_cut = nearest(visible.for_entity(ref), reader)
-    seen = {known.name for known in registry if sees(reader.policy, reader.user, known.name, ref, using)}
-    runs = _runs(ref, seen, using=using)
-    items += [
-        as_foreseen(outlook) for _run, outlook in foreseen_of(runs.open, now=now, using=using, entities=about.there)
+    seen = _seen(about, reader, using)
+    runs, latest = _runs(ref, seen, using=using)
+    known = {event for definition in registry if definition.name in seen for event in definition.events}
+    events = Event.objects.using(using).for_entity(ref) if known and ref.label else Event.objects.none()
+    events = events.filter(name__in=known).order_by("-recorded_at", "-pk").only("name", "occurred_at", "recorded_at")
+    holds = holds_over(about, using=using)
+    asked: list[QuerySet[Any] | Words] = [
+        nearest(visible.for_entity(ref)),
+        runs,
+        events[:MAX_EVENTS],
+        entries_to_tell(latest, using=using) if registry.machines() else RunEntry.objects.none(),
+        holds,
+        reader.policy.visible_holds(holds, reader.user).values_list("pk"),
+        silent(using=using).values_list("pk"),
+        *([Words(dialect_of(using).sql("task_keys_there"))] if keys else []),
     ]
-    items += _events(ref, seen, using=using)
-    ahead = [item.task for item in items if item.task and item.state in OPEN]
-    stands = standing_of(ahead, about.there, using=using)
+    now, [tasks, found, told, entries, there, people, unpolled, *rest] = gather_now(asked, using=using)
+    keep_said(tasks)
+    told.sort(key=lambda event: (event.recorded_at, event.pk), reverse=True)
+    return Read(now, tasks, found, told, entries, there, {key for [key] in people}, [*chain(*rest)], bool(unpolled))
+
+
+def _seen(about: About, reader: Reader, using: str) -> set[str]:
+    """Names of timelines whose rows about the entity who looks may see."""
+    return {known.name for known in registry if sees(reader.policy, reader.user, known.name, about.ref, using)}
+
+
+def timeline_of(about: About, read: Read, reader: Reader, outlooks: Sequence[Outlook], *, using: str) -> dict[str, Any]:
+    """
+    Put together what the page of an entity shows.
+
+    Args:
+        about: The entity.
+        read: What was read of it.
+        reader: Who looks.
+        outlooks: What is foreseen of its open runs.
+        using: Database alias.
+    """
+    now, latest = read.now, in_order_of_start(read.runs)[:MAX_RUNS]
+    tasks = sorted(read.tasks, key=lambda task: (task.scheduled_at, task.pk))
+    items, is_cut = as_items(
+        [task for task in tasks if not task.is_open][::-1], [task for task in tasks if task.is_open], reader
+    )
+    items += [as_foreseen(outlook) for outlook in outlooks]
+    label, lane = pgettext("timeline", "event"), pgettext("timeline", "Events")
+    items += [Item(event.name, event.occurred_at, EVENT, label, "", lane=lane) for event in read.events]
+    stands = standing_of([item.task for item in items if item.task and item.state in OPEN], about.there, using=using)
     items = [item._replace(stands=stands.get(item.task.pk, "")) if item.task else item for item in items]
     behind = {*FINAL, EVENT}
     later = [item for item in items if item.at is None or item.state not in behind]
+    lines = machine_lines(latest, people=reader.reads_people_of, read=read.entries, using=using)
     return {
         "ahead": in_order(later, now),
         "past": in_order((item for item in items if item.state in behind), now)[::-1],
         "items": items,
-        "schedules": _schedules(ref, seen, now),
-        "runs": [(run, reader.end_of(run)) for run in runs.latest],
-        "machines": [
-            (line, run_picture(line)) for line in machine_lines(runs.latest, people=reader.reads_people_of, using=using)
-        ],
+        "schedules": _schedules(about.ref, _seen(about, reader, using), now),
+        "runs": [(run, reader.end_of(run)) for run in latest],
+        "machines": [(line, run_picture(line)) for line in lines],
+        "holds": told_holds(read.holds, read.seen_holds),
+        "nobody_polls": read.nobody_polls,
         "is_cut": is_cut,
         "most": MAX_SHOWN,
         "signs": [
@@ -138,62 +209,34 @@ def picture(items: Sequence[Item], *, span: str, now: datetime, zone: tzinfo) ->
     return {"drawing": drawn, "span": span if span in SPANS else "", "spans": spans}
 
 
-def _events(ref: EntityRef, seen: Collection[str], *, using: str) -> list[Item]:
-    """The latest events of the entity that mean something to timelines whose rows the one who looks may see."""
-    known = {event for definition in registry if definition.name in seen for event in definition.events}
-    if not known or not ref.label:
-        return []
-    events = Event.objects.using(using).for_entity(ref).filter(name__in=known).order_by("-recorded_at", "-pk")
-    events = events.only("name", "occurred_at")
-    label, lane = pgettext("timeline", "event"), pgettext("timeline", "Events")
-    return [Item(event.name, event.occurred_at, EVENT, label, "", lane=lane) for event in events[:MAX_EVENTS]]
-
-
-def nearest(tasks: ScheduledTaskQuerySet, reader: Reader) -> tuple[list[Item], bool]:
-    """Read in one statement what an entity has nearest to now on each side, and whether that is not all of it."""
+def nearest(tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
+    """Ask for what an entity has nearest to now on each side, one more than is shown, with what their logs say."""
     rows, most = tasks.model._default_manager.using(tasks.db), MAX_SHOWN + 1
     past = tasks.final().order_by("-scheduled_at", "-pk").values("pk")[:most]
     ahead = tasks.open().in_order().values("pk")[:most]
-    found = list(rows.filter(pk__in=past).union(rows.filter(pk__in=ahead), all=True))
-    found.sort(key=lambda task: (task.scheduled_at, task.pk))
-    ended = [task for task in found if not task.is_open]
-    return as_items(ended[::-1], [task for task in found if task.is_open], reader, using=tasks.db)
+    return with_said(rows.filter(pk__in=past)).union(with_said(rows.filter(pk__in=ahead)), all=True)
 
 
-def nearest_of_many(
-    tasks: ScheduledTaskQuerySet, task_keys: Collection[str], reader: Reader
-) -> tuple[list[Item], bool]:
-    """Do the same for very many entities: by kind, state and time, as what they have would have to be read whole otherwise."""
-    past, ahead = first_of_kinds(tasks, task_keys, [First(FINAL, latest=True), First(OPEN)], MAX_SHOWN + 1)
-    return as_items(past, ahead, reader, using=tasks.db)
-
-
-def as_items(
-    past: list[ScheduledTask], ahead: list[ScheduledTask], reader: Reader, *, using: str
-) -> tuple[list[Item], bool]:
+def as_items(past: list[ScheduledTask], ahead: list[ScheduledTask], reader: Reader) -> tuple[list[Item], bool]:
     """Show what was read: the latest of the past, and what is ahead, ``MAX_SHOWN`` of each; and whether there is more."""
     shown = [*past[:MAX_SHOWN][::-1], *ahead[:MAX_SHOWN]]
-    recall(shown, using=using)
     return [_row(task, reader) for task in shown], len(past) > MAX_SHOWN or len(ahead) > MAX_SHOWN
 
 
-class _Runs(NamedTuple):
-    """Those of an entity that are open, and the latest ``MAX_RUNS``, open or ended."""
-
-    open: list[TimelineRun]
-    latest: list[TimelineRun]
-
-
-def _runs(ref: EntityRef, seen: Collection[str], *, using: str) -> _Runs:
-    """Read both in one statement; each part by an index of its own, as the system may have very many."""
+def _runs(ref: EntityRef, seen: Collection[str], *, using: str) -> tuple[QuerySet[TimelineRun], QuerySet[TimelineRun]]:
+    """Ask for those of an entity that are open, with the latest; each part by an index of its own, as the system may have very
+    many. And for the latest by themselves."""
     runs = TimelineRun.objects.using(using)
     of_entity = runs.for_entity(ref).filter(timeline__in=seen)
-    latest = of_entity.order_by("-started_at", "pk").values("pk")[:MAX_RUNS]
-    found = sorted(
-        of_entity.open().union(runs.filter(pk__in=latest, ended_at__isnull=False), all=True), key=lambda run: run.pk
-    )
-    found.sort(key=lambda run: run.started_at, reverse=True)
-    return _Runs([run for run in found if run.is_open], found[:MAX_RUNS])
+    latest = of_entity.order_by("-started_at", "pk")[:MAX_RUNS]
+    ended = runs.filter(pk__in=latest.values("pk"), ended_at__isnull=False)
+    return of_entity.open().union(ended, all=True), latest
+
+
+def in_order_of_start(runs: Iterable[TimelineRun]) -> list[TimelineRun]:
+    """Runs, the latest first."""
+    found = sorted(runs, key=lambda run: run.pk)
+    return sorted(found, key=lambda run: run.started_at, reverse=True)
 
 
 def _schedules(ref: EntityRef, seen: Collection[str], now: datetime) -> list[tuple[str, str]]:

@@ -13,11 +13,11 @@ from django.utils.translation import pgettext
 
 from timeline.admin.asking import LONGEST
 from timeline.admin.naming import Named, named
-from timeline.admin.pages import Pages
+from timeline.admin.pages import Pages, policy_of
 from timeline.clocks import story_now
 from timeline.models import EntityRef, model_of
 from timeline.models.entities import keys_of
-from timeline.policy import TimelinePolicy, get_policy
+from timeline.policy import TimelinePolicy
 from timeline.reading.finding import NOTHING, Ahead, ahead_of, first_of, refs_of
 from timeline.registry import registry
 
@@ -74,7 +74,7 @@ class FindPages(Pages):
         """A query or two for each kind, and one for what waits for all that was found."""
         found = [(model, self._entities(request, model, words)) for model in _models()]
         refs = [ref for _model, entities in found for ref in refs_of(entities)]
-        ahead, policy = ahead_of(refs, visible), get_policy()
+        ahead, policy = ahead_of(refs, visible), policy_of(request)
         kinds = []
         for model, entities in found:
             shown = [

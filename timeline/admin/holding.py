@@ -19,22 +19,22 @@ from timeline import shortcuts
 from timeline.admin import naming
 from timeline.admin.forms import HoldForm
 from timeline.admin.naming import Named, actor_of, named
-from timeline.admin.pages import Pages
+from timeline.admin.pages import Pages, policy_of
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
 from timeline.models import EntityRef, Hold, Scope, exact_ref
 from timeline.models.entities import by_label, load_entities
 from timeline.models.kin import names_of
-from timeline.policy import get_policy
 from timeline.reading.holds import told_hold
 from timeline.registry import registry
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
     from datetime import datetime
 
     from timeline.admin.looking import About
+    from timeline.models.hold import HoldQuerySet
     from timeline.models.task import ScheduledTaskQuerySet
-    from timeline.policy import TimelinePolicy, User
 
 MOST: Final = 200  # Holds on the page.
 FEW: Final = 20  # Of those that are over.
@@ -96,7 +96,7 @@ class HoldPages(Pages):
 
     def holds_view(self, request: HttpRequest) -> HttpResponse:
         """Show what is on hold, and what was last; or release the one that was sent."""
-        policy, using = get_policy(), self.alias
+        policy, using = policy_of(request), self.alias
         may_hold = policy.may_hold(request.user)
         if request.method == "POST":
             if not may_hold:
@@ -120,7 +120,7 @@ class HoldPages(Pages):
         """The entities that are on hold, named for who sees whose tasks they are: one statement for each kind."""
         if not request.user.has_perm("timeline.view_scheduledtask"):
             return {}
-        policy, user, using = get_policy(), request.user, self.alias
+        policy, user, using = policy_of(request), request.user, self.alias
         held = [hold.entity_ref for hold in holds if hold.scope == Scope.ENTITY]
         about = {label: [known.name for known in registry if known.label == label] for label in by_label(held)}
         seen = [
@@ -147,7 +147,7 @@ class HoldPages(Pages):
 
     def hold_view(self, request: HttpRequest) -> HttpResponse:
         """Show what a hold would hold, and ask why; once that is said, make it."""
-        policy, using = get_policy(), self.alias
+        policy, using = policy_of(request), self.alias
         if not policy.may_hold(request.user):
             raise PermissionDenied
         target = self._target(request)
@@ -231,12 +231,15 @@ class HoldPages(Pages):
         return f"{self.address('entity')}?{urlencode(ref._asdict())}" if ref is not None else self.address("holds")
 
 
-def holds_of(about: About, policy: TimelinePolicy, user: User, *, using: str) -> list[Told]:
-    """What is on hold of an entity, and why, for the page of that entity; who decided, for who may see holds."""
-    holds = Hold.objects.using(using).open().filter(_over(about, using))
-    seen = policy.visible_holds(holds, user)
-    people = {hold.pk for hold in seen}
-    return [Told(hold, told_hold(hold, people=hold.pk in people)) for hold in holds.oldest_first()]
+def holds_over(about: About, *, using: str) -> HoldQuerySet:
+    """Ask for what is on hold of an entity."""
+    return Hold.objects.using(using).open().filter(_over(about, using))
+
+
+def told_holds(holds: Iterable[Hold], seen: Collection[UUID]) -> list[Told]:
+    """What is on hold, and why, for the page of an entity; who decided, of those that who looks may see."""
+    in_order = sorted(holds, key=lambda hold: (hold.created_at, hold.pk))
+    return [Told(hold, told_hold(hold, people=hold.pk in seen)) for hold in in_order]
 
 
 def _over(about: About, using: str) -> Q:

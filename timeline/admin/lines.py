@@ -13,11 +13,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
-from timeline.admin.pages import Pages
+from timeline.admin.pages import Pages, policy_of
 from timeline.clocks import story_now
 from timeline.definition.titles import first_paragraph
 from timeline.lifecycle import ReasonCode
-from timeline.policy import TimelinePolicy, get_policy
+from timeline.policy import TimelinePolicy
 from timeline.reading.inventory import inventory
 from timeline.reading.machine_pictures import machine_picture
 from timeline.reading.picture_shapes import Chip
@@ -105,7 +105,7 @@ class TimelinePages(Pages):
         """
         if not request.user.has_perm("timeline.view_scheduledtask"):
             raise PermissionDenied
-        sees_all = type(get_policy()).visible is TimelinePolicy.visible
+        sees_all = type(policy_of(request)).visible is TimelinePolicy.visible
         return tallies(known, self.visible(request), reasons=reasons, runs=sees_all, now=now)
 
     def _line(self, definition: Definition, counted: Tallies, now: datetime) -> Line:

@@ -27,7 +27,7 @@ from timeline.admin.forms import ReasonForm, answers_of, form_for, looked_at
 from timeline.admin.listing import ListRow, chips, row_of
 from timeline.admin.naming import actor_of, names_of
 from timeline.admin.outcomes import outcomes
-from timeline.admin.pages import Pages
+from timeline.admin.pages import Pages, policy_of
 from timeline.admin.portions import Place, go_on, place_in
 from timeline.admin.readers import Reader
 from timeline.admin.wording import WORDINGS
@@ -36,7 +36,7 @@ from timeline.dispatch.acting_in_bulk import begin_bulk
 from timeline.ids import uuid7
 from timeline.lifecycle import State
 from timeline.models import BulkAction, ScheduledTask
-from timeline.policy import APPROVALS, POSSIBLE, Action, get_policy
+from timeline.policy import APPROVALS, POSSIBLE, Action
 from timeline.timing.offsets import Offset
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class MatchingPages(Pages):
     def _offer(self, request: HttpRequest, question: Question, tasks: ScheduledTaskQuerySet) -> HttpResponse:
         """Which actions are possible with how many, by the states they are in."""
         counts = dict(tasks.order_by().values_list("state").annotate(count=Count("pk")))
-        policy = get_policy()
+        policy = policy_of(request)
         offers = []
         for action in ACTIONS:
             able = sum(counts.get(state, 0) for state in POSSIBLE[action])
@@ -89,7 +89,7 @@ class MatchingPages(Pages):
     def _act_on(
         self, request: HttpRequest, question: Question, tasks: ScheduledTaskQuerySet, place: Place
     ) -> HttpResponse:
-        action, policy = _action(request.GET["action"]), get_policy()
+        action, policy = _action(request.GET["action"]), policy_of(request)
         if not policy.allows(request.user, action):
             raise PermissionDenied
         tasks = tasks.filter(state__in=POSSIBLE[action])
@@ -161,7 +161,7 @@ class MatchingPages(Pages):
         some = list(tasks.select_related("run").in_order()[:SHOWN])
         names = names_of((task.entity_ref for task in some), using=self.alias, site=self.admin_site.name)
         becomes = outcomes(action, some, answers_of(form), now=form.now, using=self.alias)
-        reader = Reader(get_policy(), request.user)
+        reader = Reader(policy_of(request), request.user)
         return [
             row_of(task, names[task.entity_ref], form.now, reader)._replace(becomes=becomes.get(task.pk))
             for task in some

@@ -10,9 +10,8 @@ from django.template.response import TemplateResponse
 
 from timeline.admin.looking import concerned_with, sees
 from timeline.admin.naming import named
-from timeline.admin.pages import Pages
+from timeline.admin.pages import Pages, policy_of
 from timeline.models import ScheduledTask, ref_of
-from timeline.policy import get_policy
 
 if TYPE_CHECKING:
     from django.db.models import Model
@@ -46,7 +45,7 @@ class TimelineAdminMixin(Base):
         return response
 
     def _where(self, request: HttpRequest, obj: Model) -> str:
-        ref, policy = ref_of(obj), get_policy()
+        ref, policy = ref_of(obj), policy_of(request)
         pages = self.admin_site._registry.get(ScheduledTask)
         if not isinstance(pages, Pages):  # An admin site that has none of ours.
             return ""

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.contrib.auth import get_user_model
 from django.db.models import Model
 
-from timeline.admin.entities import Item, as_foreseen, in_order, nearest_of_many
+from timeline.admin import entities
+from timeline.admin.entities import Item, as_foreseen, as_items, in_order
 from timeline.admin.looking import sees
 from timeline.admin.naming import Named, load_to_name, named
 from timeline.admin.readers import Reader
-from timeline.lifecycle import FINAL
+from timeline.lifecycle import FINAL, OPEN
 from timeline.models import EntityRef, TimelineRun, family_of, ref_as
 from timeline.models.entities import path_to
-from timeline.reading.foreseeing import foreseen_of
+from timeline.policy import TimelinePolicy
+from timeline.reading.recalling import keep_said, with_said
 from timeline.registry import registry
-from timeline.store.kinds import task_keys_there
+from timeline.store.earliest import First, first_of_kinds
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
-    from timeline.policy import TimelinePolicy, User
+    from timeline.policy import User
+    from timeline.reading.foreseeing import Outlook
 
 
 class Group(NamedTuple):
@@ -34,43 +37,88 @@ class Group(NamedTuple):
     past: list[Item]
 
 
-def belongings_of(
-    entity: Model | None, visible: ScheduledTaskQuerySet, reader: Reader, *, now: datetime, site: str
-) -> dict[str, Any]:
+class Belongings(NamedTuple):
     """
-    Put together what belongs to an entity that is a user, in as many queries for one thing as for a thousand.
+    What belongs to a user, as it was read.
 
     Args:
-        entity: Whose page it is; None: not there any more.
+        items: Tasks, as they are shown.
+        is_cut: Whether there are more.
+        entities: What they are about, as far as it is to be named.
+        runs: Open ones of these tasks, of which the user may see what is foreseen.
+    """
+
+    items: list[Item]
+    is_cut: bool
+    entities: Mapping[EntityRef, Model]
+    runs: list[TimelineRun]
+
+
+def may_own(entity: Model | None, reader: Reader, using: str) -> tuple[Model | None, set[str]]:
+    """The account that an entity is, and labels of what may be somebody's and is shown to who looks; none: it is no account."""
+    owner = _as_user(entity, using)
+    return owner, set() if owner is None else _kinds(reader.policy, reader.user, owner)
+
+
+def belongings_of(
+    owner: Model | None, labels: set[str], task_keys: Iterable[str], visible: ScheduledTaskQuerySet, reader: Reader
+) -> Belongings:
+    """
+    Read what belongs to a user, in as many queries for one thing as for a thousand.
+
+    Args:
+        owner: The account; None: there is none.
+        labels: Of the models that are looked at.
+        task_keys: Of the tasks there are.
         visible: The tasks that the one who looks may see.
         reader: Who looks.
-        now: Story time.
-        site: Name of the admin site, for addresses.
     """
-    using, policy, user = visible.db, reader.policy, reader.user
-    owner = _as_user(entity, using)
-    labels = set() if owner is None else _kinds(policy, user, owner)
     if owner is None or not labels:
-        return {"groups": [], "groups_cut": False, "theirs": []}
+        return Belongings([], False, {}, [])
+    using, policy, user = visible.db, reader.policy, reader.user
     tasks = policy.concerning(visible, owner).filter(entity_label__in=labels)
     for name in _names(owner):  # Which the page shows by itself.
         tasks = tasks.exclude(entity_label=name.label, entity_id=name.id)
-    items, is_cut = nearest_of_many(tasks, _keys_about(labels, using), reader)
+    sides = [First(FINAL, latest=True), First(OPEN)]
+    past, ahead = first_of_kinds(tasks, _keys_about(labels, task_keys), sides, entities.MAX_SHOWN + 1, also=with_said)
+    keep_said([*past, *ahead])
+    items, is_cut = as_items(past, ahead, reader)
+    shown = [item.task for item in items if item.task is not None]
+    runs = {task.run.pk: task.run for task in shown if task.is_open and task.run_id and task.run and task.run.is_open}
+    # Who is shown a task by our own rules is shown what its run brings. Those of a host's are asked.
+    ours = all(getattr(type(policy), name) is getattr(TimelinePolicy, name) for name in ("visible", "sees_timeline"))
+    seen = [run for run in runs.values() if ours or sees(policy, user, run.timeline, run.entity_ref, using)]
+    named = load_to_name({task.entity_ref: None for task in shown}, using=using)
+    return Belongings(items, is_cut, named, seen)
+
+
+def told_belongings(
+    theirs: Belongings, outlooks: Iterable[tuple[TimelineRun, Outlook]], *, now: datetime, site: str
+) -> dict[str, Any]:
+    """
+    Put together what belongs to a user.
+
+    Args:
+        theirs: As it was read.
+        outlooks: What is foreseen of their runs.
+        now: Story time.
+        site: Name of the admin site, for addresses.
+    """
     found: dict[EntityRef, list[Item]] = defaultdict(list)
-    for item in items:
+    for item in theirs.items:
         if item.task is not None:
             found[item.task.entity_ref].append(item)
-    entities = load_to_name(found, using=using)
-    for ref, item in _foreseen(items, entities, reader, now=now, using=using):
-        found[ref].append(item)
-    groups = [_group(named(ref, entities.get(ref), site), about, now) for ref, about in found.items()]
-    groups = _sorted(groups, now)
-    theirs = [
+    for run, outlook in outlooks:
+        found[run.entity_ref].append(as_foreseen(outlook))
+    groups = _sorted(
+        [_group(named(ref, theirs.entities.get(ref), site), about, now) for ref, about in found.items()], now
+    )
+    items = [
         item._replace(lane=f"{group.entity.name}: {item.called.title or item.key}", group=number)
         for number, group in enumerate(groups, 1)
         for item in (*group.ahead, *group.past)
     ]
-    return {"groups": groups, "groups_cut": is_cut, "theirs": theirs}
+    return {"groups": groups, "groups_cut": theirs.is_cut, "theirs": items}
 
 
 def _as_user(entity: Model | None, using: str) -> Model | None:
@@ -94,24 +142,10 @@ def _kinds(policy: TimelinePolicy, user: User, owner: Model) -> set[str]:
     return labels if owner == user else {label for label in labels if policy.sees_model(user, label)}
 
 
-def _keys_about(labels: set[str], using: str) -> list[str]:
+def _keys_about(labels: set[str], task_keys: Iterable[str]) -> list[str]:
     """Keys of the tasks that there are of timelines about these models, declared still or not."""
     timelines = {known.name for known in registry if known.label in labels}
-    return [key for key in task_keys_there(using) if key.partition(".")[0] in timelines]
-
-
-def _foreseen(
-    items: Sequence[Item], entities: Mapping[EntityRef, Model], reader: Reader, *, now: datetime, using: str
-) -> list[tuple[EntityRef, Item]]:
-    """What follows on the tasks that are shown, and that the user would see."""
-    keys = {item.task.run_id for item in items if item.task and item.task.is_open and item.task.run_id}
-    runs = [
-        run
-        for run in TimelineRun.objects.using(using).open().filter(pk__in=keys)
-        if sees(reader.policy, reader.user, run.timeline, run.entity_ref, using)
-    ]
-    outlooks = foreseen_of(runs, now=now, using=using, entities=entities)
-    return [(run.entity_ref, as_foreseen(outlook)) for run, outlook in outlooks]
+    return [key for key in task_keys if key.partition(".")[0] in timelines]
 
 
 def _group(entity: Named, items: Sequence[Item], now: datetime) -> Group:

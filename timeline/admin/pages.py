@@ -23,6 +23,7 @@ from timeline.policy import get_policy
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
+    from timeline.policy import TimelinePolicy
 
     Base = ModelAdmin[ScheduledTask]
 else:
@@ -51,9 +52,18 @@ PAGES: Final = (
 
 
 # Pages whose content follows what happens while they are open. The list refreshes a part of itself.
+_POLICY: Final = "_timeline_policy"
 LIVE: Final = frozenset(
     {"bulk", "bulk_action", "dead", "entity", "health", "holds", "inventory", "limits", "people", "task", "timeline"}
 )
+
+
+def policy_of(request: HttpRequest) -> TimelinePolicy:
+    """Who may see and do what: one for the request, so that what it has found out is asked once."""
+    known: tuple[object, TimelinePolicy] | None = request.__dict__.get(_POLICY)
+    if known is None or known[0] != request.user.pk:
+        known = request.__dict__[_POLICY] = (request.user.pk, get_policy())
+    return known[1]
 
 
 class Pages(Base):
@@ -73,7 +83,7 @@ class Pages(Base):
 
     def visible(self, request: HttpRequest) -> ScheduledTaskQuerySet:
         """The tasks that the user may see. Each page starts here."""
-        return get_policy().visible(ScheduledTask.objects.using(self.alias), request.user)
+        return policy_of(request).visible(ScheduledTask.objects.using(self.alias), request.user)
 
     def page(self, request: HttpRequest, name: str, title: str, now: datetime, context: dict[str, Any]) -> HttpResponse:
         """Fill in a template; nobody keeps a copy of the answer."""

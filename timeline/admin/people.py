@@ -16,14 +16,13 @@ from django.utils.translation import pgettext
 
 from timeline.admin.looking import look_at, may_look
 from timeline.admin.naming import Named, actor_of, named
-from timeline.admin.pages import Pages
+from timeline.admin.pages import Pages, policy_of
 from timeline.admin.saying import SayForm
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
 from timeline.models import TimelineRun
 from timeline.models.entities import load_entities
 from timeline.operations.emitting import Emission, emit
-from timeline.policy import get_policy
 from timeline.reading.people import Asking, waiting_for_people
 from timeline.registry import registry
 
@@ -51,7 +50,7 @@ class PeoplePages(Pages):
         """Show what waits for people, those first that have waited for longest."""
         if not request.user.has_perm("timeline.view_scheduledtask"):
             raise PermissionDenied
-        policy, using, now = get_policy(), self.alias, story_now(self.alias)
+        policy, using, now = policy_of(request), self.alias, story_now(self.alias)
         machines = [known.name for known in registry if known.waiting_in]
         machine = request.GET.get("machine", "")
         if machine and machine not in machines:
@@ -97,7 +96,7 @@ class PeoplePages(Pages):
         self, request: HttpRequest, lines: Iterable[tuple[MachineLine, MachinePicture | None]]
     ) -> list[tuple[MachineLine, MachinePicture | None, list[tuple[str, str]]]]:
         """The machines of an entity, each with what the user may say of it."""
-        policy, using = get_policy(), self.alias
+        policy, using = policy_of(request), self.alias
         return [
             (line, picture, self.buttons_of(line.run, policy.asked_of(request.user, line.run, using=using)))
             for line, picture in lines
@@ -106,7 +105,7 @@ class PeoplePages(Pages):
     def say_view(self, request: HttpRequest) -> HttpResponse:
         """Ask what has to be known for an event; and say it, if the run is still where it was when the page was opened."""
         run, event, moves = self._run_asked(request)
-        policy, using, ref = get_policy(), self.alias, run.entity_ref
+        policy, using, ref = policy_of(request), self.alias, run.entity_ref
         about = look_at(ref, using=using)
         seen = may_look(about, self.visible(request), policy, request.user)
         if not seen or not policy.may_ask(request.user, run, event, using=using):

@@ -14,11 +14,10 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline.admin.naming import called, names_of
-from timeline.admin.pages import Pages
+from timeline.admin.pages import Pages, policy_of
 from timeline.clocks import story_now
 from timeline.exceptions import UnknownTimeline
 from timeline.operations.differing import Differs, TaskDiffers, differences_of_some
-from timeline.policy import get_policy
 from timeline.reading.machine_plans import MachinePlan, machine_plans
 from timeline.reading.retelling import retold_reason
 from timeline.reading.tallies import Amount, run_counts
@@ -79,7 +78,7 @@ class PlanPages(Pages):
 
     def _tasks(self, request: HttpRequest, definition: Definition, found: Differs) -> list[dict[str, Any]]:
         """Each task, with a few of what would change, as far as the user may see whose that is."""
-        policy, user = get_policy(), request.user
+        policy, user = policy_of(request), request.user
         shown = [
             (
                 name,

@@ -17,14 +17,14 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext
 from timeline.admin.dead import shown_group
 from timeline.admin.forms import ReasonForm
 from timeline.admin.naming import actor_of
-from timeline.admin.pages import Pages
+from timeline.admin.pages import Pages, policy_of
 from timeline.admin.portions import Place, go_on, place_in
 from timeline.admin.readers import Reader
 from timeline.clocks import story_now
 from timeline.lifecycle import Reason
 from timeline.models import ScheduledTask
 from timeline.operations.redriving_groups import redrive_those
-from timeline.policy import Action, TimelinePolicy, get_policy
+from timeline.policy import Action, TimelinePolicy
 from timeline.reading.dead_letters import dead_letters
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class RedrivePages(Pages):
 
     def redrive_view(self, request: HttpRequest) -> HttpResponse:
         """Count and ask; once the reason is given, redrive for a moment, and say how far that came."""
-        policy, group = get_policy(), request.GET.get("group", "")
+        policy, group = policy_of(request), request.GET.get("group", "")
         if not policy.allows(request.user, Action.REDRIVE):
             raise PermissionDenied
         dead = self.visible(request).dead_letters(group) if group and "\x00" not in group else None
@@ -85,7 +85,7 @@ class RedrivePages(Pages):
 
     def _groups_of(self, request: HttpRequest, group: str) -> list[dict[str, Any]]:
         """What failed alike, by task, as far as the user may read it."""
-        reader = Reader(get_policy(), request.user)
+        reader = Reader(policy_of(request), request.user)
         return [shown_group(each, reader) for each in dead_letters(self.visible(request), group)]
 
     def _redrive_form(self, request: HttpRequest) -> RedriveForm:

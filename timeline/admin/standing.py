@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connections, transaction
-from django.db.models import Model, Q
+from django.db.models import Exists, Model, Q
 from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
-from timeline.dialects import dialect_of
+from timeline.admin.sandboxing import Sandbox, shared
 from timeline.exceptions import UnknownTask
 from timeline.models import EntityRef, model_of
 from timeline.models.entities import load_entities
 from timeline.models.facts import language_of, zone_of
 from timeline.registry import registry
 from timeline.store.errors import catching
-from timeline.store.guiding import as_select
 
 if TYPE_CHECKING:
     from timeline.models import ScheduledTask
 
-BOUNDS: Final = {"lock_timeout": "100ms", "statement_timeout": "2s"}  # A page waits for no worker that has the entity.
+Asked = tuple[EntityRef, int]  # Whom, and which guard.
+Answers = dict[Asked, bool | None]
 
 
 def standing_of(tasks: Iterable[ScheduledTask], entities: Mapping[EntityRef, Model], *, using: str) -> dict[UUID, str]:
     """
-    Ask the guards of tasks about one entity, each guard once: a query for a condition, a call for a function.
+    Ask the guards of tasks about one entity, each guard once: one query for all conditions, a call for each function, all in
+    one transaction, of which nothing stays.
 
     Args:
         tasks: Those that are ahead.
@@ -44,18 +46,16 @@ def standing_of(tasks: Iterable[ScheduledTask], entities: Mapping[EntityRef, Mod
     guarded = [(task, guards) for task in tasks if (guards := _guards_of(task))]
     refs = {task.entity_ref for task, _guards in guarded}
     there = {**load_entities(refs - entities.keys(), using=using), **entities}
-
-    said: dict[tuple[EntityRef, int], bool | None] = {}
-    told = {}
-    for task, guards in guarded:
-        ref, answers = task.entity_ref, []
-        for option, guard in guards:
-            if (ref, id(guard)) not in said:
-                entity = there.get(ref)
-                said[ref, id(guard)] = None if entity is None else _holds(guard, task, entity, using)
-            answers.append((option, guard, said[ref, id(guard)]))
-        told[task.pk] = _in_words(answers)
-    return told
+    asked = {(task.entity_ref, id(guard)): (guard, task) for task, guards in guarded for _option, guard in guards}
+    said = _conditions({key: each for key, each in asked.items() if isinstance(each[0], Q)}, there, using)
+    with shared(using) as sandbox:
+        for key, (guard, task) in asked.items():
+            if key not in said:
+                said[key] = _holds(guard, task, there.get(task.entity_ref), sandbox)
+    return {
+        task.pk: _in_words([(option, guard, said[task.entity_ref, id(guard)]) for option, guard in guards])
+        for task, guards in guarded
+    }
 
 
 def _guards_of(task: ScheduledTask) -> Sequence[tuple[str, Any]]:
@@ -65,20 +65,53 @@ def _guards_of(task: ScheduledTask) -> Sequence[tuple[str, Any]]:
     return []
 
 
-def _holds(guard: Any, task: ScheduledTask, entity: Model, using: str) -> bool | None:
-    """Whether a guard holds; None: it raised. Nothing that it writes stays."""
+def _conditions(
+    asked: Mapping[Asked, tuple[Q, ScheduledTask]], there: Mapping[EntityRef, Model], using: str
+) -> Answers:
+    """Whether conditions hold: one statement for those of one entity that are asked in one zone."""
+    alike: dict[tuple[EntityRef, str], list[Asked]] = defaultdict(list)
+    for key, (_guard, task) in asked.items():
+        if key[0] in there:
+            alike[key[0], str(zone_of(registry.task(task.task_key)[0], None))].append(key)
+    said: Answers = dict.fromkeys(asked)
+    for (ref, _zone), keys in alike.items():
+        entity, task = there[ref], asked[keys[0]][1]
+        found = _hold_together([asked[key][0] for key in keys], task, entity, using)
+        if found is None:  # One of them cannot be asked: which?
+            found = [
+                bool(one[0]) if (one := _hold_together([asked[key][0]], task, entity, using)) else None for key in keys
+            ]
+        said |= dict(zip(keys, found, strict=True))
+    return said
+
+
+def _hold_together(guards: Sequence[Q], task: ScheduledTask, entity: Model, using: str) -> list[bool | None] | None:
+    """Whether each of these conditions holds of an entity; None: the statement failed."""
+    model: Any = model_of(task.entity_ref.label)
     caught: list[Exception] = []
-    with catching(caught), _as_at_a_worker(guard, task, entity), transaction.atomic(using=using):
-        try:
-            if isinstance(guard, Q):
-                model: Any = model_of(task.entity_ref.label)
-                return bool(model._base_manager.using(using).filter(pk=entity.pk).filter(guard).exists())
-            if dialect_of(using).has_settings:
-                with connections[using].cursor() as cursor:
-                    cursor.execute(as_select(BOUNDS))  # Undone with the rest.
+    with catching(caught), _as_at_a_worker(guards[0], task, entity), _undone(using):
+        rows = model._base_manager.using(using).filter(pk=entity.pk)
+        found = rows.values_list(*(Exists(rows.filter(guard)) for guard in guards)).first()
+        return [False] * len(guards) if found is None else [bool(each) for each in found]
+    return None
+
+
+@contextmanager
+def _undone(using: str) -> Iterator[None]:
+    """Let what fails leave a transaction of the request's as it was. By itself, a statement needs none."""
+    if connections[using].in_atomic_block:
+        with transaction.atomic(using=using):
+            yield
+    else:
+        yield
+
+
+def _holds(guard: Any, task: ScheduledTask, entity: Model | None, sandbox: Sandbox) -> bool | None:
+    """Whether a guard holds; None: it raised, or the entity is not there. Nothing that it writes stays."""
+    caught: list[Exception] = []
+    if entity is not None:
+        with catching(caught), _as_at_a_worker(guard, task, entity), sandbox.one():
             return bool(guard(copy(entity)))  # What one does to it, another does not see.
-        finally:
-            transaction.set_rollback(True, using=using)
     return None
 
 

@@ -19,17 +19,18 @@ from timeline.admin.acting import obstacle
 from timeline.admin.asking import asked
 from timeline.admin.bulk import BulkPages, may_act_in_bulk
 from timeline.admin.dead import DeadLetterPages
-from timeline.admin.entities import picture, timeline_of
+from timeline.admin.entities import in_order_of_start, picture, read_entity, timeline_of
 from timeline.admin.finding import FindPages
 from timeline.admin.health import HealthPages
-from timeline.admin.holding import HoldPages, holds_of
+from timeline.admin.holding import HoldPages
 from timeline.admin.limiting import LimitPages
 from timeline.admin.lines import TimelinePages
 from timeline.admin.listing import chips, filters, listing, row_of
 from timeline.admin.looking import accounts, look_at, may_look
 from timeline.admin.matching import MatchingPages
 from timeline.admin.naming import named, own_page_of
-from timeline.admin.owning import belongings_of
+from timeline.admin.owning import belongings_of, may_own, told_belongings
+from timeline.admin.pages import policy_of
 from timeline.admin.people import PeoplePages
 from timeline.admin.plans import PlanPages
 from timeline.admin.readers import Reader
@@ -44,7 +45,8 @@ from timeline.live.pages import watched
 from timeline.live.subjects import EVERYTHING, EverythingAndWorkers, OneEntity, OneTask
 from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
-from timeline.policy import APPROVALS, POSSIBLE, Action, get_policy
+from timeline.policy import APPROVALS, POSSIBLE, Action
+from timeline.reading.foreseeing import foreseen_of
 from timeline.reading.steps import steps_of_task
 from timeline.reading.waits import wait_of
 from timeline.registry import registry
@@ -129,7 +131,12 @@ class TaskAdmin(
 
     def has_view_permission(self, request: HttpRequest, obj: ScheduledTask | None = None) -> bool:
         """Who has Django's permission, or sees any row by the policy."""
-        return request.user.has_perm("timeline.view_scheduledtask") or self.visible(request).exists()
+        if request.user.has_perm("timeline.view_scheduledtask"):
+            return True
+        known: dict[str, bool] = request.__dict__.setdefault("_timeline_sees_any", {})
+        if (found := known.get(self.alias)) is None:
+            found = known[self.alias] = self.visible(request).exists()
+        return found
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         """As above; decides whether the index names the page."""
@@ -139,7 +146,7 @@ class TaskAdmin(
         """Show the list; with ``part`` just what changes, for the light refresh."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        question, now, policy = asked(request.GET), story_now(self.alias), get_policy()
+        question, now, policy = asked(request.GET), story_now(self.alias), policy_of(request)
         zone, reader = timezone.get_default_timezone(), Reader(policy, request.user)
         shown = listing(self.visible(request), question, now=now, zone=zone, reader=reader, site=self.admin_site.name)
         context = {
@@ -165,7 +172,7 @@ class TaskAdmin(
         self, request: HttpRequest, object_id: UUID, form_url: str = "", extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         """Show one task."""
-        visible, reader = self.visible(request), Reader(get_policy(), request.user)
+        visible, reader = self.visible(request), Reader(policy_of(request), request.user)
         task = visible.filter(pk=object_id).select_related("run", "cause").first()
         if task is None:
             raise Http404(_("There is no such task."))
@@ -192,25 +199,32 @@ class TaskAdmin(
     def entity_view(self, request: HttpRequest) -> HttpResponse:
         """Show an entity's timeline."""
         ref = exact_ref(request.GET.get("label", ""), request.GET.get("id", ""))
-        visible, policy = self.visible(request), get_policy()
+        visible, policy = self.visible(request), policy_of(request)
         about = None if ref is None else look_at(ref, using=self.alias)
         if about is None or not may_look(about, visible, policy, request.user):
             raise Http404(_("There is no such entity."))
-        now, zone, reader = story_now(self.alias), timezone.get_default_timezone(), Reader(policy, request.user)
-        ref, entity = about.ref, about.entity
-        told = timeline_of(about, visible, reader, now=now)
-        theirs = belongings_of(entity, visible, reader, now=now, site=self.admin_site.name)
-        drawn = [*told.pop("items"), *theirs.pop("theirs")]
+        zone, reader = timezone.get_default_timezone(), Reader(policy, request.user)
+        ref, entity, using = about.ref, about.entity, self.alias
+        owner, labels = may_own(entity, reader, using)
+        read = read_entity(about, visible, reader, keys=bool(labels))
+        now, runs = read.now, [run for run in in_order_of_start(read.runs) if run.is_open]
+        theirs = belongings_of(owner, labels, read.task_keys, visible, reader)
+        entities = {**theirs.entities, **about.there}
+        foreseen = foreseen_of([*runs, *theirs.runs], now=now, using=using, entities=entities)
+        own = {run.pk for run in runs}
+        told = timeline_of(about, read, reader, [outlook for run, outlook in foreseen if run.pk in own], using=using)
+        told |= told_belongings(
+            theirs, [pair for pair in foreseen if pair[0].pk not in own], now=now, site=self.admin_site.name
+        )
+        drawn = [*told.pop("items"), *told.pop("theirs")]
         context = {
             **told,
-            **theirs,
             **picture(drawn, span=request.GET.get("span", ""), now=now, zone=zone),
             "machines": self.with_buttons(request, told["machines"]),
             "entity": named(ref, entity, self.admin_site.name),
             "is_gone": about.is_gone,
-            "own_page": own_page_of(entity, self, request, using=self.alias),
+            "own_page": own_page_of(entity, self, request, using=using),
             "ref": ref,
-            "holds": holds_of(about, policy, request.user, using=self.alias),
             "may_try": bool(ref.label) and request.user.has_perm("timeline.view_scheduledtask"),
             "may_hold": bool(ref.label) and registry.knows(ref.label) and policy.may_hold(request.user),
         }

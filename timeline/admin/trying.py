@@ -18,13 +18,12 @@ from timeline.admin.drawing import Drawing, drawing
 from timeline.admin.entities import Item
 from timeline.admin.looking import look_at, may_look
 from timeline.admin.naming import called, named
-from timeline.admin.pages import Pages
+from timeline.admin.pages import Pages, policy_of
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
 from timeline.models import EntityRef, exact_ref, model_of
 from timeline.models.families import kinds_of
 from timeline.operations.trying import anchors_of
-from timeline.policy import get_policy
 from timeline.reading.comparing import Becomes
 from timeline.registry import registry
 
@@ -112,7 +111,7 @@ class WhatIfPages(Pages):
         about = None if ref is None else look_at(ref, using=self.alias)
         if about is None or about.entity is None:
             raise Http404(_("There is no such entity."))
-        if not may_look(about, self.visible(request), get_policy(), request.user):
+        if not may_look(about, self.visible(request), policy_of(request), request.user):
             raise Http404(_("There is no such entity."))
         ref, entity = about.ref, about.entity
         now, zone = story_now(self.alias), timezone.get_default_timezone()

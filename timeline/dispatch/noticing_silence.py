@@ -13,6 +13,7 @@ from timeline.clocks import story_now
 from timeline.conf import get_settings
 from timeline.engine.running import run
 from timeline.models import Identity, ScheduledTask
+from timeline.models.identity import IdentityQuerySet
 from timeline.reading.diagnosing import find_troubles
 from timeline.store.alerting import alert_trouble, alert_unpolled, is_anybody_told
 
@@ -21,8 +22,13 @@ SILENT: Final = timedelta(minutes=2)
 
 def is_silent(*, using: str) -> bool:
     """Whether nobody has polled a database of this site for two minutes. One statement, about one row."""
-    silent = Identity.objects.using(using).unpolled(SILENT).there(SILENT)
-    return silent.filter(site=get_settings().SITE).exists()
+    return silent(using=using).exists()
+
+
+def silent(*, using: str) -> IdentityQuerySet:
+    """Ask for the row of a database of this site, if nobody has polled it for two minutes."""
+    unpolled = Identity.objects.using(using).unpolled(SILENT).there(SILENT)
+    return unpolled.filter(site=get_settings().SITE)
 
 
 def tell_if_unpolled(*, using: str) -> list[ScheduledTask]:

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connections, router
-from django.db.models import Count, Exists, F, OuterRef, Window
+from django.db.models import Count, Exists, F, OuterRef, QuerySet, Window
 from django.db.models.functions import RowNumber
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
+from timeline.dialects import dialect_of
 from timeline.lifecycle import OPEN, ReasonCode, State
 from timeline.models import Hold, Identity, ScheduledTask
 from timeline.registry import registry
 from timeline.signals import Trouble, diagnosing
 from timeline.store.counting import DETAIL, KIND, Ask, Counted, counted_apart, counts_of
+from timeline.store.gathering import Words, gather
 from timeline.store.holds import OnHold, not_on_hold
-from timeline.store.kinds import task_keys_there
-from timeline.store.triggers import missing_triggers
+from timeline.store.triggers import missing_among
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -115,11 +116,19 @@ def diagnose(*, now: datetime, using: str) -> Health:
         now: Story time.
         using: Database alias.
     """
-    tasks = ScheduledTask.objects.using(using)
-    holds = _holds(using)
+    tasks, sql = ScheduledTask.objects.using(using), dialect_of(using).sql
+    asked = [
+        _holds(using),
+        _identity(using),
+        Words(sql("triggers")),
+        Words(sql("task_keys_there")),
+        tasks.closing().values_list("limit_key")[:MAX_COUNTED],
+    ]
+    open_holds, identities, there, task_keys, closing = gather(asked, using=using)
+    holds = {(scope, target): count for scope, target, count in open_holds}
     counts = _counts(tasks, OnHold(frozenset(holds)), now)
     discards = _discards(tasks, now)
-    site, polled_at, is_polled = _polled(using)
+    site, polled_at, is_polled = _polled(next(iter(identities), None))
     health = Health(
         database=using,
         site=site,
@@ -130,12 +139,12 @@ def diagnose(*, now: datetime, using: str) -> Health:
         pending=counts["pending"].count,
         active=counts["active"].count,
         stuck=counts["stuck"].count,
-        missing_triggers=missing_triggers(using),
-        unknown_task_keys=_unknown_keys(using),
+        missing_triggers=missing_among(set(there), using=using),
+        unknown_task_keys=_unknown_keys(task_keys, using),
         discarded=sum(each["count"] for each in discards),
         discards=discards,
         retrying=counts["retrying"].count,
-        closed_limits=sorted(set(tasks.closing().values_list("limit_key", flat=True)[:MAX_COUNTED])),
+        closed_limits=sorted({key for [key] in closing}),
         holds=sum(holds.values()),
         held=counts["due"].count - counts["due and free"].count,
     )
@@ -149,10 +158,9 @@ def find_troubles(*, now: datetime, using: str) -> list[Trouble]:
     return [trouble for _listener, trouble in answers if trouble is not None]
 
 
-def _holds(using: str) -> dict[tuple[str, str], int]:
-    """Scope and target of open holds → how many there are."""
-    rows = Hold.objects.using(using).open().order_by().values_list("scope", "target")
-    return {(scope, target): count for scope, target, count in rows.annotate(count=Count("pk"))}
+def _holds(using: str) -> QuerySet[Any, Any]:
+    """Scope and target of open holds, and how many there are."""
+    return Hold.objects.using(using).open().order_by().values_list("scope", "target").annotate(count=Count("pk"))
 
 
 def _counts(tasks: ScheduledTaskQuerySet, holding: OnHold, now: datetime) -> defaultdict[str, Counted]:
@@ -175,13 +183,16 @@ def _late(name: str, tasks: ScheduledTaskQuerySet, since: datetime) -> list[tupl
     return [(name, part.in_order()) for part in tasks.late(since)]
 
 
-def _polled(using: str) -> tuple[str, datetime | None, bool]:
-    """Whose site it is, when it was polled last, and whether that is within three poll intervals."""
+def _identity(using: str) -> QuerySet[Any, Any]:
     found = Identity.objects.using(using).annotate(machine_time=MachineTime())
-    row = found.values_list("site", "polled_at", "machine_time").first()
-    if row is None:
+    return found.values_list("site", "polled_at", "machine_time")
+
+
+def _polled(identity: tuple[str, datetime | None, datetime] | None) -> tuple[str, datetime | None, bool]:
+    """Whose site it is, when it was polled last, and whether that is within three poll intervals."""
+    if identity is None:
         return "", None, True  # Who is about to write the row is not missed yet.
-    site, polled_at, machine_time = row
+    site, polled_at, machine_time = identity
     return site, polled_at, polled_at is not None and polled_at >= machine_time - 3 * get_settings().POLL_INTERVAL
 
 
@@ -207,8 +218,8 @@ def _kind_of(reason_code: str, error: str) -> str:
     return error.partition(": ")[0] if raised else reason_code
 
 
-def _unknown_keys(using: str) -> list[str]:
-    unknown = set(task_keys_there(using)) - set(registry.task_keys())
+def _unknown_keys(task_keys: Iterable[str], using: str) -> list[str]:
+    unknown = set(task_keys) - set(registry.task_keys())
     some = ScheduledTask.objects.using(using).filter(task_key=KIND, state=DETAIL).order_by("scheduled_at")
     pairs = [(key, state) for key in sorted(unknown) for state in sorted(OPEN)]
     counts = counts_of([Ask("open", some, pairs)], most=0, using=using)

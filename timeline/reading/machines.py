@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Case, F, JSONField, OuterRef, Q, QuerySet, Subquery, When
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
@@ -83,8 +83,21 @@ def taken_by(run: TimelineRun) -> list[str]:
     return sorted(definition.machine.takes(run.state))
 
 
+def entries_to_tell(runs: QuerySet[TimelineRun], *, using: str) -> QuerySet[RunEntry]:
+    """Ask for the latest entries of runs, with what people wrote whom machines had asked: as ``machine_lines`` takes them."""
+    asks = sorted({event for known in registry for event in known.asks})
+    wrote = Event.objects.using(using).filter(pk=OuterRef("cause_id")).values("payload")
+    latest = RunEntry.objects.using(using).filter(run__in=runs.values("pk"), seq__gt=F("run__moves") - SHOWN)
+    asked = Case(When(event__in=asks, then=Subquery(wrote[:1])), default=None, output_field=JSONField())
+    return latest.annotate(wrote=asked)
+
+
 def machine_lines(
-    runs: Iterable[TimelineRun], *, people: Callable[[TimelineRun], bool], using: str
+    runs: Iterable[TimelineRun],
+    *,
+    people: Callable[[TimelineRun], bool],
+    read: Iterable[RunEntry] | None = None,
+    using: str,
 ) -> list[MachineLine]:
     """
     Tell of those runs that are machines', in the order given: in one statement; in none, if there are none. One more reads
@@ -93,11 +106,13 @@ def machine_lines(
     Args:
         runs: Any.
         people: Whether to tell who moved a run.
+        read: Their entries, as ``entries_to_tell`` asks for them, if they were read already.
         using: Database alias.
     """
     moving = [run for run in runs if run.state]
-    entries = _entries_of(moving, using)
-    reasons = _reasons_of([run for run in moving if people(run)], entries, using)
+    entries = _entries_of(moving, using) if read is None else _by_run(read)
+    told = [run for run in moving if people(run)]
+    reasons = _reasons_of(told, entries, using) if read is None else _reasons_read(told, entries)
     return [
         MachineLine(
             run=run,
@@ -146,12 +161,34 @@ def _entries_of(runs: Iterable[TimelineRun], using: str) -> dict[UUID, list[RunE
     return found
 
 
+def _by_run(read: Iterable[RunEntry]) -> dict[UUID, list[RunEntry]]:
+    found: dict[UUID, list[RunEntry]] = defaultdict(list)
+    for entry in sorted(read, key=lambda entry: entry.seq):
+        found[entry.run_id].append(entry)
+    return found
+
+
+def _reasons_read(runs: Iterable[TimelineRun], entries: Mapping[UUID, Sequence[RunEntry]]) -> dict[UUID, str]:
+    """The same of entries that were read with what people wrote."""
+    told = {
+        entry.cause_id: entry.wrote.get("reason")  # type: ignore[attr-defined]
+        for run in runs
+        for entry in entries.get(run.pk, ())
+        if entry.event in _asks_of(run) and entry.cause_id and entry.wrote  # type: ignore[attr-defined]
+    }
+    return {pk: clip(said, LONGEST) for pk, said in told.items() if isinstance(said, str)}
+
+
+def _asks_of(run: TimelineRun) -> Collection[str]:
+    definition = registry.about(run.timeline, run.entity_label)
+    return definition.asks if definition is not None else ()
+
+
 def _reasons_of(runs: Iterable[TimelineRun], entries: Mapping[UUID, Sequence[RunEntry]], using: str) -> dict[UUID, str]:
     """What people wrote whom these runs had asked: id of the event → their reason."""
     causes = set()
     for run in runs:
-        definition = registry.about(run.timeline, run.entity_label)
-        asks = definition.asks if definition is not None else {}
+        asks = _asks_of(run)
         causes |= {entry.cause_id for entry in entries.get(run.pk, ()) if entry.event in asks and entry.cause_id}
     told = Event.objects.using(using).filter(pk__in=causes).values_list("pk", "payload") if causes else ()
     return {pk: clip(said, LONGEST) for pk, payload in told if isinstance(said := payload.get("reason"), str)}

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS
-from django.db.models import OuterRef, Subquery
+from django.db.models import Case, JSONField, OuterRef, Q, Subquery, When
+from django.db.models.functions import JSONObject
 
 from timeline.models import LogEntry, ScheduledTask
 from timeline.reasons import SENTENCES
 
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
 Said = Mapping[str, Any]  # As ``detail`` keeps it: the name of a sentence, and its values.
 
 _KEPT: Final = "_recalled"
+_READ: Final = "read_with_it"
 _CODES: Final = {sentence.code for sentence in SENTENCES.values() if sentence.gaps}
 
 
@@ -46,6 +52,25 @@ def recall(tasks: Iterable[ScheduledTask], *, using: str) -> None:
         code, text, said = found.get(key, ("", "", None))
         is_its_own = (code, text) == (task.reason_code, task.reason)
         task.__dict__[_KEPT] = _Recalled(task.reason_code, task.reason, said if is_its_own else None)
+
+
+def with_said(tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
+    """Read with tasks what their logs say, where their texts do not say enough. What was read, ``keep_said`` takes."""
+    reasoned = LogEntry.objects.using(tasks.db).filter(task=OuterRef("pk")).exclude(reason_code="").order_by("-seq")
+    told = reasoned.values(told=JSONObject(code="reason_code", text="reason", said="detail__said"))
+    asked = When(Q(reason_code__in=sorted(_CODES), actor="") & ~Q(reason=""), then=Subquery(told[:1]))
+    return tasks.annotate(**{_READ: Case(asked, default=None, output_field=JSONField())})
+
+
+def keep_said(tasks: Iterable[ScheduledTask]) -> None:
+    """Keep what was read with these tasks: they are asked no more."""
+    for task in tasks:
+        told = task.__dict__.pop(_READ, None)
+        if _is_in_question(task):
+            told = told or {"code": "", "text": "", "said": None}
+            said = json.loads(told["said"]) if isinstance(told["said"], str) else told["said"]
+            is_its_own = (told["code"], told["text"]) == (task.reason_code, task.reason)
+            task.__dict__[_KEPT] = _Recalled(task.reason_code, task.reason, said if is_its_own else None)
 
 
 def said_of(row: ScheduledTask | LogEntry) -> Said | None:

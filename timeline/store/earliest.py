@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
+from django.db.models import BooleanField, Q
+from django.db.models.expressions import RawSQL
 
-from timeline.models.among import Among
 from timeline.store.counting import DETAIL, KIND
-from timeline.store.guiding import execute_guided
-from timeline.store.returning import read_models
+from timeline.store.gathering import gather
+from timeline.store.guiding import guided
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -39,47 +40,76 @@ class First(NamedTuple):
 
 
 def first_of_kinds(
-    tasks: ScheduledTaskQuerySet, task_keys: Collection[str], asked: Sequence[First], most: int
+    tasks: ScheduledTaskQuerySet,
+    task_keys: Collection[str],
+    asked: Sequence[First],
+    most: int,
+    *,
+    also: Callable[[ScheduledTaskQuerySet], ScheduledTaskQuerySet] = lambda tasks: tasks,
 ) -> list[list[ScheduledTask]]:
     """
-    Read the earliest tasks of these kinds in some states (or the latest), in order of their time, in two statements for all
-    that is asked.
+    Read the earliest tasks of these kinds in some states (or the latest), in order of their time and with their runs, in one
+    statement for all that is asked.
 
     PostgreSQL finds each kind and state by itself in the index of kinds. By states alone, as ``first_of``, it would read what
-    everybody has in a state until there are so many: all of it, where there are none. SQLite is asked as by ``first_of``.
+    everybody has in a state until there are so many: all of it, where there are none. SQLite is asked as by ``first_of``, in
+    two statements.
 
     Of those that are due at the same moment, it is any, where they are more than are asked for.
 
     Args:
         tasks: Those to look among, whose conditions may be dear to ask of each row.
         task_keys: The kinds.
-        asked: Which of them.
+        asked: Which of them: no state twice.
         most: So many at most of each that is asked for.
+        also: Says what else is read of them.
     """
-    connection = connections[tasks.db]
-    if not connection.features.supports_slicing_ordering_in_compound:
-        rows = tasks.with_handler(sorted(task_keys))
-        return [list(rows.first_of(states, most, latest=latest)) for states, latest in asked]
+    keys = _keys_where_states_are_walked if can_look_for_each(tasks.db) else _keys_by_states
+    found = keys(tasks, sorted(task_keys), asked, most)
+    read: list[ScheduledTask] = []
+    if found is not None:
+        rows = tasks.model._default_manager.using(tasks.db).filter(found).select_related("run")
+        with guided(WALKED, using=tasks.db):
+            read = list(also(rows))
+    return [
+        sorted((task for task in read if task.state in first.states), key=_moment, reverse=first.latest)
+        for first in asked
+    ]
+
+
+def can_look_for_each(using: str) -> bool:
+    """Whether the database looks for each kind and state by itself, in one statement."""
+    return connections[using].features.supports_slicing_ordering_in_compound
+
+
+def _keys_by_states(
+    tasks: ScheduledTaskQuerySet, task_keys: Sequence[str], asked: Sequence[First], most: int
+) -> Q | None:
+    rows = tasks.with_handler(task_keys)
+    sides = [rows.first_of(sorted(first.states), most, latest=first.latest) for first in asked]
+    return {
+        key
+        for side in gather([side.values_list("pk", "scheduled_at") for side in sides], using=tasks.db)
+        for key, _at in side
+    }
+
+
+def _keys_where_states_are_walked(
+    tasks: ScheduledTaskQuerySet, task_keys: Sequence[str], asked: Sequence[First], most: int
+) -> RawSQL | None:
     parts, parameters = list[str](), list[Any]()
-    for place, first in enumerate(asked):
+    for first in asked:
         try:
-            sql, values = _first_of(tasks, sorted(task_keys), first, most)
+            sql, values = _first_of(tasks, task_keys, first, most)
         except EmptyResultSet:
             continue  # Whoever asks may see none of them, or asks for no kind.
-        parts.append(f"(SELECT {place}, found.id {sql})")
+        parts.append(f"(SELECT found.id {sql})")
         parameters += values
-    found: list[list[UUID]] = [[] for _first in asked]
-    if parts:
-        with connection.cursor() as cursor:
-            execute_guided(cursor, " UNION ALL ".join(parts), parameters, settings=WALKED, using=tasks.db)
-            for place, key in cursor.fetchall():
-                found[place].append(key)
-    rows = tasks.model._default_manager.using(tasks.db).filter(Among(key for keys in found for key in keys))
-    read = {task.pk: task for task in read_models(rows)}
-    return [
-        sorted((read[key] for key in keys if key in read), key=_moment, reverse=first.latest)
-        for first, keys in zip(asked, found, strict=True)
-    ]
+    if not parts:
+        return None
+    # As an array the keys are found first, however many PostgreSQL expects; then each by the primary key.
+    sql = f"timeline_scheduledtask.id = ANY(ARRAY({' UNION ALL '.join(parts)}))"
+    return RawSQL(sql, parameters, output_field=BooleanField())  # noqa: S611 (our own words)
 
 
 def _moment(task: ScheduledTask) -> tuple[datetime, UUID]:

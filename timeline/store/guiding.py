@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from django.db import connections
@@ -41,3 +42,25 @@ def execute_guided(
 def as_select(settings: Mapping[str, str]) -> str:
     """Write the statement that makes settings until the end of the transaction. Of our own words only."""
     return "SELECT " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
+
+
+@contextmanager
+def guided(settings: Mapping[str, str], *, using: str) -> Iterator[None]:
+    """Let the queries of a block be executed with these settings, each in one statement with them where that can be."""
+    connection: Any = connections[using]
+    if not dialect_of(using).has_settings:
+        yield
+    elif is_by_psycopg3(connection) and not connection.features.uses_server_side_binding:
+
+        def set_first(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: dict[str, Any]) -> Any:
+            found = execute(f"{as_select(settings)};\n{sql}", params, many, context)
+            context["cursor"].nextset()
+            return found
+
+        with connection.execute_wrapper(set_first):
+            yield
+    else:
+        with atomic(using=using):
+            with connection.cursor() as cursor:
+                cursor.execute(as_select(settings))
+            yield

@@ -95,14 +95,17 @@ def row_of_json(text: str, model: type[Model]) -> RawRow:
 @lru_cache
 def _readers(model: type[Model]) -> list[tuple[str, str, Callable[[str], Any] | None]]:
     """Name of each column (``attname``), as the database calls it, and how its value is read, where JSON has it as text."""
-    return [(name, str(field.column), _READ.get(type(target_of(field)))) for name, field in fields_of(model).items()]
+    return [
+        (name, str(field.column), READ_FROM_JSON.get(type(target_of(field))))
+        for name, field in fields_of(model).items()
+    ]
 
 
 def _in_utc(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-_READ: Final[dict[type[Field[Any, Any]], Callable[[str], Any]]] = {
+READ_FROM_JSON: Final[dict[type[Field[Any, Any]], Callable[[str], Any]]] = {
     UUIDField: UUID,
     DateTimeField: _in_utc,
     DateField: date.fromisoformat,

@@ -88,7 +88,11 @@ def missing_triggers(using: str) -> list[str]:
     """Name the triggers, and the functions that statements call, that do not stand though their tables do. One statement."""
     with connections[using].cursor() as cursor:
         cursor.execute(dialect_of(using).sql("triggers"))
-        there = {name for [name] in cursor.fetchall()}
+        return missing_among({name for [name] in cursor.fetchall()}, using=using)
+
+
+def missing_among(there: Collection[str], *, using: str) -> list[str]:
+    """The same, of the names that the statement ``triggers`` has told."""
     called = CALLED if dialect_of(using).has_trigger_functions else {}
     due = [name for name, table in called.items() if table in there]
     return [name for name in (*_possible(using, there), *due) if f"timeline_{name}" not in there]
