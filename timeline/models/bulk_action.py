@@ -120,6 +120,8 @@ class BulkAction(models.Model):
             tasks = tasks.with_handler([said["task"]])
         if said.get("timeline"):
             tasks = tasks.of_timeline(said["timeline"])
+        if said.get("group"):
+            tasks = tasks.dead_letters(said["group"])
         if said.get("kind"):
             tasks = tasks.about(said["kind"])
         if said.get("q"):
