@@ -142,4 +142,6 @@ class BulkAction(models.Model):
             condition &= Q(reason_code=said["reason"])
         if said.get("ended_after"):
             condition &= Q(finished_at__gt=datetime.fromisoformat(said["ended_after"]))
+        if said.get("ended_until"):
+            condition &= Q(finished_at__lte=datetime.fromisoformat(said["ended_until"]))
         return condition
