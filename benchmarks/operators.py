@@ -125,8 +125,9 @@ def tidy() -> None:
 def enroll_all(people: int, failed: int) -> None:
     """Begin a trial for all who have none."""
     from project.accounts.models import User
+    from timeline.clocks import story_now
+    from timeline.operations.enrolling import enroll
     from timeline.operations.sets import pages
-    from timeline.shortcuts import enroll
 
     meter, done = Meter("timeline_enroll", 2 * (people - failed)), 0
 
@@ -136,9 +137,6 @@ def enroll_all(people: int, failed: int) -> None:
             yield batch
             done += 2 * len(batch.refs)
             meter.at(done)
-
-    from timeline.clocks import story_now
-    from timeline.operations.enrolling import enroll
 
     with meter.running():
         tally = enroll(
@@ -213,7 +211,7 @@ def redrive_bulk(rows: int) -> None:
 
     now = story_now("default")
     staff = User.objects.create(email="staff", is_staff=True, is_superuser=True, signed_up_at=now, trial_ends_at=now)
-    asked = {"action": "redrive", "filters": {"state": ["discarded"]}, "reason": "mended"}
+    asked = {"action": "redrive", "filters": {"group": GROUP}, "reason": "mended"}
     meter = Meter("redrive, as a bulk action", rows)
     with meter.running():
         bulk = BulkAction(asker=str(staff.pk), actor="staff", created_at=story_now("default"), **asked)

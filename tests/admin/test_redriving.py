@@ -77,7 +77,9 @@ class TestRedriveAll:
         assert not again().filter(previous=late).exists()
         assert again().count() == 7
 
-    def test_redrives_no_more_than_a_few_at_once_whatever_is_sent_for_the_count(self, operator, dead, monkeypatch, clock):
+    def test_redrives_no_more_than_a_few_at_once_whatever_is_sent_for_the_count(
+        self, operator, dead, monkeypatch, clock
+    ):
         monkeypatch.setattr(redriving, "PORTION", 3)
         place = {"before": clock.now.isoformat(), "after": "", "changed": "0", "left": "0", "total": "2"}
 
