@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: slots settlement bookings demo test install lint types floors checks read tests tests-sqlite tests-postgresql tests-processes on-sqlite \
 	on-postgresql on-both faults coverage pictures foreign matrix release paths baseline sizing throughput scale \
-	herd admin-pages api-pages owned-on-sqlite fuzz bench bench-quick bench-steps bench-limits bench-loops bench-machines bench-moves bench-waits \
+	herd admin-pages operators api-pages owned-on-sqlite fuzz bench bench-quick bench-steps bench-limits bench-loops bench-machines bench-moves bench-waits \
 	bench-webhooks chaos clean
 
 # What is installed follows the files that say so.
@@ -138,6 +138,10 @@ herd: install
 # The admin's pages over 1,000,000 tasks, on PostgreSQL as above: ms and queries a page.
 admin-pages: install
 	@$(BIN)/python -m benchmarks.admin_pages $(ARGS)
+
+# What operators do with many rows among 1,000,000 tasks, on PostgreSQL as above: rows a second of processor time, memory.
+operators: install
+	@$(BIN)/python -m benchmarks.operators $(ARGS)
 
 # The API's lists over 1,000,000 tasks, on PostgreSQL as above: ms and queries an answer; fails over 300 ms or 12 queries.
 api-pages: install

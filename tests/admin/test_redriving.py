@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import ClassVar
+from uuid import UUID
 
 import pytest
 from django.urls import reverse
 
 from tests.admin.conftest import text_of
-from timeline.admin import portions
+from timeline.admin import redriving
+from timeline.dispatch import acting_in_bulk
+from timeline.dispatch.acting_in_bulk import act_in_bulk
 from timeline.lifecycle import State
-from timeline.models import ScheduledTask
+from timeline.models import BulkAction, ScheduledTask
+from timeline.policy import TimelinePolicy
 
 REDRIVE = reverse("admin:timeline_scheduledtask_redrive")
 DEAD = reverse("admin:timeline_scheduledtask_dead")
@@ -29,11 +34,9 @@ def again():
     return ScheduledTask.objects.filter(previous__isnull=False)
 
 
-def sent_again(page):
-    """What the form of a page that is under way would send."""
-    return dict(
-        re.findall(r'name="(\w+)" value="([^"]*)"', page.content.decode().partition("data-timeline-going-on")[2])
-    )
+def shown_place(page):
+    """What the form of a page says of where it stands."""
+    return dict(re.findall(r'name="(before|after|changed|left|total|bulk)" value="([^"]*)"', page.content.decode()))
 
 
 class TestRedriveAll:
@@ -64,34 +67,25 @@ class TestRedriveAll:
         assert {(row.reason, row.actor) for row in again()} == {("the server is back", "operator@example.com")}
         assert "7 tasks run again." in text_of(answer)
 
-    def test_goes_on_portion_by_portion_and_ends(self, operator, dead, monkeypatch):
-        monkeypatch.setattr(portions, "PORTION", 3)
-        monkeypatch.setattr(portions, "A_TURN", 0)
-
-        first = operator.post(ONE, GIVEN)
-        done = again().count()
-        second = operator.post(ONE, sent_again(first))
-        last = operator.post(ONE, sent_again(second), follow=True)
-
-        assert "3 of 7" in text_of(first)
-        assert done == 3
-        assert "6 of 7" in text_of(second)
-        assert "7 tasks run again." in text_of(last)
-        assert again().count() == 7
-
-    def test_leaves_what_fails_while_it_goes_on(self, operator, dead, monkeypatch, about, order, clock):
-        monkeypatch.setattr(portions, "PORTION", 3)
-        monkeypatch.setattr(portions, "A_TURN", 0)
-        first = operator.post(ONE, GIVEN)
+    def test_leaves_what_has_failed_since_it_counted(self, operator, dead, about, order, clock):
+        counted = shown_place(operator.get(ONE))
         clock.advance(minutes=1)
         late = about(order, state=State.DISCARDED, fingerprint="1" * 16, finished_at=clock.now)
 
-        page = first
-        while page.status_code == 200:
-            page = operator.post(ONE, sent_again(page))
+        operator.post(ONE, GIVEN | counted)
 
         assert not again().filter(previous=late).exists()
         assert again().count() == 7
+
+    def test_redrives_no_more_than_a_few_at_once_whatever_is_sent_for_the_count(
+        self, operator, dead, monkeypatch, clock
+    ):
+        monkeypatch.setattr(redriving, "PORTION", 3)
+        place = {"before": clock.now.isoformat(), "after": "", "changed": "0", "left": "0", "total": "2"}
+
+        operator.post(ONE, GIVEN | place)
+
+        assert again().count() == 3
 
     def test_spreads_them(self, operator, dead):
         operator.post(ONE, GIVEN | {"spread": "3600"})
@@ -134,3 +128,101 @@ class TestRedriveAll:
         assert viewer.post(ONE, GIVEN).status_code == 403
         assert REDRIVE not in text_of(viewer.get(DEAD))
         assert not again().exists()
+
+
+class TestMany:
+    """Of many, a bulk action is begun, which polls do."""
+
+    @pytest.fixture(autouse=True)
+    def _many(self, monkeypatch):
+        monkeypatch.setattr(redriving, "PORTION", 5)
+
+    @pytest.fixture
+    def polls(self, clock):
+        return lambda: act_in_bulk(now=clock.now, using="default")
+
+    def test_are_redriven_by_polls_and_shown_on_a_page(self, operator, dead, polls):
+        assert "So many are changed by polls" in text_of(operator.get(ONE))
+
+        response = operator.post(ONE, GIVEN | {"spread": "3600"}, follow=True)
+
+        assert "0 of 7" in text_of(response)
+        assert "Failed alike" in text_of(response)
+        assert "60 minutes" in text_of(response)
+        assert not again().exists()
+        polls()
+        assert set(again().values_list("previous", flat=True)) == {row.pk for row in dead}
+        assert {(row.reason, row.actor) for row in again()} == {("the server is back", "operator@example.com")}
+        assert len(set(again().values_list("scheduled_at", flat=True))) > 1
+        assert "7 of 7" in text_of(operator.get(response.redirect_chain[-1][0]))
+
+    def test_are_begun_once_however_often_the_form_is_sent(self, operator, dead):
+        given = GIVEN | shown_place(operator.get(ONE))
+
+        first, second = (operator.post(ONE, given).headers["Location"] for _ in range(2))
+
+        assert first == second
+        assert str(BulkAction.objects.get().pk) == given["bulk"]
+
+    def test_say_what_is_wrong_and_begin_nothing(self, operator, dead):
+        page = operator.post(ONE, GIVEN | shown_place(operator.get(ONE)) | {"reason": ""})
+
+        assert "Nothing was changed yet" in text_of(page)
+        assert not BulkAction.objects.exists()
+
+    def test_leave_what_has_failed_since_they_were_counted(self, operator, dead, polls, about, order, clock):
+        """Also if it was there before, and had not failed yet."""
+        failing = about(order, state=State.ACTIVE, lease_expires_at=clock.now)
+        given = GIVEN | shown_place(operator.get(ONE))
+        clock.advance(minutes=1)
+        failed = {"state": State.DISCARDED, "finished_at": clock.now, "reason_code": "error", "fingerprint": "1" * 16}
+        failed["lease_expires_at"] = None
+        ScheduledTask.objects.filter(pk=failing.pk).update(**failed)
+        operator.post(ONE, given)
+
+        polls()
+
+        assert not again().filter(previous=failing).exists()
+        assert again().count() == 7
+
+    def test_are_stopped_from_their_page_and_what_is_done_stays(self, operator, dead, polls, monkeypatch):
+        monkeypatch.setattr(acting_in_bulk, "BATCH", 2)
+        monkeypatch.setattr(acting_in_bulk, "A_TURN", 0)
+        where = operator.post(ONE, GIVEN).headers["Location"]
+        polls()
+
+        operator.post(where)
+        polls()
+
+        assert again().count() == 2
+        assert "stopped" in text_of(operator.get(where))
+
+    def test_are_those_that_the_user_may_see_and_redrive(self, operator, dead, polls, settings):
+        settings.TIMELINE = {**settings.TIMELINE, "POLICY": f"{__name__}.OfFew"}
+        OfFew.seen = [row.pk for row in dead[:6]]
+        OfFew.redrivable = {row.pk for row in dead[1:]}
+
+        where = operator.post(ONE, GIVEN).headers["Location"]
+        polls()
+
+        assert set(again().values_list("previous", flat=True)) == {row.pk for row in dead[1:6]}
+        assert "who asked may not do this with" in text_of(operator.get(where))
+
+    def test_are_not_begun_by_who_may_not_redrive(self, person, browse, dead):
+        viewer = browse(person("vera", "view_scheduledtask"))
+
+        assert viewer.post(ONE, GIVEN).status_code == 403
+        assert not BulkAction.objects.exists()
+
+
+class OfFew(TimelinePolicy):
+    """Shows some, and lets some of them be redriven."""
+
+    seen: ClassVar[list[UUID]] = []
+    redrivable: ClassVar[set[UUID]] = set()
+
+    def visible(self, tasks, user):
+        return super().visible(tasks, user).filter(pk__in=self.seen)
+
+    def actions(self, user, task):
+        return [action for action in super().actions(user, task) if task.pk in self.redrivable]

@@ -66,6 +66,23 @@ class TestAsk:
         done = by_staff.get(f"tasks/bulk/{begun['id']}/").json()
         assert (done["done"], done["skipped"]["refused"]) == (0, len(rows))
 
+    def test_redrives_a_group_of_dead_letters_that_had_failed_by_then(self, by_staff, about, ada, polled, clock):
+        dead = [about("account.call", ada, state=State.DISCARDED, fingerprint="1" * 16) for _ in range(3)]
+        about("account.call", ada, state=State.DISCARDED, fingerprint="2" * 16)
+        failing = about("account.call", ada, state=State.ACTIVE, lease_expires_at=clock.now)
+
+        begun = by_staff.post("tasks/bulk/", {**ALL, "action": "redrive", "filter": {"group": "1" * 16}}).json()
+        clock.advance(minutes=1)
+        failed = {"state": State.DISCARDED, "finished_at": clock.now, "reason_code": "error", "fingerprint": "1" * 16}
+        ScheduledTask.objects.filter(pk=failing.pk).update(**failed, lease_expires_at=None)
+        polled()
+
+        again = ScheduledTask.objects.filter(previous__isnull=False)
+        assert set(again.values_list("previous", flat=True)) == {row.pk for row in dead}
+        done = by_staff.get(f"tasks/bulk/{begun['id']}/").json()
+        assert (begun["matched"], done["state"], done["done"]) == (3, "done", 3)
+        assert done["skipped"]["changed"] == 0
+
     def test_dry_run_counts_and_changes_nothing(self, by_staff, about, ada, polled):
         waiting = about("account.call", ada, payload={"word": "secret"})
         about("account.call", ada, state=State.COMPLETED)

@@ -9,7 +9,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from tests.testapp.models import Order
-from timeline.admin import portions
+from timeline.admin import redriving
+from timeline.dispatch.acting_in_bulk import act_in_bulk
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, ref_of
 
@@ -61,20 +62,37 @@ def test_redrives_a_group(start_browser, staff, dead):
     assert ScheduledTask.objects.filter(previous__fingerprint=ONE, reason="the line is mended").count() == 3
 
 
-def test_redrives_all_of_a_group_by_the_keyboard_portion_by_portion(start_browser, staff, dead, monkeypatch):
-    monkeypatch.setattr(portions, "PORTION", 1)
-    monkeypatch.setattr(portions, "A_TURN", 0)
-    browser = start_browser()
+def ask_for_all(browser, staff):
     browser.log_in(staff)
     browser.open(DEAD)
     browser.wait_for(".tl-card")
-
-    link = browser.driver.find_element(By.CSS_SELECTOR, f".tl-button[href$='group={ONE}']")
-    link.send_keys(Keys.ENTER)
+    browser.driver.find_element(By.CSS_SELECTOR, f".tl-button[href$='group={ONE}']").send_keys(Keys.ENTER)
     browser.wait_for("#id_reason")
     ActionChains(browser.driver).send_keys_to_element(
         browser.driver.find_element(By.ID, "id_reason"), "the server is back", Keys.ENTER
     ).perform()
+
+
+def test_redrives_all_of_a_group_by_the_keyboard(start_browser, staff, dead):
+    browser = start_browser()
+
+    ask_for_all(browser, staff)
     browser.wait_for_text("3 tasks run again.")
 
     assert ScheduledTask.objects.filter(previous__in=dead).count() == 3
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_of_many_leads_to_a_page_that_says_how_far_it_is(start_browser, staff, dead, monkeypatch, clock, scripts):
+    monkeypatch.setattr(redriving, "PORTION", 2)
+    browser = start_browser(scripts=scripts)
+
+    ask_for_all(browser, staff)
+    browser.wait_for_text("0 of 3")
+    assert not scripts or browser.barriers() == []
+    act_in_bulk(now=clock.now, using="default")
+    if not scripts:  # Somebody loads the page again.
+        browser.driver.refresh()
+    browser.wait_for_text("3 of 3")
+
+    assert ScheduledTask.objects.filter(previous__in=dead, reason="the server is back").count() == 3

@@ -5,6 +5,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.db.models import QuerySet
 from django.db.models.signals import post_init
 
 from tests.testapp.models import Order
@@ -82,6 +83,15 @@ class TestRedrive:
         many = [make_task(state=State.DISCARDED) for _ in range(40)]
 
         assert statements_of(lambda: again(few, now)) == statements_of(lambda: again(many, now))
+
+    def test_asks_as_much_for_many_runs_as_for_few(self, now, later, start_at, statements_of):
+        with only_timelines(Delivery):
+            for _ in range(42):
+                start_at("delivery", Order.objects.create(), now)
+            packs = list(ScheduledTask.objects.all())
+            cancel(task_ids=[pack.pk for pack in packs], reason=REASON, now=now, using="default")
+
+            assert statements_of(lambda: again(packs[:2], later)) == statements_of(lambda: again(packs[2:], later))
 
     def test_reads_nothing_of_other_entities(self, make_task, now):
         """Whose tasks may have the same key."""
@@ -234,6 +244,21 @@ class TestRedriveInARun:
 
         assert TimelineRun.objects.open().count() == 1
         assert not ScheduledTask.objects.filter(revision=2).exists()
+
+    @pytest.mark.parametrize("is_gone", [False, True])
+    def test_gives_each_as_it_is_stored(self, pack, now, later, run_at, is_gone):
+        """Also where its run ends at once, as its entity is gone."""
+        run_at(pack, later)
+        if is_gone:
+            QuerySet(Order).filter()._raw_delete("default")
+
+        [new] = again([pack], later)
+
+        stored = ScheduledTask.objects.get(pk=new.pk)
+        columns = [column.attname for column in ScheduledTask._meta.concrete_fields]
+        assert {name: getattr(new, name) for name in columns} == {name: getattr(stored, name) for name in columns}
+        assert stored.is_open is not is_gone
+        assert new.run.is_open is not is_gone
 
     def test_tells_when_its_anchor_has_another_time_by_now(self, order, now, later, start_at, run_at):
         """It is not wanted at once any more: its next revision is made for the new time, and the answer says so."""

@@ -11,9 +11,10 @@ from django.test.utils import CaptureQueriesContext
 
 from timeline.exceptions import AlreadyReleased
 from timeline.lifecycle import State
-from timeline.models import Hold, ScheduledTask, Scope
+from timeline.models import Admission, Hold, ScheduledTask, Scope
 from timeline.operations import releasing
 from timeline.operations.holding import hold
+from timeline.operations.parking import park
 from timeline.operations.releasing import lost, release, release_due
 
 HOUR = timedelta(hours=1)
@@ -174,3 +175,79 @@ class TestRelease:
 
         assert release_due(now=now + HOUR, using="default") == 1
         assert ScheduledTask.objects.get().reason_code == "expired"
+
+
+@pytest.mark.django_db
+class TestReleaseOfABrake:
+    """Of very many, what was due is let go in portions, and the kind stays on hold until the last."""
+
+    @pytest.fixture(autouse=True)
+    def _few(self, monkeypatch):
+        monkeypatch.setattr(releasing, "BATCH", 1)
+        monkeypatch.setattr(releasing, "LET_GO", 2)
+
+    @pytest.fixture
+    def parked(self, make_task, now):
+        for number in range(5):
+            make_task(task_key="trial.expire", occurrence=str(number), scheduled_at=now - HOUR)
+        return park("trial.expire", most=3, within=HOUR, now=now, using="default")
+
+    def let_go(self, held, now):
+        return release(hold_id=held.pk, actor="ada", reason="they have left", now=now, using="default")
+
+    def test_is_gone_on_with_by_polls(self, parked, now, monkeypatch):
+        begun = self.let_go(parked, now)
+        counts = [(Admission.objects.count(), begun.is_open)]
+        for _ in range(3):
+            monkeypatch.setattr(releasing, "monotonic", iter([0, 0, 1]).__next__)  # A poll has time for one portion.
+            release_due(now=now + HOUR, using="default")
+            begun.refresh_from_db()
+            counts.append((Admission.objects.count(), begun.is_open))
+
+        assert counts == [(2, True), (4, True), (5, False), (5, False)]
+        assert (begun.settled, begun.lifted_at, begun.released_at) == (5, now, now + HOUR)
+        assert set(Admission.objects.values_list("at", flat=True)) == {now}
+
+    def test_is_gone_on_with_where_a_poll_was_killed(self, parked, now, monkeypatch):
+        """What it has let go stays so, the kind stays on hold, and the next poll lets go of the rest."""
+        self.let_go(parked, now)
+        let_go, calls = releasing.let_go, []
+
+        def dying(*args, **given):
+            calls.append(args)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            return let_go(*args, **given)
+
+        monkeypatch.setattr(releasing, "let_go", dying)
+        with pytest.raises(KeyboardInterrupt):
+            release_due(now=now, using="default")
+        parked.refresh_from_db()
+        before = (Admission.objects.count(), parked.is_open)
+        release_due(now=now, using="default")
+
+        parked.refresh_from_db()
+        assert before == (4, True)
+        assert (Admission.objects.count(), parked.is_open, parked.settled) == (5, False, 5)
+
+    def test_lets_go_of_no_more_than_was_due_at_that_moment(self, parked, make_task, now):
+        self.let_go(parked, now)
+        make_task(task_key="trial.expire", occurrence="imported", scheduled_at=now - HOUR)
+
+        release_due(now=now + HOUR, using="default")
+
+        assert Admission.objects.count() == 5
+        assert not Hold.objects.get().is_open
+
+    def test_cannot_be_released_twice(self, parked, now):
+        self.let_go(parked, now)
+
+        with pytest.raises(AlreadyReleased):
+            self.let_go(parked, now)
+
+    def test_is_one_statement_however_many_there_are(self, parked, now):
+        """No statement writes more than a portion."""
+        with CaptureQueriesContext(connection) as asked:
+            self.let_go(parked, now)
+
+        assert sum("timeline_admission" in query["sql"] for query in asked) == 1

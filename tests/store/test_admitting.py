@@ -5,8 +5,10 @@ from uuid import uuid4
 
 import pytest
 
-from timeline.lifecycle import State
+from timeline.ids import uuid7
+from timeline.lifecycle import Reason, State
 from timeline.models import Admission
+from timeline.operations.moving import move
 from timeline.store.admitting import admit, admitted_among, let_go, prune_admissions, withdraw, would_start
 
 pytestmark = pytest.mark.django_db
@@ -40,10 +42,29 @@ class TestLetGo:
         make_task(task_key="trial.remind", scheduled_at=now - HOUR)
         make_task(task_key="trial.expire", occurrence="over", scheduled_at=now - HOUR, state=State.COMPLETED)
 
-        let_go("trial.expire", at=now, using="default")
-        let_go("trial.expire", at=now + timedelta(minutes=1), using="default")
+        let_go("trial.expire", at=now, made_before=uuid7(), most=9, using="default")
+        let_go("trial.expire", at=now + timedelta(minutes=1), made_before=uuid7(), most=9, using="default")
 
         assert list(Admission.objects.values_list("pk", "task_key", "at")) == [(due.pk, "trial.expire", now)]
+
+    def test_lets_in_so_many_at_a_time_until_none_is_left(self, make_task, now):
+        for number in range(5):
+            make_task(task_key="trial.expire", occurrence=str(number), scheduled_at=now - HOUR)
+        made_before = uuid7()
+
+        done = [let_go("trial.expire", at=now, made_before=made_before, most=2, using="default") for _ in range(4)]
+
+        assert done == [2, 2, 1, 0]
+
+    def test_leaves_what_was_made_or_moved_since(self, make_task, now):
+        """Whatever time it was given."""
+        moved = make_task(task_key="trial.expire", scheduled_at=now + HOUR)
+        made_before = uuid7()
+        make_task(task_key="trial.expire", occurrence="made since", scheduled_at=now - HOUR)
+        moment = now + timedelta(seconds=1)
+        move(task_ids=[moved.pk], at=now - HOUR, reason=Reason.operator("x"), now=moment, using="default")
+
+        assert let_go("trial.expire", at=now, made_before=made_before, most=9, using="default") == 0
 
 
 class TestWouldStart:

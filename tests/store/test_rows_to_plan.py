@@ -9,11 +9,12 @@ from django.db import transaction
 
 from tests.testapp.models import Order
 from timeline import Machine, Timeline, after, on, task
+from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.visits import wanted_of
 from timeline.registry import registry
 from timeline.shortcuts import emit, start
-from timeline.store.rows_to_plan import RowToPlan, lock_rows_to_plan, read_rows_to_plan
+from timeline.store.rows_to_plan import RowToPlan, lock_rows_to_go_on, lock_rows_to_plan, read_rows_to_plan
 from timeline.testing import only_timelines
 
 
@@ -102,3 +103,26 @@ class TestLock:
         lit(times=1)
 
         assert names(locked_now(wanted_of(known(), moved=True))) == [("check", ""), ("warn", "3")]
+
+
+class TestGoOn:
+    def test_reads_whole_what_is_open_or_holds_something_and_of_the_rest_what_a_plan_reads(self):
+        order = Order.objects.create()
+        start(Plain, order)
+        rows = {"over": {}, "part": {"occurrence": "1"}, "closed": {"slot": 1, "limit_key": "x"}}
+        look = ScheduledTask.objects.get()
+        ended = {"state": State.COMPLETED, "finished_at": look.created_at, "reason_code": "done"}
+        for revision, columns in enumerate(rows.values(), 2):
+            of_row = {
+                name: getattr(look, name) for name in ("run", "task_key", "nominal_at", "scheduled_at", "created_at")
+            }
+            of_row |= {"entity_label": look.entity_label, "entity_id": look.entity_id, "max_attempts": 5}
+            ScheduledTask.objects.create(**of_row, **ended, revision=revision, **columns)
+        [(run, _timeline)] = known()
+
+        with transaction.atomic():
+            found = lock_rows_to_go_on(wanted_of(known()), using="default")[run.pk]
+
+        assert names(found) == names(read_rows_to_plan(wanted_of(known()), using="default"))
+        assert {row.revision for row in found if isinstance(row, ScheduledTask)} == {1, 3, 4}
+        assert {row.revision for row in found if isinstance(row, RowToPlan)} == {2}

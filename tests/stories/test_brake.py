@@ -10,7 +10,7 @@ from tests.testapp.models import Effect, Order
 from timeline import Retry, Timeline, task
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import State
-from timeline.models import Admission, Hold, ScheduledTask
+from timeline.models import Admission, Hold, LogEntry, ScheduledTask
 from timeline.operations.pruning import prune
 from timeline.shortcuts import cancel, explain, hold, move, release, schedule
 from timeline.signals import alerted
@@ -151,6 +151,19 @@ class TestMoreThanAllowed:
         clock.advance(hours=5)
 
         assert closed() == 3
+        assert not Hold.objects.exists()
+
+    def test_enters_again_what_was_let_in_before_beside_as_many_new_ones(self, clock, order):
+        """What is bounded is how many are let in for the first time: of attempts there may be more."""
+        Effect.objects.create(name="down")
+        begun = clock.now
+        old = due(order, 3, begun)
+        new = due(order, 3, begun + 61 * MINUTE, begin=3)
+
+        clock.advance(minutes=75)
+
+        hour = LogEntry.objects.filter(to_state=State.ACTIVE, at__gt=begun + 15 * MINUTE, at__lte=begun + 75 * MINUTE)
+        assert set(hour.values_list("task", flat=True)) == {row.pk for row in (*old, *new)}
         assert not Hold.objects.exists()
 
     def test_does_not_count_what_a_guard_calls_off(self, clock, order):

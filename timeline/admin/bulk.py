@@ -142,9 +142,11 @@ def in_words(filters: Mapping[str, Any]) -> list[Said]:
         Said(pgettext("timeline", "Kind"), filters.get("kind", "")),
         Said(pgettext("timeline", "Reason"), _reason(filters.get("reason"))),
         Said(pgettext("timeline", "Search"), filters.get("q", "")),
+        Said(pgettext("timeline", "Failed alike"), _group(filters.get("group", ""))),
         Said(pgettext("timeline", "Due from"), _moment(filters.get("due_after"))),
         Said(pgettext("timeline", "Due before"), _moment(filters.get("due_before"))),
         Said(pgettext("timeline", "Ended after"), _moment(filters.get("ended_after"))),
+        Said(pgettext("timeline", "Ended by"), _moment(filters.get("ended_until"))),
     )
     return [each for each in said if each.value]
 
@@ -156,6 +158,11 @@ def _states(names: Any) -> str:
     if states == FINAL:
         return pgettext("timeline", "ended")
     return ", ".join(str(state.label) for state in State if state in states)
+
+
+def _group(group: str) -> str:
+    """A fingerprint; of those that failed before there were any, what their task is called."""
+    return registry.titled(group) if "." in group else group
 
 
 def _reason(code: str | None) -> str:

@@ -10,7 +10,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
-from uuid import UUID
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
@@ -28,7 +27,7 @@ from timeline.admin.listing import ListRow, chips, row_of
 from timeline.admin.naming import actor_of, names_of
 from timeline.admin.outcomes import outcomes
 from timeline.admin.pages import Pages, policy_of
-from timeline.admin.portions import Place, go_on, place_in
+from timeline.admin.portions import Place, bulk_id_in, go_on, place_in
 from timeline.admin.readers import Reader
 from timeline.admin.wording import WORDINGS
 from timeline.clocks import story_now
@@ -113,7 +112,7 @@ class MatchingPages(Pages):
             "form": form,
             "has_errors": bool(form.errors),
             "place": place,
-            "bulk_id": _bulk_id(request) if place.total > MANY else None,
+            "bulk_id": bulk_id_in(request.POST.dict()) if place.total > MANY else None,
             "is_under_way": place.after is not None and not form.errors,
             "hidden": [(name, request.POST.get(name, "")) for name in form.fields] if place.after else [],
             "asks": WORDINGS[action].asks % {"count": place.total},
@@ -131,7 +130,7 @@ class MatchingPages(Pages):
         """Begin a bulk action, once however often the form is sent: it has the id that the form was made with."""
         by = answers.get("by") or Offset()
         bulk = BulkAction(
-            pk=_bulk_id(request),
+            pk=bulk_id_in(request.POST.dict()),
             action=action.value,
             filters=question.as_filters(now=place.before, zone=timezone.get_default_timezone()),
             at=answers.get("at"),
@@ -194,14 +193,6 @@ class MatchingPages(Pages):
                 place.left,
             )
             messages.warning(request, said % {"count": place.left})
-
-
-def _bulk_id(request: HttpRequest) -> UUID:
-    """As the form says it; a new one, where that says none."""
-    try:
-        return UUID(request.POST.get("bulk", ""))
-    except ValueError:
-        return uuid7()
 
 
 def _action(text: str) -> Action:

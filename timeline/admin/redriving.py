@@ -1,14 +1,19 @@
-"""The page that redrives all that failed alike: it counts, asks why, and goes on portion by portion, with a way to stop."""
+"""
+The page that redrives all that failed alike: it counts, and asks why. A few it redrives itself; of many it begins a bulk
+action, which polls do, and leads to its page.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
 
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
+from django.db import IntegrityError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -18,11 +23,12 @@ from timeline.admin.dead import shown_group
 from timeline.admin.forms import ReasonForm
 from timeline.admin.naming import actor_of
 from timeline.admin.pages import Pages, policy_of
-from timeline.admin.portions import Place, go_on, place_in
+from timeline.admin.portions import PORTION, Place, bulk_id_in, place_in
 from timeline.admin.readers import Reader
 from timeline.clocks import story_now
+from timeline.dispatch.acting_in_bulk import begin_bulk
 from timeline.lifecycle import Reason
-from timeline.models import ScheduledTask
+from timeline.models import BulkAction
 from timeline.operations.redriving_groups import redrive_those
 from timeline.policy import Action, TimelinePolicy
 from timeline.reading.dead_letters import dead_letters
@@ -55,7 +61,7 @@ class RedrivePages(Pages):
     """Who may redrive does so with all of a group at once."""
 
     def redrive_view(self, request: HttpRequest) -> HttpResponse:
-        """Count and ask; once the reason is given, redrive for a moment, and say how far that came."""
+        """Count and ask; once the reason is given, redrive a few, or have polls redrive many."""
         policy, group = policy_of(request), request.GET.get("group", "")
         if not policy.allows(request.user, Action.REDRIVE):
             raise PermissionDenied
@@ -65,20 +71,19 @@ class RedrivePages(Pages):
             place = Place(story_now(self.alias), None, 0, 0, 0 if dead is None else dead.count())
         if dead is None or not place.total:
             raise Http404(_("There is no such group."))
-        form = self._redrive_form(request)
+        form, bulk_id = self._redrive_form(request), bulk_id_in(request.POST.dict())
         if request.method == "POST" and form.is_valid():
-            dead = dead.filter(finished_at__lte=place.before)
-            place, is_over = self._redrive(dead, place, form, policy, request.user)
-            if is_over:
-                self._say(request, place)
-                return HttpResponseRedirect(self.address("dead"))
+            if place.total > PORTION:
+                return self._begin_redrive(request, group, place, form, bulk_id)
+            place = self._redrive(dead.filter(finished_at__lte=place.before), place, form, policy, request.user)
+            self._say(request, place)
+            return HttpResponseRedirect(self.address("dead"))
         context = {
             "form": form,
             "has_errors": bool(form.errors),
-            "alike": [] if place.after is not None else self._groups_of(request, group),
+            "alike": self._groups_of(request, group),
             "place": place,
-            "is_under_way": place.after is not None,
-            "done": place.looked,
+            "bulk_id": bulk_id if place.total > PORTION else None,
             "back": self.address("dead"),
         }
         return self.page(request, "redrive", pgettext("timeline", "Redrive all"), story_now(self.alias), context)
@@ -94,21 +99,35 @@ class RedrivePages(Pages):
 
     def _redrive(
         self, dead: ScheduledTaskQuerySet, place: Place, form: RedriveForm, policy: TimelinePolicy, user: User
-    ) -> tuple[Place, bool]:
-        """Redrive portion by portion, each batch of which is committed by itself; and whether nothing is left to look at."""
-        seconds = int(form.cleaned_data["spread"])
-        given: dict[str, Any] = {
-            "reason": Reason.operator(form.cleaned_data["reason"], actor_of(user)),
-            "spread": timedelta(seconds=seconds) if seconds else None,
-            "now": story_now(self.alias),
-            "using": self.alias,
-        }
+    ) -> Place:
+        """Redrive a few at once, in batches that are committed each by itself."""
+        tasks = list(dead.select_related("run").order_by("pk")[:PORTION])
+        done = redrive_those(
+            [task.pk for task in tasks if Action.REDRIVE in policy.actions(user, task)],
+            reason=Reason.operator(form.cleaned_data["reason"], actor_of(user)),
+            spread=_spread(form),
+            now=story_now(self.alias),
+            using=self.alias,
+        )
+        return place._replace(changed=done.redriven, left=len(tasks) - done.redriven)
 
-        def act(tasks: Sequence[ScheduledTask]) -> int:
-            may = [task.pk for task in tasks if Action.REDRIVE in policy.actions(user, task)]
-            return redrive_those(may, **given).redriven
-
-        return go_on(dead, place, act)
+    def _begin_redrive(
+        self, request: HttpRequest, group: str, place: Place, form: RedriveForm, bulk_id: UUID
+    ) -> HttpResponse:
+        """Begin a bulk action with those that had failed when they were counted; once however often the form is sent."""
+        bulk = BulkAction(
+            pk=bulk_id,
+            action=Action.REDRIVE.value,
+            filters={"group": group, "ended_until": place.before.isoformat()},
+            spread=_spread(form),
+            reason=form.cleaned_data["reason"],
+            asker=str(request.user.pk),
+            actor=actor_of(request.user),
+            created_at=min(place.before, story_now(self.alias)),
+        )
+        with suppress(IntegrityError):
+            begin_bulk(bulk, self.visible(request), using=self.alias)
+        return HttpResponseRedirect(self.address("bulk_action", bulk.pk))
 
     def _say(self, request: HttpRequest, place: Place) -> None:
         said = ngettext("%(count)d task runs again.", "%(count)d tasks run again.", place.changed)
@@ -120,3 +139,8 @@ class RedrivePages(Pages):
                 place.left,
             )
             messages.warning(request, said % {"count": place.left})
+
+
+def _spread(form: RedriveForm) -> timedelta | None:
+    """Within which they become due; None: at once."""
+    return timedelta(seconds=int(form.cleaned_data["spread"])) or None

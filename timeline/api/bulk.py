@@ -51,7 +51,8 @@ class BulkActionSerializer(serializers.Serializer[Any]):
     filter = serializers.JSONField(
         source="filters",
         read_only=True,
-        help_text="As it was sent; of one that was begun in the admin, perhaps with `kind`, `reason`, `q` and `ended_after`.",
+        help_text="As it was sent; of one that was begun in the admin, perhaps with `kind`, `reason`, `q` and `ended_after`; with "
+        "`group` also `ended_until`.",
     )
     state = ChoiceOf(BulkState, read_only=True)
     matched = serializers.IntegerField(read_only=True, help_text="How many tasks there were that it can change.")
@@ -132,6 +133,8 @@ class BulkActions(BulkView):
         """What was asked for, not stored yet."""
         seconds, meant = given.get("spread_seconds"), given["filter"]
         moments = {name: meant[name].isoformat() for name in ("due_after", "due_before") if name in meant}
+        if "group" in meant:
+            moments["ended_until"] = self.now.isoformat()
         return BulkAction(
             action=given["action"],
             filters={**meant, **moments},

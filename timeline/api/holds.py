@@ -57,7 +57,9 @@ class HoldSerializer(serializers.Serializer[Any]):
         help_text="A brake has made it: more tasks would have started. Null: it was none.",
     )
     park_within_seconds = serializers.SerializerMethodField(help_text="Within what time. Null: it was no brake.")
-    settled = serializers.IntegerField(read_only=True, help_text="How many tasks were moved on or cancelled so far.")
+    settled = serializers.IntegerField(
+        read_only=True, help_text="How many were moved on, cancelled or, of a brake, let go."
+    )
     released_at = InstantField(
         read_only=True, allow_null=True, help_text="When nothing was left to do about it; null: it still holds."
     )

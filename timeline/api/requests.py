@@ -162,6 +162,11 @@ class FilterBody(StrictSerializer):
     )
     task = TextField(required=False, max_length=101, help_text="Key of the task, `trial.remind`.")
     timeline = TextField(required=False, max_length=50, help_text="Name of the timeline, `trial`.")
+    group = TextField(
+        required=False,
+        max_length=101,
+        help_text="Those dead letters that failed alike by now, as `dead-letters/` names them.",
+    )
     due_after = BoundField(required=False, help_text="Due at this moment or later.")
     due_before = BoundField(required=False, help_text="Due before this moment.")
 

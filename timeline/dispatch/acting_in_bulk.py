@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from operator import attrgetter
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -24,7 +25,7 @@ from django.db import connections
 
 from timeline.exceptions import AlreadyOpen, RunEnded, TimelineError, TransitionNotAllowed
 from timeline.lifecycle import Reason
-from timeline.models import BulkAction, ScheduledTask
+from timeline.models import BulkAction, ScheduledTask, TimelineRun
 from timeline.models.among import Among
 from timeline.operations.cancelling import cancel
 from timeline.operations.hastening import run_now
@@ -35,6 +36,7 @@ from timeline.store.announcing import announce
 from timeline.store.errors import catching, is_passing
 from timeline.store.isolating import atomic
 from timeline.store.polling import AT_ONCE, polling
+from timeline.store.returning import read_models
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -201,7 +203,13 @@ def _asker(bulk: BulkAction) -> Any:
 def _next(bulk: BulkAction, visible: ScheduledTaskQuerySet, size: int) -> list[ScheduledTask]:
     tasks = able(bulk, visible)
     rest = tasks.filter(pk__gt=bulk.place) if bulk.place else tasks
-    return list(rest.select_related("run").order_by("pk")[:size])
+    keys = list(rest.order_by("pk").values_list("pk", flat=True)[:size])
+    found = read_models(ScheduledTask.objects.using(tasks.db).filter(Among(keys)))
+    run_ids = {task.run_id for task in found if task.run_id is not None}
+    runs = {run.pk: run for run in read_models(TimelineRun.objects.using(tasks.db).filter(Among(run_ids)))}
+    for task in found:
+        task.run = runs[task.run_id] if task.run_id else None
+    return sorted(found, key=attrgetter("pk"))
 
 
 def _chosen(

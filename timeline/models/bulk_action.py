@@ -120,6 +120,8 @@ class BulkAction(models.Model):
             tasks = tasks.with_handler([said["task"]])
         if said.get("timeline"):
             tasks = tasks.of_timeline(said["timeline"])
+        if said.get("group"):
+            tasks = tasks.dead_letters(said["group"])
         if said.get("kind"):
             tasks = tasks.about(said["kind"])
         if said.get("q"):
@@ -140,4 +142,6 @@ class BulkAction(models.Model):
             condition &= Q(reason_code=said["reason"])
         if said.get("ended_after"):
             condition &= Q(finished_at__gt=datetime.fromisoformat(said["ended_after"]))
+        if said.get("ended_until"):
+            condition &= Q(finished_at__lte=datetime.fromisoformat(said["ended_until"]))
         return condition

@@ -68,7 +68,8 @@ class Hold(EntityColumns):
     later: tasks are moved on or cancelled batch by batch, ``place`` is the last that was looked at, ``settled`` how many were
     changed. It holds until ``released_at``. All moments are story time.
 
-    ``park_above`` and ``park_within`` are those of a destructive task whose brake has made it; None: a person did.
+    ``park_above`` and ``park_within`` are those of a destructive task whose brake has made it; None: a person did. Of these,
+    ``place`` is an id made when it was released: what was made before is let go, ``settled`` is how many.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -366,6 +366,8 @@ class ScheduledTask(EntityColumns):
                 condition=Q(state=State.DISCARDED),
                 name="timeline_task_dead",
             ),
+            # And of those that failed alike, the next few by their keys, however many there are.
+            models.Index(fields=["fingerprint", "id"], condition=Q(state=State.DISCARDED), name="timeline_task_alike"),
             # Of pages, which count what was cancelled by reason, and what failed lately.
             models.Index(
                 fields=["reason_code", "task_key", "scheduled_at", "id"],

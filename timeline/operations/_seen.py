@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
 from django.utils.translation import gettext_lazy as _
@@ -16,6 +17,17 @@ if TYPE_CHECKING:
 
 Seen = Mapping[UUID, int]
 """Task id → its ``seq`` as it was shown. What is not in it may have changed."""
+
+
+class Revision(Protocol):
+    """What is said of the latest revision of a task."""
+
+    revision: int
+    state: str
+    seq: int
+    scheduled_at: datetime
+    actor: str
+    reason: str
 
 
 def refuse_changed(tasks: Iterable[ScheduledTask], seen: Seen | None) -> None:
@@ -34,7 +46,7 @@ def refuse_changed(tasks: Iterable[ScheduledTask], seen: Seen | None) -> None:
             raise _changed(task, task)
 
 
-def refuse_redriven(task: ScheduledTask, later: ScheduledTask, seen: Seen | None) -> None:
+def refuse_redriven(task: ScheduledTask, later: Revision, seen: Seen | None) -> None:
     """
     Refuse to redrive what was redriven since it was seen: its own row says nothing of it.
 
@@ -50,5 +62,5 @@ def refuse_redriven(task: ScheduledTask, later: ScheduledTask, seen: Seen | None
         raise _changed(task, later, remedy=_("It was redriven; look at its latest revision."))
 
 
-def _changed(task: ScheduledTask, now: ScheduledTask, **told: StrOrPromise) -> ChangedSince:
+def _changed(task: ScheduledTask, now: Revision, **told: StrOrPromise) -> ChangedSince:
     return ChangedSince(task.pk, now.state, now.scheduled_at, seq=now.seq, actor=now.actor, reason=now.reason, **told)

@@ -23,7 +23,7 @@ from timeline.operations._succeeding import succeed
 from timeline.operations.current import running
 from timeline.operations.leaving import end_runs
 from timeline.operations.sets import portions_of
-from timeline.planning import Cancel, Create, Keep, Move, Plan
+from timeline.planning import Cancel, Create, Keep, Move, Plan, TaskRow
 from timeline.registry import registry
 from timeline.runs import end
 from timeline.store.competing import hand_on
@@ -46,7 +46,7 @@ def reconcile_locked(
     lenient: bool = False,
     there: Collection[EntityRef] = (),
     moved: bool = False,
-    rows: Mapping[UUID, list[ScheduledTask]] | None = None,
+    rows: Mapping[UUID, Sequence[TaskRow]] | None = None,
     choose: Callable[[TimelineRun, Plan], Plan] | None = None,
 ) -> list[ScheduledTask]:
     """
@@ -61,7 +61,7 @@ def reconcile_locked(
             which must record an outcome whatever the entity holds, and for an operator.
         there: Entities that are there, and were not read, as nothing is asked of them.
         moved: Whether they are runs of machines that have just moved.
-        rows: Id of a run → what it is planned from, as far as that was read and locked.
+        rows: Id of a run → what it is planned from, as far as that was read; what may change of it is locked.
         choose: Makes of what is planned for a run what is carried out; None: just that.
 
     Returns:
@@ -81,7 +81,10 @@ def reconcile_locked(
     end_runs(gone, RunEnd.ENTITY_GONE, reason=reasons.DELETED(), now=now, using=using)
     alive = [(run, definition) for run, definition in known if run.is_open]
     unread = [(run, definition) for run, definition in alive if run.pk not in (rows or {})]
-    standing = {**lock_rows_to_plan(wanted_of(unread, moved=moved), using=using), **(rows or {})}
+    standing: dict[UUID, Sequence[TaskRow]] = {
+        **lock_rows_to_plan(wanted_of(unread, moved=moved), using=using),
+        **(rows or {}),
+    }
     tries = tries_of(alive, using=using)
     # In portions: while the database writes one, the next is planned. Whole, if a run may be refused after others were
     # written, or if code of the host's is asked, which may want what cannot be asked ahead.
@@ -104,7 +107,7 @@ def reconcile_locked(
 def _plans_of(
     alive: Iterable[tuple[TimelineRun, Definition]],
     entities: Entities,
-    rows: Mapping[UUID, list[ScheduledTask]],
+    rows: Mapping[UUID, Sequence[TaskRow]],
     tries: Mapping[UUID, int],
     *,
     now: datetime,
@@ -129,7 +132,7 @@ def _plans_of(
 
 
 def _carry_out(
-    plans: Sequence[_Planned], rows: Iterable[ScheduledTask], *, now: datetime, using: str
+    plans: Sequence[_Planned], rows: Iterable[TaskRow], *, now: datetime, using: str
 ) -> Callable[[], list[ScheduledTask]]:
     """Write what is planned, or send it on its way; give what gives the tasks created."""
     writes, tasks, ids = [], [], fresh_ids()
@@ -146,7 +149,8 @@ def _carry_out(
                 case Keep():
                     pass
     writes += rebinding([(definition, planned) for _run, definition, planned in plans], now=now, using=using)
-    changed = send_writes(hand_on(writes, tasks, earlier=rows, using=using), now=now, using=using)
+    earlier = (row for row in rows if isinstance(row, ScheduledTask))
+    changed = send_writes(hand_on(writes, tasks, earlier=earlier, using=using), now=now, using=using)
     created = send_tasks(tasks, using=using)
 
     def done() -> list[ScheduledTask]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
+from typing import Final
 from uuid import UUID
 
 from django.db import connections
@@ -13,8 +15,9 @@ from django.utils.translation import gettext_lazy as _
 from timeline.dialects import dialect_of
 from timeline.exceptions import AlreadyOpen, RunEnded, TransitionNotAllowed
 from timeline.lifecycle import OPEN, Reason
-from timeline.models import ScheduledTask, TimelineRun
+from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.among import Among
+from timeline.models.visits import wanted_of
 from timeline.operations._seen import Seen, refuse_changed, refuse_redriven
 from timeline.operations.exits import exits_since
 from timeline.operations.reconciling import reconcile_locked
@@ -26,8 +29,9 @@ from timeline.store.change_columns import MAX_ACTOR, MAX_REASON
 from timeline.store.competing import give_up_places
 from timeline.store.creating import create_tasks, next_revision
 from timeline.store.isolating import atomic
-from timeline.store.locking import lock_tasks_with_runs
-from timeline.store.returning import COLUMNS, FIELDS, as_tasks, cursor_for_rows, read_models, rows_of
+from timeline.store.locking import Locked, lock_tasks_with_runs
+from timeline.store.returning import FIELDS, cursor_for_rows, read_models, values_of
+from timeline.store.rows_to_plan import lock_rows_to_go_on
 from timeline.timing import share_of
 
 
@@ -78,39 +82,68 @@ def redrive(
         _reopen([task.run for task in tasks if task.run is not None], using=using)
         again = [_again(task, latest[_name(task)].revision + 1, reason, spread, now) for task in tasks]
         give_up_places(tasks, using=using)
-        create_tasks(again, using=using)
-        reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True)
-        return _as_stored(again, {run.pk: run for run in locked.runs}, using)
+        _insert(again, locked, now, using)
+        return again
 
 
-def _as_stored(made: Sequence[ScheduledTask], runs: Mapping[UUID, TimelineRun], using: str) -> list[ScheduledTask]:
-    """Read new tasks as they are once their runs are reconciled, in the order given, each with its run."""
-    stored = {
-        task.pk: task
-        for task in read_models(ScheduledTask.objects.using(using).filter(Among([task.pk for task in made])))
-    }
-    for task in stored.values():
-        task.run = runs[task.run_id] if task.run_id else None
-    return [stored[task.pk] for task in made]
+def _insert(made: Sequence[ScheduledTask], locked: Locked, now: datetime, using: str) -> None:
+    """Insert new tasks, and reconcile their runs; each task is then as it is stored."""
+    known = [(run, definition) for run in locked.runs if (definition := registry.about(run.timeline, run.entity_label))]
+    there = lock_rows_to_go_on(wanted_of(known), using=using)
+    rows = {run.pk: there.get(run.pk, []) for run, _definition in known}
+    create_tasks(made, using=using)
+    for task in made:
+        if task.run_id in rows:
+            rows[task.run_id].append(task)
+    reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True, rows=rows)
+    if not all(run.is_open for run in locked.runs):  # Whose entity is gone, say: then others have written its tasks.
+        stored = ScheduledTask.objects.using(using).filter(Among([task.pk for task in made]))
+        columns = {task.pk: task.__dict__ for task in read_models(stored)}
+        for task in made:
+            task.__dict__.update({name: columns[task.pk][name] for name in FIELDS})
 
 
-def _name(task: ScheduledTask) -> tuple[object, ...]:
+def _name(task: ScheduledTask | _Latest) -> tuple[object, ...]:
     """What all revisions of the same task have in common."""
     owner = task.run_id or task.entity_ref
     return owner, task.task_key, task.occurrence
 
 
-def _latest_revisions(tasks: Sequence[ScheduledTask], using: str) -> dict[tuple[object, ...], ScheduledTask]:
+@dataclass(slots=True)
+class _Latest:
+    """What is read of a revision."""
+
+    run_id: UUID | None
+    entity_label: str
+    entity_id: str
+    task_key: str
+    occurrence: str
+    revision: int
+    state: str
+    seq: int
+    scheduled_at: datetime
+    actor: str
+    reason: str
+
+    @property
+    def entity_ref(self) -> EntityRef:
+        return EntityRef(self.entity_label, self.entity_id)
+
+
+_READ: Final = tuple(column.name for column in fields(_Latest))
+
+
+def _latest_revisions(tasks: Sequence[ScheduledTask], using: str) -> dict[tuple[object, ...], _Latest]:
     """Read the latest revision of each task, all in one statement; an open one is always the latest."""
     connection, dialect = connections[using], dialect_of(using)
     asked = {"ids": dialect.list_of(task.pk.hex for task in tasks)}
     with cursor_for_rows(connection) as cursor:
-        cursor.execute(dialect.sql("latest_revisions").replace("{columns}", COLUMNS), asked)
-        rows = as_tasks(rows_of(cursor, connection, tuple(FIELDS)).values(), using)
+        cursor.execute(dialect.sql("latest_revisions").replace("{columns}", ", ".join(_READ)), asked)
+        rows = [_Latest(*row) for row in values_of(cursor, connection, _READ)]
     return {_name(row): row for row in rows}
 
 
-def _check(tasks: Sequence[ScheduledTask], latest: dict[tuple[object, ...], ScheduledTask]) -> None:
+def _check(tasks: Sequence[ScheduledTask], latest: dict[tuple[object, ...], _Latest]) -> None:
     given = set()
     for task in tasks:
         if task.state in OPEN:

@@ -21,6 +21,7 @@ from django.utils.translation import gettext_lazy as _
 
 from timeline import reasons
 from timeline.exceptions import AlreadyReleased, InvalidInput, UnknownTask, UnreadableEntity
+from timeline.ids import uuid7
 from timeline.lifecycle import Reason, State, Trigger
 from timeline.models import Hold, ScheduledTask, Scope, Then
 from timeline.models.facts import zone_of
@@ -44,6 +45,7 @@ from timeline.timing import LATEST
 logger = logging.getLogger("timeline")
 
 BATCH: Final = 500
+LET_GO: Final = 10  # Times as many, where tasks are let in past a brake: none of them is locked.
 A_TURN: Final = 0.2  # Seconds of a poll; then it goes on with what is due, and the next poll goes on with this.
 
 _AT_REST: Final = sorted({State.SCHEDULED, State.AVAILABLE, State.PENDING, State.RETRYABLE})
@@ -57,7 +59,7 @@ def release(*, hold_id: UUID, actor: str = "", reason: str = "", now: datetime, 
     what is due.
 
     What a brake has put on hold is a person's to release, and they say why. What is due by then is let go: the brake does not
-    count it again.
+    count it again. Of very many, polls let go what this leaves, and nothing of the kind runs until they have.
 
     Args:
         hold_id: Its primary key.
@@ -83,11 +85,28 @@ def release(*, hold_id: UUID, actor: str = "", reason: str = "", now: datetime, 
         row.released_by = actor
         row.release_reason = reason
         row.released_at = now if row.then == Then.RUN else None
-        row.save(using=using, update_fields=["lifted_at", "released_by", "release_reason", "released_at"])
         if row.is_by_brake:
-            let_go(row.target, at=row.lifted_at, using=using)
+            row.place = uuid7()
+            row.settled, is_last = _let_go(row, BATCH, using)
+            row.released_at = now if is_last else None
+        named = ["lifted_at", "released_by", "release_reason", "released_at", "place", "settled"]
+        row.save(using=using, update_fields=named)
         announce(using=using)
     return row
+
+
+def _let_go(hold: Hold, size: int, using: str) -> tuple[int, bool]:
+    """
+    Let in some of what was there and due when somebody released what a brake has put on hold.
+
+    Returns:
+        How many; and whether no other is left.
+    """
+    if hold.lifted_at is None or hold.place is None:
+        return 0, True
+    most = size * LET_GO
+    done = let_go(hold.target, at=hold.lifted_at, made_before=hold.place, most=most, using=using)
+    return done, done < most
 
 
 def _check_person(actor: str, reason: str) -> None:
@@ -134,7 +153,7 @@ def _lift(over: HoldQuerySet, *, now: datetime, using: str) -> None:
         held = list(over.select_for_update(no_key=True, skip_locked=True).values_list("pk", flat=True))
         rows = Hold.objects.using(using).filter(pk__in=held)
         rows.filter(lifted_at=None).update(lifted_at=F("until"))
-        if rows.filter(then=Then.RUN).update(released_at=now):
+        if rows.filter(then=Then.RUN, park_above=None).update(released_at=now):
             announce(using=using)
 
 
@@ -164,18 +183,24 @@ def _settle_some(hold_id: UUID, size: int, *, now: datetime, using: str) -> tupl
     hold = rows.select_for_update(no_key=True, skip_locked=True).first()
     if hold is None or hold.lifted_at is None:
         return 0, 0
-    ids = _next_ids(hold, size, using)
-    done = 0
-    if ids:
-        tasks, locked = lock_tasks_with_runs(ids, using=using)
-        waiting = [task for task in tasks if task.state in _AT_REST]
-        settle: Callable[..., int] = _shift if hold.then == Then.SHIFT else _expire
-        done = settle(hold, waiting, locked, now=now, using=using)
-    is_last = len(ids) < size
-    rows.update(place=ids[-1] if ids else hold.place, settled=F("settled") + done, released_at=now if is_last else None)
+    if hold.is_by_brake:
+        place = hold.place
+        done, is_last = _let_go(hold, size, using)
+    else:
+        ids = _next_ids(hold, size, using)
+        place, is_last = ids[-1] if ids else hold.place, len(ids) < size
+        done = _see_to(hold, ids, now=now, using=using) if ids else 0
+    rows.update(place=place, settled=F("settled") + done, released_at=now if is_last else None)
     if is_last:
         announce(using=using)
     return done, 0 if is_last else size
+
+
+def _see_to(hold: Hold, ids: Sequence[UUID], *, now: datetime, using: str) -> int:
+    tasks, locked = lock_tasks_with_runs(ids, using=using)
+    waiting = [task for task in tasks if task.state in _AT_REST]
+    settle: Callable[..., int] = _shift if hold.then == Then.SHIFT else _expire
+    return settle(hold, waiting, locked, now=now, using=using)
 
 
 def _next_ids(hold: Hold, size: int, using: str) -> list[UUID]:

@@ -1,7 +1,16 @@
--- Let go what is due of a kind by the moment at which a person releases its brake: by id, so that nothing that is given such a
--- time later is among it. What a look has let in that was under way, and read the clock later, is let go as well.
+-- Let go some of what was due of a kind when a person released its brake: by id, so that nothing that is given such a time later
+-- is among it. What was made or moved since is not either. What a look has let in that was under way, and read the clock later,
+-- is let go as well.
 INSERT INTO timeline_admission (task_id, task_key, at)
-SELECT id, task_key, %(at)s
-FROM timeline_scheduledtask
-WHERE task_key = %(task_key)s AND state IN ({open}) AND scheduled_at <= %(at)s
-ON CONFLICT (task_id) DO UPDATE SET at = excluded.at WHERE timeline_admission.at > excluded.at
+SELECT task.id, task.task_key, %(at)s
+FROM timeline_scheduledtask AS task
+WHERE task.task_key = %(task_key)s AND task.state IN ({open}) AND task.scheduled_at <= %(at)s
+    AND task.id < %(made_before)s
+    AND NOT EXISTS (SELECT 1 FROM timeline_admission AS known WHERE known.task_id = task.id AND known.at <= %(at)s)
+    AND NOT EXISTS (
+        SELECT 1 FROM timeline_logentry AS entry
+        WHERE entry.task_id = task.id AND entry.from_state = entry.to_state AND entry.at > %(at)s
+    )
+LIMIT %(most)s
+ON CONFLICT (task_id) DO UPDATE
+SET at = CASE WHEN timeline_admission.at > excluded.at THEN excluded.at ELSE timeline_admission.at END

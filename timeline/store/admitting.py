@@ -37,19 +37,30 @@ def admit(task_key: str, times: Mapping[UUID, datetime], *, using: str) -> None:
     Admission.objects.using(using).bulk_create(rows, ignore_conflicts=True)
 
 
-def let_go(task_key: str, *, at: datetime, using: str) -> None:
+def let_go(task_key: str, *, at: datetime, made_before: UUID, most: int, using: str) -> int:
     """
-    Write down that what is due of a kind is let in, and is not counted: a person has released its brake. One statement.
+    Write down that what was due of a kind when a person released its brake is let in, and is not counted. One statement.
 
     Args:
         task_key: Of the kind.
         at: Story time of the release.
+        made_before: An id that was made then: what was made later has a later one.
+        most: So many at most.
         using: Database alias.
+
+    Returns:
+        How many they were; fewer than ``most``: no other is left.
     """
     connection = connections[using]
-    parameters = {"task_key": task_key, "at": connection.ops.adapt_datetimefield_value(at)}
+    parameters = {
+        "task_key": task_key,
+        "at": connection.ops.adapt_datetimefield_value(at),
+        "made_before": made_before if connection.features.has_native_uuid_field else made_before.hex,
+        "most": most,
+    }
     with connection.cursor() as cursor:
         cursor.execute(dialect_of(using).sql("let_go"), parameters)
+        return int(cursor.rowcount)
 
 
 def withdraw(task_ids: Iterable[UUID], *, using: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS
@@ -20,6 +20,11 @@ from timeline.registry import registry
 from timeline.store.announcing import announce_times
 from timeline.store.competing import compete, handed_on, held_alone
 from timeline.store.inserting import new_row, send_missing
+
+_CARRIED_ON: Final = (  # By the next revision of a row.
+    *("run_id", "task_key", "occurrence", "entity_label", "entity_id", "cause_id", "payload"),
+    *("nominal_at", "anchor", "anchor_value", "anchor_date", "definition_hash"),
+)
 
 
 def new_task(
@@ -111,28 +116,21 @@ def next_revision(task: ScheduledTask, scheduled_at: datetime, *, now: datetime)
         options = options_of(declared) | limited_columns(task.task_key, declared)
     except UnknownTask:
         options = {"max_attempts": task.max_attempts, "limit_key": task.limit_key, "held_until": held_alone(task)}
-    options |= handed_on(task)
-    return ScheduledTask(
-        run=task.run,
-        task_key=task.task_key,
-        occurrence=task.occurrence,
-        revision=task.revision + 1,
-        previous=task,
-        entity_label=task.entity_label,
-        entity_id=task.entity_id,
-        cause_id=task.cause_id,
-        payload=task.payload,
-        state=state_at(scheduled_at, now),
-        nominal_at=task.nominal_at,
-        scheduled_at=scheduled_at,
-        anchor=task.anchor,
-        anchor_value=task.anchor_value,
-        anchor_date=task.anchor_date,
-        expires_at=expiry_at(task.task_key, scheduled_at),
-        definition_hash=task.definition_hash,
-        created_at=now,
-        **{**options, "priority": task.priority, "queue": task.queue},
-    )
+    columns = {name: getattr(task, name) for name in _CARRIED_ON} | {
+        **options,
+        **handed_on(task),
+        "revision": task.revision + 1,
+        "previous_id": task.pk,
+        "state": state_at(scheduled_at, now),
+        "scheduled_at": scheduled_at,
+        "expires_at": expiry_at(task.task_key, scheduled_at),
+        "priority": task.priority,
+        "queue": task.queue,
+        "created_at": now,
+    }
+    made = new_row(ScheduledTask, columns)
+    made._state.fields_cache.update(run=task.run, previous=task)
+    return made
 
 
 def expiry_at(task_key: str, due_at: datetime) -> datetime | None:

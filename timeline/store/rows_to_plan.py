@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import date, datetime
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from django.db import connections
@@ -30,13 +30,31 @@ def lock_rows_to_plan(wanted: RowsToPlan, *, using: str) -> dict[UUID, list[Sche
     Returns:
         Id of a run → its rows, if it has any.
     """
+    return _by_run(_locked(wanted, {"locked"}, using))
+
+
+def lock_rows_to_go_on(wanted: RowsToPlan, *, using: str) -> dict[UUID, list[ScheduledTask | RowToPlan]]:
+    """
+    Lock the rows of runs that a plan may change, or go on from with what they hold; of the others, which have ended, it is
+    told what a plan reads: a third of the time, where most have ended.
+
+    Arguments as for ``lock_rows_to_plan``.
+    """
+    alive = {task.id: task for task in _locked(wanted, {"locked", "alive"}, using)}
+    return _by_run([alive.get(row.id, row) for row in read_rows_to_plan(wanted, using=using)])
+
+
+def _locked(wanted: RowsToPlan, how: set[str], using: str) -> list[ScheduledTask]:
     connection, columns = connections[using], tuple(FIELDS)
-    with _found(wanted, columns, "locked", using) as cursor:
-        tasks = as_tasks(rows_of(cursor, connection, columns).values(), using) if cursor else []
-    found: dict[UUID, list[ScheduledTask]] = {}
-    for task in tasks:
-        if task.run_id is not None:
-            found.setdefault(task.run_id, []).append(task)
+    with _found(wanted, columns, how, using) as cursor:
+        return as_tasks(rows_of(cursor, connection, columns).values(), using) if cursor else []
+
+
+def _by_run(rows: Iterable[Row]) -> dict[UUID, list[Row]]:
+    found: dict[UUID, list[Row]] = {}
+    for row in rows:
+        if row.run_id is not None:
+            found.setdefault(row.run_id, []).append(row)
     return found
 
 
@@ -65,6 +83,7 @@ class RowToPlan:
         return self.task_key.partition(".")[2]
 
 
+Row = TypeVar("Row", bound=ScheduledTask | RowToPlan)
 READ: Final = tuple(column.name for column in fields(RowToPlan))
 
 
@@ -76,12 +95,12 @@ def read_rows_to_plan(wanted: RowsToPlan, *, using: str) -> list[RowToPlan]:
         wanted: Which.
         using: Database alias.
     """
-    with _found(wanted, READ, "", using) as cursor:
+    with _found(wanted, READ, set(), using) as cursor:
         return [RowToPlan(*row) for row in values_of(cursor, connections[using], READ)] if cursor else []
 
 
 @contextmanager
-def _found(wanted: RowsToPlan, columns: tuple[str, ...], how: str, using: str) -> Iterator[Any]:
+def _found(wanted: RowsToPlan, columns: tuple[str, ...], how: set[str], using: str) -> Iterator[Any]:
     """Open a cursor that gives these columns of the rows; None where no run is asked for."""
     if not wanted.whole and not wanted.in_states:
         yield None
@@ -91,7 +110,7 @@ def _found(wanted: RowsToPlan, columns: tuple[str, ...], how: str, using: str) -
     runs = {name: dialect.list_of(key.hex for key in getattr(wanted, name)) for name in ("whole", "in_states")}
     keys = {name: dialect.list_of(getattr(wanted, name)) for name in ("others", "bound", "visits")}
     with cursor_for_rows(connection) as cursor:
-        cursor.execute(statement_of_rows(using, columns, frozenset({*names, how})), runs | keys)
+        cursor.execute(statement_of_rows(using, columns, frozenset(names | how)), runs | keys)
         yield cursor
 
 
