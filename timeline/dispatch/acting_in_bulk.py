@@ -1,10 +1,10 @@
 """
-Act in bulk: what somebody wants to be done with all tasks that a question is about is done by polls, batch by batch.
+Act in bulk: polls do, batch by batch, what somebody wants to do with all tasks that a filter selects.
 
-A batch commits with where it has come to: killed in the middle, another poll goes on from there, and nothing is done twice. Who
-asked is asked for their rights before each batch, and for each task.
+A batch commits with its place: if a poll is killed in the middle, another poll goes on from there, and nothing is done
+twice. The rights of the person who asked are checked before each batch, and for each task.
 
-Lock order: the bulk action, then as everywhere, entities, runs, tasks. Nobody else who has any of these asks for its row.
+Lock order: the bulk action, then as everywhere entities, runs, tasks. No other code that holds one of these locks the action.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ _VERBS: Final[Mapping[Action, Callable[..., list[ScheduledTask]]]] = {
 }
 ACTIONS: Final = tuple(_VERBS)
 BATCH: Final = 200
-A_TURN: Final = 0.4  # Seconds until a poll goes on with what is due; it comes back to this if it has time.
+A_TURN: Final = 0.4  # Seconds until a poll goes on with due tasks; it comes back to bulk actions if it has time.
 AT_ONCE_OPEN: Final = 20  # Bulk actions that one poll looks at.
 KEPT: Final = timedelta(days=30)
 
-# Why a task stays as it is.
+# Why a task is not changed.
 CHANGED: Final = "changed"
 CARRIED_ON: Final = "carried_on"
 RUN_ENDED: Final = "run_ended"
@@ -74,17 +74,17 @@ _CODES: Final[Sequence[tuple[type[Exception], str]]] = (
 
 
 def able(bulk: BulkAction, visible: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
-    """Of tasks that somebody sees, those that are meant and whose state the action can change."""
+    """Of the tasks that somebody sees, those that the filter selects and whose state the action can change."""
     return bulk.narrow(visible).filter(state__in=sorted(POSSIBLE[Action(bulk.action)]))
 
 
 def begin_bulk(bulk: BulkAction, visible: ScheduledTaskQuerySet, *, using: str) -> BulkAction:
     """
-    Write down that somebody acts in bulk, and count; polls do it.
+    Write down a bulk action, and count its tasks; polls carry it out.
 
     Args:
-        bulk: What, by whom, and when it was asked for; not stored yet.
-        visible: Tasks that who asks may see.
+        bulk: What is to be done, by whom, and when they asked; not stored yet.
+        visible: Tasks that the person who asks may see.
         using: Database alias.
     """
     with atomic(using=using):
@@ -97,7 +97,7 @@ def begin_bulk(bulk: BulkAction, visible: ScheduledTaskQuerySet, *, using: str) 
 
 def stop_bulk(bulk_id: UUID, *, actor: str, now: datetime, using: str) -> BulkAction:
     """
-    Stop a bulk action. What it has done stays; a batch that is under way is waited for. One that has ended stays as it is.
+    Stop a bulk action. Finished batches stay; a running batch is waited for. An action that has ended stays as it is.
 
     Raises:
         BulkAction.DoesNotExist: if it is not there.
@@ -111,9 +111,9 @@ def stop_bulk(bulk_id: UUID, *, actor: str, now: datetime, using: str) -> BulkAc
 
 def act_in_bulk(*, now: datetime, using: str) -> int:
     """
-    Go on with bulk actions, the first first, for a moment. Safe in any number of copies at once.
+    Go on with bulk actions, the oldest first, for a moment. Several processes may do so at once.
 
-    What somebody else has locked is waited for by later polls.
+    Tasks that somebody else has locked are left for later polls.
 
     Returns:
         How many tasks were changed.
@@ -130,7 +130,7 @@ def act_in_bulk(*, now: datetime, using: str) -> int:
 
 
 def forget_bulk_actions(*, limit: int = 1000, now: datetime, using: str) -> int:
-    """Delete bulk actions that ended thirty days ago, at most so many; say how many it were."""
+    """Delete bulk actions that ended thirty days ago, at most so many; tell how many were deleted."""
     rows = BulkAction.objects.using(using)
     with atomic(using=using):
         old = rows.filter(ended_at__lt=now - KEPT).order_by("ended_at").select_for_update(skip_locked=True)
@@ -143,7 +143,8 @@ def _try(bulk_id: UUID, size: int, *, now: datetime, using: str) -> tuple[int, i
     Do a batch.
 
     Returns:
-        How many tasks were changed; and how many to look at next: fewer, if some were locked, 0, if it is over.
+        How many tasks were changed; and the size of the next batch: smaller, if some tasks were locked; 0, if the action is
+        over.
     """
     caught: list[Exception] = []
     with catching(caught), polling(using, AT_ONCE):
@@ -154,7 +155,7 @@ def _try(bulk_id: UUID, size: int, *, now: datetime, using: str) -> tuple[int, i
         if size == 1:
             logger.info("The bulk action %s goes on when what it is about is not locked.", bulk_id)
         return 0, size // 2
-    # Polls go on: what is due must not wait for it.
+    # Polls go on, because due tasks must not wait for it.
     logger.error("The bulk action %s cannot go on now; later polls try again.", bulk_id, exc_info=caught[0])
     return 0, 0
 
@@ -184,7 +185,7 @@ def _go_on(bulk_id: UUID, size: int, *, now: datetime, using: str) -> tuple[int,
 
 
 def _end(bulk: BulkAction, *, stopped_by: str = "", is_stopped: bool = False, now: datetime, using: str) -> None:
-    """Keep how it ended. What it has come past without seeing it had changed since it was asked for."""
+    """Record how it ended. Tasks that it passed without seeing them had changed since it was asked for."""
     unseen = bulk.matched - bulk.looked
     if unseen > 0 and not is_stopped:
         bulk.skipped = {**bulk.skipped, CHANGED: bulk.skipped.get(CHANGED, 0) + unseen}
@@ -193,7 +194,7 @@ def _end(bulk: BulkAction, *, stopped_by: str = "", is_stopped: bool = False, no
 
 
 def _asker(bulk: BulkAction) -> Any:
-    """Who asked, with the rights that they have now; None: they are not there any more."""
+    """The person who asked, with their present rights; None: their account does not exist any more."""
     try:
         return get_user_model()._default_manager.get(pk=bulk.asker)
     except (ObjectDoesNotExist, ValidationError, ValueError):
@@ -220,7 +221,7 @@ def _chosen(
     skipped: Counter[str],
     using: str,
 ) -> list[UUID]:
-    """Those that may be changed; the others are counted."""
+    """The tasks that may be changed; the others are counted."""
     action, later = Action(bulk.action), set()
     if action == Action.REDRIVE:
         rows = ScheduledTask.objects.using(using).filter(previous__in=[task.pk for task in tasks])
@@ -237,7 +238,7 @@ def _chosen(
 
 
 def _verb_of(bulk: BulkAction, now: datetime, using: str) -> Callable[..., list[ScheduledTask]]:
-    """What is called with the ids of a batch."""
+    """The function to call with the ids of a batch."""
     given: dict[str, Any] = {"reason": Reason.operator(bulk.reason, bulk.actor), "now": now, "using": using}
     if bulk.action == Action.MOVE:
         given |= {"at": bulk.at, "by": bulk.by}
@@ -247,7 +248,7 @@ def _verb_of(bulk: BulkAction, now: datetime, using: str) -> Callable[..., list[
 
 
 def _act(verb: Callable[..., list[ScheduledTask]], task_ids: Sequence[UUID], skipped: Counter[str], using: str) -> int:
-    """Change all; if one of them cannot be, the halves, so that only that one stays."""
+    """Change all tasks; if one cannot be changed, try each half, so that only that one is left out."""
     if not task_ids:
         return 0
     try:

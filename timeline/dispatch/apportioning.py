@@ -14,17 +14,17 @@ from timeline.planning import Share, batch_size, shares
 from timeline.registry import registry
 from timeline.store.kinds import Kind, look_at_kinds, ready_kinds
 
-FEW: Final = 4  # Messages of a queue that wait for a worker at a time: whoever is at work goes on by itself.
-MANY: Final = 16  # While none waits: then workers have nothing to do, as far as anybody can see.
+FEW: Final = 4  # Messages of a queue that wait for a worker at a time: busy workers go on by themselves.
+MANY: Final = 16  # While no message waits: then workers seem to have nothing to do.
 
 
 class _OnTheWay(NamedTuple):
     """
-    What of a queue is claimed and has not been started.
+    Tasks of a queue that are claimed and not started.
 
     Args:
-        tasks: All.
-        messages: Those that were sent within two polls. What has waited longer may be stuck with a worker that is busy.
+        tasks: All of them.
+        messages: Their messages, if sent within two polls. An older message may be stuck with a busy worker.
     """
 
     tasks: int = 0
@@ -32,28 +32,31 @@ class _OnTheWay(NamedTuple):
 
     @property
     def room(self) -> int:
-        """How many tasks more there may be in this queue. Below a quarter there is none: messages would be too small."""
+        """
+        How many more tasks this queue may have. Below a quarter of the limit it is 0, because messages would be too small.
+        """
         most = get_settings().MAX_PENDING
         free = most - self.tasks
         return free if free >= most / 4 else 0
 
     @property
     def wanted(self) -> int:
-        """How many messages more there may be in this queue."""
+        """How many more messages this queue may have."""
         return max(FEW - self.messages, 0) if self.tasks else MANY
 
 
 def apportion(*, most: int, leases_valid_at: datetime | None = None, using: str) -> tuple[list[Share], dict[str, int]]:
     """
-    Share the room there is among the kinds that have ready tasks.
+    Share the free room among the kinds that have ready tasks.
 
     Args:
-        most: At most so many tasks of each queue; but a whole message of those that are declared to run together.
+        most: At most so many tasks of each queue; but a whole message of tasks that are declared to run together.
         leases_valid_at: Machine time at which no lease had run out, if that is known.
         using: Database alias.
 
     Returns:
-        What to claim, and task key → how many of it one message carries. Nothing if none is ready, or enough is on its way.
+        What to claim, and task key → how many of its tasks one message carries. Nothing if none is ready, or enough is on
+        its way.
     """
     first = ready_kinds(registry.task_keys(), using=using)
     if not first:
@@ -63,7 +66,7 @@ def apportion(*, most: int, leases_valid_at: datetime | None = None, using: str)
     declared = {task_key: registry.task(task_key)[1] for task_key in kinds}
     sizes = {task_key: batch_size(declared[task_key].at_once, kind.seconds) for task_key, kind in kinds.items()}
     queues = {task_key: task.options.queue for task_key, task in declared.items()}
-    # In any order, so that where there is room for a few kinds, it is not always the same ones.
+    # In random order, so that if there is room for only a few kinds, these are not always the same.
     ready = {task_key: first[task_key].priority for task_key in sample(list(first), len(first))}
     there = _by_queue(kinds, queues, sizes)
     left = {queue: found.room for queue, found in there.items()}
@@ -73,7 +76,7 @@ def apportion(*, most: int, leases_valid_at: datetime | None = None, using: str)
     for share in taken:
         queue = queues[share.task_key]
         message = sizes[share.task_key]
-        # What is declared to run together goes together: a message of less takes no less time.
+        # Tasks that are declared to run together go together: a smaller message takes as much time.
         whole = declared[share.task_key].at_once is not None
         asked = max(share.size // message, 1) * message if whole else share.size
         fitting = ceil(there[queue].wanted / several[queue]) * message
@@ -86,7 +89,7 @@ def apportion(*, most: int, leases_valid_at: datetime | None = None, using: str)
 
 
 def _by_queue(kinds: Mapping[str, Kind], queues: Mapping[str, str], sizes: Mapping[str, int]) -> dict[str, _OnTheWay]:
-    """Count by queue."""
+    """Count the tasks and messages of each queue."""
     found = dict.fromkeys(queues.values(), _OnTheWay())
     for task_key, kind in kinds.items():
         queue = found[queues[task_key]]

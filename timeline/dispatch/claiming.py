@@ -1,4 +1,4 @@
-"""Claim: take available tasks for the way through a broker, in batches of one task key."""
+"""Claim: take available tasks to send them through a broker, in batches of one task key."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from timeline.store.writing import Write, apply
 
 class ClaimedBatch(NamedTuple):
     """
-    Claimed tasks of one key: what a message carries.
+    Claimed tasks of one key: the content of a message.
 
     Args:
-        task_key: Of all of them.
-        queue: Of all of them, as declared.
-        token: Of the claim; only a message that carries it starts them.
-        task_ids: In the order they should run.
+        task_key: The key of all of them.
+        queue: The queue of all of them, as declared.
+        token: The token of the claim; only a message with this token starts them.
+        task_ids: In the order in which they should run.
     """
 
     task_key: str
@@ -46,21 +46,21 @@ def claim(
     *, limit: int = 100, leases_valid_at: datetime | None = None, now: datetime, using: str
 ) -> list[ClaimedBatch]:
     """
-    Claim available tasks that this process has handlers for. Safe in any number of copies at once.
+    Claim available tasks that this process has handlers for. Several processes may do so at once.
 
-    Of each queue the most urgent are taken, in equal parts among kinds. No more than ``TIMELINE["MAX_PENDING"]`` tasks of a
-    queue are on their way at a time (a little more, if several pollers look at the same moment): what stays available can still
-    be overtaken by what is more urgent.
+    Of each queue the most urgent are taken, in equal parts among kinds. At most ``TIMELINE["MAX_PENDING"]`` tasks of a
+    queue are on their way at a time (a little more, if several pollers look at the same moment). Available tasks can still be
+    overtaken by more urgent ones.
 
     Args:
         limit: At most so many tasks of each queue in this call.
-        leases_valid_at: Machine time at which no lease had run out, if that is known; with it, what is on its way is counted
-            without reading what has left long ago.
+        leases_valid_at: Machine time at which no lease had run out, if that is known; then tasks on their way are counted
+            without reading index entries of tasks that have long left.
         now: Story time, for the log.
         using: Database alias.
 
     Returns:
-        Batches in the order they should be sent; none: nothing is ready, or enough is on its way.
+        Batches in the order in which they should be sent; none: no task is ready, or enough are on their way.
     """
     taken, sizes = apportion(most=limit, leases_valid_at=leases_valid_at, using=using)
     if not taken:
@@ -104,7 +104,7 @@ def hand_back(batches: Sequence[ClaimedBatch], *, using: str) -> int:
     no message is lost, so that it is sent then as if for the first time.
 
     Args:
-        batches: As they were claimed, or found by a rescue.
+        batches: As they were claimed, or as a rescue found them.
         using: Database alias.
 
     Returns:
@@ -120,7 +120,7 @@ def hand_back(batches: Sequence[ClaimedBatch], *, using: str) -> int:
     )
     if not batches:
         return 0
-    with polling(using):  # In the lock order, and past what somebody else has: they start it, or end it.
+    with polling(using):  # In the lock order; locked rows are skipped: their owner starts or ends them.
         held = [task.pk for task in pending.by_id().only("pk").locked(skip_locked=True)]
         return pending.filter(pk__in=held).update(
             lease_expires_at=MachineTime(timedelta(milliseconds=-1)), sent_at=None
@@ -129,17 +129,17 @@ def hand_back(batches: Sequence[ClaimedBatch], *, using: str) -> int:
 
 def find_delayed(task_keys: Sequence[str], *, using: str) -> ClaimedBatch | None:
     """
-    Find claimed tasks that nobody has started for two polls: their message waits for a worker that is busy, or got lost.
+    Find claimed tasks that nobody has started for two polls: their message waits for a busy worker, or got lost.
 
-    If there are several messages, one of them is drawn by lot, so that not all who look find the same one. What was handed
-    back is left for the next poll to send again.
+    If there are several such messages, one is chosen at random, so that not all processes find the same one. Tasks that were
+    handed back are left for the next poll to send again.
 
     Args:
         task_keys: Kinds to look for.
         using: Database alias.
 
     Returns:
-        What the message carried, as far as it is still to be started; None: there is none.
+        The tasks of the message that are still to be started; None: there is no such message.
     """
     tasks = ScheduledTask.objects.using(using).waiting_since(get_settings().overdue_after)
     waiting = tasks.with_handler(task_keys)
@@ -148,7 +148,7 @@ def find_delayed(task_keys: Sequence[str], *, using: str) -> ClaimedBatch | None
 
 
 def messages_of(tasks: Iterable[ScheduledTask]) -> list[ClaimedBatch]:
-    """The messages that carry these claimed tasks: each with what is given of it, in that order."""
+    """The messages of these claimed tasks: each with its tasks among those given, in that order."""
     carried: dict[tuple[str, str, UUID], list[UUID]] = defaultdict(list)
     for task in tasks:
         if task.claim_token is not None:

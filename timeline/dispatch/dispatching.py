@@ -20,7 +20,7 @@ from timeline.operations.releasing import release_due
 from timeline.store.edges import see_edges
 from timeline.store.probing import probe_lost
 
-ROOM_AFTER: Final = 0.02  # Seconds until workers have made room, perhaps; if not, twice as long, and so on.
+ROOM_AFTER: Final = 0.02  # Seconds until workers may have made room; if not, twice as long, and so on.
 MAX_PATIENCE: Final = 0.2  # Seconds.
 CLAIM: Final = (
     0.02  # Seconds that one claim should take: others wait for the rows that it locks, and for the processor.
@@ -30,10 +30,10 @@ LEAST: Final = 25  # Fewer would hardly take less.
 
 
 class Sender(Protocol):
-    """The way to the broker. Both calls raise ``BrokerUnavailable`` soon, and try nothing twice."""
+    """The way to the broker. Both calls raise ``BrokerUnavailable`` quickly, and do not try again."""
 
     def connect(self) -> None:
-        """See that the broker is there."""
+        """Check that the broker is there."""
 
     def send(self, batch: ClaimedBatch, *, using: str) -> None:
         """Send one message; ``using`` is the alias of the rows' database."""
@@ -44,10 +44,10 @@ class Dispatched(NamedTuple):
     What a poll did, in numbers of tasks.
 
     Args:
-        staged: Became available.
-        sent: Claimed and sent.
-        resent: Sent again with the token they had.
-        rescued: Attempts given up for lost.
+        staged: Tasks that became available.
+        sent: Tasks that were claimed and sent.
+        resent: Tasks that were sent again with their old token.
+        rescued: Attempts that were given up as lost.
         left: Whether its time was up while there was still something to do.
     """
 
@@ -69,24 +69,24 @@ def dispatch(
     using: str,
 ) -> Dispatched:
     """
-    Send what is due on its way. Safe in any number of copies at once.
+    Send due tasks on their way. Several processes may do so at once.
 
     Goes on until nothing is ready, enough is on its way, or a poll interval has passed. Holds no transaction while it sends.
 
     Args:
         sender: Takes the messages.
         limit: At most so many tasks of a queue are claimed at a time; but as many as are declared to run together.
-        wait: For room, while enough is on its way and more is ready: for a process that does nothing else.
-        whole: False between two polls, for what is new only: the database was looked at within a poll interval, and what got
-            lost waits for the next whole one.
+        wait: Whether to wait for room while enough is on its way and more is ready: for a process that does nothing else.
+        whole: False between two polls: only new tasks are sent, since the database was looked at within a poll interval; lost
+            tasks wait for the next whole poll.
         ahead: What this process remembers of runs that the clock begins; None: nothing.
         now: Story time.
         using: Database alias.
 
     Raises:
-        BrokerUnavailable: if it takes no message. Before anything is claimed, where possible; what was claimed and not sent
-            is sent by the next poll.
-        NotRunHere: if the database is another site's, or its connection has autocommit off. Nothing is changed then.
+        BrokerUnavailable: if the broker takes no message. If possible, before anything is claimed; claimed tasks that were
+            not sent are sent by the next poll.
+        NotRunHere: if the database is another site's, or its connection has autocommit off. Then nothing is changed.
     """
     some_in_bulk = whole and _see_to_the_rest(ahead, now, using)
     give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
@@ -121,10 +121,10 @@ def dispatch(
 
 def _see_to_the_rest(ahead: Ahead | None, now: datetime, using: str) -> bool:
     """
-    Do what comes before what is due: see whose database it is, begin what the clock has come to, go on with what is long.
+    Do what comes before due tasks: check whose database it is, begin runs by the clock, go on with long work.
 
     Returns:
-        Whether somebody acts in bulk.
+        Whether a bulk action is going on.
     """
     signed = sign_of_poller(using=using)
     see_edges(using=using)
@@ -137,7 +137,7 @@ def _see_to_the_rest(ahead: Ahead | None, now: datetime, using: str) -> bool:
 
 
 def _paced(claimed: int, seconds: float, limit: int) -> int:
-    """How many to claim next."""
+    """How many tasks to claim next."""
     return min(limit, max(LEAST, int(claimed * CLAIM / max(seconds, 1e-6))))
 
 

@@ -1,4 +1,4 @@
-"""Extend: say that a worker is still at it."""
+"""Extend leases: say that a worker is still running its tasks."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def extend_leases(attempts: Mapping[UUID, int], *, using: str) -> int:
     """
     Extend the leases of active tasks to ``TIMELINE["LEASE"]`` from now, by the database's real clock.
 
-    A row that somebody else has locked is passed over, so that the others do not wait for it: it is seen to at the next beat.
+    A row that somebody else has locked is skipped, so that the others do not wait for it: the next beat extends it.
 
     Args:
-        attempts: Id of a task → the attempt that is being run; a task that has moved on is left alone.
+        attempts: Id of a task → the running attempt; a task that is at another attempt is left alone.
         using: Database alias.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Claim what may be under way only so many at once: a message carries one task of each key, so that no place is idle."""
+"""Claim tasks of kinds with a limit: a message carries one task of each key, so that no place is idle."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ ANY_ATTEMPT = 2**31 - 1
 
 def claim_limited(*, limit: int = 100, now: datetime, using: str) -> list[ClaimedBatch]:
     """
-    Claim available tasks for which a place is free, of kinds that this process has handlers for. See ``claim``.
+    Claim available tasks that can get a place, of kinds that this process has handlers for. See ``claim``.
 
     Args:
-        limit: Take tasks of no more than so many keys of each kind.
+        limit: At most so many keys of each kind.
         now: Story time, for the log.
         using: Database alias.
 
     Returns:
-        Batches in the order they should be sent; a claimed task has its place, so no message comes in vain.
+        Batches in the order in which they should be sent; each claimed task has its place, so no message is sent in vain.
     """
     ready = limited_kinds(registry.limited(), using=using)
     if not ready:
@@ -60,7 +60,7 @@ def claim_limited(*, limit: int = 100, now: datetime, using: str) -> list[Claime
 
 
 def is_place_free(*, using: str) -> bool:
-    """Whether a task waits that may be under way, as far as the next look at their keys goes."""
+    """Whether there is a waiting task that can get a place, as far as the next look at the keys tells."""
     for kind in limited_kinds(registry.limited(), using=using):
         before = turn_of(kind.task_key, using=using)
         found = find_waiting(kind, most=1, using=using)
@@ -71,7 +71,7 @@ def is_place_free(*, using: str) -> bool:
 
 
 def _batches(tasks: Sequence[ScheduledTask], token: UUID, size: int, *, apart: bool) -> Iterator[ClaimedBatch]:
-    """Put tasks of a kind into messages: ``apart``, no two of the same key into one."""
+    """Put tasks of a kind into messages; ``apart``: no two tasks of the same key in one message."""
     rounds: dict[tuple[str, int], list[UUID]] = defaultdict(list)
     seen: dict[str, int] = defaultdict(int)
     for task in tasks:

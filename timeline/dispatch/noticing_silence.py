@@ -1,4 +1,4 @@
-"""Notice that nobody polls, and what is wrong beside tasks: who looks from outside has people told, since no worker would."""
+"""Notice from outside that nobody polls, and other troubles, and have people told, because no worker would tell them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SILENT: Final = timedelta(minutes=2)
 
 
 def is_silent(*, using: str) -> bool:
-    """Whether nobody has polled a database of this site for two minutes. One statement, about one row."""
+    """Whether nobody has polled a database of this site for two minutes. One statement, which reads one row."""
     return silent(using=using).exists()
 
 
@@ -35,13 +35,13 @@ def tell_if_unpolled(*, using: str) -> list[ScheduledTask]:
     """
     Have people told if nobody has polled a database of this site for two minutes: once an hour, however many notice it.
 
-    The alert is written as any other, and run here. If that fails, whoever notices it next tries again when it is due.
+    The alert is written like any other, and run here. If that fails, the next process that notices the silence tries again.
 
     Args:
         using: Database alias.
 
     Returns:
-        The alert, if it was run here. None in a transaction: it might be undone when the mail is sent.
+        The alert, if it was run here. None in a transaction, because that might be undone after the mail is sent.
     """
     if connections[using].in_atomic_block or not is_anybody_told():
         return []
@@ -55,7 +55,9 @@ def tell_if_unpolled(*, using: str) -> list[ScheduledTask]:
 
 
 def tell_troubles(*, using: str) -> None:
-    """Have people told of what is wrong beside tasks: once an hour, however many notice it. Workers tell them."""
+    """
+    Have people told about troubles that are not about tasks: once an hour, however many notice them. Workers send the mails.
+    """
     if not is_anybody_told():
         return
     now = story_now(using)

@@ -1,4 +1,4 @@
-"""Pace: keep how long handlers take, for whoever makes up the next messages."""
+"""Pace: store how long handlers take, for the processes that make up the next messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from timeline.models.pace import Pace
 
 def keep_paces(seconds: Mapping[str, float], *, using: str) -> None:
     """
-    Keep how long one task of a kind takes; the last word counts. One statement.
+    Store how long one task of a kind takes; the last value counts. One statement.
 
     Args:
         seconds: Task key → moving average.

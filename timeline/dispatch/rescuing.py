@@ -1,4 +1,4 @@
-"""Rescue: tasks whose lease ran out. What a dead worker was running is run again; a lost message is to be sent again."""
+"""Rescue: tasks whose lease ran out. Tasks of a dead worker run again; tasks of a lost message are to be sent again."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from timeline.store.writing import Write, apply
 
 logger = logging.getLogger("timeline")
 
-WAITED: Final = 0.5  # Seconds after which a transaction had to wait for the database to begin.
+WAITED: Final = 0.5  # If a transaction took longer than this to begin, it had to wait for the database.
 LONGEST_RESEND: Final = timedelta(hours=1)
-TRY_AGAIN: Final = timedelta(seconds=5)  # To end what somebody else has locked; others have their turn before.
-TRY_MUCH_LATER: Final = timedelta(minutes=1)  # To end what cannot be ended; each time, the log of the process says so.
+TRY_AGAIN: Final = timedelta(seconds=5)  # For a task that somebody else has locked; others have their turn before.
+TRY_MUCH_LATER: Final = timedelta(minutes=1)  # For a task that cannot be ended; each time, the process logs it.
 
 
 class Rescued(NamedTuple):
@@ -40,7 +40,7 @@ class Rescued(NamedTuple):
     What was done.
 
     Args:
-        retried: Attempts given up for lost; the tasks are due again at once.
+        retried: Attempts that were given up as lost; their tasks are due again at once.
         discarded: Tasks that lost their last attempt.
         resend: Claimed tasks whose message got lost. They keep their token; send it again.
     """
@@ -52,13 +52,14 @@ class Rescued(NamedTuple):
 
 def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
     """
-    Give up attempts and messages whose lease ran out, by the database's real clock; so do those of a worker that is silent. A
-    worker that gives signs is given a little longer, once: it could not reach the row, perhaps, since somebody had locked it.
+    Give up attempts and messages whose lease ran out, by the database's real clock; leases of a silent worker run out at
+    once. If a worker gives signs, its lease is made longer once: perhaps it could not reach the row, because somebody had
+    locked it.
 
-    The first attempt of a task that is lost, or its first after a rest, does not count against ``TIMELINE["MAX_LOST"]``: it may
-    have been a neighbour's fault. Nor does one that has done a step, nor those before it. Each resend of a message doubles the
-    time to the next, up to an hour. Waits for nobody: what somebody else has locked is tried again by later calls, and so is a
-    task that cannot be ended, after the others.
+    The first attempt of a task that is lost, or its first after a rest, does not count against ``TIMELINE["MAX_LOST"]``,
+    because a neighbour may have been the cause. An attempt that has done a step does not count either, nor do those before
+    it. Each resend of a message doubles the time to the next, up to an hour. No locks are waited for: later calls try locked
+    tasks again, and also a task that cannot be ended, after the others.
 
     Args:
         limit: At most so many tasks in this call.
@@ -84,9 +85,9 @@ def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
 
 def _given_longer(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[ScheduledTask]:
     """
-    Lengthen the leases of those whose worker gives signs, but of those that were given longer already and not kept up since.
+    Make leases longer if their worker gives signs, except leases that were made longer already and not extended since.
 
-    The log keeps until when; a worker that kept up its lease in between has made it longer than that.
+    The log keeps the end of the longer lease; if the worker has extended it meanwhile, the row has a later end.
     """
     there = given_signs([task.worker for task in tasks], using=using) if tasks else set()
     asked = [task for task in tasks if task.worker in there]
@@ -103,7 +104,7 @@ def _given_longer(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) 
 
 
 def _further(tasks: Sequence[ScheduledTask], using: str) -> set[UUID]:
-    """Those whose lost attempt has done a step: they have come further, and what was lost before counts no more."""
+    """Tasks whose lost attempt has done a step: they have come further, so earlier losses count no more."""
     if not tasks:
         return set()
     origins = origins_of({task.pk: task.previous_id for task in tasks}, using=using)
@@ -117,7 +118,7 @@ def _further(tasks: Sequence[ScheduledTask], using: str) -> set[UUID]:
 
 def _lost(task: ScheduledTask, now: datetime, *, further: bool) -> Write:
     before = 0 if further else task.lost
-    is_its_own = task.attempt > 1 and task.reason_code not in AT_REST  # Else it may have been a neighbour's fault.
+    is_its_own = task.attempt > 1 and task.reason_code not in AT_REST  # Otherwise a neighbour may have been the cause.
     lost = before + int(is_its_own and not further)
     left = lost < get_settings().MAX_LOST
     return Write(
@@ -132,7 +133,10 @@ def _lost(task: ScheduledTask, now: datetime, *, further: bool) -> Write:
 
 
 def _set_aside(writes: Sequence[Write], wait: timedelta, using: str) -> None:
-    """Lengthen the leases of what is to be ended, so that what comes of it takes nobody's turn, now or next time."""
+    """
+    Make the leases of tasks that are to be ended longer, so that a failure to end one takes no other's turn, now or next
+    time.
+    """
     held = ScheduledTask.objects.using(using).filter(state=State.ACTIVE, pk__in=[write.task.pk for write in writes])
     if writes:
         held.update(lease_expires_at=MachineTime(wait))
@@ -140,8 +144,8 @@ def _set_aside(writes: Sequence[Write], wait: timedelta, using: str) -> None:
 
 def _ended(writes: Sequence[Write], *, now: datetime, using: str) -> Iterator[ScheduledTask]:
     """
-    Write last losses. Each ends its run, which locks entity and run before the task, and reads them: so each comes in a
-    transaction of its own, and the guard of its write repeats that the attempt is still the one given up.
+    Write endings by a last loss. Each ends its run, so it locks entity and run before the task, and reads them. So each has a
+    transaction of its own, and the condition of its write repeats that the attempt is still the lost one.
     """
     for write in writes:
         caught: list[Exception] = []
@@ -164,9 +168,9 @@ def _is_locked(error: Exception) -> bool:
 
 def _sent_again(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[ScheduledTask]:
     """
-    Lengthen the leases of claimed tasks: twice as long as at their last sending, which the log counts.
+    Make the leases of claimed tasks longer: twice as long as at their last sending, which the log counts.
 
-    One that was handed back is sent now as it was before: that counts once, and is logged already.
+    A task that was handed back is sent now as it was before: this counts once, and is logged already.
     """
     times = _times_sent_again(tasks, using)
     again = [task for task in tasks if task.sent_at is not None]
@@ -191,7 +195,7 @@ def _wait(times: int) -> timedelta:
 
 
 def _sent(tasks: Iterable[ScheduledTask], times: dict[UUID, int], *, using: str) -> list[ScheduledTask]:
-    """Lengthen leases, and nothing else: a statement for each length there is."""
+    """Make leases longer, and nothing else: one statement for each length."""
     alike: dict[timedelta, list[ScheduledTask]] = defaultdict(list)
     for task in tasks:
         alike[_wait(times.get(task.pk, 0))].append(task)

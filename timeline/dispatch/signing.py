@@ -1,4 +1,4 @@
-"""Signs of workers: each says every few seconds that it is there; what one ran that says nothing any more is another's."""
+"""Signs of workers: each gives a sign every few seconds; tasks of a worker that gives none any more are taken from it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from timeline.models import ScheduledTask, Sign
 
 logger = logging.getLogger("timeline")
 
-JUST_NOW: Final = timedelta(milliseconds=-1)  # Clocks of databases tell milliseconds; what ran out must be before now.
+JUST_NOW: Final = timedelta(milliseconds=-1)  # Database clocks count milliseconds; a void lease must end before now.
 
 
 def give_sign(worker: str, *, using: str) -> None:
     """
-    Write down that a worker is there, by the database's real clock.
+    Write down that a worker is alive, by the database's real clock.
 
     Args:
-        worker: Its name, as on the rows of what it runs.
+        worker: Its name, as on the rows of its tasks.
         using: Database alias.
     """
     Sign.objects.using(using).bulk_create(
@@ -37,20 +37,20 @@ def give_sign(worker: str, *, using: str) -> None:
 
 def let_go_of_the_silent(*, just_waited: bool, using: str) -> None:
     """
-    Let the leases run out of what silent workers hold, in the caller's transaction.
+    Let the leases of silent workers run out, in the caller's transaction.
 
-    A worker is missed first, when three quarters of ``TIMELINE["SILENCE"]`` have passed since its sign, and silent when all of
-    it has and it has been missed for a beat. So a database that was away for however long, or whose clock was set, takes
-    nothing from workers that are there: they give a sign within a beat.
+    A worker is first missed, when three quarters of ``TIMELINE["SILENCE"]`` have passed since its sign. It is silent when
+    the whole time has passed and it has been missed for a beat. So living workers lose nothing if the database was away, for
+    however long, or its clock was set: they give a sign within a beat.
 
     Args:
-        just_waited: Whether the caller had to wait for the database: then others that write had to as well, and everybody is
-            given another beat.
+        just_waited: Whether the caller had to wait for the database: then other writers had to wait as well, and all workers
+            get another beat.
         using: Database alias.
     """
     settings = get_settings()
     signs = Sign.objects.using(using).filter(seen_at__lt=MachineTime(-settings.missed_after))
-    # As late as it was when they were read: while their rows are locked here, they cannot give a sign.
+    # Compared with the time when they were read: while their rows are locked here, they cannot give a sign.
     locked = signs.annotate(machine_time=MachineTime()).order_by("worker").select_for_update(skip_locked=True)
     newly, silent = [], []
     for sign in locked:
@@ -67,7 +67,7 @@ def let_go_of_the_silent(*, just_waited: bool, using: str) -> None:
 
 
 def _void(workers: Sequence[str], using: str) -> None:
-    """Let their leases run out; forget those that hold nothing more. What somebody else has locked is left for next time."""
+    """Let their leases run out; forget workers that hold nothing more. Locked rows are left for next time."""
     if not workers:
         return
     tasks = ScheduledTask.objects.using(using)

@@ -1,4 +1,4 @@
-"""Stage: what was waiting and is due becomes available."""
+"""Stage: waiting tasks that are due become available."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from timeline.store.writing import Write, apply
 
 def stage(*, limit: int = 1000, now: datetime, using: str) -> int:
     """
-    Make due tasks available, the longest due first, and those that notes say are to be waked. Safe in any number of copies at
+    Make due tasks available, the longest due first, and tasks that notes say are to be waked. Several processes may do so at
     once.
 
     Args:
@@ -25,10 +25,10 @@ def stage(*, limit: int = 1000, now: datetime, using: str) -> int:
         using: Database alias.
 
     Returns:
-        How many; as many as ``limit``, or more, means there may be more.
+        How many tasks; ``limit`` or more means that there may be more.
     """
     if dialect_of(using).has_set_statements:
-        # Most polls find nothing, and need no transaction for that.
+        # Most polls find nothing, and then need no transaction.
         found = probe_waiting(now=now, using=using)
         woken = wake_noted(now=now, using=using) if found.some_noted else 0
         if found.first_due is None:

@@ -1,8 +1,9 @@
 """
-Answering: what moves a machine with the outcome of a task, decided under the locks of its entity and its run.
+Answering: decide, under the locks of entity and run, which event of a machine goes with the outcome of a task.
 
-A timer moves it only in the visit it was made for. An error may be an answer: of the events that it may mean, the first that
-the state takes. And nobody makes a machine spin: past so many moves an hour the task is discarded, or another event comes.
+A timer moves the machine only in the visit that it was made for. An error may be an answer: it may mean several events, and
+the first that the state takes counts. No run may move too often within an hour: then the task is discarded, or another event
+comes.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ SPAN: Final = timedelta(hours=1)  # Moves are counted within it.
 
 def answered(attempt: Attempt, error: Exception, write: Write, *, together: bool = False) -> Write:
     """
-    See whether what a handler raised is an answer of its machine: then the task completes, and the machine moves.
+    See whether an error that a handler raised is an answer for its machine: then the task completes, and the machine moves.
 
     Args:
-        attempt: That raised it.
+        attempt: The attempt whose handler raised the error.
         error: What was raised.
-        write: The failure that it is otherwise, or in a state that takes no such event.
-        together: Whether one call was for several tasks: nobody knows whose answer it is.
+        write: The failure to write if the error is no answer, or if the state takes no such event.
+        together: Whether one call was for several tasks: then nobody knows for which task the error is the answer.
     """
     errors = attempt.definition.errors
     if not errors or together or attempt.task.run_id is None or isinstance(error, HandlerSignal):
@@ -55,11 +56,11 @@ def answered(attempt: Attempt, error: Exception, write: Write, *, together: bool
 
 def decided(writes: Sequence[Write], runs: Mapping[UUID, TimelineRun], *, now: datetime, using: str) -> Sequence[Write]:
     """
-    Decide what moves the machines of some tasks. A statement, if one of these has moved very often.
+    Decide which events move the machines of some tasks. One statement, if one of them has moved very often.
 
     Args:
-        writes: Their outcomes.
-        runs: As the caller has locked them, by their ids.
+        writes: The outcomes of the tasks.
+        runs: The runs that the caller has locked, by their ids.
         now: Story time.
         using: Database alias.
     """
@@ -89,7 +90,7 @@ def _chosen(write: Write, run: TimelineRun | None) -> Write:
 
 
 def _moving_by(event: str, write: Write) -> Write:
-    """The outcome of an error that is an answer: the error is kept, and no failure."""
+    """The outcome of an error that is an answer: the log keeps the error, and it is no failure."""
     error = (write.error or {}).get("class", "")
     return Write(
         task=write.task,
@@ -105,7 +106,7 @@ def _moving_by(event: str, write: Write) -> Write:
 def _spinning(
     writes: Sequence[Write], runs: Mapping[UUID, TimelineRun], *, now: datetime, using: str
 ) -> set[UUID | None]:
-    """Of some runs that are to be moved, those that have moved as often as they may: within an hour, up to now."""
+    """Of some runs that are to be moved, those that have already moved as often as they may within the last hour."""
     asked = Q()
     for run_id in {write.task.run_id for write in writes}:
         run = runs.get(run_id) if run_id else None
@@ -119,7 +120,7 @@ def _spinning(
 
 
 def _bounded(write: Write, run: TimelineRun) -> Write:
-    """An outcome that would move a run once more: by the event that is there for that, or not at all."""
+    """An outcome whose move would be one too many: it moves by the event for this case, or fails for good."""
     definition = registry.timeline(run.timeline)
     if write.then is None or not _moves(definition, run, write.then.event):
         return write

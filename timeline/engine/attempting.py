@@ -34,7 +34,7 @@ logger = logging.getLogger("timeline")
 
 ANY_ATTEMPT = 2**31 - 1
 
-# What the log has of an attempt that ended by a passing error: how many did so in a row, with it.
+# The log's key for how many attempts in a row ended by a passing error, this one included.
 PASSING: Final = "passing"
 
 
@@ -44,23 +44,23 @@ class Attempt:
     One attempt at one task.
 
     Args:
-        task: In state ``active``.
-        definition: Its timeline.
-        declared: Its task there.
-        now: Story time at which it started.
+        task: The task, in state ``active``.
+        definition: The timeline of the task.
+        declared: The task as the timeline declares it.
+        now: Story time at which the attempt started.
         lost: Whether the attempt before was lost with its worker.
-        idempotency_key: The same until one attempt completes.
+        idempotency_key: Stays the same until one attempt completes.
         passing: How many attempts before this one, in a row, ended by an error that passes.
-        entity: As of the last look; None for a system timeline.
-        seen_at: When it was last seen that it may run, by ``monotonic()``: its group's time counts from here.
-        alone: Whether it is to share no transaction: one that it shared was undone.
+        entity: The entity as the last look read it; None for a system timeline.
+        seen_at: When the last look allowed it, by ``monotonic()``: the time of its group counts from here.
+        alone: Whether it may share no transaction, because a transaction that it shared was undone.
         has_records: Whether steps of the task are done, or begun.
-        records: Those, by name, once they are read.
-        steps: Takes the steps of its handler, once that is entered; None: its timeline has none.
-        step_writer: Records its steps with those of others that run side by side; None: each by itself.
-        fanned_out: What its handler fans out, once that is entered; None: nothing in its timeline is fanned out.
-        awaited: The event that it waited for, as its schedule says; None: the time ran out, or it waited for none.
-        begun: What the row was then.
+        records: The records of these steps, by name, once they are read.
+        steps: Does the steps of its handler, once the handler is entered; None: its timeline has no steps.
+        step_writer: Records its steps together with steps of attempts that run side by side; None: each step by itself.
+        fanned_out: What its handler fans out, once the handler is entered; None: nothing in its timeline is fanned out.
+        awaited: The event that its schedule waited for; None: the time ran out, or the schedule waits for nothing.
+        begun: The fields of the row when the attempt began.
     """
 
     task: ScheduledTask
@@ -85,17 +85,17 @@ class Attempt:
         self.begun = dict(self.task.__dict__)
 
     def restore(self) -> None:
-        """Let the task be as it was begun: the transaction that wrote its outcome was undone."""
+        """Set the task back to how it was begun, because the transaction that wrote its outcome was undone."""
         self.task.__dict__.update(self.begun)
 
     def as_begun(self) -> ScheduledTask:
-        """The task as it was begun, apart from what this thread or another makes of it since."""
+        """A copy of the task as it was begun, without the changes that threads have made since."""
         task = copy(self.task)
         task.__dict__.update(self.begun)
         return task
 
     def told(self) -> dict[str, Any]:
-        """What the handler is told of this execution: the fields of ``Context``."""
+        """What the handler is told about this execution: the fields of ``Context``."""
         task = self.task
         return {
             "task": task,
@@ -111,21 +111,21 @@ def begin_attempts(
     task_ids: Sequence[UUID], *, token: UUID | None, worker: str, retried: bool = True, now: datetime, using: str
 ) -> list[Attempt]:
     """
-    Start what may be started; leave the rest.
+    Start the tasks that may be started; leave the others.
 
-    Several are started together only at their first attempt, and only if nobody else has their rows locked.
+    Several tasks are started together only at their first attempt, and only if nobody else has their rows locked.
 
     Args:
-        task_ids: In the order they should run.
-        token: Of the claim, for tasks that came through a broker; None: only tasks that nobody has claimed.
-        worker: Who takes them, as shown on the row.
-        retried: Whether a single one may be started that was tried before.
+        task_ids: In the order in which they should run.
+        token: The token of the claim, for tasks that came through a broker; None: only tasks that nobody has claimed.
+        worker: Name of the worker, as shown on the row.
+        retried: Whether a single task that was tried before may be started.
         now: Story time.
         using: Database alias.
 
     Returns:
-        The attempts begun, in the order given. Not among them: tasks that are not due, claimed by somebody else, started by
-        somebody else, ended, or of a key this process does not know.
+        The attempts begun, in the order given. Left out: tasks that are not due, that somebody else has claimed or started,
+        that have ended, or whose key this process does not know.
     """
     asked = list(dict.fromkeys(task_ids))
     attempts = ANY_ATTEMPT if len(asked) == 1 and retried else 0
@@ -166,16 +166,16 @@ def begin_group(
     using: str,
 ) -> list[Attempt]:
     """
-    Start available tasks of one kind and priority, the longest due first: several at their first attempt, or else one.
+    Start available tasks of one kind and priority, the longest due first: several at their first attempt, or else one task.
 
     Args:
-        task_key: Of a known kind.
-        priority: Of all of them.
-        most: No more than so many; on SQLite just one.
-        since: Where to begin looking: when the longest due one was due; None: from the beginning.
-        worker: Who takes them, as shown on the row.
-        retried: Whether one may be started that was tried before; if not, and it would be its turn, nothing is started.
-        on_hold: Whether entities are on hold: what is about them is passed over.
+        task_key: Key of a kind that this process knows.
+        priority: The priority of all of them.
+        most: Start at most so many; on SQLite only one.
+        since: When the longest due task was due: the search begins there; None: from the beginning.
+        worker: Name of the worker, as shown on the row.
+        retried: Whether a task that was tried before may be started; if not, and it is the next, nothing is started.
+        on_hold: Whether any entities are on hold: then tasks about them are skipped.
         now: Story time.
         using: Database alias.
     """
@@ -206,13 +206,13 @@ def begin_group(
 
 
 def startable(task_ids: Sequence[UUID], *, token: UUID | None, now: datetime, using: str) -> list[UUID]:
-    """Those that may be started, if only each alone; in the order given."""
+    """Those of the given tasks that may be started at least alone; in the order given."""
     tasks = ScheduledTask.objects.using(using).with_handler(registry.task_keys()).in_bulk(list(task_ids))
     return [key for key in task_ids if key in tasks and _triggers(tasks[key], token, now)]
 
 
 def still_ours(attempts: Sequence[Attempt], *, using: str) -> list[Attempt]:
-    """Those that nobody has cancelled or given up for lost since they began."""
+    """Those attempts that nobody has cancelled or given up as lost since they began."""
     rows = ScheduledTask.objects.using(using).filter(Among(attempt.task.id for attempt in attempts))
     active = dict(rows.filter(state=State.ACTIVE).values_list("pk", "attempt"))
     return [attempt for attempt in attempts if active.get(attempt.task.id) == attempt.task.attempt]
@@ -240,7 +240,9 @@ def _triggers(task: ScheduledTask, token: UUID | None, now: datetime) -> tuple[T
 
 
 def attempts_at(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[Attempt]:
-    """Read what handlers are told of their tasks. A fixed number of statements, none for what there is nothing of."""
+    """
+    Read what the handlers of these tasks are told. A fixed number of statements; none for kinds of data that no task has.
+    """
     again = {task.id: task.previous_id for task in tasks if task.attempt > 1 or task.previous_id is not None}
     keys = origins_of(again, using=using) if again else {}
     recorded = recorded_among(set(keys.values()), using=using) if again else set()
@@ -260,8 +262,8 @@ def _attempt_at(
     Make one attempt.
 
     Args:
-        keys: The idempotency keys of those that were tried before, by themselves or by a revision.
-        recorded: Those of them under which steps are recorded.
+        keys: The idempotency keys of tasks that were tried before, in this revision or an earlier one.
+        recorded: Those of these keys under which steps are recorded.
         ends: How the last attempts ended.
     """
     definition, declared = registry.task(task.task_key)
@@ -271,7 +273,9 @@ def _attempt_at(
 
 
 def _read_causes(tasks: Iterable[ScheduledTask], using: str) -> None:
-    """Give tasks the events that they name. One that is not there, having been rolled back, may cost no attempt."""
+    """
+    Give tasks the events that they name. If an event is not there, because it was rolled back, no attempt fails for that.
+    """
     caused = {task.cause_id for task in tasks if task.cause_id is not None}
     causes = {event.pk: event for event in Event.objects.using(using).filter(Among(caused))} if caused else {}
     for task in tasks:
@@ -285,10 +289,10 @@ def _read_causes(tasks: Iterable[ScheduledTask], using: str) -> None:
 
 def _ends_before(tasks: Iterable[ScheduledTask], using: str) -> dict[UUID, tuple[bool, int]]:
     """
-    Tell of each last attempt whether it was lost, and how many passing errors in a row ended with it.
+    For each last attempt, tell whether it was lost, and how many passing errors in a row ended with it.
 
-    One that was given back does not count: its handler was not entered, or what it wrote was undone. The logs tell: the rows'
-    reasons may have become others since, by a move.
+    An attempt that was given back does not count: its handler was not entered, or its writes were undone. This is read from
+    the logs, because a move may since have changed the reason of the row.
     """
     again = [task.id for task in tasks if task.attempt > 1]
     if not again:
@@ -300,6 +304,6 @@ def _ends_before(tasks: Iterable[ScheduledTask], using: str) -> dict[UUID, tuple
 
 
 def guard_reason(option: str, guard: object) -> Reason:
-    """Why a task is cancelled whose guard says no: ``unless has_replied``; of a series, that it ends here."""
+    """Why a task is cancelled if its guard refuses: ``unless has_replied``; for a series, that it ends here."""
     name = str(guard) if isinstance(guard, Q) else getattr(guard, "__name__", type(guard).__name__)
     return Reason(ReasonCode.UNTIL if option == "until" else ReasonCode.GUARD, f"{option} {name}")

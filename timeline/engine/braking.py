@@ -1,9 +1,9 @@
 """
-Brake: of a destructive task, no more are let in within a time than its declaration allows. If more would start, the kind is put
-on hold.
+Brake: within a time, no more tasks of a destructive kind are let in than its declaration allows. If more would start, the
+kind is put on hold.
 
-Each look first writes down, committed, which tasks it lets in, and then counts. So of any number of looks at the same moment
-the one that wrote last sees what all others have let in: together they never let in more than is allowed.
+Each look first writes down, and commits, which tasks it lets in; then it counts. So of several looks at the same moment,
+the last to write sees what all others have let in: together they never let in more than is allowed.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from timeline.store.isolating import atomic
 
 def braked(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason]:
     """
-    Find those whose kind is put on hold by its brake. No statement, where none is of a destructive kind.
+    Find attempts whose kind the brake puts on hold. No statement, if none of them is of a destructive kind.
 
-    What was let in before is let in again, and so is what a person let go when they released the brake. Where something is
-    tried again, it is counted anew: whoever let it in may have been killed before they had counted.
+    Tasks that were let in before are let in again, and so are tasks that a person let go by releasing the brake. A task that
+    is tried again is counted anew: the worker that let it in may have been killed before it counted.
 
     Args:
-        attempts: That could run otherwise.
+        attempts: Attempts that could otherwise run.
         now: Story time.
         using: Database alias.
 

@@ -1,4 +1,6 @@
-"""Call a handler: its guards first, in the entity's language and time zone, and what it returns as an outcome."""
+"""
+Call a handler: ask its guards first, set the entity's language and time zone, and turn the return value into an outcome.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ def call(attempt: Attempt) -> Write:
     """
     Ask the guards, enter the handler unless the timeline is in shadow, and take its result.
 
-    What the handler makes of this thread's context (language, time zone, context variables) ends with it.
+    Changes that the handler makes to this thread's context (language, time zone, context variables) end with it.
 
     Raises:
         Exception: whatever the host's code raises.
@@ -62,17 +64,17 @@ def _call(attempt: Attempt) -> Write:
 
 async def call_async(attempt: Attempt) -> Write:
     """
-    Enter an async handler, and take its result. Steps that it has left under way are waited for: what they do is part of it.
+    Enter an async handler, and take its result. Steps that are still running when it ends belong to it, and are waited for.
 
     Raises:
-        Exception: whatever the host's code raises; what alone is in a group, without that.
+        Exception: whatever the host's code raises; an exception that is alone in a group is raised without the group.
     """
     try:
         try:
             return returned(attempt, await _whole(attempt, handler_of(attempt)()))
         except BaseExceptionGroup as several:
             if attempt.steps is not None:
-                attempt.steps.see_end()  # What ended the attempt is somewhere in it.
+                attempt.steps.see_end()  # The error that ended the attempt may be anywhere in this group.
             if (alone := _alone(several)) is not several:
                 raise alone from several
             raise
@@ -96,7 +98,7 @@ async def _whole(attempt: Attempt, handler: Awaitable[object]) -> object:
 
 
 def _alone(error: BaseException) -> BaseException:
-    """What a group holds, if it is one thing."""
+    """The only exception in a group; the group itself if it has several."""
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         error = error.exceptions[0]
     return error
@@ -104,13 +106,13 @@ def _alone(error: BaseException) -> BaseException:
 
 @contextmanager
 def in_place_of_the_site() -> Iterator[None]:
-    """Let zone and language be the site's, and what is changed of them end with the block."""
+    """Set zone and language to the site's; changes of them end with the block."""
     with timezone.override(timezone.get_default_timezone()), translation.override(translation.get_language()):
         yield
 
 
 def enter(attempt: Attempt) -> None:
-    """Mark the task as being run, and let zone and language be the entity's where its timeline says so, in this context."""
+    """Mark the task as being run, and set zone and language to the entity's where its timeline says so, in this context."""
     now_running(attempt.task.id)
     if attempt.definition.cls.time_zone:
         timezone.activate(zone_of(attempt.definition, attempt.entity))
@@ -119,8 +121,8 @@ def enter(attempt: Attempt) -> None:
 
 
 def refusal(attempt: Attempt) -> Write | None:
-    """Tell how an attempt ends whose handler is not to be entered: a guard says no, or the timeline is in shadow."""
-    if attempt.has_records:  # Half of it is done: it goes on, whatever a guard says by now.
+    """How an attempt ends whose handler must not be entered: a guard refuses, or the timeline is in shadow."""
+    if attempt.has_records:  # A half-done task goes on, whatever a guard says by now.
         attempt.records = steps_of(attempt.idempotency_key, using=_alias_of(attempt))
         reason = misfit(attempt)
         return _rest_first(attempt) if reason is None else rested(attempt, reason)
@@ -136,7 +138,7 @@ def refusal(attempt: Attempt) -> Write | None:
 
 
 def _rest_first(attempt: Attempt) -> Write | None:
-    """See what its schedule waits for; the task rests if that has not come."""
+    """Check what its schedule waits for; the task rests if that has not come."""
     try:
         attempt.awaited = awaited_first(attempt, _alias_of(attempt))
     except Waits as waits:
@@ -149,7 +151,7 @@ def _alias_of(attempt: Attempt) -> str:
 
 
 def handler_of(attempt: Attempt) -> Callable[[], Any]:
-    """The handler, bound to what it is told and to its entity; called with nothing more."""
+    """The handler, with its context and its entity bound; it is called without arguments."""
     using = _alias_of(attempt)
     context = attempt.definition.cls(**attempt.told(), awaited=attempt.awaited)
     context._teller = ProgressTeller(attempt, using)
@@ -165,12 +167,12 @@ def handler_of(attempt: Attempt) -> Callable[[], Any]:
 
 def returned(attempt: Attempt, result: object) -> Write:
     """
-    Take what a handler returned for its result.
+    Turn the return value of a handler into its outcome.
 
     Raises:
         NotPlainJSON, PayloadTooLarge: naming ``result``.
-        InvalidInput: if it returned what is to move a machine, and that has no such event.
-        Rest: if steps are done that the handler, whose code has changed, did not come by.
+        InvalidInput: if the handler returned an event for its machine, and the machine has no such event.
+        Rest: if the code has changed, and the handler did not reach some steps that are done.
     """
     if attempt.steps is not None:
         attempt.steps.see_end()

@@ -24,7 +24,7 @@ from timeline.store.errors import catching, drop_if_lost
 from timeline.store.isolating import atomic
 from timeline.store.writing import Write
 
-# What a group takes before its outcomes are written: all that a crash repeats.
+# How long a group may take before its outcomes are written: after a crash, this much is repeated.
 BUDGET: Final = timedelta(milliseconds=50)
 
 Outcome = tuple[Attempt, Write | Exception]
@@ -49,11 +49,11 @@ class Runtime:
 
 class Executed(NamedTuple):
     """
-    How far a group came.
+    How much of a group is done.
 
     Args:
         ended: Tasks with their outcomes.
-        rest: Attempts there was no time for; they need a fresh last look.
+        rest: Attempts for which there was no time; they need a fresh last look.
     """
 
     ended: list[ScheduledTask]
@@ -64,11 +64,11 @@ def execute_each(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     """
     Enter handlers one after the other, and record how they ended.
 
-    An atomic handler shares one transaction with its outcome and what follows from it; the outcome's guarded write is the
+    An atomic handler shares one transaction with its outcome and its follow-ups. The guarded write of the outcome is the
     fence. Other handlers run in no transaction, and their outcomes are recorded together.
 
     Args:
-        attempts: Begun, and passed by the last look; at least one.
+        attempts: Attempts that were begun and have passed the last look; at least one.
         runtime: Where they run.
     """
     ended: list[ScheduledTask] = []
@@ -91,7 +91,7 @@ def execute_each(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
             elif outcome is not None:
                 outcomes.append((attempt, outcome))
             runtime.watch.took(attempt.task.task_key, 1, monotonic() - started)
-    finally:  # Also where a handler ends this thread: what those before it did is done.
+    finally:  # Also if a handler ends this thread: the handlers before it are done.
         runtime.watch.lend(None)
         if outcomes:
             tasks = [attempt.task for attempt, _end in outcomes]
@@ -103,16 +103,16 @@ def call_in_time(
     attempts: Sequence[Attempt], act: Callable[[], Answer], runtime: Runtime, *, undone: Sequence[Attempt] = ()
 ) -> Answer:
     """
-    Call a handler, for as long as it may take.
+    Call a handler that may take only so long.
 
     Args:
-        attempts: What it is called for.
+        attempts: The attempts that the call is for.
         act: The call.
         runtime: Where it runs.
-        undone: What shares its transaction, which is undone if its time is up.
+        undone: Attempts that share its transaction, which is undone if its time is up.
 
     Raises:
-        TimedOut: if its time was up: its attempts have failed.
+        TimedOut: if its time was up: then its attempts have failed.
     """
     if attempts[0].declared.options.timeout is None:
         return act()
@@ -120,7 +120,7 @@ def call_in_time(
 
 
 def _record_early(outcomes: deque[Outcome], ended: list[ScheduledTask], runtime: Runtime) -> None:
-    """Record what has ended, on another thread, while a handler holds up this one."""
+    """Let another thread record the finished outcomes, while a handler holds up this thread."""
     taken = [outcomes.popleft() for _ in range(len(outcomes))]
     try:
         ended += record_outcomes(taken, runtime)
@@ -130,12 +130,12 @@ def _record_early(outcomes: deque[Outcome], ended: list[ScheduledTask], runtime:
 
 
 def is_time_up(since: float) -> bool:
-    """Whether a group whose time began then, by ``monotonic()``, needs a fresh look before it enters another handler."""
+    """Whether a group that began at this ``monotonic()`` time needs a fresh look before it enters another handler."""
     return monotonic() - since >= BUDGET.total_seconds()
 
 
 def _execute(attempt: Attempt, runtime: Runtime) -> ScheduledTask | Write | Exception | None:
-    """Enter one handler: the task if its outcome is recorded, or what is to be; None if the attempt was no longer ours."""
+    """Enter one handler; the task if its outcome is recorded, else the outcome; None if the attempt was no longer ours."""
     caught: list[Exception] = []
     try:
         with catching(caught):
@@ -155,7 +155,7 @@ def _execute(attempt: Attempt, runtime: Runtime) -> ScheduledTask | Write | Exce
 
 
 def record_outcomes(outcomes: Sequence[Outcome], runtime: Runtime) -> list[ScheduledTask]:
-    """Record how attempts ended that are not recorded yet."""
+    """Record those outcomes that are not recorded yet."""
     if not outcomes:
         return []
     now = runtime.clock()
@@ -163,7 +163,7 @@ def record_outcomes(outcomes: Sequence[Outcome], runtime: Runtime) -> list[Sched
 
 
 def as_writes(outcomes: Sequence[Outcome], now: datetime) -> list[tuple[Attempt, Write]]:
-    """Turn what was raised into the outcomes it asks for."""
+    """Turn the errors that were raised into the outcomes they ask for."""
     return [
         (attempt, answered(attempt, end, failed(attempt, end, now)) if isinstance(end, Exception) else end)
         for attempt, end in outcomes

@@ -32,13 +32,13 @@ logger = logging.getLogger("timeline")
 
 def execute_async(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     """
-    Enter handlers side by side, and record how they ended: together what ends within 50 ms.
+    Enter handlers side by side, and record how they ended; outcomes that come within 50 ms are recorded together.
 
-    As slots become free while others still run, more of the kind are begun and entered. What they ask of the database through
-    Django is asked on this thread and its connection, as ``sync_to_async`` does it.
+    When a slot becomes free while other handlers still run, more tasks of the kind are begun and entered. Django's queries
+    of the handlers run on this thread and its connection, as with ``sync_to_async``.
 
     Args:
-        attempts: Begun, and passed by the last look; at least one.
+        attempts: Attempts that were begun and have passed the last look; at least one.
         runtime: Where they run.
     """
     side_by_side = _SideBySide(attempts, runtime)
@@ -51,15 +51,15 @@ def execute_async(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
 
 class _SideBySide:
     """
-    What runs, and what waits for a slot.
+    The attempts that run, and those that wait for a slot.
 
     Args:
-        attempts: That have passed the last look.
+        attempts: Attempts that have passed the last look.
         runtime: Where they run.
     """
 
     def __init__(self, attempts: Sequence[Attempt], runtime: Runtime) -> None:
-        self.begun: list[Attempt] = []  # Meanwhile.
+        self.begun: list[Attempt] = []  # Begun while others ran.
         self._runtime = runtime
         self._task_key = attempts[0].task.task_key
         self._waiting = deque(attempts)
@@ -69,7 +69,7 @@ class _SideBySide:
         self._writer = StepWriter(runtime.using)
 
     async def run(self) -> Executed:
-        """Run all, and what is begun meanwhile; give what a worker that stops has not entered."""
+        """Run all attempts, and those begun meanwhile; give those that a stopping worker has not entered."""
         while True:
             while self._waiting and len(self._running) < SIDE_BY_SIDE and not self._runtime.watch.stopping():
                 admitted = await sync_to_async(self._admit)()
@@ -84,7 +84,9 @@ class _SideBySide:
                 return Executed(self._ended, list(self._waiting))
 
     def _admit(self) -> list[Attempt]:
-        """Choose as many as there are slots for. Those that have waited are looked at again together, and guards are asked."""
+        """
+        Choose as many as there are slots for. Attempts that have waited get another look together, and guards are asked.
+        """
         chosen = list(self._choose())
         late = [attempt for attempt in chosen if is_time_up(attempt.seen_at)]
         if late:
@@ -102,7 +104,7 @@ class _SideBySide:
         return admitted
 
     def _choose(self) -> Iterator[Attempt]:
-        """Take out of those that wait what there are slots for; no second task of an entity beside its first."""
+        """Take attempts for the free slots out of the waiting ones; never a second task of an entity beside its first."""
         busy: set[EntityRef] = {attempt.task.entity_ref for attempt in self._running.values()} - {NO_ENTITY}
         free = SIDE_BY_SIDE - len(self._running)
         for _ in range(len(self._waiting)):
@@ -112,11 +114,11 @@ class _SideBySide:
                 busy |= {attempt.task.entity_ref} - {NO_ENTITY}
                 yield attempt
             else:
-                attempt.seen_at = 0.0 if free else attempt.seen_at  # It reads what the first one wrote.
+                attempt.seen_at = 0.0 if free else attempt.seen_at  # It must read what the first one wrote.
                 self._waiting.append(attempt)
 
     def _is_refused(self, attempt: Attempt) -> bool:
-        """Ask the guards, in a context that ends with them; what they say or raise is the outcome."""
+        """Ask the guards, in a context of their own; their answer or their error is the outcome."""
         caught: list[Exception] = []
         with catching(caught):
             refused = copy_context().run(_refusal, attempt)
@@ -131,7 +133,9 @@ class _SideBySide:
         self._waiting.extendleft(reversed(attempts))
 
     async def _execute(self, attempt: Attempt, *, alone: bool) -> Write | Exception | None:
-        """Enter the handler; None if it has become too late for that: those entered before it were slow to wait."""
+        """
+        Enter the handler; None if it has become too late for that, because earlier handlers took long before they waited.
+        """
         if not alone and is_time_up(attempt.seen_at):
             return None
         caught: list[Exception] = []
@@ -144,7 +148,7 @@ class _SideBySide:
         return caught[0]
 
     async def _collect(self) -> None:
-        """Wait until some have ended, record these together, and begin more if others still run."""
+        """Wait until some have ended, record them together, and begin more if others still run."""
         if self._running:
             patience = get_settings().POLL_INTERVAL.total_seconds()
             await asyncio.wait(self._running, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
@@ -160,7 +164,7 @@ class _SideBySide:
             await sync_to_async(self._begin_more)()
 
     def _take_down(self, task: asyncio.Task[Write | Exception | None]) -> Attempt | None:
-        """Keep what came of an attempt, to be recorded; give it, if it was not entered."""
+        """Keep the outcome of an attempt, to be recorded; give the attempt back if it was not entered."""
         attempt, outcome = self._running.pop(task), _outcome(task)
         if outcome is None:
             return attempt
@@ -173,7 +177,7 @@ class _SideBySide:
         return None
 
     def _begin_more(self) -> None:
-        """Begin what there are slots for, and look at it."""
+        """Begin tasks for the free slots, and take their last look."""
         free = SIDE_BY_SIDE - len(self._running)
         if free and not (self._runtime.watch.stopping() or self._runtime.watch.is_full()):
             attempts = self._runtime.watch.more(self._task_key, free)
@@ -192,7 +196,7 @@ def _this_task() -> asyncio.Task[Any]:
 
 
 def _cancel(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]) -> None:
-    with suppress(RuntimeError):  # The loop is closed: it has ended meanwhile.
+    with suppress(RuntimeError):  # The loop is closed: the handler has ended meanwhile.
         loop.call_soon_threadsafe(task.cancel)
 
 
@@ -202,7 +206,7 @@ def _refusal(attempt: Attempt) -> Write | None:
 
 
 def _outcome(task: asyncio.Task[Write | Exception | None]) -> Write | Exception | None:
-    """What came of it; LeaseLost, if the attempt is not ours any more."""
+    """The result of a handler; LeaseLost, if the attempt is not ours any more."""
     if task.cancelled():
         return RuntimeError("the handler was cancelled from within")
     try:

@@ -33,12 +33,12 @@ def execute_bulk(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     """
     Enter the handler once for many entities, and record how each one's task ended.
 
-    An atomic handler shares one transaction with all outcomes. If an attempt was no longer ours by then, everything is undone
-    and the others are left for another call.
+    An atomic handler shares one transaction with all outcomes. If an attempt was no longer ours when they are written,
+    everything is undone and the other attempts are left for another call.
 
     Args:
-        attempts: Of one kind and of different entities, begun, and passed by the last look; at least one. What is more than
-            the handler takes is left for another call.
+        attempts: Of one kind and of different entities, begun, and passed by the last look; at least one. If there are more
+            than the handler takes, the rest is left for another call.
         runtime: Where they run.
     """
     if runtime.watch.stopping():
@@ -58,7 +58,7 @@ def execute_bulk(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
         attempt.restore()
     ours = still_ours(together, using=runtime.using)
     if len(ours) == len(together) and not timed_out:
-        ours = []  # It was not a row that said so: their leases run out.
+        ours = []  # No row said that an attempt was lost: the leases of all run out.
     return Executed([], [*ours, *rest])
 
 
@@ -67,7 +67,7 @@ def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> list[ScheduledTas
     Make the call, and record the outcomes.
 
     Raises:
-        LeaseLost: if one of the attempts was no longer ours; what an atomic handler wrote is undone.
+        LeaseLost: if one of the attempts was no longer ours; the writes of an atomic handler are undone.
     """
     caught: list[Exception] = []
     outcomes: list[Outcome] = []
@@ -94,9 +94,10 @@ def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> list[ScheduledTas
 
 def _call(attempts: Sequence[Attempt], runtime: Runtime) -> list[Outcome]:
     """
-    Ask the guards of each, enter the handler with the rest, and take each one's result.
+    Ask the guards of each, enter the handler with the others, and take each one's result.
 
-    Guards of hundreds take their time. If that is more than a group has, there is another look at those that may go on.
+    The guards of hundreds of tasks may take longer than a group may: then there is another look before the handler is
+    entered.
     """
     now_running(*(attempt.task.id for attempt in attempts))
     refused = [(attempt, refusal(attempt)) for attempt in attempts]

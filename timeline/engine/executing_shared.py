@@ -24,8 +24,8 @@ def execute_shared(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     """
     Enter handlers one after the other in one transaction, for as long as a group may take, and record their outcomes in it.
 
-    If one of them raises or was no longer ours, if a lock is not to be had or the database refuses, everything is undone,
-    and each is left to be run in a transaction of its own.
+    If one of them raises or was no longer ours, if a lock cannot be had or the database refuses, everything is undone,
+    and each attempt is left to run in a transaction of its own.
 
     Args:
         attempts: Of different entities, begun, and passed by the last look; at least one.
@@ -38,12 +38,13 @@ def in_one_transaction(
     attempts: Sequence[Attempt], runtime: Runtime, execute: Callable[[Sequence[Attempt], Runtime], Executed]
 ) -> Executed:
     """
-    Execute attempts together; if that is undone, leave each to be run in a transaction of its own, as a single one is.
+    Execute attempts together; if that is undone, leave each to run in a transaction of its own. A single one gets its own at
+    once.
 
     Args:
         attempts: Of different entities, begun, and passed by the last look; at least one.
         runtime: Where they run.
-        execute: Runs as many of several as there is time for, in a transaction. Raises what undid it.
+        execute: Runs as many as there is time for, in a transaction. Raises the error that undid it.
     """
     if len(attempts) == 1:
         return execute_each(attempts, runtime)
@@ -69,7 +70,7 @@ def in_one_transaction(
 
 def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     """
-    Run as many as there is time for; all of these, or none.
+    Run as many as there is time for; either all of these count, or none.
 
     Raises:
         LeaseLost: if one of them was no longer ours.
@@ -88,7 +89,7 @@ def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
                 with hooks_apart([attempt.task.id], using=runtime.using):
                     called = call_in_time([attempt], partial(call, attempt), runtime, undone=entered[:-1])
                     writes.append(called)
-        runtime.watch.lend_transaction((), None)  # No handler holds it up any more.
+        runtime.watch.lend_transaction((), None)  # From here on no handler can hold up the transaction.
         ended = record_together(writes, now=runtime.clock(), using=runtime.using)
         return Executed(ended, attempts[place:])
 

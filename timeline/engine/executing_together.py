@@ -26,8 +26,8 @@ from timeline.store.writing import Write
 
 logger = logging.getLogger("timeline")
 
-# Handlers in a transaction. PostgreSQL keeps 64 of its parts where everybody finds them quickly (PGPROC_MAX_CACHED_SUBXIDS in
-# its source); with more, all others are slowed down who look whether a row of it may be seen.
+# How many handlers share a transaction. PostgreSQL keeps 64 subtransactions of a transaction in a fast cache
+# (PGPROC_MAX_CACHED_SUBXIDS in its source); with more, every process that checks the visibility of its rows becomes slower.
 MAX_TOGETHER: Final = 60
 
 
@@ -35,10 +35,10 @@ def execute_together(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     """
     Enter handlers one after the other in one transaction, for as long as a group may take, and record their outcomes in it.
 
-    What one writes that raises is undone, and it fails alone. One that has met a lock which was not to be had in a moment is
-    undone, too, and left to be run in a transaction of its own, where it may wait. If one was no longer ours, if the
-    database refuses the outcomes or the commit, or if the transaction is broken off because one does not come back,
-    everything is undone, and each is left to be run so. PostgreSQL only.
+    If a handler raises, its writes are undone, and only its task fails. If a handler meets a lock that it cannot get in a
+    moment, its writes are undone, and it is left to run in a transaction of its own, where it may wait. If an attempt was no
+    longer ours, if the database refuses the outcomes or the commit, or if the transaction is broken off because a handler
+    does not come back, everything is undone, and each attempt is left to run alone. PostgreSQL only.
 
     Args:
         attempts: Of different entities, begun, and passed by the last look; at least one.
@@ -53,8 +53,8 @@ def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
 
     Raises:
         LeaseLost: if one of them was no longer ours.
-        Exception: whatever the database raises but to a handler.
-        BaseException: what ends this thread, raised by a handler; what those before it did is done.
+        Exception: whatever the database raises outside of handlers.
+        BaseException: raised by a handler, and ends this thread; the handlers before it are done.
     """
     together = _Together(runtime)
     place = 0
@@ -66,7 +66,7 @@ def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
             while place < most and not (place and together.is_over(attempts[place])):
                 together.enter(attempts[place])
                 place += 1
-            runtime.watch.lend_transaction((), None)  # No handler holds it up any more.
+            runtime.watch.lend_transaction((), None)  # From here on no handler can hold up the transaction.
             ended = together.record()
     finally:
         if together.died is not None:
@@ -76,7 +76,7 @@ def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
 
 @dataclass(slots=True)
 class _Locks:
-    """Stands around each statement, and remembers whether one has met a lock that was not to be had."""
+    """Wraps each statement, and remembers whether one has met a lock that could not be had."""
 
     missed: bool = False
 
@@ -91,17 +91,17 @@ class _Locks:
 @dataclass(slots=True)
 class _Together:
     """
-    What has been run of a group.
+    How far a group has come.
 
     Args:
-        runtime: Where.
-        locks: Whether the handler under way has met a lock that was not to be had, whatever it made of that.
-        savepoint: Of the handler under way.
+        runtime: Where it runs.
+        locks: Whether the running handler has met a lock that could not be had, even if it caught the error.
+        savepoint: The savepoint of the running handler.
         entered: Attempts whose handlers have been entered.
-        outcomes: Of those that have ended, not recorded yet.
-        called_off: Tasks that were changed by the handlers of others: by an exit, say.
-        left: Attempts to be looked at again.
-        died: What ends this thread.
+        outcomes: Outcomes of attempts that have ended, not recorded yet.
+        called_off: Tasks that handlers of other tasks have changed, for example by an exit.
+        left: Attempts that need another look.
+        died: The error that ends this thread.
     """
 
     runtime: Runtime
@@ -114,11 +114,13 @@ class _Together:
     died: BaseException | None = None
 
     def is_over(self, following: Attempt) -> bool:
-        """Whether no further handler is to be entered in this transaction."""
+        """Whether no further handler may be entered in this transaction."""
         return self.died is not None or is_time_up(following.seen_at) or self.runtime.watch.stopping()
 
     def enter(self, attempt: Attempt) -> None:
-        """Enter a handler, unless it was called off by one before it, which nobody else knows yet."""
+        """
+        Enter a handler, unless an earlier handler of this transaction has cancelled its task; nobody else can see that yet.
+        """
         if attempt.task.id in self.called_off:
             self.left.append(attempt)
         elif self.runtime.watch.take(attempt):
@@ -157,10 +159,10 @@ class _Together:
 
     def record(self) -> list[ScheduledTask]:
         """
-        Record how all have ended.
+        Record the outcomes of all.
 
         Raises:
-            LeaseLost: if one that has written something was no longer ours.
+            LeaseLost: if an attempt that has written something was no longer ours.
         """
         now = self.runtime.clock()
         writes = [write for _attempt, write in as_writes(self.outcomes, now)]

@@ -1,4 +1,4 @@
-"""What a handler raised, and the outcome it asks for."""
+"""Turn what a handler raised into an outcome."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from timeline.store.writing import Write
 MAX_MESSAGE = 2_000
 MAX_TRACEBACK = 8_000
 
-# So many attempts in a row may end by an error that passes; further ones count as failures, so that what does not pass is seen.
+# So many passing errors in a row do not count. Later ones count as failures, so that a lasting error is seen.
 MAX_PASSING: Final = 10
 
 
-# What rests looks this much later whether somebody has decided, or whether the code fits again.
+# A resting task looks again after this time, whether somebody has decided, or whether the code fits.
 LOOKS_AGAIN: Final = timedelta(hours=1)
 
 
@@ -37,13 +37,13 @@ def failed(attempt: Attempt, error: Exception, now: datetime, *, together: bool 
     Turn what a handler raised into the outcome it asks for.
 
     Args:
-        attempt: That failed.
+        attempt: The attempt that failed.
         error: What was raised.
         now: Story time: a retry waits from then.
-        together: Whether one call was for several tasks: whose fault it was shows when each is run alone, so that it counts
-            against nobody's budget.
+        together: Whether one call was for several tasks. Then nobody knows whose fault it was, and it counts in no budget:
+            each task is run alone next.
     """
-    with translation.override("en"):  # What a row keeps is the same for all readers.
+    with translation.override("en"):  # A row keeps the same text for all readers.
         return _outcome(attempt, error, now, together=together)
 
 
@@ -75,14 +75,16 @@ def _outcome(attempt: Attempt, error: Exception, now: datetime, *, together: boo
 
 
 def rested(attempt: Attempt, reason: Reason) -> Write:
-    """An attempt that waits for somebody's decision, or for other code: no failure. It looks again from time to time."""
+    """
+    An attempt that waits for somebody's decision, or for other code: no failure. The task looks again from time to time.
+    """
     write = Write(task=attempt.task, triggers=(Trigger.RETRY,), reason=reason, scheduled_at=attempt.now + LOOKS_AGAIN)
     further = attempt.steps is not None and attempt.steps.has_recorded
     return replace(write, failures=-attempt.task.failures) if further else write
 
 
 def _budget(attempt: Attempt, error: Exception) -> tuple[Retry, int, int]:
-    """How to try again, how often, and how many failures there were: none, where a step has been done since."""
+    """The retry policy, its limit, and the number of failures so far: none, if a step has been done since the last."""
     task, steps, retry = attempt.task, attempt.steps, attempt.declared.options.retry
     if steps is None:
         return retry, task.max_attempts, task.failures
@@ -94,7 +96,7 @@ def _budget(attempt: Attempt, error: Exception) -> tuple[Retry, int, int]:
 
 
 def discarding(task: ScheduledTask, reason: Reason, error: Exception, *, failures: int) -> Write:
-    """The outcome of a task that is given up for an error."""
+    """The outcome of a task that is given up because of an error."""
     return Write(
         task=task,
         triggers=(Trigger.DISCARD,),
@@ -107,7 +109,7 @@ def discarding(task: ScheduledTask, reason: Reason, error: Exception, *, failure
 
 
 def _described(error: Exception) -> dict[str, str]:
-    """Class, message and the end of the traceback, as text that a database stores. No values of variables."""
+    """Class, message and the end of the traceback, as text that a database can store. Values of variables are left out."""
     kind = type(error)
     lines = "".join(traceback.format_exception(error))
     described = {

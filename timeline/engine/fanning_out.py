@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 class FannedOut:
     """
-    What one attempt wants of other tasks. If it does not complete, that is forgotten with it.
+    The occurrences that one attempt wants. If the attempt does not complete, they are forgotten with it.
 
     Args:
         handler: The task whose handler is entered.
-        in_run: Whether it belongs to a run.
+        in_run: Whether the task belongs to a run.
     """
 
     def __init__(self, handler: Task[Any, ..., Any], *, in_run: bool) -> None:
@@ -38,7 +38,7 @@ class FannedOut:
         Remember occurrences; see ``timeline.definition.fanning.FanOut``.
 
         Raises:
-            InvalidInput: naming what is wrong with where this is called, or with what was given before.
+            InvalidInput: naming what is wrong with the place of this call, or with the names or payloads given.
         """
         self._refuse_place()
         self._refuse_stranger(declared)
@@ -52,7 +52,7 @@ class FannedOut:
         self._size, self._wanted[declared.name] = size, known | payloads
 
     def end(self) -> Mapping[str, Payloads]:
-        """Give what is wanted: name of a task → its occurrences. Nothing is taken afterwards."""
+        """Give what is wanted: name of a task → its occurrences. Later calls of ``want`` are refused."""
         self._is_over = True
         return self._wanted
 

@@ -1,4 +1,4 @@
-"""Fingerprint: what failures have in common that are one and the same, so that people see a group and not a thousand rows."""
+"""Fingerprint: the same text for failures of the same cause, so that people see a group and not a thousand rows."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ import timeline
 LENGTH: Final = 16  # Hex digits.
 MAX_READ: Final = 2_000  # Characters of a message.
 MAX_FRAMES: Final = 2_000
-MAX_MEMBERS: Final = 50  # Of a group of exceptions, those in it included.
+MAX_MEMBERS: Final = 50  # In a group of exceptions, groups inside it included.
 
 _OURS: Final = f"{Path(timeline.__file__).parent}{os.sep}"
 _LIBRARY: Final = tuple({f"{sysconfig.get_path(name)}{os.sep}" for name in ("stdlib", "platstdlib")})
 _INSTALLED: Final = re.compile(r"[\\/](?:site|dist)-packages[\\/]")
 
-# In this order: what is quoted goes whole, before its parts do. Each reads the text once, whatever the text.
+# The order matters: quoted text is replaced as a whole, before its parts. Each pattern reads the text once, whatever the text.
 _VARYING: Final = (
     re.compile(r"(?<!\w)'[^'\n]*'(?!\w)"),
     re.compile(r"(?<!\w)\"[^\"\n]*\"(?!\w)"),
@@ -37,13 +37,13 @@ _VARYING: Final = (
 
 def fingerprint(task_key: str, error: BaseException | None = None, *, code: str = "") -> str:
     """
-    Sum up a failure: its task, the class of what was raised, the host's function that raised it, and the message without what
-    differs from time to time: numbers, ids, quoted values, paths.
+    Sum up a failure: its task, the class of the exception, the host's function that raised it, and the message without its
+    changing parts: numbers, ids, quoted values, paths.
 
     Args:
-        task_key: Whose attempt failed.
-        error: What was raised; None: nothing was.
-        code: Reason code, where that says it: the worker was lost.
+        task_key: Key of the task whose attempt failed.
+        error: The exception; None: there was none.
+        code: Reason code, if there was no exception: the worker was lost.
 
     Returns:
         16 hex digits.
@@ -53,7 +53,7 @@ def fingerprint(task_key: str, error: BaseException | None = None, *, code: str 
 
 
 def _parts(error: BaseException) -> list[str]:
-    """What is summed up of an exception; of a group, of each different one in it, in whatever order."""
+    """The parts of an exception that are summed up; for a group, those of each different member, in any order."""
     members = {"\x1e".join(_own_parts(member)) for member in islice(_members(error), MAX_MEMBERS)}
     return [*_own_parts(error), *sorted(members)]
 
@@ -71,19 +71,19 @@ def _members(error: BaseException) -> Iterator[BaseException]:
 def _own_parts(error: BaseException) -> tuple[str, str, str]:
     kind = type(error)
     name = f"{kind.__module__}.{kind.__qualname__}"
-    if isinstance(error, RecursionError):  # Where it ran out differs from time to time: what began it does not.
+    if isinstance(error, RecursionError):  # Where the stack ran out changes; where it began does not.
         return name, _place(error.__traceback__, outermost=True), ""
     return name, _place(error.__traceback__), constant(message_of(error))
 
 
 def message_of(error: BaseException) -> str:
-    """What ``str(error)`` says, also where that itself fails."""
+    """The text of ``str(error)``, also if that itself fails."""
     line = "".join(traceback.format_exception_only(error)).strip()
     return line.partition(": ")[2] or line
 
 
 def constant(message: str) -> str:
-    """A message without what differs from time to time; each such place shows as ``#``."""
+    """A message without its changing parts; each of them shows as ``#``."""
     text = message[:MAX_READ]
     for varying in _VARYING:
         text = varying.sub("#", text)
@@ -91,7 +91,9 @@ def constant(message: str) -> str:
 
 
 def _place(trace: TracebackType | None, *, outermost: bool = False) -> str:
-    """The host's function in which it was raised, or that called what raised it; else the last that is not ours; else none."""
+    """
+    The host's function that raised it, or that called what raised it; else the last function that is not ours; else none.
+    """
     host, other = "", ""
     for frame in islice(_frames(trace), MAX_FRAMES):
         path = frame.f_code.co_filename

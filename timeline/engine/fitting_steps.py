@@ -1,4 +1,4 @@
-"""Tell whether what is recorded of a task's steps fits the code that is to go on with it."""
+"""Tell whether the recorded steps of a task fit the code that is to go on with it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def misfit(attempt: Attempt) -> Reason | None:
     """
-    Tell why a task of which steps are done, or begun, is not to be gone on with; None: it is.
+    Tell why a task with steps that are done, or begun, must not go on; None: it may go on.
 
     Args:
         attempt: With its records, before its handler is entered.
@@ -41,7 +41,7 @@ def misfit(attempt: Attempt) -> Reason | None:
 
 class Recorded:
     """
-    What earlier attempts have recorded, as this attempt comes by it.
+    The records of earlier attempts, as this attempt reaches them one by one.
 
     Args:
         attempt: With its records.
@@ -54,15 +54,15 @@ class Recorded:
 
     def find(self, step: Step[Any, ..., Any], key: str, given: dict[str, Any]) -> StepRecord | None:
         """
-        The record of a step; None: there is none, and it is to be done.
+        The record of a step; None: there is none, and the step is to be done.
 
         Args:
-            step: As declared.
-            key: It is called with.
-            given: What it is called with, by name.
+            step: The step as declared.
+            key: The key of the call.
+            given: The arguments of the call, by name.
 
         Raises:
-            Rest: if the code has changed, and does not fit to what is done.
+            Rest: if the code has changed, and does not fit the steps that are done.
         """
         records, name = self._attempt.records, named(step.name, key)
         record = records.get(name) or (records.get(named(step.options.was, key)) if step.options.was else None)
@@ -74,7 +74,7 @@ class Recorded:
         is_loop = record.kind == StepKind.LOOP
         if (is_loop or self._is_of_other_code(record)) and record.digest != digest_of(given):
             changed = reasons.STEP_CHANGED(step=record.name)
-            if is_loop:  # A place in one table is none in another.
+            if is_loop:  # A place in one table means nothing in another.
                 raise Rest(changed)
             self._rest(changed)
         return record

@@ -1,4 +1,4 @@
-"""What was begun and not entered gives up the place that it holds until its end: nothing of it is half done."""
+"""Give up the places, held until the end, of tasks that were begun and not entered: nothing of them is half done."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from timeline.store.writing import Write
 
 def without_places(writes: Sequence[Write]) -> Sequence[Write]:
     """
-    Let those give up their places whose handlers were not entered, in this attempt or before, nor that of a revision whose
-    place they took over: else a task that only looked and rests would hold up whatever it rests for.
+    Let tasks give up their places if their handler was not entered, in this attempt or before, nor the handler of a revision
+    whose place they took over. Else a task that only looked and rests would hold up the very tasks that it waits for.
     """
     return [replace(write, slot=0) if _gives_up(write) else write for write in writes]
 

@@ -31,7 +31,7 @@ HELD_UP: Final = reasons.HELD_UP()
 
 
 class Look(Enum):
-    """What is left of the last look when a group is run."""
+    """Which part of the last look is still to be done when a group is run."""
 
     DONE = "they have passed it just now"
     DUE = "they were begun just now"
@@ -40,12 +40,12 @@ class Look(Enum):
 
 def run_group(attempts: Sequence[Attempt], runtime: Runtime, *, look: Look = Look.DUE) -> list[ScheduledTask]:
     """
-    Run what was started together.
+    Run tasks that were started together.
 
     Args:
-        attempts: Begun, in the order they should run.
+        attempts: Attempts that were begun, in the order in which they should run.
         runtime: Where they run.
-        look: What is left of the last look.
+        look: Which part of the last look is still to be done.
 
     Returns:
         The tasks with their outcomes. Left out: those whose attempt was not ours any more at its end, and those given back
@@ -82,9 +82,9 @@ def run_group(attempts: Sequence[Attempt], runtime: Runtime, *, look: Look = Loo
 
 def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     """
-    Execute those that go the first one's way; the others are left for later.
+    Execute the attempts that run in the same way as the first; leave the others for later.
 
-    So is the second task of an entity: its handler reads what the first one's wrote, or not at all if that was undone.
+    The second task of an entity is left, too: its handler must read what the first one wrote, or see that it was undone.
     """
     way = _way_of(attempts[0], runtime.using)
     chosen, left = [], []
@@ -101,7 +101,7 @@ def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
 
 
 def _way_of(attempt: Attempt, using: str) -> tuple[Execute, str]:
-    """How it is executed, and together with which."""
+    """The way in which it is executed, and a text that is equal for attempts that may be executed together."""
     if attempt.declared.is_async:
         return execute_async, ""
     if attempt.declared.options.bulk is not None:
@@ -116,7 +116,7 @@ def _way_of(attempt: Attempt, using: str) -> tuple[Execute, str]:
 def release(
     attempts: Sequence[Attempt], reason: Reason, *, now: datetime, using: str, wait: bool = True
 ) -> list[ScheduledTask]:
-    """Give back what was started but not entered: due at once, no budget touched."""
+    """Give back tasks that were started but not entered: due at once, no budget touched."""
     writes = [
         Write(task=attempt.as_begun(), triggers=(Trigger.RETRY,), scheduled_at=now, reason=reason, entered=False)
         for attempt in attempts

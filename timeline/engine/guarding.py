@@ -1,4 +1,4 @@
-"""Guards that are conditions on the entity's model: asked of the database, of many tasks together."""
+"""Guards that are conditions on the entity's model: the database checks them for many tasks together."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from timeline.store.errors import catching, is_passing
 
 def guarded(attempts: Iterable[Attempt], *, using: str) -> dict[UUID, Reason | Exception]:
     """
-    Ask them: one statement for each guard, unless that is refused. Those of which half is done are not asked any more.
+    Check them: one statement for each guard, unless the database refuses it. Half-done tasks are not checked any more.
 
     Args:
-        attempts: That could run otherwise.
+        attempts: Attempts that could otherwise run.
         using: Database alias.
 
     Returns:
-        Id of a task → why it must not run, or what was raised when its guard was asked.
+        Id of a task → why it must not run, or the error that its guard caused.
     """
     asked: dict[tuple[str, str], list[Attempt]] = defaultdict(list)
     for attempt in (attempt for attempt in attempts if not attempt.has_records):
@@ -35,12 +35,12 @@ def guarded(attempts: Iterable[Attempt], *, using: str) -> dict[UUID, Reason | E
                 asked[attempt.task.task_key, option].append(attempt)
     refused: dict[UUID, Reason | Exception] = {}
     for (_task_key, option), group in asked.items():
-        refused = _asked(group, option, using) | refused  # What ends a series is asked first, and stands.
+        refused = _asked(group, option, using) | refused  # What ends a series is checked first, and stands.
     return refused
 
 
 def _asked(attempts: Sequence[Attempt], option: str, using: str) -> dict[UUID, Reason | Exception]:
-    """Ask one guard of tasks of one kind: of all together, and each by itself if that is refused."""
+    """Check one guard for tasks of one kind: for all together, and for each alone if the database refuses that."""
     caught: list[Exception] = []
     with catching(caught):
         return dict(_no_of(attempts, option, using))
@@ -52,7 +52,7 @@ def _asked(attempts: Sequence[Attempt], option: str, using: str) -> dict[UUID, R
 
 
 def _no_of(attempts: Sequence[Attempt], option: str, using: str) -> dict[UUID, Reason]:
-    """Whom the guard refuses."""
+    """The tasks that the guard refuses."""
     guard = attempts[0].declared.guards[option]
     holds = _matching(attempts, guard, using)
     no = [attempt for attempt in attempts if (attempt.task.entity_ref in holds) is (option != "only_if")]

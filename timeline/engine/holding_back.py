@@ -1,4 +1,4 @@
-"""Hold back: what somebody has put on hold since it was claimed is given back, as if it had not been started."""
+"""Hold back: a task that was put on hold after it was claimed is given back, as if it had not been started."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from timeline.store.holds import holds_over, is_any_open, reason_of
 
 def held_back(attempts: Sequence[Attempt], some_on_hold: bool | None, *, using: str) -> dict[UUID, Reason]:
     """
-    Find those that are on hold. No statement, if it is known that nothing is; else one probe, and two more if something is.
+    Find attempts that are on hold. No statement, if nothing is known to be; else one probe, and two more if something is.
 
     Args:
-        attempts: That could run otherwise.
+        attempts: Attempts that could otherwise run.
         some_on_hold: Whether anything is on hold; None: not known yet.
         using: Database alias.
 

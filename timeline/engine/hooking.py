@@ -1,4 +1,6 @@
-"""What a handler registers with ``transaction.on_commit``: each call stands for itself, once the outcome is committed."""
+"""
+Hooks that a handler registers with ``transaction.on_commit``: an error in one does not affect the others, nor the outcome.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,16 @@ logger = logging.getLogger("timeline")
 @contextmanager
 def hooks_apart(task_ids: Sequence[UUID], *, using: str) -> Iterator[None]:
     """
-    Let no hook that is registered within harm anybody: what it raises is logged, and the others are called.
+    Let no hook that is registered within the block harm anybody: its error is logged, and the other hooks are called.
 
-    When hooks are called, the commit that has the outcome is done. An error would else be taken for a commit that failed, and
-    would keep the hooks of those who share the transaction from being called.
+    When hooks are called, the outcome is committed already. Without this, an error of a hook would look like a commit that
+    failed, and would prevent the hooks of tasks that share the transaction.
 
     Args:
-        task_ids: Whose handler is entered within, in a transaction.
+        task_ids: Tasks whose handlers are entered within the block, in a transaction.
         using: Database alias.
     """
-    connection: Any = connections[using]  # Its stubs know the hooks of an older Django.
+    connection: Any = connections[using]  # The stubs describe the hooks of an older Django.
     before = len(connection.run_on_commit)
     yield
     connection.run_on_commit[before:] = [

@@ -1,4 +1,4 @@
-"""Begin attempts of what may be under way only so many at once: each with a place, committed before any handler is entered."""
+"""Begin attempts of kinds with a limit: each gets a place, committed before any handler is entered."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ def begin_limited(
     using: str,
 ) -> list[Attempt]:
     """
-    Start available tasks of one kind for which a place is free: one of each key, whose turn it is, since they run one after
-    the other and a place that waits would be idle; of those that run side by side as many as there are places.
+    Start available tasks of one kind that can get a place. Normally one of each key, because they run one after the other
+    and a place that waits would be idle; if they run side by side, as many as there are places.
 
-    Several are started together at their first attempt only; one that was tried before is started alone, when its key is first.
+    Several tasks are started together only at their first attempt; a task that was tried before is started alone, when its
+    key is first.
 
     Args:
-        kind: Of the tasks.
-        most: Start no more than so many.
-        worker: Who takes them, as shown on the row.
-        retried: Whether one may be started that was tried before; if not, and it would be its turn, nothing is started.
+        kind: The kind of the tasks.
+        most: Start at most so many.
+        worker: Name of the worker, as shown on the row.
+        retried: Whether a task that was tried before may be started; if not, and it is the next, nothing is started.
         now: Story time.
         using: Database alias.
     """
@@ -61,6 +62,6 @@ def begin_limited(
 
 
 def _go_on_behind(task_key: str, chosen: Sequence[Waiting], waiting: Sequence[Waiting], using: str) -> None:
-    """Who was found and not chosen is first the next time."""
+    """Keys that were found and not chosen come first the next time."""
     if len(chosen) < len(waiting):
         leave_turn(task_key, chosen[-1].limit_key, using=using)

@@ -28,25 +28,25 @@ from timeline.store.errors import catching
 from timeline.store.holds import IS_ANY_OPEN
 from timeline.store.queueing import Behind
 
-# The task was pruned with its run while its worker was not heard of. Nobody reads this: what is not there takes no outcome.
+# The task was pruned with its run while nobody heard of its worker. Nobody reads this reason: a deleted row takes no outcome.
 RUN_GONE: Final = reasons.RUN_NOT_THERE()
 
-_ANY_HOLD: Final = "timeline_any_hold"  # What runs are told in passing, and forget at once.
+_ANY_HOLD: Final = "timeline_any_hold"  # An attribute that the query adds to runs for a moment.
 
 
 def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason | Behind | Exception]:
     """
-    Look once more at what the attempts rest on, and give each its entity.
+    Check again everything that an attempt depends on, and give each attempt its entity.
 
-    Run open? No exit since it started? Entity there? Anchor and schedule still the same? Not too late? Nothing on hold? Guards
-    that are a ``Q``? Is an earlier run of a timeline that the clock starts still under way? Not too many of a destructive kind?
+    Run open? No exit since it started? Entity there? Anchor and schedule still the same? Not too late? Nothing on hold?
+    Guards that are a ``Q``? Has an earlier run of a timeline that the clock starts ended? Not too many of a destructive kind?
     A fixed number of statements: one for the runs and whether anything is on hold, one for the exits, one for the entities of
-    each model, one for each such guard, one for timelines of the clock, a few for each destructive kind. Of tasks without a
-    run, one asks for holds.
+    each model, one for each such guard, one for timelines of the clock, a few for each destructive kind. For tasks without a
+    run, one statement asks for holds.
 
     Returns:
-        Id of a task → why it must not run, or not now, or which run it waits for, or what was raised when that was asked, which
-        is a failed attempt of that task alone. A task that is not in it may: its guards that are functions are asked next.
+        Id of a task → why it must not run, or not now, or which run it waits for, or the error of a check, which is a failed
+        attempt of that task alone. A task that is not in the answer may run: its guards that are functions are asked next.
     """
     gone, is_any_open = _read_runs([attempt.task for attempt in attempts], using)
     refused: dict[UUID, Reason | Behind | Exception] = dict.fromkeys(gone, RUN_GONE)
@@ -71,7 +71,7 @@ def _without(refused: Mapping[UUID, object], attempts: Sequence[Attempt]) -> Seq
 def _refusal(
     attempt: Attempt, entities: Entities, exits: Mapping[UUID, str], now: datetime
 ) -> Reason | Exception | None:
-    """Why it must not run, as far as that can be told by what was read; or why that cannot be told."""
+    """Why it must not run, as far as the data read so far tells; or why this cannot be told."""
     ref, caught = attempt.task.entity_ref, list[Exception]()
     attempt.entity = entities.get(ref)
     if (ended := _run_ended(attempt, exits)) is not None:
@@ -88,7 +88,7 @@ def _read_runs(tasks: Iterable[ScheduledTask], using: str) -> tuple[set[UUID], b
     Give each task its run as it is now.
 
     Returns:
-        The ids of those whose run is not there any more; and whether anything is on hold, None: that was not asked.
+        The ids of tasks whose run is not there any more; and whether anything is on hold, None: that was not asked.
     """
     tasks = [task for task in tasks if task.run_id is not None]
     if not tasks:
@@ -118,7 +118,7 @@ def _gone(attempt: Attempt) -> Reason | None:
 
 
 def _superseded(attempt: Attempt, now: datetime) -> Reason | None:
-    """The row must be of the time its anchor gives now; if the schedule was changed to a later one, it is not yet time."""
+    """Refuse a row whose anchor now gives another time; if a changed schedule gives a later one, it is not yet time."""
     task, when = attempt.task, attempt.declared.when
     if task.run_id is None:
         return None
@@ -133,7 +133,7 @@ def _superseded(attempt: Attempt, now: datetime) -> Reason | None:
             return reasons.ANCHOR_CHANGED(anchor=when.field_name or when.anchor)
         if task.definition_hash != attempt.declared.fingerprint:
             at = when.resolve(value, zone_of(attempt.definition, attempt.entity))
-            # What it is for is as it was: that it is due before is its window's doing, or somebody's.
+            # The nominal time is unchanged: if it is due before that, its window or a person has moved it.
             return reasons.NOT_YET() if at > now and at != task.nominal_at else None
     except NaiveDatetime as error:
         return reasons.WITHOUT_ZONE(anchor=error.field)

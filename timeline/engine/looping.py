@@ -1,4 +1,4 @@
-"""One loop of an attempt: which batch comes next, and what is recorded of how far it has come."""
+"""One loop of an attempt: which batch comes next, and how its progress is recorded."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Course:
 
     Args:
         total: How many rows there were when it began.
-        after: Primary key of the last row that is done; None: none is.
-        keys: Those of the batch that is under way; None: none is, or its transaction tells.
-        done: So many rows are.
-        sums: Of what their batches made.
-        seconds: How long they took.
-        done_by: The attempt that did the last one; 0: none is done.
+        after: Primary key of the last row that is done; None: no row is done yet.
+        keys: The keys of the running batch; None: no batch is running, or its transaction shows whether it is done.
+        done: How many rows are done.
+        sums: The sums of the finished batches.
+        seconds: How long these batches took.
+        done_by: The attempt that did the last batch; 0: none is done.
     """
 
     total: int
@@ -46,7 +46,7 @@ class Course:
 
     @classmethod
     def of(cls, record: StepRecord, task: UUID) -> Course:
-        """As an earlier attempt at this task, or at an earlier revision, has left it."""
+        """The progress that an earlier attempt at this task, or at an earlier revision, has recorded."""
         place = record.place or {}
         return cls(
             total=record.total or 0,
@@ -59,7 +59,7 @@ class Course:
         )
 
     def with_batch(self, keys: Sequence[Any], sums: Sums, *, seconds: float, by: int) -> Course:
-        """The same loop, when a batch more is done."""
+        """The same loop after one more batch."""
         return replace(
             self,
             after=keys[-1],
@@ -71,7 +71,7 @@ class Course:
         )
 
     def recorded(self, new: NewStep, *, is_over: bool = False) -> NewStep:
-        """What is to be recorded of it."""
+        """What is to be recorded of the loop."""
         place = {"after": self.after} if self.keys is None else {"after": self.after, "keys": self.keys}
         return replace(
             new,
@@ -90,10 +90,10 @@ class Loop:
     One loop of one attempt, batch by batch.
 
     Args:
-        new: Its step.
-        record: How far earlier attempts have come; None: it begins.
-        batches: What it is about.
-        recorder: Records it.
+        new: The step of the loop.
+        record: The progress of earlier attempts; None: the loop begins.
+        batches: The batches of the loop.
+        recorder: Records the progress.
     """
 
     def __init__(self, new: NewStep, record: StepRecord | None, batches: Batches[Any], recorder: StepRecorder) -> None:
@@ -102,19 +102,19 @@ class Loop:
         self._recorder = recorder
         self._course = Course(total=batches.count()) if record is None else Course.of(record, new.task)
         self._began = monotonic()
-        self.first: Any = None  # Primary key of the first row of the batch under way, gone or not, as JSON.
+        self.first: Any = None  # Primary key of the first row of the running batch, deleted or not, as JSON.
 
     @property
     def sums(self) -> Sums:
-        """Of the batches that are done."""
+        """The sums of the finished batches."""
         return self._course.sums
 
     def take_in_transaction(self, body: Callable[[list[Model]], object]) -> bool:
         """
-        Take the next batch in a transaction, with the record of it, or record that there is none any more.
+        Do the next batch in a transaction, with its record, or record that there is none any more.
 
         Returns:
-            Whether there was one.
+            Whether there was a batch.
 
         Raises:
             Exception: whatever the step raises; InvalidInput, LeaseLost: see ``StepRecorder.loop_in_transaction``.
@@ -135,8 +135,8 @@ class Loop:
 
     def begin_batch(self) -> list[Model]:
         """
-        Give the batch that an earlier attempt has left under way, or the next one, which is recorded first: when it is taken
-        once more, it is of the same rows. Empty, and recorded as the end of the loop, if there is none any more.
+        Give the batch that an earlier attempt has left half done, or the next one. Its keys are recorded first, so that a
+        repeated batch has the same rows. Empty if there is none any more; then the end of the loop is recorded.
         """
         while True:
             self._began = monotonic()
@@ -152,10 +152,10 @@ class Loop:
 
     def end_batch(self, result: object) -> None:
         """
-        Record that the batch under way is done.
+        Record that the running batch is done.
 
         Raises:
-            Discard: if what the step returned are no sums: what it did is done, and to try again would do it again.
+            Discard: if the step returned something that is no sums: its work is done, and another try would do it again.
             LeaseLost: if the attempt is not its worker's any more.
         """
         try:
@@ -165,7 +165,7 @@ class Loop:
         self._course = replace(course, sums=self._recorder.keep_place(course.recorded(self._new)))
 
     def _next(self) -> tuple[list[Any], list[Model]]:
-        """The keys of the batch to be taken, none at the end, and those of its rows that are there."""
+        """The keys of the next batch, none at the end, and those of its rows that still exist."""
         keys = self._course.keys
         if keys is not None:
             rows = self._batches.those(keys)
@@ -181,5 +181,5 @@ class Loop:
         return self._course.with_batch(keys, sums, seconds=monotonic() - self._began, by=self._new.attempt)
 
     def _without(self, keys: Sequence[Any]) -> Course:
-        """All rows of a batch are gone: it is passed over, and nobody has done it."""
+        """The loop after a batch whose rows are all deleted: it is skipped, and no attempt has done it."""
         return self._course.with_batch(keys, self.sums, seconds=0.0, by=self._course.done_by)

@@ -1,4 +1,4 @@
-"""Moving on: what a handler returned to move its machine, written with its outcome."""
+"""Moving on: the event that a handler returned for its machine, written with its outcome."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from timeline.store.writing import Write
 
 _OF_RUN: Final = ("state", "state_at", "back", "moves", "ended_at", "end_code", "end_reason")
 
-# What tasks have in common that are written together: event, payload as text, task key, and key of the run.
+# Equal for tasks that are written together: event, payload as text, task key, and key of the run.
 _Alike = tuple[str, str, str, str | None]
 
 
 def checked(then: Then, definition: Definition) -> dict[str, Any]:
     """
-    See that a machine has what is to move it, before anything is written; give the result that the task keeps.
+    Check, before anything is written, that the machine has the returned event; give the result that the task keeps.
 
     Raises:
-        InvalidInput: if the task is of no machine, or the payload is not of the type declared.
+        InvalidInput: if the task belongs to no machine, or the payload is not of the declared type.
         UnknownMachineEvent: if no state takes the event.
         NotPlainJSON, PayloadTooLarge: naming ``payload``.
     """
@@ -51,20 +51,20 @@ def checked(then: Then, definition: Definition) -> dict[str, Any]:
 
 def move_on(writes: Iterable[Write], runs: Mapping[UUID, TimelineRun], *, now: datetime, using: str) -> set[UUID]:
     """
-    Move the machines of tasks whose outcomes have just been written, in the caller's transaction: as many together as have the
-    same to say.
+    Move the machines of tasks whose outcomes have just been written, in the caller's transaction. Tasks with the same event
+    and payload are moved together.
 
     Args:
-        writes: That have been made.
-        runs: As the caller has locked them, by their ids; brought up to date.
+        writes: Writes that have been made.
+        runs: The runs that the caller has locked, by their ids; brought up to date.
         now: Story time.
         using: Database alias.
 
     Returns:
-        Those of the runs that have moved; the caller reconciles them.
+        The runs that have moved; the caller reconciles them.
 
     Raises:
-        MoveNotAllowed, NoOpenRun: if a machine does not take it. The caller undoes what was written.
+        MoveNotAllowed, NoOpenRun: if a machine does not take the event. The caller undoes what was written.
     """
     alike: dict[_Alike, list[Write]] = defaultdict(list)
     have_moved: set[UUID] = set()

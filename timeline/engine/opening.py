@@ -19,7 +19,7 @@ logger = logging.getLogger("timeline")
 
 
 def is_outside(attempt: Attempt) -> Reason | None:
-    """Why a task is cancelled whose time is outside of its window, where that says so; not where somebody gave it its time."""
+    """Why a task is cancelled whose time is outside its window, if the window says "cancel" and nobody chose this time."""
     task, hours = attempt.task, attempt.declared.options.window
     if hours is None or hours.outside != "cancel" or task.run_id is None or task.scheduled_at != task.nominal_at:
         return None
@@ -27,7 +27,7 @@ def is_outside(attempt: Attempt) -> Reason | None:
 
 
 def next_opening(attempt: Attempt, at: datetime) -> datetime:
-    """When a task is tried again that would be so at this time."""
+    """When a task is tried again that would otherwise be tried at the given time."""
     hours = attempt.declared.options.window
     if hours is None or attempt.task.run_id is None:
         return at

@@ -1,4 +1,4 @@
-"""Overlap: a run that the clock began is not to run while an earlier one of its timeline does."""
+"""Overlap: a run that the clock began must not run while an earlier run of its timeline is under way."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from timeline.store.queueing import Behind, clear
 
 def overlapping(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason | Behind]:
     """
-    Find those whose run is to be skipped, or to wait. Two statements for the first tasks of such runs; none for others.
+    Find attempts whose run is to be skipped, or to wait. Two statements for the first tasks of such runs; none for others.
 
-    What is decided holds for all of a run: one that was let pass is asked no more. A first attempt that was lost may have
-    been lost before anybody asked, so the next asks. Only earlier runs count, and only what is under way of them or due: so
-    two never refuse each other, and one that was moved far ahead holds up none. A task of a skipped run that somebody runs
-    again is asked like any other.
+    A decision holds for the whole run: a run that may go on is not checked again. A first attempt that was lost may have
+    been lost before it was checked, so the next attempt is checked. Only earlier runs count, and only their tasks that are
+    under way or due. So two runs never refuse each other, and a run that was moved far ahead holds up none. A redriven task
+    of a skipped run is checked like any other.
 
     Returns:
         Id of a task → why it must not run, or what it waits for.
@@ -46,7 +46,7 @@ def _is_asked(attempt: Attempt) -> bool:
     recurring = attempt.definition.recurring
     if recurring is None or recurring.overlap == "allow" or attempt.task.run is None:
         return False
-    if attempt.declared.options.aside:  # Such as an alarm, which comes in its time.
+    if attempt.declared.options.aside:  # Such as an alarm, which must come at its time.
         return False
     run = attempt.task.run
     return run.once and not run.is_cleared and not attempt.has_records

@@ -1,4 +1,4 @@
-"""Pass the last look: those that must not run end at once; the time of the others begins."""
+"""Pass the last look: tasks that must not run end at once; for the others, the time of their group begins."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def pass_look(attempts: Sequence[Attempt], runtime: Runtime) -> tuple[list[Attem
 
 def look_again(attempts: Sequence[Attempt], runtime: Runtime) -> tuple[list[Attempt], list[Outcome]]:
     """
-    Take the last look at what may have been called off meanwhile, in whatever transaction this is.
+    Take the last look at attempts that may have been cancelled meanwhile, inside or outside a transaction.
 
     Returns:
-        The attempts that may go on; and how those end that must not, which is not recorded yet. In neither is what somebody
-        else has ended.
+        The attempts that may go on; and the outcomes of those that must not, which are not recorded yet. Attempts that
+        somebody else has ended are in neither.
     """
     ours = still_ours(attempts, using=runtime.using)
     return _look(ours, runtime) if ours else ([], [])
@@ -49,12 +49,12 @@ def pass_fresh_look(
     attempts: Sequence[Attempt], runtime: Runtime, *, late: bool
 ) -> tuple[list[Attempt], list[ScheduledTask]]:
     """
-    Take the last look, and let their time begin now: however many they are, the look at them takes nothing of it.
+    Take the last look, and let the time of the attempts begin now: however many they are, the look takes none of it.
 
     Args:
-        attempts: Any number.
+        attempts: Any number of attempts.
         runtime: Where they run.
-        late: Whether they have waited since they were begun: somebody may have called them off.
+        late: Whether they have waited since they were begun: then somebody may have cancelled them.
     """
     if late:
         with runtime.watch.looking():
@@ -67,11 +67,11 @@ def pass_fresh_look(
 
 
 def _outcome_of(attempt: Attempt, refused: Reason | Behind | Exception, now: datetime) -> Write:
-    """What becomes of an attempt whose handler is not entered: it is called off, rests, failed, or is given back."""
+    """The outcome of an attempt whose handler is not entered: it is cancelled, rests, has failed, or is given back."""
     if isinstance(refused, Exception):
-        return failed(attempt, refused, now)  # No handler raised it, so it is no answer of a machine.
+        return failed(attempt, refused, now)  # No handler raised this error, so it is no answer for a machine.
     if isinstance(refused, Behind):
         return replace(rested(attempt, reasons.BEHIND(run=refused.key)), rests=refused, entered=False)
-    if refused.code == ReasonCode.HOLD:  # Due as it was; nothing is counted, and no budget touched.
+    if refused.code == ReasonCode.HOLD:  # Its due time stays; nothing is counted, and no budget touched.
         return Write(task=attempt.task, triggers=(Trigger.RETRY,), reason=refused, entered=False)
     return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=refused, entered=False)

@@ -1,4 +1,4 @@
-"""Record outcomes: those of a group in one transaction; what cannot be written so, one by one."""
+"""Record outcomes: those of a group in one transaction; those for which this fails, one by one."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from timeline.store.writing import Write
 
 logger = logging.getLogger("timeline")
 
-# What a transaction of ours waits for a lock, where it need not be had: far less than the second after which PostgreSQL looks
-# for deadlocks, so that nobody else has to give way to it.
+# How long a transaction of ours waits for a lock that it can do without: far less than the second after which PostgreSQL looks
+# for deadlocks, so that no other transaction is ended for it.
 PATIENCE: Final = timedelta(milliseconds=50)
 
 
@@ -45,7 +45,7 @@ def record(write: Write, *, now: datetime, using: str) -> ScheduledTask:
 
 def record_together(writes: Sequence[Write], *, now: datetime, using: str) -> list[ScheduledTask]:
     """
-    Record outcomes in the transaction that the caller shares among them: all, or it must undo what it did.
+    Record outcomes in the transaction that the caller shares among them: all of them, or the caller must undo its work.
 
     Raises:
         LeaseLost: if one of the attempts was no longer ours.
@@ -62,23 +62,23 @@ def record_all(
     outcomes: Sequence[tuple[Attempt, Write]], *, now: datetime, using: str, keeper: Keeper | None = None
 ) -> list[ScheduledTask]:
     """
-    Record the outcomes of a group; those whose attempt was no longer ours are left, with a word in the log.
+    Record the outcomes of a group; skip those whose attempt was no longer ours, with a line in the log.
 
-    Rows that somebody else has locked do not hold up their neighbours, and an outcome that the database refuses does not take
-    theirs with it: these are written one by one, afterwards. What is refused then as well is a failed attempt. What cannot
-    be written for another reason is kept, for what the handler did is done, and must not be done again for that.
+    A row that somebody else has locked does not hold up the others, and an outcome that the database refuses does not undo
+    the others: these are written one by one, afterwards. If the database refuses one again, its attempt has failed. An
+    outcome that cannot be written for another reason is kept, because the handler's work is done and must not be done again.
 
     Args:
-        outcomes: Each attempt with what is to be written of it.
+        outcomes: Each attempt with its outcome.
         now: Story time at which they ended.
         using: Database alias.
-        keeper: Takes what cannot be written at once; None: wait for locks, and try again at once, but once.
+        keeper: Takes outcomes that cannot be written at once; None: wait for locks, and try again at once, but only once.
 
     Returns:
         The tasks with their outcomes, as far as they are recorded.
 
     Raises:
-        DatabaseError, InterfaceError: if one could not be written, and there is no keeper.
+        DatabaseError, InterfaceError: if an outcome could not be written, and there is no keeper.
     """
     done = _together(outcomes, now, using) if len(outcomes) > 1 or _need_not_wait(outcomes, keeper, using) else []
     settled = {task.id for task in done}
@@ -93,13 +93,13 @@ def record_all(
 
 
 def _need_not_wait(outcomes: Sequence[tuple[Attempt, Write]], keeper: Keeper | None, using: str) -> bool:
-    """Whether a single outcome is first tried without waiting: not where it needs a lock that cannot be tried."""
+    """Whether a single outcome is first tried without waiting: not if it needs a lock that can only be waited for."""
     ours = bool(outcomes) and bool(outcomes[0][0].definition.label)
     return keeper is not None and ours and not dialect_of(using).has_one_writer
 
 
 def _together(outcomes: Sequence[tuple[Attempt, Write]], now: datetime, using: str) -> list[ScheduledTask]:
-    """Record what nobody else has locked; nothing, if one of them is refused."""
+    """Record the outcomes whose rows nobody else has locked; nothing, if one of them is refused."""
     caught: list[Exception] = []
     with catching(caught):
         return settle([write for _attempt, write in outcomes], now=now, using=using, wait=False)
@@ -111,7 +111,7 @@ def _together(outcomes: Sequence[tuple[Attempt, Write]], now: datetime, using: s
 
 
 def _write_or_keep(left: Sequence[Unwritten], keeper: Keeper) -> None:
-    """Write one by one; from the first that cannot be written on, keep them, so that nobody waits for long."""
+    """Write one by one; if one cannot be written, keep it and all after it, so that nobody waits for long."""
     for number, unwritten in enumerate(left):
         if not unwritten.write_it():
             for kept in left[number:]:
@@ -123,16 +123,16 @@ def _write_or_keep(left: Sequence[Unwritten], keeper: Keeper) -> None:
 @dataclass(slots=True)
 class Unwritten:
     """
-    An outcome that is to be written by itself.
+    An outcome that has to be written by itself.
 
     Args:
-        attempt: That ended so.
-        write: What is to be written of it.
+        attempt: The attempt that ended.
+        write: Its outcome.
         now: Story time at which it ended.
         using: Database alias.
-        task: As it was recorded; None: it was not, or not yet.
-        error: Why it could not be written the last time.
-        refused: Whether the database refused the outcome: the attempt counts as failed since.
+        task: The task as it was recorded; None: not recorded, or not yet.
+        error: Why the last try to write it failed.
+        refused: Whether the database refused the outcome: then the attempt counts as failed.
     """
 
     attempt: Attempt
@@ -145,18 +145,18 @@ class Unwritten:
 
     @property
     def id(self) -> UUID:
-        """Of the task."""
+        """Id of the task."""
         return self.attempt.task.id
 
     def write_it(self, *, wait: bool = False) -> bool:
         """
-        Write it, or the failure that it is if it is refused.
+        Write the outcome, or a failure if the database refuses the outcome.
 
         Args:
-            wait: For locks, as long as it takes; otherwise for a moment.
+            wait: Whether to wait for locks as long as it takes; otherwise only for a moment.
 
         Returns:
-            Whether it is over: written, refused for good, or not ours to write any more. The log tells.
+            Whether nothing is left to do: written, refused for good, or not ours any more. The log tells which.
         """
         caught: list[Exception] = []
         try:
@@ -193,15 +193,16 @@ def _waiting_for_no_lock_long(using: str) -> Iterator[None]:
 @contextmanager
 def shared_transaction(using: str, *, watch: Watch, entered: Sequence[Attempt]) -> Iterator[bool]:
     """
-    A transaction of several handlers, none of which waits for a lock for long, where anybody has one.
+    A transaction of several handlers; if it can be broken off, no handler in it waits long for a lock that somebody has.
 
     Args:
         using: Database alias.
         watch: May have the transaction broken off, if a handler does not come back.
-        entered: Whose handlers have been entered so far; it grows.
+        entered: Attempts whose handlers have been entered so far; it grows.
 
     Yields:
-        Whether a handler that does not come back may hold up the others: the server lets nobody break the transaction off.
+        Whether a handler that does not come back may hold up the others, because the server lets nobody break the
+        transaction off.
     """
     is_within = connections[using].in_atomic_block
     with atomic(using=using, durable=True):
@@ -216,10 +217,10 @@ def shared_transaction(using: str, *, watch: Watch, entered: Sequence[Attempt]) 
 
 def wait_for_no_lock_long(using: str) -> Transaction | None:
     """
-    Let the rest of the transaction wait for no lock longer than ``PATIENCE``, nor than the host has it wait.
+    Let the rest of the transaction wait for a lock no longer than ``PATIENCE``, and no longer than the host's own setting.
 
     Returns:
-        The transaction; None where nobody may break it off, or where the database has no such locks.
+        The transaction; None if nobody may break it off, or if the database has no such locks.
     """
     dialect = dialect_of(using)
     if dialect.has_one_writer:

@@ -1,4 +1,4 @@
-"""Record the steps of an attempt, also where the database does not answer: then it is asked what it has."""
+"""Record the steps of an attempt. If the answer of the database is lost, ask the database what it has."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class _RecordedBefore(Exception):
-    """Somebody has recorded this step meanwhile: what was written here is undone."""
+    """Another process has recorded this step meanwhile: the writes of this one are undone."""
 
 
 class StepRecorder:
@@ -42,7 +42,7 @@ class StepRecorder:
     Records the steps of one attempt.
 
     Args:
-        attempt: Whose handler is entered.
+        attempt: The attempt whose handler is entered.
         using: Database alias.
     """
 
@@ -68,10 +68,10 @@ class StepRecorder:
 
     def do_in_transaction(self, new: NewStep, body: Callable[[], Any]) -> Any:
         """
-        What the step writes, and its record, in one transaction: the lock of the task's row comes last.
+        Write the step's work and its record in one transaction: the lock of the task's row comes last.
 
         Raises:
-            InvalidInput: if what it returns is no JSON.
+            InvalidInput: if the return value is no JSON.
             LeaseLost: if the attempt is not its worker's any more.
         """
         began = monotonic()
@@ -87,35 +87,35 @@ class StepRecorder:
         except (DatabaseError, InterfaceError) as error:
             if not may_be_written_later(error):
                 raise
-            drop_if_lost(error, self._using)  # The answer of the COMMIT may have been lost, and not the COMMIT.
+            drop_if_lost(error, self._using)  # Perhaps only the answer to the COMMIT was lost, and the COMMIT was done.
             if self._recorded(new) is None:
                 raise
             return self._adopt(new)
         return self._done(stored)
 
     def begin(self, new: NewStep) -> None:
-        """Record that a step begins that may be called once. Where the answer is lost, ask whether that is recorded."""
+        """Record that a step begins that may be called only once. If the answer is lost, ask whether that is recorded."""
         stored = self._written(record_step, replace(new, kind=StepKind.BEGUN, at=self.now()))
         if stored is None and not (self._is_ours(self._recorded(new), new) and is_its_workers(new, using=self._using)):
             raise LeaseLost(new.task, new.attempt)
         self.in_doubt = new.name
 
     def withdraw(self, new: NewStep) -> None:
-        """It is known that nothing happened of a step that was begun."""
+        """Delete the record of a step that was begun: it is known that nothing happened."""
         withdraw_step(new, using=self._using)
         self.in_doubt = ""
 
     def happened(self, new: NewStep, began: float, result: object) -> NewStep:
         """
-        The step as it is to be recorded, when it has happened.
+        The step as it is to be recorded after it has happened.
 
         Args:
             new: The step.
-            began: When, by ``monotonic()``.
+            began: When it began, by ``monotonic()``.
             result: What it returned.
 
         Raises:
-            Discard: if that is no JSON: what the step did is done, and to try again would do it again.
+            Discard: if the result is no JSON: the step's work is done, and another try would do it again.
         """
         try:
             return self._ended(new, began, _as_text(new.name, result))
@@ -124,7 +124,8 @@ class StepRecorder:
 
     async def keep_with_others(self, ended: NewStep) -> Any:
         """
-        Record what has happened in an async handler, with the steps of others. What is not recorded so is recorded by itself.
+        Record steps of an async handler, together with steps of others. A step that is not recorded in this way is recorded
+        by itself.
 
         Returns:
             As ``keep``.
@@ -138,14 +139,14 @@ class StepRecorder:
 
     def keep(self, ended: NewStep, *, once: bool = False) -> Any:
         """
-        Record what has happened. Where the database cannot just now, on a new connection, once.
+        Record a step that has happened. If the database fails just now, try once more on a new connection.
 
         Args:
             ended: As ``happened`` gives it.
-            once: Whether it was recorded that it begins.
+            once: Whether its beginning was recorded.
 
         Returns:
-            What the step gives, as a later attempt will read it.
+            The result of the step, as a later attempt will read it.
 
         Raises:
             LeaseLost: if the attempt is not its worker's any more.
@@ -158,7 +159,7 @@ class StepRecorder:
 
     def keep_place(self, place: NewStep, *, by_us: bool = True) -> Any:
         """
-        Record how far a loop has come, by itself. Where the database cannot just now, on a new connection, once.
+        Record the progress of a loop, by itself. If the database fails just now, try once more on a new connection.
 
         Args:
             place: What is to be recorded of the loop.
@@ -174,16 +175,16 @@ class StepRecorder:
 
     def loop_in_transaction(self, turn: Callable[[], NewStep]) -> Any:
         """
-        What a batch writes, and how far its loop has come, in one transaction: the lock of the task's row comes last.
+        Write a batch's work and the progress of its loop in one transaction: the lock of the task's row comes last.
 
         Args:
-            turn: Takes the batch; gives what is to be recorded of the loop then.
+            turn: Does the batch; gives the record of the loop after it.
 
         Returns:
             The sums, as a later attempt will read them.
 
         Raises:
-            InvalidInput: if what it returns are no sums.
+            InvalidInput: if the return value is no sums.
             LeaseLost: if the attempt is not its worker's any more.
         """
         place: NewStep | None = None
@@ -198,7 +199,7 @@ class StepRecorder:
         except (DatabaseError, InterfaceError) as error:
             if place is None or not may_be_written_later(error):
                 raise
-            drop_if_lost(error, self._using)  # The answer of the COMMIT may have been lost, and not the COMMIT.
+            drop_if_lost(error, self._using)  # Perhaps only the answer to the COMMIT was lost, and the COMMIT was done.
             record = self._recorded(place)
             ours = self._is_ours(record, place) and place.place is not None
             if record is None or not ours or record.place != json.loads(place.place or ""):
@@ -226,7 +227,7 @@ class StepRecorder:
         return None if stored.result is None else json.loads(stored.result)
 
     def _adopt(self, new: NewStep) -> Any:
-        """What is recorded of this step already: by a statement of ours, whose answer was lost; else by another attempt."""
+        """The existing record of this step: from a statement of ours whose answer was lost, or from another attempt."""
         record = self._recorded(new)
         if record is None or record.kind == StepKind.BEGUN or not self._is_ours(record, new):
             raise LeaseLost(new.task, new.attempt)
@@ -234,7 +235,7 @@ class StepRecorder:
         return record.result
 
     def _is_ours(self, record: StepRecord | None, new: NewStep) -> bool:
-        """Whether this attempt has recorded it: a name is taken once in an attempt."""
+        """Whether this attempt has recorded it: within an attempt, a name is used only once."""
         return record is not None and (record.task_id, record.attempt) == (new.task, new.attempt)
 
     def _recorded(self, new: NewStep) -> StepRecord | None:

@@ -1,4 +1,4 @@
-"""Record steps of handlers that run side by side: those that are done meanwhile in one statement, with one commit."""
+"""Record steps of handlers that run side by side: those that end meanwhile in one statement, with one commit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Asked = tuple[NewStep, asyncio.Future[Stored | None]]
 
 class StepWriter:
     """
-    Writes steps for the handlers of one asyncio loop. While one statement is under way, others gather for the next.
+    Writes steps for the handlers of one asyncio loop. While one statement is running, further steps gather for the next.
 
     Args:
         using: Database alias.
@@ -34,13 +34,13 @@ class StepWriter:
 
     async def write(self, step: NewStep) -> Stored | None:
         """
-        Record a step that is done, with others.
+        Record a step that is done, together with others.
 
         Returns:
-            What is recorded, once that is committed. None: it is not known to be; who asks writes it by itself.
+            The record, once it is committed. None: perhaps it is not recorded; then the caller writes it by itself.
 
         Raises:
-            BaseException: whatever has ended the writing, where that is no Exception.
+            BaseException: whatever has ended the writing, if that is no Exception.
         """
         future: asyncio.Future[Stored | None] = asyncio.get_running_loop().create_future()
         self._waiting.append((step, future))
@@ -49,7 +49,7 @@ class StepWriter:
         return await future
 
     async def wait(self) -> None:
-        """Wait until nothing is being written: who asked for it may have been cancelled since."""
+        """Wait until nothing is being written; the handler that asked for it may have been cancelled since."""
         if self._writing is not None:
             await asyncio.wait({self._writing})
 
@@ -60,7 +60,7 @@ class StepWriter:
                 group, self._waiting = self._waiting[:MOST], self._waiting[MOST:]
                 stored = await sync_to_async(_stored)([step for step, _future in group], self._using)
                 for step, future in group:
-                    if not future.done():  # Who asked may have been cancelled.
+                    if not future.done():  # The handler that asked may have been cancelled.
                         future.set_result(stored.get((step.origin, step.name)))
         except BaseException as error:  # noqa: BLE001 (what ends this ends all who wait for it)
             for _step, future in group + self._waiting:
@@ -78,5 +78,5 @@ def _stored(steps: Sequence[NewStep], using: str) -> Places:
             return record_steps(steps, using=using)
         alone = {(step.origin, step.name): record_step(step, using=using) for step in steps[:1]}
         return {place: stored for place, stored in alone.items() if stored is not None}
-    drop_if_lost(caught[0], using)  # Each is written by itself, and is told what is wrong with it.
+    drop_if_lost(caught[0], using)  # Each step is written by itself, and that try shows its own error.
     return {}

@@ -1,4 +1,4 @@
-"""Refuse steps that are called where none can be taken, each with the remedy."""
+"""Refuse steps that are called where a step cannot be done, each with the remedy."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
     from timeline.definition import Step, Task
     from timeline.definition.looping import Batches
 
-_NO_TRANSACTION: Final = (0, 4)  # As psycopg calls a connection that is idle, and one that is lost.
+_NO_TRANSACTION: Final = (0, 4)  # psycopg's numbers for a connection that is idle, and for one that is lost.
 
 
 def refuse_step(
     step: Step[Any, ..., Any], name: str, *, handler: Task[Any, ..., Any], elsewhere: bool, again: bool, using: str
 ) -> None:
     """
-    Refuse a step that cannot be taken here.
+    Refuse a step that cannot be done here.
 
     Args:
         step: As declared.
         name: With its key.
-        handler: That takes it.
-        elsewhere: Whether it is called in another thread than the handler.
+        handler: The task whose handler calls it.
+        elsewhere: Whether it is called in another thread than the handler's.
         again: Whether this attempt has called it before.
         using: Database alias.
 
     Raises:
-        InvalidInput: naming it, what is wrong and what to do.
+        InvalidInput: naming the step, what is wrong and what to do.
     """
     for problem, remedy in (*_wrong_handler(step, handler), *_wrong_place(step, elsewhere, again, using)):
         raise InvalidInput("step", problem, remedy, step=name, method=step.name)
@@ -41,11 +41,11 @@ def refuse_step(
 
 def refuse_rows(step: Step[Any, ..., Any], batches: Batches[Any], *, using: str) -> None:
     """
-    Refuse rows that a step cannot be taken for.
+    Refuse rows for which a step cannot be done.
 
     Args:
         step: As declared.
-        batches: Of them.
+        batches: The rows, in batches.
         using: Database alias of the step's record.
 
     Raises:
@@ -86,7 +86,7 @@ def _wrong_place(step: Step[Any, ..., Any], elsewhere: bool, again: bool, using:
 
 
 def is_in_transaction(using: str) -> bool:
-    """Whether the host has begun a transaction: a test case's own is none."""
+    """Whether the host has begun a transaction; the transaction of a test case does not count."""
     connection: Any = connections[using]
     if blocks := connection.atomic_blocks:
         return not blocks[-1]._from_testcase

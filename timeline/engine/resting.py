@@ -1,4 +1,4 @@
-"""Go to rest: what waits looks once more, under the lock of its entity, whether what it waits for is still to come."""
+"""Go to rest: a waiting task looks once more, under the lock of its entity, whether its event may still come."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from timeline.store.writing import Write
 
 def still_to_wait(writes: Sequence[Write], locked: Locked, *, now: datetime, using: str) -> Sequence[Write]:
     """
-    Look under the lock, which whoever emits or ends a run takes too, whether what is waited for is still to come: if not,
-    look again at once.
+    Look, under the lock that ``emit`` and the end of a run take too, whether the event may still come. If not, the task
+    looks again at once.
 
-    Nor does anything wait in a run that has ended, or for an entity that is not there.
+    No task waits in a run that has ended, or for an entity that does not exist.
     """
     waiting = [write for write in writes if write.rests is not None]
     if not waiting:
@@ -41,14 +41,18 @@ def still_to_wait(writes: Sequence[Write], locked: Locked, *, now: datetime, usi
 
 def _locked_others(waiting: Sequence[Write], using: str) -> set[EntityRef]:
     """
-    Lock the other entities for whose events they wait, as far as nobody else has: who emits one from then on sees them at rest.
+    Lock the other entities whose events are waited for, if nobody else has them locked: later events then find the tasks at
+    rest.
     """
     others = {write.rests.wait.of for write in waiting if isinstance(write.rests, Rests) and write.rests.wait.other}
     return lock_awaited({ref for ref in others if ref is not None}, using=using) if others else set()
 
 
 def _sooner(write: Write, ours: Set[EntityRef], now: datetime) -> Write:
-    """Let it look again soon, if it waits for an entity that somebody else has locked, and perhaps emits just now."""
+    """
+    Let a task look again soon, if it waits for an entity that somebody else has locked, and perhaps emits an event for just
+    now.
+    """
     rests = write.rests
     if not isinstance(rests, Rests) or not rests.wait.other or rests.wait.of in ours or write.scheduled_at is None:
         return write
@@ -57,8 +61,8 @@ def _sooner(write: Write, ours: Set[EntityRef], now: datetime) -> Write:
 
 def _over(waiting: Sequence[Write], using: str) -> set[UUID]:
     """
-    Ids of those that need not wait any more, or not for that. A statement for events, one for runs, and one for each way to
-    another entity, as far as there are such.
+    Ids of tasks that need not wait any more, or not for that event. One statement for events, one for runs, and one for each
+    way to another entity, if there are such.
     """
     events = [(write.task.id, write.rests.wait) for write in waiting if isinstance(write.rests, Rests)]
     runs = [(write.task.id, write.rests) for write in waiting if isinstance(write.rests, Behind)]
@@ -73,7 +77,7 @@ def _over(waiting: Sequence[Write], using: str) -> set[UUID]:
 
 
 def begin_to_wait(writes: Sequence[Write], *, now: datetime, using: str) -> None:
-    """Record what those wait for that have gone to rest in this transaction."""
+    """Record the waits of tasks that have gone to rest in this transaction."""
     rests = [
         (write.task.id, write.task.attempt, write.rests)
         for write in writes

@@ -48,15 +48,16 @@ def run(
     """
     Run tasks that are due: available ones, those claimed with this token, and waiting ones whose time has come.
 
-    They are started together, but for those that were tried before: these run alone, after the others. Must not be called
-    inside a transaction: a start is committed before its handler is entered.
+    They are started together, except tasks that were tried before: these run alone, after the others. Must not be called
+    inside a transaction, because a start is committed before its handler is entered.
 
     Args:
-        task_ids: In the order they should run. Those that cannot be started are left: somebody else has them, or they ended.
+        task_ids: In the order in which they should run. A task that cannot be started is left: somebody else has it, or it
+            has ended.
         clock: Tells story time; read at each start and each outcome.
         using: Database alias the tasks live in.
-        token: Of the claim, for tasks that came through a broker.
-        worker: Who runs them, as shown on the rows; 100 characters at most.
+        token: The token of the claim, for tasks that came through a broker.
+        worker: Name of the worker, as shown on the rows; 100 characters at most.
         watch: Asked before each handler, and told of each.
 
     Returns:
@@ -83,15 +84,15 @@ def begin_given(
     others_run: Callable[[], bool] = bool,
 ) -> Iterator[list[Attempt]]:
     """
-    Start tasks that are due, to be run at once: one group, then those that were tried before, each when it is asked for.
+    Start due tasks, to be run at once: first one group, then tasks that were tried before, each when it is asked for.
 
     Args:
         task_ids, clock, using, token, worker: As for ``run``.
-        others_run: Asked before each start: whether other handlers run. A task that was tried before is not started then:
-            if they end this process, it would count as lost.
+        others_run: Asked before each start: whether other handlers run. Then a task that was tried before is not started: if
+            the others end this process, it would count as lost.
 
     Yields:
-        Attempts begun. An empty list means: there is more, ask again when no handler runs.
+        Attempts begun. An empty list means that there are more tasks: ask again when no handler runs.
     """
     place = {task_id: number for number, task_id in enumerate(dict.fromkeys(task_ids))}
 
@@ -124,19 +125,20 @@ def begin_ready(
     on_hold: bool = False,
 ) -> list[Attempt]:
     """
-    Start available tasks of one kind and priority, the longest due first, to be run at once. Safe in any number of copies.
+    Start available tasks of one kind and priority, the longest due first, to be run at once. Several processes may do so at
+    once.
 
     Args:
-        task_key: Of a known kind.
-        priority: Of all of them.
-        most: Start no more than so many; one that was tried before is started alone.
-        since: When the longest due one was due, where that is known: what is before it in the index need not be read.
+        task_key: Key of a kind that this process knows.
+        priority: The priority of all of them.
+        most: Start at most so many; a task that was tried before is started alone.
+        since: When the longest due task was due, if that is known: earlier parts of the index need not be read.
         clock, using, worker: As for ``run``.
-        retried: Whether one may be started that was tried before; if not, and it would be its turn, nothing is started.
-        on_hold: Whether entities are on hold: what is about them is passed over.
+        retried: Whether a task that was tried before may be started; if not, and it is the next, nothing is started.
+        on_hold: Whether any entities are on hold: then tasks about them are skipped.
 
     Returns:
-        Attempts; none if there was none to start.
+        Attempts; none if there was no task to start.
     """
     return begin_group(
         task_key,
@@ -161,10 +163,10 @@ def begin_with_place(
     retried: bool = True,
 ) -> list[Attempt]:
     """
-    Start available tasks of a kind that has a limit, those for which a place is free. See ``begin_ready``.
+    Start available tasks of a kind that has a limit, if they can get a place. See ``begin_ready``.
 
     Args:
-        kind: Of the tasks.
+        kind: The kind of the tasks.
         most, clock, using, worker, retried: As for ``begin_ready``.
     """
     return begin_limited(
@@ -186,16 +188,16 @@ def run_begun(
     look: Look = Look.DUE,
 ) -> list[ScheduledTask]:
     """
-    Run what was started together.
+    Run tasks that were started together.
 
     Args:
-        attempts: In the order they should run.
+        attempts: In the order in which they should run.
         clock, using, watch: As for ``run``.
-        look: What is left of the last look.
+        look: Which part of the last look is still to be done.
 
     Returns:
-        The tasks with their outcomes; as for ``run``, but for the order. Where ``watch`` has outcomes recorded later, it gives
-        those of earlier groups.
+        The tasks with their outcomes, as for ``run``, but in any order. If ``watch`` lets outcomes be recorded later, it
+        gives those of earlier groups.
     """
     return run_group(attempts, Runtime(clock, using, watch or Watch()), look=look)
 
@@ -204,30 +206,30 @@ def look_ahead(
     attempts: Sequence[Attempt], *, clock: Callable[[], datetime], using: str, watch: Watch | None = None
 ) -> tuple[list[Attempt], list[ScheduledTask]]:
     """
-    Take the last look at what is going to run in a moment.
+    Take the last look at tasks that are going to run in a moment.
 
     Args:
         attempts: As they were begun.
         clock, using, watch: As for ``run``.
 
     Returns:
-        Those that may run, each with its entity; and the tasks that have ended because they must not.
+        The attempts that may run, each with its entity; and the tasks that have ended because they must not run.
     """
     return pass_look(attempts, Runtime(clock, using, watch or Watch()))
 
 
 def give_back(attempts: Sequence[Attempt], *, now: datetime, using: str, failed: bool = False) -> list[Attempt]:
     """
-    Give back what was begun and not entered, or undone, because the worker is held up: due at once, no budget touched.
+    Give back tasks that were begun and not entered, or undone, because the worker is held up: due at once, no budget touched.
 
     Args:
-        attempts: That are not going to be entered.
+        attempts: Attempts that are not going to be entered.
         now: Story time.
         using: Database alias.
         failed: Whether an error has ended the worker's turn; otherwise another task holds it up.
 
     Returns:
-        Those that are still to be given back: somebody else has their rows locked just now.
+        Attempts that still have to be given back: somebody else has their rows locked just now.
     """
     given = {task.id for task in release(attempts, FAILED if failed else HELD_UP, now=now, using=using, wait=False)}
     left = [attempt for attempt in attempts if attempt.task.id not in given]

@@ -23,24 +23,24 @@ from timeline.store.writing import Write, apply
 
 def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = True) -> list[ScheduledTask]:
     """
-    Write endings, then reconcile the runs they belong to: follow-ups get their rows, a run with nothing left is finished.
+    Write outcomes, then reconcile their runs: follow-ups get their rows, and a run without open tasks is finished.
 
-    What waits for an event goes to rest; if that came meanwhile, it is due at once. Entities and runs are locked before the
-    tasks are written; a run that has ended meanwhile is left as it is. So is one in which a single occurrence of many has
-    ended, until the last of them has. What moves its machine does so once its outcome is written, which is the fence. Of what
-    is discarded, people are told.
+    A task that waits for an event goes to rest; if the event came meanwhile, it is due at once. Entities and runs are locked
+    before the tasks; a run that has ended meanwhile is left as it is. So is a run in which one of many occurrences has
+    ended, until the last of them has. A machine moves after the outcome is written, because that write is the fence. When a
+    task is discarded, people are told.
 
     Args:
-        writes: Any number; those that end nothing are just written.
+        writes: Any number; writes that end nothing are just made.
         now: Story time.
         using: Database alias.
-        wait: For what somebody else has locked; False: leave it, and what needs a lock that cannot be tried.
+        wait: Whether to wait for locks; False: leave out tasks that are locked, or need a lock that cannot be tried.
 
     Returns:
-        The tasks whose guard held, in the order given; the others were changed by somebody else, or were not waited for.
+        The tasks whose guard held, in the order given; the others were changed by somebody else, or were locked.
 
     Raises:
-        MoveNotAllowed: if a machine does not take what a task moves it by; nothing is written then.
+        MoveNotAllowed: if a machine does not take the event of a task; then nothing is written.
     """
     writes = without_places(writes)
     ending = [write.task for write in writes if _locks(write)]
@@ -66,7 +66,7 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
 
 
 def _locks(write: Write) -> bool:
-    """Whether its entity and its run are locked before it."""
+    """Whether its entity and its run are locked before it is written."""
     return write.rests is not None or write.then is not None or bool(write.answers) or _ends(write)
 
 
@@ -76,12 +76,12 @@ def _ends(write: Write) -> bool:
 
 
 def _discards(write: Write) -> bool:
-    """Whether its task is given up, of which people are told."""
+    """Whether its task is given up, so that people are told."""
     return write.triggers[-1:] == (Trigger.DISCARD,)
 
 
 def _held(writes: Sequence[Write], locked: Locked) -> list[Write]:
-    """Those whose entities and runs are locked, where they need be."""
+    """The writes whose entities and runs are locked, as far as they need locks."""
     runs = {run.pk for run in locked.runs}
     return [
         write
@@ -92,8 +92,8 @@ def _held(writes: Sequence[Write], locked: Locked) -> list[Write]:
 
 def _decided(done: Sequence[ScheduledTask], using: str) -> list[UUID]:
     """
-    Runs in which something may follow now, in order: of many occurrences, nothing waits for but the last to end. What is bound
-    to a state of a machine is followed by nothing: the machine moves, or stays where it is.
+    Runs in which something may follow now, in order. Of many occurrences, only the last to end counts. Nothing follows a task
+    that is bound to a state of a machine: the machine moves, or stays where it is.
     """
     ended = [task for task in done if task.state in FINAL and not registry.is_in_state(task.task_key)]
     waited_for = still_open({(task.run_id, task.task_key) for task in ended if task.is_fanned_out}, using=using)

@@ -1,4 +1,4 @@
-"""Take steps: do what is to be done, once, and pass over what an earlier attempt has done."""
+"""Do steps: each step that is not done, once; for steps that an earlier attempt has done, give its result."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 class Steps:
     """
-    The steps of one attempt. One thread, or one asyncio loop, takes them.
+    The steps of one attempt. They are done by one thread, or by one asyncio loop.
 
     Args:
-        attempt: Whose handler is entered.
+        attempt: The attempt whose handler is entered.
         using: Database alias.
     """
 
@@ -56,7 +56,7 @@ class Steps:
 
     @property
     def has_recorded(self) -> bool:
-        """Whether this attempt has done one, so that failures are counted anew."""
+        """Whether this attempt has done a step, so that failures are counted anew."""
         return self.recorder.has_recorded
 
     @property
@@ -66,11 +66,11 @@ class Steps:
 
     def take(self, step: Step[Any, ..., Any], key: str, given: dict[str, Any], body: Callable[[], Any]) -> Any:
         """
-        Do a step, or answer for it; see ``timeline.definition.steps.Runner``.
+        Do a step, or give its recorded result; see ``timeline.definition.steps.Runner``.
 
         Raises:
-            InvalidInput: naming what is wrong with how it is called.
-            Rest: if it cannot be told what is right.
+            InvalidInput: naming what is wrong with the call.
+            Rest: if nobody can tell whether the step is to be done.
             LeaseLost: if the attempt is not its worker's any more.
         """
         self.refuse_to_go_on()
@@ -85,7 +85,7 @@ class Steps:
         self, step: Step[Any, ..., Any], key: str, rows: QuerySet[Any], size: int, body: Callable[[Any], Any]
     ) -> Any:
         """
-        Take a step for each batch that is not done; see ``timeline.definition.steps.Runner``.
+        Do a step for each batch that is not done; see ``timeline.definition.steps.Runner``.
 
         Raises:
             As ``take``.
@@ -100,7 +100,7 @@ class Steps:
             record = self._before.find(step, key, batches.given)
             if record is not None and record.kind != StepKind.LOOP:
                 return record.result
-            # A loop that was renamed keeps its record: older code may come back to it.
+            # A renamed loop keeps its record under the old name: older code may come back to it.
             new = self.recorder.new(record.name if record else named(step.name, key), batches.given)
             loop = Loop(new, record, batches, self.recorder)
 
@@ -119,7 +119,7 @@ class Steps:
             return loop.sums
 
     def has_failed(self, error: BaseException) -> Step[Any, ..., Any] | None:
-        """The step that raised this error, or what it was raised from; None: none did."""
+        """The step that raised this error or its cause; None: no step did."""
         raised: dict[int, Step[Any, ..., Any]] = {id(error): step for step, error in self._failed}
         seen: set[int] = set()
         cause: BaseException | None = error
@@ -131,15 +131,16 @@ class Steps:
         return None
 
     def stop(self, error: LeaseLost) -> None:
-        """Let no further step be taken: it has been seen that the attempt is not its worker's any more."""
+        """Refuse all further steps: the attempt is not its worker's any more."""
         self._stopped = self._stopped or error
 
     def see_end(self) -> None:
         """
-        See, when the handler has come back, that it has not caught what ended the attempt, nor what left a step in doubt.
+        After the handler has come back, make sure that it did not catch the error that ended the attempt, or left a step in
+        doubt.
 
         Raises:
-            Rest, LeaseLost: if the attempt has ended with that.
+            Rest, LeaseLost: the error that the handler has caught.
         """
         if self._stopped is not None:
             raise self._stopped
@@ -148,11 +149,11 @@ class Steps:
 
     async def wait_for_those_beside(self, *, failed: bool, cancel: bool) -> None:
         """
-        Wait for the steps that an async handler has left under way; it begins no further one.
+        Wait for steps that an async handler has left running; no further step begins.
 
         Args:
-            failed: Whether it has failed: loops end behind the batch that is under way.
-            cancel: Them first: the handler was broken off.
+            failed: Whether the handler has failed: then loops end after the running batch.
+            cancel: Whether to cancel these steps first, because the handler was broken off.
         """
         self._is_over, self._has_failed = True, failed
         while self._beside:
@@ -161,21 +162,21 @@ class Steps:
             await asyncio.wait(set(self._beside))
 
     def refuse_to_go_on(self) -> None:
-        """Let nothing begin once the attempt has ended, whatever its handler makes of that."""
-        if self._stopped is not None:  # The handler has caught what ended it.
+        """Let no step begin after the attempt has ended, even if its handler catches that."""
+        if self._stopped is not None:  # The handler has caught the error that ended the attempt.
             raise self._stopped
         if self._is_over:
             raise asyncio.CancelledError("the handler has ended")
 
     def announce_wait(self, name: str) -> None:
         """
-        Refuse a wait where none can begin; else it begins now.
+        Refuse a wait where none can begin; otherwise it counts as begun.
 
         Args:
-            name: What it is recorded under.
+            name: The name under which it is recorded.
 
         Raises:
-            InvalidInput: if this attempt has waited so before.
+            InvalidInput: if this attempt has already waited under this name.
         """
         self.refuse_to_go_on()
         if name in self._called:
@@ -184,7 +185,7 @@ class Steps:
         self._called.add(name)
 
     def _announce(self, step: Step[Any, ..., Any], key: str) -> None:
-        """Refuse a step that cannot be taken here; else it is called now."""
+        """Refuse a step that cannot be done here; otherwise it counts as called."""
         check_text("key", key, MAX_STEP_KEY)
         name = named(step.name, key)
         self._refuse(step, name, again=name in self._called)
@@ -196,7 +197,7 @@ class Steps:
 
     @contextmanager
     def stopping(self) -> Iterator[None]:
-        """Let no further step be taken after what ends the attempt, even if its handler catches that."""
+        """Refuse further steps after the error that ends the attempt, even if its handler catches it."""
         try:
             yield
         except (Rest, LeaseLost) as error:
@@ -205,7 +206,7 @@ class Steps:
 
     @contextmanager
     def beside_others(self) -> Iterator[None]:
-        """Let this asyncio task be waited for when the handler has ended."""
+        """Let the end of the handler wait for this asyncio task."""
         this = asyncio.current_task()
         if this is None:
             yield
@@ -218,8 +219,10 @@ class Steps:
 
     @contextmanager
     def _under_way(self, step: Step[Any, ..., Any], new: NewStep, key: str, *, first: object = None) -> Iterator[None]:
-        """Let the method know its step, and the key of the first row of its batch if it has one; remember what it raises."""
-        # Renamed, it is the same to whoever is called.
+        """
+        Give the method its step, and the key of the first row of its batch if it has one; remember an error that it raises.
+        """
+        # A renamed step keeps its idempotency key for the service that is called.
         known_as = f"{new.origin}:{named(step.options.was or step.name, key)}"
         if first is not None:
             known_as += f":{first}"
@@ -259,7 +262,7 @@ class Steps:
         self, step: Step[Any, ..., Any], key: str, given: dict[str, Any], body: Callable[[], Any]
     ) -> Any:
         with self.beside_others(), self.stopping():
-            self.refuse_to_go_on()  # Its coroutine may have been made some time ago.
+            self.refuse_to_go_on()  # The coroutine may have been made some time ago.
             if (record := self._before.find(step, key, given)) is not None:
                 return record.result
             return await self._do_async(step, key, given, body)

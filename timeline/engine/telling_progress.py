@@ -1,4 +1,4 @@
-"""Tell people how far the handler of an attempt is: a record of its own, written over, at most once a second."""
+"""Tell people how far the handler of an attempt is: a record of its own, overwritten at most once a second."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ SELDOM: Final = 1.0  # Seconds between two records.
 
 class ProgressTeller:
     """
-    Tells how far one attempt is.
+    Tells the progress of one attempt.
 
     Args:
-        attempt: Whose handler is entered.
+        attempt: The attempt whose handler is entered.
         using: Database alias.
     """
 
@@ -46,7 +46,7 @@ class ProgressTeller:
 
     def tell(self, done: int, total: int | None, note: str) -> None:
         """
-        Record it.
+        Record the progress.
 
         Raises:
             InvalidInput: if nobody would see it before the handler ends.
@@ -60,7 +60,7 @@ class ProgressTeller:
 
     async def atell(self, done: int, total: int | None, note: str) -> None:
         """
-        Record it, from a handler declared with ``async def``.
+        Record the progress, from a handler declared with ``async def``.
 
         Raises:
             As ``tell``.
@@ -101,7 +101,10 @@ class ProgressTeller:
         )
 
     def _write_note(self, note: NewStep) -> bool:
-        """Write it if that can be done; no handler fails because nobody can be told. False: it is not its worker's any more."""
+        """
+        Write the record if possible; a record that cannot be written fails no handler. False: the attempt is not its
+        worker's any more.
+        """
         try:
             return record_place(note, using=self._using) is not None
         except (DatabaseError, InterfaceError) as error:

@@ -26,18 +26,18 @@ def fail_for_time(
     attempts: Sequence[Attempt], timeout: timedelta, stack: str, *, now: datetime, using: str, keeper: Keeper | None
 ) -> list[ScheduledTask]:
     """
-    Record that the handler of these has taken longer than it may. If one call was for several, it counts against nobody.
+    Record that the handler of these attempts has taken too long. If one call was for several, it counts in no budget.
 
     Args:
-        attempts: What it was entered for.
-        timeout: What it may take.
+        attempts: The attempts that the handler was entered for.
+        timeout: How long it may take.
         stack: Where it hangs.
         now: Story time.
         using: Database alias.
-        keeper: Takes what cannot be written at once.
+        keeper: Takes outcomes that cannot be written at once.
 
     Returns:
-        The tasks, as far as that is recorded.
+        The tasks whose outcomes are recorded.
     """
     together = len(attempts) > 1
     outcomes = [(attempt, _outcome(attempt, timeout, stack, now, together=together)) for attempt in attempts]
@@ -53,22 +53,25 @@ def _outcome(attempt: Attempt, timeout: timedelta, stack: str, now: datetime, *,
 
 
 def log_lost(error: LeaseLost) -> None:
-    """Log that an attempt was no longer ours; quietly, if its time was up: that it failed has a line of its own already."""
+    """
+    Log that an attempt was no longer ours; without a warning if its time was up, because that failure has its own line
+    already.
+    """
     logger.log(logging.INFO if isinstance(error, TimedOut) else logging.WARNING, "%s", error)
 
 
 def let_go_if_timed_out(error: LeaseLost) -> None:
     """
-    Let go of this thread's connections if a handler was broken off on it: wherever that was, the next statement has a new one.
+    Drop this thread's connections if a handler was interrupted on it: the next statement opens a new one.
 
     Args:
-        error: That ended the attempt.
+        error: The error that ended the attempt.
     """
     if not isinstance(error, TimedOut):
         return
     for connection in connections.all(initialized_only=True):
         connection.close()
-        connection.connection = None  # In the middle of a transaction, close() leaves it for the end of that.
-        # Broken off while it begins or ends a transaction, Django would take itself to be in it for ever, and not connect.
+        connection.connection = None  # Inside a transaction, close() would wait for its end.
+        # Interrupted while it begins or ends a transaction, Django would believe for ever to be in it, and not reconnect.
         connection.in_atomic_block = connection.closed_in_transaction = connection.needs_rollback = False
         connection.atomic_blocks, connection.savepoint_ids = [], []

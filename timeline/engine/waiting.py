@@ -1,4 +1,4 @@
-"""Wait for events in a handler: give what has come, or end the attempt, so that the task rests until it comes."""
+"""Wait for events in a handler: give the event if it has come, or end the attempt, so that the task rests until it comes."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ if TYPE_CHECKING:
 
 class Waits(Rest):
     """
-    Raised where what a handler waits for has not come yet.
+    Raised when the event that a handler waits for has not come yet.
 
     Args:
-        rests: What the task rests for.
-        due_at: When it looks again.
+        rests: What the task waits for.
+        due_at: When the task looks again.
     """
 
     def __init__(self, rests: Rests, due_at: datetime) -> None:
@@ -53,7 +53,7 @@ class Waits(Rest):
 
 
 def _why(rests: Rests) -> Reason:
-    """Say what a task rests for: whose event it is, where that is not its own entity's."""
+    """Say what a task waits for, and whose event it is if it is not its own entity's."""
     wait = rests.wait
     events = " ".join(wait.events)
     if wait.of is None:
@@ -64,7 +64,7 @@ def _why(rests: Rests) -> Reason:
 
 
 def at_rest(attempt: Attempt, waits: Waits) -> Write:
-    """The outcome of an attempt that waits: no failure, and it costs none of the budget."""
+    """The outcome of an attempt that waits: no failure, and no budget is touched."""
     further = attempt.steps is not None and attempt.steps.has_recorded
     return Write(
         task=attempt.task,
@@ -81,9 +81,9 @@ class EventWaiter:
     The waits of one attempt.
 
     Args:
-        attempt: Whose handler is entered.
+        attempt: The attempt whose handler is entered.
         using: Database alias.
-        told: What the handler is told: the last answer, too.
+        told: What the handler is told, including the last answer.
     """
 
     def __init__(self, attempt: Attempt, using: str, told: dict[str, Any]) -> None:
@@ -93,18 +93,18 @@ class EventWaiter:
 
     def wait(self, asked: EventWait) -> Any:
         """
-        Give what came, or let the task rest; see ``timeline.definition.waiting.Waiter``.
+        Give the event that came, or let the task rest; see ``timeline.definition.waiting.Waiter``.
 
         Raises:
-            InvalidInput: naming what is wrong with where it is called.
-            Waits: if it has not come yet.
+            InvalidInput: naming what is wrong with the place of the call.
+            Waits: if the event has not come yet.
             LeaseLost: if the attempt is not its worker's any more.
         """
         attempt = self._attempt
         for problem, remedy in self._wrong_place():
             raise InvalidInput("wait_for", problem, remedy)
         asked = self._named(asked)
-        if attempt.steps is None:  # Its timeline has none: here they only see to it that a wait which is caught stands.
+        if attempt.steps is None:  # Its timeline has none: here they only see that a caught wait stands.
             attempt.steps = Steps(attempt, self._using)
         attempt.steps.announce_wait(asked.recorded_as)
         if attempt.declared.is_async:
@@ -125,7 +125,7 @@ class EventWaiter:
             yield _("is called in a transaction, which would be held open."), _("Call it outside of atomic().")
 
     def _named(self, asked: EventWait) -> EventWait:
-        """What is asked for, with the name of the other entity."""
+        """The question, with the name of the other entity."""
         return asked if asked.of is None else replace(asked, of=ref_awaited(asked.of, using=self._using))
 
     async def _wait_async(self, steps: Steps, asked: EventWait) -> Event | None:
@@ -157,7 +157,8 @@ class EventWaiter:
 
     def _run_out(self, steps: Steps, rests: Rests, ended: NewStep, now: datetime) -> Event | None:
         """
-        Say that nothing came: under the lock of whose event it would be, lest one be committed later that was recorded before.
+        Say that no event came. This needs the lock of its entity, so that no event with an earlier time can be committed
+        later.
 
         Raises:
             Waits: a little longer, if somebody else has that lock.
@@ -173,7 +174,7 @@ class EventWaiter:
         return event
 
     def _begun(self, asked: EventWait, now: datetime) -> Wait:
-        """What is waited for from now on: also what came since the question may have been asked."""
+        """The wait that begins now; events since the question may have been asked count as well."""
         attempt, task = self._attempt, self._attempt.task
         known = list(steps_of(attempt.idempotency_key, using=self._using).values())
         own = whose(task, using=self._using)
@@ -192,8 +193,9 @@ class EventWaiter:
 
     def _asked_at(self, known: list[StepRecord]) -> datetime:
         """
-        Since when the question may have been asked: since the end of what was recorded before the last, which may have asked
-        it, perhaps in an attempt that was lost; else since the run began, or the first revision of an ad hoc task was made.
+        When the question may have been asked at the earliest: the last recorded step may have asked it, perhaps in an
+        attempt that was lost. So since the end of the record before; else since the run began, or the first revision of an
+        ad hoc task was made.
         """
         task = self._attempt.task
         if len(known) > 1:
@@ -211,12 +213,12 @@ class EventWaiter:
 
 def awaited_first(attempt: Attempt, using: str) -> Event | None:
     """
-    Give what the schedule of a task waits for. A statement or two, if it waits for anything.
+    Give the event that the schedule of a task waits for. A statement or two, if the schedule waits for anything.
 
-    Nothing of it is recorded: the row has the deadline, and what counts was recorded before that, and stays.
+    Nothing is recorded here: the row has the deadline, and events recorded before the deadline stay.
 
     Raises:
-        Waits: if it has not come yet.
+        Waits: if the event has not come yet.
     """
     task, when = attempt.task, attempt.declared.when
     if when is None or not when.awaits or task.run is None:
@@ -234,7 +236,7 @@ def awaited_first(attempt: Attempt, using: str) -> Event | None:
         event = first_met(wait, using=using) if is_locked else None
         if (
             wait.other
-        ):  # Let go of it: the handler has its own locks to take, and what is recorded from now on is too late.
+        ):  # Release the lock: the handler has its own locks to take, and events recorded from now on are too late.
             transaction.set_rollback(True, using=using)
     if not is_locked:
         raise Waits(rests, attempt.now + TRIES_AGAIN)
@@ -242,7 +244,7 @@ def awaited_first(attempt: Attempt, using: str) -> Event | None:
 
 
 def _bound(wait: Wait, attempt: Attempt, when: When, using: str) -> Wait:
-    """Whose event it waits for, as that is now. It is the host's function that may be asked, which may raise what it likes."""
+    """The wait with the entity whose event it needs now. This may call a function of the host, which may raise anything."""
     task = attempt.task
     if when.awaits_of is None:
         return wait
@@ -255,12 +257,15 @@ def _bound(wait: Wait, attempt: Attempt, when: When, using: str) -> Wait:
 
 
 def _is_hopeless(wait: Wait, using: str) -> bool:
-    """Whether nothing is to come any more: the other entity is not there. A statement, if it is another."""
+    """Whether no event can come any more, because the other entity does not exist. A statement, if it is another entity."""
     return wait.other and wait.of is not None and is_gone(wait.of, using=using)
 
 
 def _is_locked(task: ScheduledTask, wait: Wait, using: str) -> bool:
-    """Whether we have the lock now of whose event it would be, which nobody is waited for; or there is nothing to lock."""
+    """
+    Whether we now have the lock of the entity whose event it is, without waiting for it; True also if there is nothing to
+    lock.
+    """
     if wait.other and wait.of is not None:
         return wait.of in lock_awaited([wait.of], using=using) or is_gone(wait.of, using=using)
     if not task.entity_label:

@@ -1,8 +1,8 @@
 """
-The pure diff: what the definition wants for one run, against the rows there are.
+The pure diff: compares the rows that a definition wants for one run with the existing rows.
 
-The answer depends on present facts only (definition, run, anchors, rows, now), so that asking twice changes nothing the
-second time. No database, no clock.
+The answer depends only on the present (definition, run, anchors, rows, now), so a second call finds nothing more to
+change. No database, no clock.
 """
 
 from timeline.planning.answers import Cancel, Create, Foreseen, Keep, Move, Plan, PlannedChange, TaskRow, Times

@@ -1,4 +1,4 @@
-"""What the diff reads of a row, and the changes it answers with."""
+"""The fields of a row that the diff reads, and the changes that it answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from timeline.lifecycle import Reason
 
 
 class TaskRow(Protocol):
-    """What the diff reads of a task's row."""
+    """The fields of a task's row that the diff reads."""
 
     id: UUID
     state: str
@@ -34,8 +34,8 @@ class TaskRow(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
     """
-    What a row remembers of its time. All aware. ``planned_at`` is when its plan has it due, for as long as nobody decides
-    otherwise; None: that is no plan's.
+    What a row remembers of its time. All aware. ``planned_at`` is the due time of its plan, while nobody decides otherwise;
+    None: its due time comes from no plan.
     """
 
     nominal_at: datetime
@@ -50,9 +50,9 @@ class Times:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
     """
-    A row to be made; ``like`` one that is one of many: with its occurrence and its payload.
+    A row to be made; ``like`` is an old row with the same occurrence and payload, if the task has many occurrences.
 
-    ``occurrence`` is which of many it is, where there is none like it.
+    ``occurrence`` is the occurrence of the new row, if there is no such old row.
     """
 
     task_name: str
@@ -93,7 +93,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
-    """A row that is as it should be."""
+    """A row that already is as it should be."""
 
     row: TaskRow
     why: str
@@ -104,7 +104,7 @@ class Foreseen:
     """
     A follow-up that gets a row if its predecessor completes; ``expected_at`` is None while nobody can say when.
 
-    ``occurrence``: which one of a task that comes again and again, whose predecessor is the one before it.
+    ``occurrence``: the occurrence of a repeated task, whose predecessor is the occurrence before it.
     """
 
     task_name: str
@@ -119,12 +119,12 @@ PlannedChange = Create | Move | Cancel | Keep
 @dataclass(slots=True)
 class Plan:
     """
-    The answer.
+    The answer of the diff.
 
     Args:
         changes: What to do, in the order of the definition.
         foreseen: Follow-ups that may yet come.
-        open: Whether anything is open, foreseen, or waits for its anchor to be set; if not, the run is finished.
+        open: Whether any task is open, foreseen, or waits for its anchor to be set; if not, the run is finished.
     """
 
     changes: list[PlannedChange] = field(default_factory=list)

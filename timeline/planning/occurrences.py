@@ -1,4 +1,4 @@
-"""What another task has fanned out: rows that stand as they were made, and how they stand together."""
+"""Rows that another task has fanned out: they stay as they were made, and together they count as one task."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from timeline.planning.outlooks import LEFT_OPEN, Outlook, outlook_of
 
 
 def latest_of(rows: Iterable[TaskRow]) -> dict[str, dict[str, TaskRow]]:
-    """Name of a task → occurrence, empty where there is but one → its latest row."""
+    """Name of a task → occurrence (empty if the task has only one) → its latest row."""
     latest: dict[str, dict[str, TaskRow]] = defaultdict(dict)
     for row in rows:
         known = latest[row.task_name].get(row.occurrence)
@@ -27,11 +27,11 @@ def keep_occurrences(
     rows: Sequence[TaskRow], times: Times, *, result: Plan, now: datetime, spare: Collection[UUID]
 ) -> Outlook:
     """
-    Keep what a task has fanned out that has completed, and nothing that it fanned out before.
+    Keep the rows that a completed task fanned out last, and cancel open rows that it fanned out before.
 
     Args:
         rows: The latest of each occurrence, in their order.
-        times: Of those that it fanned out last; others are of an earlier time.
+        times: Times of the rows that it fanned out last; rows with other times are older.
         result: Takes the changes.
         now: Story time.
         spare: Rows to leave as they are.
@@ -46,7 +46,7 @@ def keep_occurrences(
 
 
 def cancel_open(rows: Sequence[TaskRow], reason: Reason, *, result: Plan, spare: Collection[UUID]) -> list[Outlook]:
-    """Cancel what is open of some rows; give how those stand that are to be left as they are."""
+    """Cancel those of some rows that are open; give the outlooks of rows that must stay as they are."""
     spared = []
     for row in rows:
         if row.state in OPEN and row.id in spare:
@@ -59,11 +59,11 @@ def cancel_open(rows: Sequence[TaskRow], reason: Reason, *, result: Plan, spare:
 
 def end_aside(names: Collection[str], *, result: Plan, spare: Collection[UUID]) -> None:
     """
-    Let a run end that nothing else keeps open: what is aside gets no row, and is cancelled where it has one.
+    If nothing else keeps a run open, let it end: tasks that are aside get no row, and their open rows are cancelled.
 
     Args:
-        names: Of the tasks that are aside.
-        result: The plan without that.
+        names: Names of the tasks that are aside.
+        result: The plan so far.
         spare: Rows to leave as they are.
     """
     ended: list[PlannedChange] = []
@@ -79,7 +79,7 @@ def end_aside(names: Collection[str], *, result: Plan, spare: Collection[UUID]) 
 
 
 def _keep(row: TaskRow, times: Times, result: Plan, now: datetime) -> Outlook:
-    """An occurrence: as it is, or made again if it was left open."""
+    """An occurrence: it stays, or is made again if it was cancelled only for now."""
     if row.state in OPEN:
         result.changes.append(Keep(row=row, why="it was fanned out"))
         return Outlook(to_come=True, expected_at=max(row.scheduled_at, now))
@@ -100,7 +100,10 @@ def _keep(row: TaskRow, times: Times, result: Plan, now: datetime) -> Outlook:
 
 
 def _together(standing: Sequence[Outlook], times: Times) -> Outlook:
-    """How all of them stand: to come while one is; completed when each is, with the last; at once, where there are none."""
+    """
+    The common outlook: to come while one is to come; completed when all are, at the time of the last; at once, if there are
+    none.
+    """
     if coming := [outlook for outlook in standing if outlook.to_come]:
         return Outlook(to_come=True, expected_at=max(outlook.expected_at or times.nominal_at for outlook in coming))
     ended_at = max([times.nominal_at, *(outlook.ended_at for outlook in standing if outlook.ended_at is not None)])

@@ -1,4 +1,4 @@
-"""How a task stands once a plan is carried out, which is what its followers count from."""
+"""The state of a task after a plan is carried out: its followers count from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from timeline.timing import When
 
 _NEVER: Final = Reason(ReasonCode.PREDECESSOR)
 
-# A task that ended so has said nothing about the future: wanted again, it is made again.
+# These endings decide nothing about the future: if the task is wanted again, it is made again.
 LEFT_OPEN: Final = frozenset(
     {ReasonCode.SUPERSEDED, ReasonCode.DEFINITION, ReasonCode.PREDECESSOR, ReasonCode.RUN_ENDED}
 )
@@ -22,14 +22,14 @@ LEFT_OPEN: Final = frozenset(
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """
-    Ended, to come, or never.
+    The outlook of a task: it has ended, is to come, or never comes.
 
     Args:
         completed_at: When it completed; None: it has not.
-        ended_at: When it ended, however; None: it has not, or what ended is to come again.
+        ended_at: When it ended, in any way; None: it has not, or the ended row is to come again.
         to_come: Whether it is open, or may get a row.
-        expected_at: When that is, if anybody can say.
-        why_never: Why what waits for it to complete does not come.
+        expected_at: When it is expected, if anybody can say.
+        why_never: Why followers that wait for its completion do not come.
     """
 
     completed_at: datetime | None = None
@@ -39,13 +39,13 @@ class Outlook:
     why_never: Reason = _NEVER
 
     def since(self, when: When) -> datetime | None:
-        """What a follower counts from; None: there is nothing yet."""
+        """The time that a follower counts from; None: it is not known yet."""
         return self.ended_at if when.takes_any_end else self.completed_at
 
 
 def outlook_of(ended: TaskRow) -> Outlook:
-    """How a task stands whose last row has ended, for good."""
-    if ended.state == State.COMPLETED or ended.reason_code == ReasonCode.UNTIL:  # What it was repeated for has come.
+    """The outlook of a task whose last row has ended for good."""
+    if ended.state == State.COMPLETED or ended.reason_code == ReasonCode.UNTIL:  # Its series has ended.
         return Outlook(ended.finished_at, ended.finished_at)
     said = {"task": ended.task_name, "state": ended.state, "code": ended.reason_code}
     if ended.occurrence:

@@ -39,19 +39,19 @@ def plan(
     """
     Compare what is wanted with what there is.
 
-    Args:
+    Compare the rows that are wanted with the existing rows.
         definition: The timeline.
         started_at: Start of the run.
         anchors: Field of the entity → its instant; None or missing: not set.
         rows: All rows of the run, in any order.
-        zone: On whose wall clock calendar units count.
+        zone: The zone whose wall clock counts calendar units.
         now: Story time.
-        spare: Rows to leave as they are: the task that is being run right now.
-        dates: Field of the entity → the day it holds, where that is a date.
-        about: Label and id of the entity, and key of the run: what tells apart whose tasks are spread.
-        by_table: Whether the run is a machine's, which ends where its table says so, and nowhere else.
-        place: In what state such a run is; None: in none.
-        foresees: Whether to tell what follows later, and when. Which rows are wanted now is the same without.
+        spare: Rows to leave as they are: the task that is running now.
+        dates: Field of the entity → the day it holds, if it is a date.
+        about: Label and id of the entity, and key of the run: they give each entity its own moment in a spread.
+        by_table: Whether the run is a machine's, which ends only where its table says so.
+        place: The state of such a run; None: it is in no state.
+        foresees: Whether to tell the later follow-ups, and their times. The rows that are wanted now do not depend on this.
 
     Raises:
         DateOutOfRange: if a time falls outside 1970–9000.
@@ -149,7 +149,7 @@ class _Planner:
         return self.answer.with_row(declared, self.due(declared, self.times(declared, when, value)), row)
 
     def decide_each(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
-        """What another task fans out has its rows from that one's outcome: none is made out of nothing."""
+        """The rows of an ``each_of`` task come from the outcome of the other task: the planner makes none by itself."""
         rows, predecessor = self.rows(declared.name), self.outlook(when.predecessor_name)
         if predecessor.completed_at is not None:
             times = self.times(declared, when, predecessor.completed_at)
@@ -159,7 +159,7 @@ class _Planner:
         return spared[0] if spared else self.foresee(declared, when, predecessor)
 
     def decide_series(self, declared: Task[Any, ..., Any], when: When, repeats: Repeat) -> Outlook:
-        """What is repeated has one row at a time: the next is made when the one before it has ended."""
+        """A repeated task has one row at a time: the next is made when the one before it has ended."""
         first = self.times(declared, when, self.started_at)
         series = Series(self.latest.get(declared.name, {}), repeats, first.nominal_at, self.zone)
         standing = [self.answer.keep(row, "it was made again") for row in series.earlier if row.state in OPEN]
@@ -188,7 +188,7 @@ class _Planner:
         return outlook
 
     def decide_in_state(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
-        """What is bound to a state of a machine has a row for each visit of it, and none that is open beside that."""
+        """A task bound to a state of a machine has a row for each visit of the state, and no other open row."""
         latest, place = self.latest.get(declared.name, {}), self.place
         row = latest.get(place.occurrence) if place else None
         rows = self.rows(declared.name)
@@ -213,7 +213,7 @@ class _Planner:
     def without_row(
         self, declared: Task[Any, ..., Any], when: When, row: TaskRow | None, predecessor: Outlook
     ) -> Outlook:
-        """Its predecessor has not completed: no open row; foreseen, or never."""
+        """The predecessor has not completed: no open row; the task is foreseen, or never comes."""
         if row is not None and row.state in OPEN:
             self.answer.cancel(row, self.why_not_now(when, predecessor))
         elif row is not None and row.reason_code == ReasonCode.OPERATOR:
@@ -250,7 +250,7 @@ class _Planner:
         )
 
     def due(self, declared: Task[Any, ..., Any], times: Times) -> Times:
-        """The same within the window of the task: it opens, and what is spread is so from then on."""
+        """The same times within the window of the task: it becomes due at the opening, and a spread counts from there."""
         hours = declared.options.window
         if hours is None:
             return times

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from timeline.definition.recurring import Recurring
 from timeline.timing.slots import Slot
 
-MOST: Final = 1000  # Slots made up for at a time.
+MOST: Final = 1000  # The most slots that are made up for at a time.
 
 
 class Known(NamedTuple):
@@ -19,9 +19,9 @@ class Known(NamedTuple):
     A run that a slot began.
 
     Args:
-        at: When its slot is.
-        key: Of the run.
-        waits: Whether it is open and nothing of it has begun.
+        at: Time of its slot.
+        key: Key of the run.
+        waits: Whether the run is open and none of its tasks has begun.
     """
 
     at: datetime
@@ -30,7 +30,7 @@ class Known(NamedTuple):
 
 
 class Due(NamedTuple):
-    """A run that is to begin: when its slot is, and its key."""
+    """A run that is to begin: the time of its slot, and its key."""
 
     at: datetime
     key: str
@@ -41,8 +41,8 @@ class Passed(NamedTuple):
     Slots that are passed over.
 
     Args:
-        first, last: When the first and the last of them are.
-        key: Of the last; empty where the run that waits stands for all of them.
+        first, last: Times of the first and the last of them.
+        key: Key of the last; empty if the run that waits stands for all of them.
     """
 
     first: datetime
@@ -53,13 +53,13 @@ class Passed(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurrence:
     """
-    What is to be done.
+    What is to be done for a timeline.
 
     Args:
         begin: Runs, in order; the last of them is ahead of now.
-        passed: What is passed over, if anything is.
-        move: Where the run that waits is to be moved, as its schedule has changed.
-        ahead: When there is something to do again.
+        passed: The slots that are passed over, if there are any.
+        move: The new slot of the run that waits, if its schedule has changed.
+        ahead: When the next check is needed.
     """
 
     begin: tuple[Due, ...] = ()
@@ -72,17 +72,17 @@ def recurrence(
     recurring: Recurring, last: Known | None, before: Known | None, *, grace: timedelta, now: datetime
 ) -> Recurrence:
     """
-    Say what is to be done at this moment.
+    Tell what is to be done at this moment.
 
     Args:
-        recurring: When it comes.
+        recurring: The schedule of the timeline.
         last: The last run that a slot began; None: there is none.
-        before: The one before it.
-        grace: How much later than its slot a run may wait without being missed.
+        before: The run before that.
+        grace: A slot that is late by no more than this is not missed.
         now: Story time.
 
     Raises:
-        OverflowError: if no slot is left.
+        OverflowError: if there is no further slot.
     """
     if last is None:
         ahead = next(_after(recurring, now))
@@ -109,12 +109,12 @@ def recurrence(
 
 
 def _new(ahead: Due, begin: tuple[Due, ...]) -> tuple[Due, ...]:
-    """The run ahead, unless its period has one of those that begin."""
+    """The run ahead, unless one of the runs that begin has the same key."""
     return () if any(due.key == ahead.key for due in begin) else (ahead,)
 
 
 def _standing(recurring: Recurring, last: Known, before: Known | None, now: datetime) -> Recurrence:
-    """The run ahead is there, or somebody has ended it. If it waits and its schedule has changed, it is moved."""
+    """The run ahead exists, or somebody has ended it. If it waits and the schedule has changed, it is moved."""
     if not last.waits or recurring.is_slot(last.at, last.key):
         return Recurrence(ahead=last.at)
     taken = before.key if before is not None else ""
@@ -123,7 +123,7 @@ def _standing(recurring: Recurring, last: Known, before: Known | None, now: date
 
 
 def _after(recurring: Recurring, instant: datetime, taken: str = "") -> Iterator[Due]:
-    """What comes after a moment: one of each key."""
+    """The slots after a moment: one for each key."""
     slots = iter(()) if recurring.slots is None else recurring.slots.since(instant, recurring.timezone)
     for slot in slots:
         due = _due(recurring, slot)
@@ -137,12 +137,12 @@ def _due(recurring: Recurring, slot: Slot) -> Due:
 
 
 def _missed(recurring: Recurring, last: Known, now: datetime) -> list[Due]:
-    """The slots that there were since."""
+    """The slots that have passed since the last run."""
     return list(takewhile(lambda due: due.at <= now, _after(recurring, last.at, last.key)))
 
 
 def _wanted(recurring: Recurring, missed: list[Due], now: datetime) -> list[Due]:
-    """Which of them are made up for."""
+    """The missed slots that are made up for."""
     within = [due for due in missed if now - due.at <= recurring.within]
     if recurring.catch_up == "none":
         return []

@@ -1,4 +1,4 @@
-"""One row at a time: whether it is made, moved, kept or cancelled, so that the row of the time that is wanted is there."""
+"""One row at a time: make, move, keep or cancel it, so that there is a row with the wanted time."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from timeline.timing import When, begins_at, day_of
 
 def _same_anchor(row: TaskRow, times: Times) -> bool:
     """
-    Whether its anchor is what it was. A date is the same in every time zone, while its midnight is not.
+    Whether the anchor of the row is unchanged. A date is the same in every time zone, but its midnight is not.
 
-    Rows of an earlier version know the midnight only, and so do those that it moved: the day is told from that if it can be.
+    Rows of an earlier version contain only the midnight, and so do rows that it moved: if possible, the day is found from
+    that.
     """
     if times.anchor_date is None or row.anchor_value is None:
         return row.anchor_value == times.anchor_value
@@ -29,7 +30,7 @@ def _same_anchor(row: TaskRow, times: Times) -> bool:
 
 class Rows:
     """
-    Answers row by row.
+    Decides row by row.
 
     Args:
         result: Takes the answers.
@@ -42,7 +43,7 @@ class Rows:
     def with_row(
         self, declared: Task[Any, ..., Any], times: Times, row: TaskRow | None, occurrence: str = ""
     ) -> Outlook:
-        """It has a time: see that the row of this time is there."""
+        """The task has a time: make sure that there is a row with this time."""
         if row is None:
             return self.create(declared, times, None, "it is planned by the timeline", occurrence)
         if row.state not in OPEN:
@@ -61,14 +62,14 @@ class Rows:
 
     def _is_outdated(self, row: TaskRow, times: Times) -> bool:
         """
-        Whether it waits for a time at which its plan had it due, and has it no more: its window is another one, say. What
-        somebody moved, or what is due already, is left alone.
+        Whether it waits for an old time of its plan, which now gives another one, for example because the window has
+        changed. A row that somebody moved, or that is due already, is left alone.
         """
         is_as_planned = row.state == State.SCHEDULED and row.scheduled_at == row.planned_at
         return is_as_planned and row.scheduled_at > self._now and row.scheduled_at != times.scheduled_at
 
     def again(self, declared: Task[Any, ..., Any], times: Times, row: TaskRow) -> Outlook:
-        """It has ended: that stands, unless its anchor changed and gives it a new time."""
+        """The row has ended: it stays ended, unless its anchor changed and gives a new time."""
         if row.reason_code in LEFT_OPEN:
             return self.create(declared, times, row, f"it is wanted again after it was {row.reason_code}")
         if row.reason_code == ReasonCode.OPERATOR or _same_anchor(row, times):
@@ -78,7 +79,7 @@ class Rows:
         return self.create(declared, times, row, f"its anchor ({times.anchor}) changed after it had ended")
 
     def unanchored(self, when: When, row: TaskRow | None) -> Outlook:
-        """Its field is not set: nothing to do until it is."""
+        """The field is not set: nothing to do until it is."""
         if row is not None and row.state in OPEN:
             self.cancel(row, reasons.ANCHOR_NOT_SET(anchor=when.field_name))
         elif row is not None and row.reason_code not in LEFT_OPEN:
@@ -86,7 +87,7 @@ class Rows:
         return Outlook(to_come=True)
 
     def stands(self, row: TaskRow | None) -> Outlook:
-        """As it is, whatever time it would be given."""
+        """The row stays as it is, whatever time it would get now."""
         if row is None:
             return Outlook()
         return self.keep(row, "its time stands") if row.state in OPEN else self.ended(row)
@@ -108,7 +109,10 @@ class Rows:
         return Outlook(to_come=True, expected_at=max(times.scheduled_at, self._now))
 
     def move(self, row: TaskRow, times: Times, reason: Reason, *, backs_off: bool = True) -> Outlook:
-        """Give it its new time: what failed waits out its backoff, unless it rests for something that has a deadline."""
+        """
+        Give the row its new time: after a failure it waits out its backoff, unless it rests for something that has a
+        deadline.
+        """
         is_later = backs_off and row.state == State.RETRYABLE
         scheduled_at = max(times.scheduled_at, row.scheduled_at) if is_later else times.scheduled_at
         times = replace(times, scheduled_at=scheduled_at, planned_at=times.scheduled_at)

@@ -1,4 +1,4 @@
-"""A task that comes again and again: which of its rows is the last, when the next one is, and whether that comes."""
+"""A repeated task: which of its rows is the last, when the next one is due, and whether there is a next one."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from timeline.planning.answers import Foreseen, Plan, TaskRow, Times
 from timeline.planning.outlooks import Outlook
 from timeline.timing import Repeat
 
-FORESEEN: Final = 3  # Of a series, so many are foreseen behind the one that has a row.
+FORESEEN: Final = 3  # How many rows of a series are foreseen after the one that exists.
 
-# A person has called it off, or what it was repeated for has come.
+# A person has cancelled it, or the condition that ends the series became true.
 _ENDS: Final = frozenset({ReasonCode.OPERATOR, ReasonCode.UNTIL})
 
 
 def is_number(occurrence: str) -> bool:
-    """Whether a row is one of a series."""
+    """Whether the occurrence of a row is a number, as in a series."""
     return occurrence.isascii() and occurrence.isdecimal()
 
 
 def at_later(first: Times, nominal: datetime) -> Times:
-    """The times of a later one, by those of the first."""
+    """The times of a later row, from those of the first."""
     apart = nominal - first.nominal_at
     return replace(
         first,
@@ -36,13 +36,13 @@ def at_later(first: Times, nominal: datetime) -> Times:
 
 class Series:
     """
-    The rows of one task.
+    The rows of one repeated task.
 
     Args:
         latest: Occurrence → its latest row.
         repeats: How it is repeated.
         first: Time of the first.
-        zone: On whose wall clock calendar units count.
+        zone: The zone whose wall clock counts calendar units.
     """
 
     def __init__(self, latest: Mapping[str, TaskRow], repeats: Repeat, first: datetime, zone: tzinfo) -> None:
@@ -53,20 +53,20 @@ class Series:
 
     @property
     def number(self) -> int:
-        """Of the last; 0: there is none yet."""
+        """Number of the last row; 0: there is none yet."""
         return _number(self.last) if self.last else 0
 
     @property
     def is_over(self) -> bool:
-        """Whether none follows the last, which has ended."""
+        """Whether no row follows the last one, which has ended."""
         most = self._repeats.most
         return self.last is not None and (self.last.reason_code in _ENDS or (most is not None and self.number >= most))
 
     def present(self) -> datetime:
         """
-        The time of the last one as things stand: what it was given, unless the schedule has changed.
+        The present time of the last row: the time that it was given, unless the schedule has changed.
 
-        Its own is left to it as well if the one before it was run again since, and has ended later.
+        It also keeps its time if the row before it was run again since, and has ended later.
         """
         row, before = self.last, self.earlier[-1] if self.earlier else None
         if row is None or before is None:
@@ -77,7 +77,9 @@ class Series:
         return wanted
 
     def following(self) -> datetime:
-        """The time of the one after the last, which has ended: one interval later, or the first that has not passed then."""
+        """
+        The time of the row after the last, which has ended: one interval later, or the first time that has not passed then.
+        """
         return self._first if self.last is None else self._following(self.last)
 
     def _following(self, row: TaskRow) -> datetime:
@@ -86,16 +88,16 @@ class Series:
 
     def foresee(self, name: str, number: int, standing: Sequence[Outlook], result: Plan) -> Outlook:
         """
-        Add those to come behind the last that has a row, and say how the series stands.
+        Add the foreseen rows after the last one, and give the outlook of the series.
 
         Args:
-            name: Of the task.
-            number: Of that last one.
-            standing: How those stand that have rows; the last one's last.
+            name: Name of the task.
+            number: Number of the last row.
+            standing: Outlooks of the existing rows; that of the last row comes last.
             result: Takes what is foreseen.
         """
         last, most = standing[-1], self._repeats.most
-        if last.expected_at is None:  # It is over, but one of an earlier number may have been made again.
+        if last.expected_at is None:  # The series is over, but a row with an earlier number may have been made again.
             return next((outlook for outlook in standing if outlook.to_come), last)
         since = last.expected_at if self.last is None else max(last.expected_at, self.last.nominal_at)
         at = since
@@ -109,7 +111,7 @@ class Series:
         return Outlook(to_come=True, expected_at=self._last_of(most - number, since))
 
     def _last_of(self, further: int, since: datetime) -> datetime:
-        """When the last is expected: so many behind one that is expected then."""
+        """When the last row is expected, if so many follow one that is expected at the given time."""
         if further <= 0:
             return since
         return self._repeats.time_of(further, self._repeats.time_after(since, self._first, self._zone), self._zone)

@@ -13,14 +13,14 @@ LARGEST: Final = 250  # Tasks in one message.
 
 class Share(NamedTuple):
     """
-    What to take of one kind.
+    How much to take of one kind.
 
     Args:
         task_key: The kind.
-        priority: Of the tasks to take.
-        size: No more than so many.
-        since: Due time of the first of them, where that is known.
-        on_hold: Whether some of the kind may have to be passed over, since entities are on hold.
+        priority: The priority of the tasks to take.
+        size: At most so many tasks.
+        since: Due time of the first of these tasks, if it is known.
+        on_hold: Whether entities are on hold, so that some tasks of the kind may have to be skipped.
     """
 
     task_key: str
@@ -32,15 +32,15 @@ class Share(NamedTuple):
 
 def shares(ready: Mapping[str, int], queues: Mapping[str, str], room: Mapping[str, int], *, most: int) -> list[Share]:
     """
-    Divide what may be taken: by queue, so that none waits for another; in each queue only what is most urgent, in equal parts
-    among kinds, so that none waits behind a flood of another.
+    Divide the room: queue by queue, so that no queue waits for another. In each queue only the most urgent kinds get a
+    share, in equal parts, so that no kind waits behind many tasks of another.
 
     Args:
-        ready: Kind → first priority among its ready tasks (smaller is more urgent). Where there is not room for one of each,
-            those that stand first here are taken.
+        ready: Kind → first priority among its ready tasks (smaller is more urgent). If there is not room for one of each, the
+            first kinds in this order are taken.
         queues: Kind → its queue.
-        room: Queue → how many more tasks it takes; all of ``most`` where it is not named.
-        most: At most so many of each queue.
+        room: Queue → how many more tasks it takes; a queue that is not in it takes ``most``.
+        most: At most so many tasks of each queue.
     """
     by_queue: dict[str, list[str]] = defaultdict(list)
     for task_key in ready:
@@ -56,11 +56,11 @@ def shares(ready: Mapping[str, int], queues: Mapping[str, str], room: Mapping[st
 
 def batch_size(declared: int | None, seconds: float | None) -> int:
     """
-    Say how many tasks of a kind one message carries: about 0.2 s of work, so that none of it waits long behind the others.
+    Give how many tasks of a kind one message carries: about 0.2 s of work, so that none of them waits long behind the others.
 
     Args:
-        declared: How many of it are run together, where that is declared.
-        seconds: What one task takes, as far as known; a new kind is sent one by one.
+        declared: How many tasks are run together, if that is declared.
+        seconds: How long one task takes, if that is known; tasks of a new kind are sent one by one.
     """
     if declared is not None:
         return declared

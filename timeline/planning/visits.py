@@ -1,4 +1,4 @@
-"""What is bound to a state of a machine: a row for each time that the state is entered, there exactly while it lasts."""
+"""Tasks bound to a state of a machine: a row for each visit of the state, which exists exactly while the visit lasts."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from timeline.lifecycle import OPEN, Reason
 from timeline.planning.answers import Cancel, Keep, Plan, TaskRow
 from timeline.timing import Backoff, When, share_of, states_in
 
-_FULL: Final = timedelta(days=1)  # What the share of a jitter is measured in.
+_FULL: Final = timedelta(days=1)  # The share of a jitter is measured as a part of this.
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
     """
-    Where the run of a machine is.
+    The state of a machine's run.
 
     Args:
         state: The state.
-        since: When that was entered (aware).
+        since: When the state was entered (aware).
         moves: How often the run has moved: the number of this visit.
-        tries: The how-manieth visit of the state in a row it is, where something comes later with each; None: nobody asked.
+        tries: The number of this visit in a row of visits, if something comes later with each visit; None: it was not read.
     """
 
     state: str
@@ -35,15 +35,15 @@ class Place:
 
     @property
     def occurrence(self) -> str:
-        """What rows of this visit are told apart by."""
+        """The occurrence of rows that belong to this visit."""
         return str(self.moves)
 
 
 def is_wanted(when: When, place: Place | None, row: TaskRow | None) -> bool:
     """
-    Whether there is to be such a row now.
+    Whether there has to be such a row now.
 
-    Where nobody asked for the number of tries, it is what it was when the row was made: none is made then.
+    If the number of tries was not read, it is the same as when the row was made: then no row is made.
     """
     if place is None or place.state not in when.during:
         return False
@@ -53,7 +53,7 @@ def is_wanted(when: When, place: Place | None, row: TaskRow | None) -> bool:
 
 
 def wait_of(backoff: Backoff, place: Place, about: Sequence[str]) -> timedelta:
-    """How long after the state was entered: for the same visit always the same, jitter included."""
+    """How long after the state was entered: always the same for the same visit, jitter included."""
     share = share_of(_FULL, *about, place.occurrence) / _FULL
     return backoff.wait(place.tries or 1, share)
 
@@ -62,12 +62,12 @@ def leave_behind(
     rows: Iterable[TaskRow], place: Place | None, when: When, *, result: Plan, spare: Collection[UUID]
 ) -> None:
     """
-    Cancel what is open of visits that are over, and of what was planned otherwise before.
+    Cancel open rows of visits that are over, and rows that an earlier definition planned.
 
     Args:
-        rows: The latest of each occurrence that is not of the present visit, or all of them.
-        place: Where the run is; None: it is in no state.
-        when: Which states they are bound to.
+        rows: The latest row of each occurrence that is not of the present visit, or of all.
+        place: The state of the run; None: it is in no state.
+        when: The time of the task, with the states that it is bound to.
         result: Takes the changes.
         spare: Rows to leave as they are.
     """
@@ -85,5 +85,5 @@ def leave_behind(
 
 
 def left(anchor: str, when: When) -> Reason:
-    """Why there is nothing to do any more: the state was left."""
+    """The reason of a row whose state was left."""
     return reasons.STATE_LEFT(states=" ".join(states_in(anchor) or when.during))

@@ -1,1 +1,1 @@
-"""What people ask: what is foreseen, how a task came to where it is, how an entity's timeline looks. Writes nothing."""
+"""Questions of people: what is foreseen, what happened to a task, what an entity's timeline looks like. Writes nothing."""

@@ -1,4 +1,4 @@
-"""What has become of a task since somebody looked at it: who changed what, and when."""
+"""How a task has changed since somebody looked at it: who changed what, and when."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from timeline.timing import in_utc
 
 def changes_since(task: ScheduledTask, seq: int, *, using: str, payload: bool = True, people: bool = True) -> list[str]:
     """
-    Tell it in sentences, the first first. Two statements.
+    Describe the changes in sentences, the first change first. Two statements.
 
     Args:
         task: As it is now.
-        seq: Its number of changes when it was looked at.
-        using: Database alias it lives in.
+        seq: The ``seq`` of the task when somebody looked at it.
+        using: Alias of the database that has the task.
         payload: Whether to tell results and errors, which not everybody may read.
         people: Whether to tell who decided, and what they wrote.
     """

@@ -1,4 +1,4 @@
-"""What an entity has ahead, seen twice; and what the one differs from the other in."""
+"""Two snapshots of what an entity has ahead, and their differences."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Becomes(StrEnum):
-    """What becomes of a task that is ahead, or would be."""
+    """How a task that is ahead would change."""
 
     NEW = "new"
     MOVED = "moved"
@@ -34,16 +34,16 @@ class Becomes(StrEnum):
 
 class Effect(NamedTuple):
     """
-    What would become of one task that is ahead, or would be.
+    The effect on one task that is ahead, or would be.
 
     Args:
-        task_key: Which; with its occurrence, if it is one of many.
-        at: When it is due, or expected, as things stand (aware); None: it is not ahead, or nobody can say.
-        then_at: When it would be; None: it would not be ahead, or nobody could say.
-        change: What that is.
+        task_key: Key of the task; with its occurrence, if it is one of many.
+        at: When it is due, or expected, in the present plan (aware); None: it is not ahead, or nobody can say.
+        then_at: When it would be due; None: it would not be ahead, or nobody could say.
+        change: The kind of change.
         is_foreseen: Whether it would have no row yet.
         why: Why it would be gone; else empty.
-        row: Its row as it would be, for who looks closer; None: it has none, or would have none. Never save it.
+        row: Its row after the change; None: it has none, or would have none. Never save it.
     """
 
     task_key: str
@@ -56,7 +56,7 @@ class Effect(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What would become of it, for people."""
+        """The effect in words, for people."""
         said = {
             Becomes.NEW: pgettext("timeline", "new"),
             Becomes.MOVED: pgettext("timeline", "moved"),
@@ -69,11 +69,11 @@ class Effect(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """
-    What is ahead at one moment.
+    What an entity has ahead at one moment.
 
     Args:
-        rows: Open tasks; and those that were open at the moment before, if they are asked for.
-        foreseen: Run and key of what has no row yet → when each is expected.
+        rows: Open tasks; and, if asked for, tasks that were open in an earlier snapshot.
+        foreseen: Run and key of each task that has no row yet → when it is expected.
     """
 
     rows: dict[UUID, ScheduledTask]
@@ -89,12 +89,12 @@ def looker(
     using: str,
 ) -> Callable[[], Snapshot]:
     """
-    Make what looks at what an entity has ahead, time and again: it also tells what became of what it has seen before.
+    Make a function that takes snapshots of an entity again and again; it also reads tasks that it has seen before.
 
     Args:
         ref: The entity.
-        tasks: Of which tasks it tells; None: of all.
-        seen: Reads of the runs those whose follow-ups it tells; None: all.
+        tasks: The tasks to include; None: all.
+        seen: Picks the runs whose follow-ups are included; None: all.
         now: Story time.
         using: Database alias.
     """
@@ -119,11 +119,11 @@ def snapshot(
     using: str,
 ) -> Snapshot:
     """
-    Look at what an entity has ahead. Five statements, and those that read what its runs are about.
+    Take a snapshot of what an entity has ahead. Five statements, and those that read the entities of its runs.
 
     Args:
         ref: The entity.
-        known: Tasks that are read whatever has become of them.
+        known: Tasks that are read in any state.
         tasks, seen: As for ``looker``.
         now: Story time.
         using: Database alias.
@@ -140,7 +140,10 @@ def snapshot(
 
 
 def effects(before: Snapshot, after: Snapshot) -> list[Effect]:
-    """Tell what differs, and what does not: by the time at which it would be due, what would be gone by its own."""
+    """
+    List all tasks with their change, if any: ordered by the time after the change; a task that would be gone, by its own
+    time.
+    """
     found = [*_of_rows(before, after), *_of_foreseen(before, after)]
     return sorted(found, key=lambda effect: (_moment(effect), effect.task_key))
 

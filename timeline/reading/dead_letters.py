@@ -1,4 +1,4 @@
-"""Dead letters: tasks that were discarded and that nobody has redriven since, in groups of those that failed alike."""
+"""Dead letters: discarded tasks that nobody has redriven, in groups of tasks that failed alike."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class DeadLetters:
     A group of tasks that failed alike.
 
     Args:
-        group: Names it: its fingerprint; of tasks that failed before there were any, their task key.
-        task_key: Of all of them.
-        count: How many there are.
+        group: Name of the group: its fingerprint; for tasks that failed before there were fingerprints, the task key.
+        task_key: The key of all of them.
+        count: How many tasks there are.
         first_at, last_at: When the first and the last of them were discarded.
-        sample: The one that was made last.
+        sample: The task that was made last.
     """
 
     group: str
@@ -42,7 +42,7 @@ class DeadLetters:
 
     @property
     def message(self) -> str:
-        """The last error of the sample, or the reason where there was none; empty where it may not be read."""
+        """The last error of the sample, or the reason if there was none; empty if it may not be read."""
         return self.sample.error or self.sample.reason
 
     def as_data(self, *, payload: bool = True) -> dict[str, Any]:
@@ -50,14 +50,14 @@ class DeadLetters:
         Write it as plain data.
 
         Args:
-            payload: Whether it may quote an error.
+            payload: Whether the data may quote an error.
         """
         shown = self if payload else self.masked()
         data = {name: getattr(self, name) for name in ("group", "task_key", "count", "first_at", "last_at")}
         return data | {"sample": str(self.sample.pk), "message": shown.message}
 
     def masked(self) -> DeadLetters:
-        """The same for who may not read errors."""
+        """The same group for readers who may not read errors."""
         return replace(self, sample=masked(self.sample))
 
 
@@ -66,9 +66,9 @@ class InRetry(NamedTuple):
     Tasks of a kind that failed and are to be tried again.
 
     Args:
-        task_key: Of all of them.
-        waiting: How many there are.
-        next_at: When the next of them is.
+        task_key: The key of all of them.
+        waiting: How many tasks there are.
+        next_at: When the next of them is due.
     """
 
     task_key: str
@@ -77,7 +77,9 @@ class InRetry(NamedTuple):
 
 
 def in_retry(tasks: ScheduledTaskQuerySet) -> list[InRetry]:
-    """Count what failed and will be tried again, by kind, the most first. One statement; ``MAX_GROUPS`` at most."""
+    """
+    Count, by kind, failed tasks that will be tried again, the largest count first. One statement; ``MAX_GROUPS`` at most.
+    """
     failed = tasks.filter(state=State.RETRYABLE, reason_code__in=FAILURES).order_by()
     counted = failed.values_list("task_key").annotate(waiting=Count("pk"), next_at=Min("scheduled_at"))
     return [InRetry(*each) for each in counted.order_by("-waiting", "task_key")[:MAX_GROUPS]]
@@ -88,8 +90,8 @@ def dead_letters(tasks: ScheduledTaskQuerySet, group: str = "") -> list[DeadLett
     Read the groups, the last discarded first, in two statements; ``MAX_GROUPS`` at most.
 
     Args:
-        tasks: Those to look among.
-        group: Just this one.
+        tasks: The tasks to search.
+        group: Only this group.
     """
     alike = tasks.dead_letters(group).values("fingerprint", "task_key")
     found = list(
@@ -111,7 +113,7 @@ def dead_letters(tasks: ScheduledTaskQuerySet, group: str = "") -> list[DeadLett
             sample=sample,
         )
         for each in found
-        if (sample := samples.get(_dashed(each["sample"]))) is not None  # Else it was pruned in between.
+        if (sample := samples.get(_dashed(each["sample"]))) is not None  # Otherwise it was pruned in between.
     ]
 
 

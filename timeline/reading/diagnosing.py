@@ -1,4 +1,4 @@
-"""Diagnose: is what is due being run? What a probe asks, in a few bounded questions."""
+"""Diagnose: are due tasks being run? The questions of a probe, in a few bounded statements."""
 
 from __future__ import annotations
 
@@ -29,37 +29,37 @@ from timeline.store.triggers import missing_among
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
-MAX_COUNTED: Final = 10_000  # Rows counted at most: a probe must not be the load it reports.
-RECENTLY: Final = timedelta(hours=24)  # So long is a discard told of, unless it is redriven.
-EARLIER: Final = timedelta(weeks=1)  # So long before its end a discarded task may have been due, and still be found.
+MAX_COUNTED: Final = 10_000  # Rows counted at most: a probe must not cause the load that it reports.
+RECENTLY: Final = timedelta(hours=24)  # A discard is reported for so long, unless it is redriven.
+EARLIER: Final = timedelta(weeks=1)  # A discarded task is found if it was due at most so long before it ended.
 LATE: Final = 60  # Poll intervals that a task may wait before something is wrong: a minute by default.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     """
-    How a database's tasks are doing.
+    The state of a database's tasks.
 
     Args:
         database: Alias.
-        site: Whose it is; empty: no named site's.
+        site: The site that the database belongs to; empty: no named site.
         polled_at: Last sign of a poller, by the database's real clock, to a poll interval; None: never.
         is_polled: Whether that is within three poll intervals.
-        oldest_overdue_at: Due time of the task that has been due for longest, if for longer than two polls. What is on hold,
-            or waits for a place of its limit, is not overdue.
+        oldest_overdue_at: Due time of the task that has been due for longest, if for longer than two polls. A task that is on
+            hold, or waits for a place of its limit, is not overdue.
         overdue, pending, active: How many tasks; ``MAX_COUNTED`` means at least so many.
-        stuck: How many claimed or active tasks nobody has taken over though their lease ran out three polls ago.
-        missing_triggers: Names.
-        unknown_task_keys: Of open tasks that no timeline of this process declares.
+        stuck: How many claimed or active tasks nobody has taken over, although their lease ran out three polls ago.
+        missing_triggers: Names of missing triggers.
+        unknown_task_keys: Keys of open tasks that no timeline of this process declares.
         discarded: How many tasks were discarded in the last 24 hours of story time, and not redriven since.
-        discards: The same by task, the most first: ``task_key``, ``count``, and of the last the class of its ``error``, or the
-            reason code where there was none.
+        discards: The same by task, the most first: ``task_key``, ``count``, and the class of the last ``error``, or the
+            reason code if there was none.
         retrying: How many wait to be tried again after a failed attempt.
-        holds: How many holds there are.
+        holds: How many present holds there are.
         held: How many tasks are due and on hold.
-        closed_limits: Keys of limits that a task has left closed, which wait for a person.
+        closed_limits: Keys of limits that a task has closed, and that wait for a person.
         problems: What is wrong with how tasks are run, in sentences.
-        troubles: What is wrong beside tasks, such as webhooks that nobody sends, in sentences.
+        troubles: Other things that are wrong, such as webhooks that nobody sends, in sentences.
     """
 
     database: str
@@ -84,12 +84,15 @@ class Health:
 
     @property
     def well(self) -> bool:
-        """Whether nothing is wrong: what is due is run, nothing was discarded, no limit waits for a person, and no trouble."""
+        """
+        Whether nothing is wrong: due tasks are run, nothing was discarded, no limit waits for a person, and there is no
+        trouble.
+        """
         return self.working and not (self.discarded or self.closed_limits or self.troubles)
 
     @property
     def working(self) -> bool:
-        """Whether what is due is run."""
+        """Whether due tasks are run."""
         return not self.problems
 
     def as_data(self) -> dict[str, Any]:
@@ -153,7 +156,7 @@ def diagnose(*, now: datetime, using: str) -> Health:
 
 
 def find_troubles(*, now: datetime, using: str) -> list[Trouble]:
-    """Ask the apps beside this one what is wrong with what is theirs."""
+    """Ask the other apps, such as webhooks, what is wrong with their own data."""
     answers: list[tuple[Any, Any]] = diagnosing.send(sender=Health, now=now, using=using)
     return [trouble for _listener, trouble in answers if trouble is not None]
 
@@ -164,7 +167,7 @@ def _holds(using: str) -> QuerySet[Any, Any]:
 
 
 def _counts(tasks: ScheduledTaskQuerySet, holding: OnHold, now: datetime) -> defaultdict[str, Counted]:
-    """Count what is under way, and what is late. Of what is on hold nothing is asked where nothing is."""
+    """Count running and late tasks. If there is no hold, nothing is asked about holds."""
     free = not_on_hold(tasks, holding, task_keys=registry.task_keys())
     asks = [
         ("pending", tasks.on_their_way()),
@@ -179,7 +182,7 @@ def _counts(tasks: ScheduledTaskQuerySet, holding: OnHold, now: datetime) -> def
 
 
 def _late(name: str, tasks: ScheduledTaskQuerySet, since: datetime) -> list[tuple[str, ScheduledTaskQuerySet]]:
-    # In the order of the index that finds them: PostgreSQL would rather read the whole table for as many as may be there.
+    # In the order of the index that finds them: otherwise PostgreSQL might read the whole table for this many rows.
     return [(name, part.in_order()) for part in tasks.late(since)]
 
 
@@ -189,18 +192,18 @@ def _identity(using: str) -> QuerySet[Any, Any]:
 
 
 def _polled(identity: tuple[str, datetime | None, datetime] | None) -> tuple[str, datetime | None, bool]:
-    """Whose site it is, when it was polled last, and whether that is within three poll intervals."""
+    """The site of the database, when it was polled last, and whether that is within three poll intervals."""
     if identity is None:
-        return "", None, True  # Who is about to write the row is not missed yet.
+        return "", None, True  # A process that is about to write its first sign is not missed yet.
     site, polled_at, machine_time = identity
     return site, polled_at, polled_at is not None and polled_at >= machine_time - 3 * get_settings().POLL_INTERVAL
 
 
 def _discards(tasks: ScheduledTaskQuerySet, now: datetime) -> list[dict[str, Any]]:
-    """What was discarded lately and not redriven, by task. Of many, those that were due last."""
+    """Tasks that were discarded lately and not redriven, by kind. If there are very many, only those that were due last."""
     since = now - RECENTLY
     last = tasks.filter(state=State.DISCARDED, scheduled_at__gte=since - EARLIER).order_by("-scheduled_at", "-pk")
-    # The state is said twice, so that an index of such tasks is what finds the outer ones.
+    # The state is in the condition twice, so that an index of such tasks finds the outer ones.
     found = tasks.filter(state=State.DISCARDED, pk__in=last.values("pk")[:MAX_COUNTED], finished_at__gte=since)
     found = found.exclude(Exists(tasks.filter(previous=OuterRef("pk"))))
     alike = [F("task_key")]
@@ -213,7 +216,7 @@ def _discards(tasks: ScheduledTaskQuerySet, now: datetime) -> list[dict[str, Any
 
 
 def _kind_of(reason_code: str, error: str) -> str:
-    """Class of the error that a task was discarded for; the reason code where it was for none."""
+    """Class of the error for which a task was discarded; the reason code if there was no error."""
     raised = error and reason_code not in (ReasonCode.WORKER_LOST, ReasonCode.TIMEOUT)
     return error.partition(": ")[0] if raised else reason_code
 
@@ -227,7 +230,7 @@ def _unknown_keys(task_keys: Iterable[str], using: str) -> list[str]:
 
 
 def _problems(health: Health, now: datetime) -> Iterator[str]:
-    """Say what is wrong, each with the remedy."""
+    """List what is wrong, each with the remedy."""
     if health.site != get_settings().SITE:
         yield _("It is another site's database, so nothing of it runs here. See manage.py timeline_adopt.")
     elif not health.is_polled:

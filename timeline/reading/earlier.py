@@ -1,7 +1,7 @@
 """
-Earlier: what earlier versions wrote as text alone, read back out of it. Frozen: nothing is written so any more.
+Earlier: reads reasons that earlier versions wrote as text only. Frozen: no version writes such texts any more.
 
-A sentence without values is its text, and needs no line here until it is worded otherwise in ``timeline.reasons``.
+A sentence without values is equal to its text, and needs no line here until ``timeline.reasons`` words it differently.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _PATTERNS: Final = [(sentence, re.compile(pattern)) for sentence, pattern in _TE
 
 def read_back(code: str, text: str) -> tuple[Sentence, dict[str, Any]] | None:
     """
-    Read a sentence and its values out of the text of a reason.
+    Find the sentence and its values in the text of a reason.
 
     Args:
-        code: Of the reason.
-        text: As the row keeps it.
+        code: Code of the reason.
+        text: The text in the row.
 
     Returns:
-        None if it is no such text, or was cut.
+        None if the text is of no known sentence, or was cut.
     """
     for sentence, pattern in _PATTERNS:
         if sentence.code == ReasonCode(code) and (found := pattern.fullmatch(text)):

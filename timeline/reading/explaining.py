@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from timeline.timing import When
 
-# What stands with a reason's text; the others stand by themselves.
+# Sentences around the text of a reason; with other codes the text stands alone.
 _WHY = {
     ReasonCode.EXIT: gettext_lazy("the run ended by the exit “%(text)s”"),
     ReasonCode.GUARD: gettext_lazy("its guard said no (%(text)s)"),
@@ -41,7 +41,7 @@ _WHY = {
     ReasonCode.MOVED: gettext_lazy("it was moved: %(text)s"),
     ReasonCode.SHADOW: gettext_lazy("in shadow: %(text)s"),
 }
-_SILENT = frozenset({ReasonCode.DONE})  # The state says it all.
+_SILENT = frozenset({ReasonCode.DONE})  # The state says everything.
 
 _REST = {
     State.AVAILABLE: gettext_lazy("It is due and waits for a worker."),
@@ -49,7 +49,7 @@ _REST = {
     State.ACTIVE: gettext_lazy("A worker runs it right now."),
 }
 
-# Until when a task waits is not what it waits for.
+# Sentences for a resting task, with its deadline.
 _RESTS: Mapping[tuple[str, str], StrPromise] = {
     (State.RETRYABLE, ReasonCode.WAITING): gettext_lazy("It rests until that comes, or until %(at)s."),
     (State.RETRYABLE, ReasonCode.IN_DOUBT): gettext_lazy("It rests until somebody decides, and looks again on %(at)s."),
@@ -58,7 +58,7 @@ _RESTS: Mapping[tuple[str, str], StrPromise] = {
     ),
 }
 
-# What the log has of a task that waits for an event, or was given back.
+# Sentences for log entries of a task that waits for an event, or was given back.
 _AT_REST: Mapping[str, StrPromise] = {
     ReasonCode.WAITING: gettext_lazy("Attempt %(number)s rests since %(at)s: %(why)s."),
     ReasonCode.EVENT: gettext_lazy("On %(at)s it was waked: %(why)s."),
@@ -67,7 +67,7 @@ _AT_REST: Mapping[str, StrPromise] = {
     ),
 }
 
-# How a follower's anchor is told, and what the task is one of.
+# Sentences for followers, by the kind of their anchor and of the task that they follow.
 _FOLLOWS: Mapping[tuple[str, str], StrPromise] = {
     ("end", ""): gettext_lazy("If it completes, %(task)s follows."),
     ("end", "each"): gettext_lazy("When each %(name)s has completed, %(task)s follows."),
@@ -94,15 +94,15 @@ def explain(
     steps: Sequence[StepLine] | None = None,
 ) -> str:
     """
-    Tell the story of a task: why it is there, when it is or was due, what happened to it, and what comes next.
+    Tell the story of a task: why it exists, when it is or was due, what happened to it, and what comes next.
 
     Args:
-        task: Any, in any state.
+        task: A task in any state.
         now: Story time.
-        using: Database alias the task lives in.
+        using: Alias of the database that has the task.
         payload: Whether to tell results and errors, which not everybody may read.
         people: Whether to tell who decided, and what they wrote.
-        steps: Its steps, where the caller has read them; None: they are read.
+        steps: Its steps, if the caller has read them; None: they are read here.
 
     Returns:
         Sentences, one a line. Times are in UTC.
@@ -122,10 +122,10 @@ def story_so_far(
     task: ScheduledTask, log: Sequence[LogEntry], *, steps: Sequence[StepLine], now: datetime
 ) -> Iterator[str]:
     """
-    Tell why a task is there, when it is or was due, and what happened to it.
+    Tell why a task exists, when it is or was due, and what happened to it.
 
     Args:
-        task: With what the reader may read of it.
+        task: The task, masked as far as the reader may not read it.
         log: All entries, in their order; as above.
         steps: Its steps.
         now: Story time.
@@ -139,7 +139,7 @@ def story_so_far(
 
 
 def why(task: ScheduledTask) -> str:
-    """Say in words why a task is where it is; empty where its state says it all."""
+    """Say in words why a task is in its state; empty if the state says everything."""
     if not task.reason_code or task.reason_code in _SILENT:
         return ""
     return _with_actor(_in_words(task), task.actor)
@@ -201,7 +201,7 @@ def _rule(task: ScheduledTask) -> str:
 
 
 def life(task: ScheduledTask, log: Sequence[LogEntry]) -> Iterator[str]:
-    """Tell what happened to a task, by entries of its log, in their order; not that it came to be due, or on its way."""
+    """Tell what happened to a task, from the entries of its log, in order; without becoming due and being claimed."""
     for entry in log:
         if entry.from_state == entry.to_state:
             yield from _changed(entry)
@@ -212,7 +212,7 @@ def life(task: ScheduledTask, log: Sequence[LogEntry]) -> Iterator[str]:
 
 
 def _said_of(task: ScheduledTask, entry: LogEntry) -> str:
-    """A sentence on a move that ends nothing; empty for those that go without saying."""
+    """A sentence on a move that ends nothing; empty for moves that need no words."""
     told = {"number": entry.attempt, "at": in_utc(entry.at), "why": _reason(entry), "worker": task.worker}
     if entry.to_state == State.ACTIVE:
         if task.worker and entry.attempt == task.attempt:
@@ -266,12 +266,12 @@ def _ending(task: ScheduledTask, entry: LogEntry) -> str:
 
 def _reason(entry: LogEntry) -> str:
     error = entry.detail.get("error")
-    # The words of these say it all, in the reader's language.
+    # The words of these codes say everything, in the reader's language.
     if error and entry.reason_code not in (
         ReasonCode.TIMEOUT,
         ReasonCode.THEN,
     ):
-        message = error["message"].rstrip(".") or _("no message")  # Each sentence has its own point.
+        message = error["message"].rstrip(".") or _("no message")  # Each sentence has its own full stop.
         return f"{error['class']}: {message}"
     if not entry.reason_code:
         return _with_actor(_("no reason given"), entry.actor)

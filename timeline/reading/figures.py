@@ -1,4 +1,4 @@
-"""Figures by the hour, as pages and meters read them: summed up over tasks, with quantiles."""
+"""Figures by the hour, for pages and meters: summed up over tasks, with quantiles."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ AN_HOUR = timedelta(hours=1)
 @dataclass(slots=True)
 class Span:
     """
-    What became of tasks in a span of time.
+    The figures of a span of time.
 
     Args:
         begins: Its beginning, in UTC.
-        completed, failed, discarded, cancelled: Tasks that ended so; of ``failed``, attempts that are tried again.
+        completed, failed, discarded, cancelled: Tasks that ended in this way; ``failed``: attempts that are tried again.
         lateness: How late tasks started, by ``timeline.timing.buckets``.
     """
 
@@ -34,17 +34,17 @@ class Span:
 
     @property
     def late_p50(self) -> float | None:
-        """Seconds that half of the tasks started late at most; None: none started."""
+        """Half of the tasks started at most so many seconds late; None: none started."""
         return quantile(self.lateness, 0.5)
 
     @property
     def late_p95(self) -> float | None:
-        """The same of nineteen in twenty."""
+        """Nineteen of twenty tasks started at most so many seconds late."""
         return quantile(self.lateness, 0.95)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing happened in it."""
+        """Whether nothing happened in the span."""
         return not (self.completed or self.failed or self.discarded or self.cancelled or any(self.lateness))
 
 
@@ -65,7 +65,7 @@ def figures(*, hours: int, now: datetime, using: str) -> list[HourOfTask]:
     Read figures of all tasks. One statement, of as many rows as hours and kinds of tasks.
 
     Args:
-        hours: How far back, up to the hour that is under way.
+        hours: How far back, including the present hour.
         now: Story time.
         using: Database alias.
     """
@@ -80,9 +80,9 @@ def spans(rows: Iterable[HourOfTask], *, hours: int, step: int, task_key: str = 
 
     Args:
         rows: The figures, of these hours.
-        hours: How far back, up to the hour that is under way.
+        hours: How far back, including the present hour.
         step: Hours of a span; a divisor of ``hours``.
-        task_key: Of one task; empty: of all.
+        task_key: Only this kind; empty: all.
         now: Story time.
     """
     first = _first_of(hours, now)
@@ -99,7 +99,7 @@ def spans(rows: Iterable[HourOfTask], *, hours: int, step: int, task_key: str = 
 
 
 def busiest(rows: Iterable[HourOfTask], *, most: int) -> list[tuple[str, int, int]]:
-    """Tasks of which most completed, by these figures: key, completed, failed or discarded."""
+    """The kinds of task with the most completions in these figures: key, completed, failed or discarded."""
     sums: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
     for row in rows:
         sums[row.task_key][0] += row.completed
@@ -109,5 +109,5 @@ def busiest(rows: Iterable[HourOfTask], *, most: int) -> list[tuple[str, int, in
 
 
 def _first_of(hours: int, now: datetime) -> datetime:
-    """The beginning of the first of so many hours, of which the last is under way."""
+    """The beginning of the first of so many hours, of which the last is the present one."""
     return now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) - (hours - 1) * AN_HOUR

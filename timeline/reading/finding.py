@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 class Ahead(NamedTuple):
     """
-    What waits for an entity.
+    The open tasks of an entity.
 
     Args:
-        open_tasks: How many.
+        open_tasks: How many there are.
         next_at: When the next of them is due; None: there is none.
     """
 
@@ -35,7 +35,7 @@ NOTHING = Ahead(0, None)
 
 
 def first_of(found: QuerySet[Model], most: int) -> list[Model]:
-    """Read so many of what was found, by their keys. Words that the database cannot compare with a field find nothing."""
+    """Read the first so many entities, by their keys. Words that the database cannot compare with a field find nothing."""
     try:
         return list(found.order_by("pk")[:most])
     except (ValueError, ValidationError, OverflowError):
@@ -43,20 +43,20 @@ def first_of(found: QuerySet[Model], most: int) -> list[Model]:
 
 
 def refs_of(entities: Sequence[Model]) -> list[EntityRef]:
-    """Name entities as the model they were read by."""
+    """References to entities, by the model with which they were read."""
     return [ref_with(type(entity), entity.pk) for entity in entities]
 
 
 def ahead_of(refs: Iterable[EntityRef], tasks: ScheduledTaskQuerySet) -> dict[EntityRef, Ahead]:
     """
-    Count what waits for entities. One statement, however many they are.
+    Count the open tasks of entities. One statement for any number.
 
     Args:
         refs: Entities.
-        tasks: Those that whoever asks may see.
+        tasks: The tasks that the reader may see.
 
     Returns:
-        Those of which any task may be seen, ended ones too.
+        Entities of which the reader may see any task, ended ones included.
     """
     asked: dict[str, list[str]] = {}
     for ref in refs:

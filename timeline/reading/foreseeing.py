@@ -1,4 +1,4 @@
-"""What has no row yet: follow-ups of open tasks, and a preview of a run before it starts."""
+"""Tasks without a row: follow-ups of open tasks, and a preview of a run before it starts."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Outlook(NamedTuple):
     A task that may come.
 
     Args:
-        task_key: Which.
-        expected_at: When, as things stand (aware); None while nobody can say.
+        task_key: Key of the task.
+        expected_at: When it is expected at present (aware); None while nobody can say.
         why: In words: ``2 days after expire completes``.
     """
 
@@ -41,14 +41,17 @@ class Outlook(NamedTuple):
 
 
 def foreseen(*, entity: Model | EntityRef | None, now: datetime, using: str) -> list[Outlook]:
-    """List the follow-ups that get a row if their predecessors complete, the soonest first: of every model of its family."""
+    """
+    List the follow-ups that get a row if their predecessors complete, the soonest first: for every model of the entity's
+    family.
+    """
     runs = TimelineRun.objects.using(using).open().for_entity(entity)
     given = _as_its_parents(entity) if isinstance(entity, Model) else {}
     return [outlook for _run, outlook in foreseen_of(runs, now=now, using=using, entities=given)]
 
 
 def _as_its_parents(entity: Model) -> dict[EntityRef, Model]:
-    """An instance of a model is one of each of its parents."""
+    """The entity as an instance of each of its parent models."""
     return {ref_of(entity, label_of(model)): entity for model in family_of(entity.__class__)}
 
 
@@ -59,10 +62,10 @@ def foreseen_of(
     List the follow-ups of several runs, the soonest first. As many queries for a hundred runs as for one of their kind.
 
     Args:
-        runs: Open, of this database.
+        runs: Open runs of this database.
         now: Story time.
         using: Database alias.
-        entities: What the runs are about, as far as it was read already; the rest is read here.
+        entities: Entities of the runs that were read already; the others are read here.
     """
     known = [
         (run, definition) for run in runs if (definition := registry.about(run.timeline, run.entity_label)) is not None
@@ -83,7 +86,7 @@ def foreseen_of(
 
 def preview(*, timeline: str, entity: Model | None, started_at: datetime | None, now: datetime) -> list[Outlook]:
     """
-    List what a run would have if it started now, the soonest first; tasks whose anchor is not set come last.
+    List the tasks that a run would have if it started now, the soonest first; tasks whose anchor is not set come last.
 
     Raises:
         UnknownTimeline, WrongEntity, UnreadableEntity, NaiveDatetime, DateOutOfRange.
@@ -115,10 +118,10 @@ def preview(*, timeline: str, entity: Model | None, started_at: datetime | None,
 
 def _as_the_child(ref: EntityRef, entity: Model) -> Model:
     """
-    Read the child that a parent is.
+    Read the child of a parent.
 
     Raises:
-        WrongEntity: if it is none.
+        WrongEntity: if there is no such child.
         UnreadableEntity: if it cannot be read.
     """
     using = entity._state.db or DEFAULT_DB_ALIAS
@@ -156,5 +159,5 @@ def _in_order(outlooks: Iterable[Outlook]) -> list[Outlook]:
 
 
 def _moment(outlook: Outlook) -> tuple[datetime, str]:
-    """Where an outlook stands in their order; those without a time come last."""
+    """The sort key of an outlook; those without a time come last."""
     return outlook.expected_at or LATEST, outlook.task_key

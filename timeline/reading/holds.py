@@ -10,10 +10,10 @@ from timeline.timing import in_utc
 
 def told_hold(hold: Hold, *, people: bool = True) -> str:
     """
-    Say what is on hold, since when, until when, by whom, why, and what then.
+    Say what is on hold, since when, until when, by whom, why, and what happens then.
 
     Args:
-        hold: Open.
+        hold: A present hold.
         people: Whether to tell who decided, and what they wrote.
     """
     told = {

@@ -1,4 +1,4 @@
-"""The inventory: each timeline as its code declares it, beside what is known of how its tasks went."""
+"""The inventory: each timeline as its code declares it, and how its tasks went."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class StartEntry:
     """
     What starts a run.
 
-    Args:
+    The trigger of a run.
         kind: ``event``, ``created``, ``clock`` or ``after_run``.
-        said: The name of the event; of other kinds, words.
+        said: The name of the event; for other kinds, words.
         next_at: When the clock starts it next, by its schedule.
     """
 
@@ -52,16 +52,16 @@ class TaskEntry:
     A task.
 
     Args:
-        name: Of the method.
+        name: Name of the method.
         title: What people call it; empty: it has none.
         doc: First paragraph of its docstring; may be empty.
         when: Its schedule in words; empty: it has none.
-        last_end_at: When one of those that were due last ended; None: none did.
-        last_end: The state it ended in.
+        last_end_at: When one of the tasks that were due last ended; None: none did.
+        last_end: The state in which it ended.
         last_reason: Why, as a code.
-        seconds: Median of how long the attempts took that completed it lately.
-        dead_letters: Discarded, and not redriven since.
-        limit: How many may be under way at once, in words; empty: any number.
+        seconds: Median duration of attempts that completed it lately.
+        dead_letters: How many are discarded, and not redriven.
+        limit: How many may run at the same time, in words; empty: any number.
         held, waiting: How many places its tasks hold, and how many of them wait for one.
     """
 
@@ -80,7 +80,7 @@ class TaskEntry:
 
     @property
     def told_limit(self) -> str:
-        """The limit, and how it stands; empty: there is none."""
+        """The limit and the places in use; empty: there is no limit."""
         said = {"limit": self.limit, "held": self.held, "waiting": self.waiting}
         return _("%(limit)s: %(held)d held, %(waiting)d waiting") % said if self.limit else ""
 
@@ -91,7 +91,7 @@ class TaskEntry:
 
     @property
     def took(self) -> str:
-        """How long it takes, for people."""
+        """Its duration, for people."""
         return "" if self.seconds is None else how_long(self.seconds)
 
 
@@ -109,15 +109,15 @@ class TimelineEntry:
     A timeline.
 
     Args:
-        name: Of it.
+        name: Name of the timeline.
         doc: First paragraph of its docstring; may be empty.
         entity: Label of the model; empty for a system timeline.
         shadow: Whether its handlers are not entered.
         starts: What starts it.
-        rules: What else it declares about its runs, in words.
+        rules: Its other declarations about runs, in words.
         exits: Event → name of the exit.
-        tasks, steps: In the order declared.
-        states: Of a machine, in the order of its table; none of others.
+        tasks, steps: In the declared order.
+        states: For a machine, its states in the order of the table; empty for others.
     """
 
     name: str
@@ -141,7 +141,7 @@ def inventory(definitions: Iterable[Definition] | None = None, *, now: datetime,
     List timelines by name, in two statements; two more where there are limits.
 
     Args:
-        definitions: Those to list; None: all that this process knows.
+        definitions: The timelines to list; None: all that this process knows.
         now: Story time.
         using: Database alias whose tasks are counted.
     """
@@ -157,7 +157,7 @@ def inventory(definitions: Iterable[Definition] | None = None, *, now: datetime,
 
 
 class _Known(NamedTuple):
-    """What the rows tell: of each task key its last ends, its dead letters, and the places held and waited for."""
+    """The data from rows: for each task key its last ends, its dead letters, and the places held and waited for."""
 
     ends: dict[str, list[ScheduledTask]]
     dead: dict[str, int]
@@ -165,7 +165,10 @@ class _Known(NamedTuple):
 
 
 def undocumented(definitions: Iterable[Definition]) -> list[str]:
-    """Name the timelines, tasks and steps without a docstring. Timers have no handler, and their event says what they do."""
+    """
+    Name the timelines, tasks and steps without a docstring. Timers need none: they have no handler, and the event says what
+    they do.
+    """
     found = []
     for definition in definitions:
         found += [] if first_paragraph(definition.cls) else [definition.name]

@@ -1,4 +1,4 @@
-"""Limits: who holds the places of a key, who keeps it closed, and how many wait."""
+"""Limits: who holds the places of a key, which task keeps it closed, and how many tasks wait."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from timeline.models import ScheduledTask
 from timeline.timing import in_utc
 
 _TOLD: Final = ("limit_key", "slot", "task_key", "state", "started_at", "finished_at")
-TOLD: Final = 5  # Holders that are named, of a key that has many.
+TOLD: Final = 5  # How many holders are named, if a key has many.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """
-    A place that is held.
+    A place that a task holds.
 
     Args:
         slot: Its number.
-        task_id, task_key, state: Of the task that holds it. One that has ended keeps it closed.
+        task_id, task_key, state: The task that holds it. A task that has ended keeps it closed.
         since: When its last attempt started, or when it ended; empty: it is on its way to a worker.
     """
 
@@ -43,13 +43,13 @@ class Place:
 
     @property
     def is_closed(self) -> bool:
-        """Whether a person is to open it."""
+        """Whether a person has to open it."""
         return self.state in FINAL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitEntry:
-    """A key: its places that are held, by number, and how many tasks wait for one."""
+    """A key: its held places, by number, and how many tasks wait for one."""
 
     key: str
     places: list[Place]
@@ -57,7 +57,7 @@ class LimitEntry:
 
     @property
     def is_closed(self) -> bool:
-        """Whether a place of it is."""
+        """Whether one of its places is closed."""
         return any(place.is_closed for place in self.places)
 
     def as_data(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class LimitEntry:
 
 
 def limits(*, using: str) -> list[LimitEntry]:
-    """List the keys of which a place is held, or for which somebody waits; in two statements, however many there are."""
+    """List the keys that have held places or waiting tasks; in two statements, however many there are."""
     tasks = ScheduledTask.objects.using(using)
     held: dict[str, list[Place]] = defaultdict(list)
     for task in tasks.filter(slot__gt=0).only(*_TOLD).order_by("limit_key", "slot"):
@@ -89,7 +89,7 @@ def places_of(task_keys: Sequence[str], *, using: str) -> dict[str, tuple[int, i
 
 
 def limit_in_words(limit: Limit) -> str:
-    """Say what a task declares: how many at once, of what, and until when."""
+    """Describe the limit of a task: how many at once, what competes, and until when a place is held."""
     of = " ".join(filter(None, [limit.key, limit.by and f"({limit.by})"]))
     said = _("%(most)d at once") % {"most": limit.most}
     said = _("%(said)s for each of %(of)s") % {"said": said, "of": of} if limit.by else f"{said} ({of})" if of else said
@@ -97,7 +97,7 @@ def limit_in_words(limit: Limit) -> str:
 
 
 def told_place(task: ScheduledTask, *, using: str) -> Iterator[str]:
-    """Say of a task what it competes for: who holds the places it waits for, or that it keeps one closed itself."""
+    """Say of a task who holds the places that it waits for, or that it keeps one closed itself."""
     if not task.limit_key:
         return
     if task.state in FINAL:

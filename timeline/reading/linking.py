@@ -1,4 +1,4 @@
-"""Links to pages of the admin, for what is read elsewhere, as mails are."""
+"""Links to pages of the admin, for texts that are read elsewhere, such as mails."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from timeline.models import ScheduledTask
 
 def link_to(name: str, *args: object, using: str, **asked: str) -> str:
     """
-    Write the absolute address of a page of the admin: below ``TIMELINE["BASE_URL"]``, never below what a request says.
+    Write the absolute address of a page of the admin: below ``TIMELINE["BASE_URL"]``, never below the host of a request.
 
     Args:
-        name: Of its address, without the namespace: ``timeline_scheduledtask_dead``.
-        args: What is in its path.
-        using: Database alias that the page is to show.
-        asked: What its address asks.
+        name: Name of its URL, without the namespace: ``timeline_scheduledtask_dead``.
+        args: Arguments of its path.
+        using: Database alias whose data the page has to show.
+        asked: Its query parameters.
 
     Returns:
         Empty, if no ``BASE_URL`` is set, if the site has no such page, or if its pages show another database.
@@ -30,6 +30,6 @@ def link_to(name: str, *args: object, using: str, **asked: str) -> str:
         return ""
     try:
         path = reverse(f"admin:{name}", args=args)
-    except (NoReverseMatch, ImproperlyConfigured, ImportError, AttributeError):  # Also: a worker without a URL conf.
+    except (NoReverseMatch, ImproperlyConfigured, ImportError, AttributeError):  # Also: a worker without a URLconf.
         return ""
     return f"{base}/{path.removeprefix(get_script_prefix())}{f'?{urlencode(asked)}' if asked else ''}"

@@ -1,9 +1,9 @@
 """
-Pictures of machines: where each state, each event and each way stands on a drawing. Pure: no database, no markup.
+Pictures of machines: the places of states, events and lines on a drawing. Pure: no database, no markup.
 
-States stand one below the other, in the order of the table, each with the events that it takes. From an event a line leads to a
-lane that runs to the state where the event leads: on the right where that is further down, on the left where it is further up.
-So no line crosses a text, however many there are.
+States stand one below the other, in the order of the table, each with the events that it takes. From each event a line leads
+to a lane, and the lane to the target state: on the right if the target is further down, on the left if it is further up. So
+no line crosses a text, however many there are.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class EventLine:
         target: Where it leads, as people read it.
         timer: When it comes by itself, in words; empty: it does not.
         middle: How far down its line is.
-        is_gone: Whether the run has gone this way.
+        is_gone: Whether the run has taken this way.
     """
 
     event: str

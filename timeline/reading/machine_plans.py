@@ -25,11 +25,12 @@ class MachinePlan:
     Args:
         machine: Its name.
         states: State of the table → how many open runs are in it.
-        stranded: State that the table lacks → how many open runs are in it: nothing can move these.
-        backs: State that the table lacks → how many other open runs would go back to it.
+        stranded: State that the table does not have → how many open runs are in it: nothing can move these.
+        backs: State that the table does not have → how many other open runs would go back to it.
         stateless: How many open runs began before it was a machine.
-        old_edges: Moves that the database passes, and the table lacks.
-        missing_edges: Moves of the table that the database does not know yet; whoever starts with this code writes them.
+        old_edges: Moves that the database allows, and the table does not have.
+        missing_edges: Moves of the table that the database does not know yet; the next process that starts with this code
+            writes them.
     """
 
     machine: str
@@ -47,7 +48,7 @@ class MachinePlan:
 
     @property
     def lost(self) -> set[str]:
-        """States that the table lacks and runs still need."""
+        """States that the table does not have and that runs still need."""
         return {*self.stranded, *self.backs}
 
     def as_data(self) -> dict[str, Any]:

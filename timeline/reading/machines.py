@@ -1,4 +1,4 @@
-"""Machines: where a run is, since when, what it would take, and how it came there."""
+"""Machines: the state of a run, since when, which events it takes, and how it came there."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class MoveLine:
     One move of a run, or its beginning.
 
     Args:
-        seq: Counts moves; 0: it began.
+        seq: Number of the move; 0: the beginning of the run.
         at: Story time.
-        from_state, to_state: As the machine calls them; the first is empty where it began.
-        event: Its name; empty: it was begun by hand.
-        actor: Who did it; empty: the system, or the reader may not know.
+        from_state, to_state: As the machine calls them; the first is empty for the beginning.
+        event: Name of the event; empty: the run was begun by hand.
+        actor: The person who did it; empty: the system, or the reader may not know.
         reason: What the person wrote whom the machine had asked; empty: nothing, or the reader may not know.
     """
 
@@ -48,7 +48,7 @@ class MoveLine:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineLine:
     """
-    Where the run of a machine is.
+    The state of a machine's run.
 
     Args:
         run: The run.
@@ -69,7 +69,7 @@ class MachineLine:
 
 
 def state_of(run: TimelineRun) -> str:
-    """Say in words where the run of a machine is: ``QUEUED since …``; empty: it is no machine's."""
+    """Say in words in which state the run of a machine is: ``QUEUED since …``; empty: the run is no machine's."""
     if not run.state or run.state_at is None:
         return ""
     return _("%(state)s since %(at)s") % {"state": run.state, "at": in_utc(run.state_at)}
@@ -100,11 +100,11 @@ def machine_lines(
     using: str,
 ) -> list[MachineLine]:
     """
-    Tell of those runs that are machines', in the order given: in one statement; in none, if there are none. One more reads
-    what people wrote whom a machine had asked, if there are any.
+    Describe the runs that are machines', in the order given: one statement, or none if there are none. One more reads the
+    reasons of people whom a machine had asked, if there are any.
 
     Args:
-        runs: Any.
+        runs: Any runs.
         people: Whether to tell who moved a run.
         read: Their entries, as ``entries_to_tell`` asks for them, if they were read already.
         using: Database alias.
@@ -125,7 +125,7 @@ def machine_lines(
 
 
 def told_state(run: TimelineRun | None) -> Iterator[str]:
-    """Say of a task's run, for its story, in what state it is and what it takes."""
+    """For the story of a task, say in which state its run is and which events it takes."""
     if run is None or not run.state:
         return
     yield _("Its run is %(told)s.") % {"told": state_of(run)}
@@ -134,7 +134,7 @@ def told_state(run: TimelineRun | None) -> Iterator[str]:
 
 
 def told_machine(line: MachineLine) -> Iterator[str]:
-    """Tell of the run of a machine in sentences: where it is, what it takes, and how it came there."""
+    """Describe the run of a machine in sentences: its state, the events it takes, and how it came there."""
     run = line.run
     name = f"{run.timeline} {run.key}".strip()
     yield _("%(name)s of %(entity)s is %(told)s.") % {"name": name, "entity": run.entity_ref, "told": line.told}
@@ -150,7 +150,7 @@ def told_machine(line: MachineLine) -> Iterator[str]:
 
 
 def _entries_of(runs: Iterable[TimelineRun], using: str) -> dict[UUID, list[RunEntry]]:
-    """The latest entries of each: how many there are, the run knows."""
+    """The latest entries of each run; the run itself knows how many there are."""
     found: dict[UUID, list[RunEntry]] = defaultdict(list)
     latest = Q()
     for run in runs:
@@ -185,7 +185,7 @@ def _asks_of(run: TimelineRun) -> Collection[str]:
 
 
 def _reasons_of(runs: Iterable[TimelineRun], entries: Mapping[UUID, Sequence[RunEntry]], using: str) -> dict[UUID, str]:
-    """What people wrote whom these runs had asked: id of the event → their reason."""
+    """The reasons of people whom these runs had asked: id of the event → the reason."""
     causes = set()
     for run in runs:
         asks = _asks_of(run)
@@ -207,7 +207,7 @@ def _line(entry: RunEntry, people: bool, reasons: Mapping[UUID, str]) -> MoveLin
 
 
 def answer_in_words(answer: Answer) -> str:
-    """Say what becomes of a machine that answers an event by no state of its own."""
+    """Describe in words what an event does that leads to no named state."""
     words = {
         Answer.BACK: pgettext("timeline", "back"),
         Answer.STAY: _("the same, anew"),
@@ -222,8 +222,8 @@ class StateEntry:
     A state of a machine, as its table has it.
 
     Args:
-        name: Of it.
-        takes: Event → next state, or ``BACK``, ``STAY``, ``IGNORE``. An end takes nothing.
+        name: Name of the state.
+        takes: Event → next state, or ``BACK``, ``STAY``, ``IGNORE``. An end takes no events.
         initial, working, end: Whether runs begin there, something is being done there, or runs end there.
     """
 
@@ -235,7 +235,7 @@ class StateEntry:
 
     @property
     def lines(self) -> list[str]:
-        """What it takes, in words."""
+        """The events it takes, in words."""
         answers = {answer.value: answer for answer in Answer}
         said = {event: answer_in_words(answers[to]) if to in answers else to for event, to in self.takes.items()}
         return [f"{event} → {target}" for event, target in said.items()] or [_("an end")]

@@ -1,4 +1,6 @@
-"""Masking: a task and its log without what only some may read: payload, result and errors; who decided, and what they wrote."""
+"""
+Masking: a task and its log without what only some may read: payload, result and errors; who decided, and what they wrote.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from timeline.registry import registry
 
 def masked(task: ScheduledTask) -> ScheduledTask:
     """A copy to show: no payload, result or error, and no reason that quotes one. Never save it."""
-    said_of(task)  # Recalled once, for this and other copies.
+    said_of(task)  # Read once, for this and other copies.
     shown = copy(task)
     shown.payload, shown.result, shown.error = {}, None, ""
     shown.reason = _quiet(task.reason_code, task.reason)
@@ -22,7 +24,7 @@ def masked(task: ScheduledTask) -> ScheduledTask:
 
 
 def masked_entry(entry: LogEntry) -> LogEntry:
-    """A copy to show, as above. Only its times are left of the detail, and what the package itself says."""
+    """A copy to show, as above. Its detail keeps only times and the package's own sentence."""
     shown = copy(entry)
     shown.detail = {name: value for name, value in entry.detail.items() if name in _HARMLESS}
     shown.reason = _quiet(entry.reason_code, entry.reason)
@@ -51,20 +53,20 @@ def without_people_entry(entry: LogEntry, task: ScheduledTask) -> LogEntry:
     return shown
 
 
-# Beside these stands what people write; ``leave`` takes a text, too, where an exit has a name.
+# With these codes, the text is written by people; ``leave`` takes a text, too, where an exit has a name.
 _PERSONAL = frozenset({ReasonCode.OPERATOR, ReasonCode.MOVED, ReasonCode.EXIT})
 
 
 def _impersonal(row: ScheduledTask | LogEntry, timeline: str) -> str:
-    """The text of a reason, if nobody wrote it; else nothing."""
+    """The text of a reason, if no person wrote it; otherwise empty."""
     code, text = row.reason_code, row.reason
     names_exit = code == ReasonCode.EXIT and text in _exits(timeline)
     return text if code not in _PERSONAL or names_exit or is_of_the_system(row) else ""
 
 
 def is_ended_by_a_person(run: TimelineRun) -> bool:
-    """Whether somebody ended a run by hand: what it says of that is theirs."""
-    if run.end is RunEnd.EXIT and run.end_code != RunEnd.EXIT:  # By an earlier version, which does not say.
+    """Whether somebody ended a run by hand: then the text of its end was written by a person."""
+    if run.end is RunEnd.EXIT and run.end_code != RunEnd.EXIT:  # From an earlier version, which does not say it.
         return not is_said_of_runs(run.end_reason) and run.end_reason not in _exits(run.timeline)
     return run.end is RunEnd.LEFT
 

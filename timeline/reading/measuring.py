@@ -1,4 +1,4 @@
-"""Measure: what meters ask of a database again and again, in a few statements that cost the same for any number of rows."""
+"""Measure: the numbers that meters read again and again, in a few statements that cost the same for any number of rows."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ _PARTS: Final = ("waiting", "available", "pending")  # Of what is late: see ``Sc
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
     """
-    What a database was like at a moment. A count of tasks stops at ``MAX_COUNTED``.
+    The numbers of a database at one moment. A count of tasks stops at ``MAX_COUNTED``.
 
     Args:
-        totals: What became of each kind of task since counting began, in the order in which kinds were first counted.
+        totals: The endings of each kind of task since counting began, in the order in which kinds were first counted.
         uncounted: Numbers of the log that are not counted into totals yet.
-        available: Task key → tasks that a worker may start, of each kind that this process knows.
-        pending, active: Tasks that are claimed, and that run.
+        available: Task key → tasks that a worker may start, for each kind that this process knows.
+        pending, active: Claimed tasks, and running tasks.
         stuck: Claimed or active tasks whose lease ran out three polls ago.
-        overdue: Tasks due for longer than two polls that nothing holds and that wait for no place of a limit.
-        oldest_overdue_at: Due time of the one that has been for longest; None: there are none.
+        overdue: Tasks due for longer than two polls that are not on hold and wait for no place of a limit.
+        oldest_overdue_at: Due time of the task that has been due for longest; None: there is none.
         holds: How many holds there are.
         polled_at: Last sign of a poller, by the database's real clock; None: never.
         workers: How many workers gave a sign and were not found to be gone.
-        workers_missed: Those of them whose next sign is overdue.
+        workers_missed: How many of them have an overdue sign.
         signed_at: The last sign of any; None: there are none.
     """
 
@@ -112,16 +112,16 @@ def _late(free: ScheduledTaskQuerySet, now: datetime) -> list[ScheduledTaskQuery
 
 
 def _bounded(rows: QuerySet[Any]) -> Expression:
-    """How many rows a question finds, up to the bound: in the order of an index, else it might read a whole table for it."""
+    """How many rows a query finds, up to the bound: ordered by an index, because otherwise it might read a whole table."""
     try:
         sql, given = _told(rows.values("pk")[:MAX_COUNTED])
-    except EmptyResultSet:  # As where everything is on hold.
+    except EmptyResultSet:  # For example if everything is on hold.
         return Value(0)
     return RawSQL(f"SELECT count(*) FROM ({sql}) AS bounded", given, IntegerField())  # noqa: S608, S611 (ours)
 
 
 def _first(rows: QuerySet[Any], column: str) -> Expression:
-    """A column of the first row that a question finds; None: it finds none."""
+    """A column of the first row that a query finds; None: it finds none."""
     field = rows.model._meta.pk if column == "pk" else rows.model._meta.get_field(column)
     try:
         return RawSQL(*_told(rows.values(column)[:1]), field)  # noqa: S611 (ours)
@@ -130,13 +130,13 @@ def _first(rows: QuerySet[Any], column: str) -> Expression:
 
 
 def _told(rows: QuerySet[Any]) -> tuple[str, Sequence[Any]]:
-    """The statement as it is by itself: of ``Subquery`` tables have other names, and not in what ``not_on_hold`` adds."""
+    """The statement by itself: a ``Subquery`` would rename its tables, but not in the SQL that ``not_on_hold`` adds."""
     sql, given = rows.query.get_compiler(using=rows.db).as_sql()
     return sql, given
 
 
 def _one_row(asked: dict[str, Expression], using: str) -> dict[str, Any]:
-    """Ask all in one statement, beside the last sign of a poller. Empty: the database was never set up."""
+    """Ask everything in one statement, beside the last sign of a poller. Empty: the database was never set up."""
     rows = Identity.objects.using(using).annotate(**asked).values("polled_at", *asked)
     return rows.first() or {}
 

@@ -1,4 +1,4 @@
-"""What waits for people: runs of machines in states in which somebody is asked for something, and until when."""
+"""Runs that wait for people: machines in states in which somebody is asked for an event, and until when."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Asking:
 
     Args:
         run: In a state in which somebody is asked.
-        events: What who looks may say.
-        due_at: When the state changes by itself, by the earliest of its timers; None: it does not.
+        events: The events that the reader may send.
+        due_at: When the earliest of its timers changes the state; None: no timer does.
     """
 
     run: TimelineRun
@@ -42,12 +42,12 @@ def waiting_for_people(
     using: str,
 ) -> tuple[list[Asking], bool]:
     """
-    List runs in states in which somebody is asked, those first that have been there for longest. Two statements.
+    List runs in states in which somebody is asked, the longest wait first. Two statements.
 
     Args:
-        machine: Only of this one; empty: of all.
-        may_say: The events that who looks may say of a run.
-        after: Since when, and the id, of the last one that was listed; None: from the first.
+        machine: Only this machine; empty: all.
+        may_say: Gives the events of a run that the reader may send.
+        after: Since when, and the id, of the last run that was listed; None: from the first.
         using: Database alias.
 
     Returns:
@@ -61,7 +61,7 @@ def waiting_for_people(
 
 
 def _due(runs: Iterable[TimelineRun], machines: Iterable[Definition], using: str) -> dict[UUID, datetime]:
-    """When the first of its timers that are open is due, of each run that has one."""
+    """For each run with open timers, when the first of them is due."""
     keys = [known.task_key(name) for known in machines for name, task in known.tasks.items() if task.is_timer]
     timers = ScheduledTask.objects.using(using).open().filter(run__in=[run.pk for run in runs], task_key__in=keys)
     return dict(timers.order_by().values_list("run").annotate(due_at=Min("scheduled_at"))) if keys else {}

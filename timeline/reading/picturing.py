@@ -34,13 +34,13 @@ def picture(entity: Model | EntityRef | None, *, now: datetime, using: str) -> s
     Draw an entity's timeline.
 
     Args:
-        entity: Whose; None: the system's.
+        entity: The entity; None: the system.
         now: Story time; drawn as a line between past and future.
         using: Database alias of the entity.
 
     Returns:
-        Lines of text: sign, time (UTC), task key, state, reason. Follow-ups that have no row yet are dotted; what is ahead
-        of a timeline in shadow is marked so.
+        Lines of text: sign, time (UTC), task key, state, reason. Follow-ups that have no row yet are dotted; tasks ahead of a
+        timeline in shadow are marked.
     """
     tasks = list(ScheduledTask.objects.using(using).for_entity(entity).order_by("scheduled_at", "pk"))
     recall(tasks, using=using)
@@ -61,7 +61,7 @@ def picture(entity: Model | EntityRef | None, *, now: datetime, using: str) -> s
 
 
 def _moment(task: ScheduledTask) -> datetime:
-    """Where a task stands on the axis: when it ended, else when it is due."""
+    """The place of a task on the axis: when it ended, else when it is due."""
     return task.finished_at or task.scheduled_at
 
 
@@ -78,5 +78,5 @@ def _said(task: ScheduledTask) -> str:
 
 
 def _marked(said: str, task_key: str) -> str:
-    """Say of what is ahead that its handler will not be entered, as things stand."""
+    """For a task that is ahead, add that its handler will not be entered, if its timeline is in shadow."""
     return _("%(said)s, in shadow") % {"said": said} if registry.in_shadow(task_key) else said

@@ -1,4 +1,4 @@
-"""Recalling: which sentence of the package says why a row is where it is. The row has its text; its log has the values, too."""
+"""Recalling: which sentence of the package is the reason of a row. The row has its text; its log also has the values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CODES: Final = {sentence.code for sentence in SENTENCES.values() if sentence.ga
 
 
 class _Recalled(NamedTuple):
-    """Of which reason, and what."""
+    """The code of the reason, and the stored sentence."""
 
     code: str
     text: str
@@ -33,11 +33,11 @@ class _Recalled(NamedTuple):
 
 def recall(tasks: Iterable[ScheduledTask], *, using: str) -> None:
     """
-    Read for tasks that are to be shown what their logs say, in one query for all; in none, where their texts say enough.
+    For tasks that are to be shown, read the sentences from their logs: one query for all; none if the texts are enough.
 
     Args:
         tasks: As they were read, or masked.
-        using: Database alias they live in.
+        using: Alias of the database that has them.
     """
     asked = {task.pk: task for task in tasks if _is_in_question(task)}
     if not asked:
@@ -74,7 +74,7 @@ def keep_said(tasks: Iterable[ScheduledTask]) -> None:
 
 
 def said_of(row: ScheduledTask | LogEntry) -> Said | None:
-    """What is stored of the sentence that a reason is; None: nothing. A query for a task that was not recalled."""
+    """The stored sentence of a reason; None: there is none. One query for a task that was not recalled."""
     if isinstance(row, LogEntry):
         return row.detail.get("said") or None
     if _is_in_question(row):
@@ -84,12 +84,12 @@ def said_of(row: ScheduledTask | LogEntry) -> Said | None:
 
 
 def _is_in_question(task: ScheduledTask) -> bool:
-    """Whether its log may know more than its text says, which is nobody's and of a kind that has values."""
+    """Whether its log may know more than its text: no person wrote it, and its code has sentences with values."""
     is_of_a_kind = task.reason_code in _CODES and bool(task.reason) and not task.actor
     return is_of_a_kind and not task._state.adding and _kept(task) is None
 
 
 def _kept(task: ScheduledTask) -> _Recalled | None:
-    """What was recalled of the reason that the task has now."""
+    """The recalled sentence, if the task still has the same reason."""
     kept: _Recalled | None = task.__dict__.get(_KEPT)
     return kept if kept and (kept.code, kept.text) == (task.reason_code, task.reason) else None

@@ -1,4 +1,4 @@
-"""Retelling: what the package itself says of a reason, in the present language. The words of others stay as they are."""
+"""Retelling: the package's own reasons in the present language. Texts of others stay as they are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def retold(row: ScheduledTask | LogEntry) -> str:
     Tell the text of a reason in the present language, if the package wrote it.
 
     Args:
-        row: Or a masked copy of it. Of several rows, see ``recall`` first.
+        row: A row, or a masked copy of it. For several rows, call ``recall`` first.
 
     Returns:
         The text as it is, if somebody else wrote it; empty where it was blanked.
@@ -30,7 +30,7 @@ def retold(row: ScheduledTask | LogEntry) -> str:
 
 
 def retold_reason(reason: Reason) -> str:
-    """Tell the text of a reason that no row has yet, as ``retold`` does."""
+    """Tell the text of a reason that is in no row yet, as ``retold`` does."""
     if reason.said:
         return SENTENCES[reason.said["sentence"]].told(reason.said)
     known = _WHOLE.get((reason.code.value, reason.text))
@@ -57,12 +57,12 @@ def _sentence(row: ScheduledTask | LogEntry) -> tuple[Sentence, Mapping[str, Any
 
 
 def is_said_of_runs(text: str) -> bool:
-    """Whether the package says this of the end of a run."""
+    """Whether this is the package's own text for the end of a run."""
     return (ReasonCode.EXIT.value, text) in _WHOLE
 
 
 def retold_end(run: TimelineRun) -> str:
-    """Tell in the present language how a run ended; empty: it has not. The name of an exit stays as it is."""
+    """Tell in the present language how a run ended; empty: it has not ended. The name of an exit stays as it is."""
     known = _WHOLE.get((ReasonCode.EXIT.value, run.end_reason))
     by_name = run.end_code in (RunEnd.EXIT, RunEnd.LEFT)
     return run.end_reason if known is None or by_name else known.told({})

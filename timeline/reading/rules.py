@@ -1,4 +1,4 @@
-"""What else a timeline declares about its runs, beside what starts and ends them, in plain words."""
+"""The rules of a timeline about its runs, apart from what starts and ends them, in plain words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PERIOD: Final[Mapping[str, Promise]] = {
 
 
 def rules_of(definition: Definition) -> Iterator[str]:
-    """Say how many runs there may be, and what becomes of those that come too late or too soon."""
+    """Say how many runs there may be, and what happens to runs that come too late or too early."""
     if definition.once:
         yield _("one run ever of the same key")
     if definition.key:

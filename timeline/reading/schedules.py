@@ -14,7 +14,7 @@ from timeline.timing.telling import in_words, on_the_wall
 
 
 def next_slot(recurring: Recurring, *, now: datetime) -> datetime | None:
-    """When the next slot is by the schedule alone, whatever became of its row; None: none is left."""
+    """When the next slot is by the schedule alone, whatever happened to its row; None: there is no further slot."""
     return next(next_slots(recurring, now=now), None)
 
 
@@ -27,11 +27,11 @@ def next_slots(recurring: Recurring, *, now: datetime) -> Iterator[datetime]:
 
 def schedule_in_words(recurring: Recurring, *, now: datetime | None) -> str:
     """
-    Say when it comes: ``every day at 02:00 in Europe/Berlin, next 25 November 2026 02:00``.
+    Say when a timeline starts: ``every day at 02:00 in Europe/Berlin, next 25 November 2026 02:00``.
 
     Args:
-        recurring: When it comes.
-        now: Story time; None: leave out when it comes next.
+        recurring: The schedule.
+        now: Story time; None: leave out the next time.
     """
     if recurring.slots is None:
         return recurring.word

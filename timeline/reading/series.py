@@ -1,4 +1,4 @@
-"""A task that is repeated, in words: which one of its series it is, what is to come, and what followed."""
+"""A repeated task in words: its number in the series, what is to come, and what followed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from timeline.timing import in_utc
 
 
 def is_repeated(task: ScheduledTask) -> bool:
-    """Whether it is one of a series, as far as this process knows."""
+    """Whether the task is repeated, as far as this process knows."""
     try:
         return task.run_id is not None and registry.task(task.task_key)[1].is_repeated
     except UnknownTask:
@@ -23,7 +23,7 @@ def is_repeated(task: ScheduledTask) -> bool:
 
 
 def series_ahead(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[str]:
-    """Say of an open one when the next are expected. Nothing, if it is not repeated, or is the last."""
+    """For an open task, say when the next ones are expected. Nothing, if it is not repeated, or is the last."""
     if task.run is None or not is_repeated(task):
         return
     outlooks = foreseen_of([task.run], now=now, using=using)
@@ -38,7 +38,7 @@ def series_ahead(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[
 
 
 def series_after(task: ScheduledTask, *, using: str) -> str | None:
-    """Say of one that has ended which one followed it; None: none did."""
+    """For an ended task, say which one followed it; None: none did."""
     if not is_repeated(task) or not task.occurrence.isdecimal():
         return None
     following = ScheduledTask.objects.using(using).filter(

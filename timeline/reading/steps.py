@@ -16,23 +16,23 @@ from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.step import origins_of
 from timeline.timing import in_utc
 
-MOST_TOLD: Final = 20  # So many steps are told in sentences, the latest.
+MOST_TOLD: Final = 20  # How many steps are told in sentences, the latest ones.
 
 
 class StepLine(NamedTuple):
     """
-    One step that is done, begun, or a loop under way; or a wait; or a note of how far the handler says it is.
+    A step that is done or begun, or a running loop; or a wait; or a note of the progress that the handler reports.
 
     Args:
-        name: With its key.
+        name: Name of the step, with its key.
         kind: Whether it is done, or was begun and its end is not known, or is a loop, or a note.
-        task_id: The revision that took it.
-        attempt: Of that revision; 0: of a loop, no batch is done.
+        task_id: The revision that did it.
+        attempt: Attempt of that revision; 0: no batch of the loop is done.
         recorded_at: Story time.
-        seconds: How long it took; None: not known, since it is not known how it ended or somebody has said that it happened.
-        result: JSON, of a loop the sums so far, of a note its text; None as well if it was not asked for.
-        done: Of a loop and a note: so many are; of a wait that is over whether something came, 1 or 0; else None.
-        total: Of so many; None: nobody knows.
+        seconds: Duration; None: not known, because nobody knows how it ended or because a person said that it happened.
+        result: JSON; for a loop the sums so far, for a note its text; None as well if it was not asked for.
+        done: For a loop and a note: how many are done; for a wait that is over: 1 if an event came, or 0; else None.
+        total: How many there are in all; None: nobody knows.
     """
 
     name: str
@@ -47,22 +47,22 @@ class StepLine(NamedTuple):
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether nobody knows how it ended. While an attempt runs, it may be under way."""
+        """Whether nobody knows how it ended. While an attempt runs, the step may still be running."""
         return self.kind == StepKind.BEGUN
 
 
 def steps_of_task(task: ScheduledTask, *, using: str, results: bool = True) -> list[StepLine]:
     """
-    Read the steps of a task, those that earlier revisions took for it included.
+    Read the steps of a task, including those that earlier revisions did for it.
 
     Args:
-        task: Any, in any state.
-        using: Database alias it lives in.
-        results: Whether to read what they gave, up to 64 KiB each.
+        task: A task in any state.
+        using: Alias of the database that has it.
+        results: Whether to read the results, up to 64 KiB each.
 
     Returns:
-        In the order they were recorded. No query for a task that nobody has started; else one, and one for each revision
-        that leads to it and did not complete.
+        In the order in which they were recorded. No query for a task that nobody has started; else one, and one for each
+        earlier revision that did not complete.
     """
     if not task.attempt and task.previous_id is None:
         return []
@@ -87,8 +87,8 @@ def _line(record: StepRecord, results: bool) -> StepLine:
 
 def told_steps(steps: Sequence[StepLine], *, of: UUID) -> Iterator[str]:
     """
-    Tell how far a handler says it is, and steps, one a sentence: of many the latest, and each of which it is not known how it
-    ended.
+    Tell the progress that a handler reports, and the steps, one in each sentence: if there are many, the latest, and each
+    step of which nobody knows how it ended.
 
     Args:
         steps: As ``steps_of_task`` gives them.
@@ -133,7 +133,7 @@ def _told_wait(step: StepLine) -> str:
 
 
 def share(step: StepLine) -> str:
-    """How far a loop has come, or a handler says it is: "800 of 1,000"; empty for other steps."""
+    """The progress of a loop, or of a report: "800 of 1,000"; empty for other steps."""
     if step.done is None or step.kind == StepKind.OVER:
         return ""
     done = number_format(step.done, force_grouping=True)
@@ -143,7 +143,7 @@ def share(step: StepLine) -> str:
 
 
 def how_long(seconds: float) -> str:
-    """Write a length of time for people."""
+    """Write a duration for people."""
     if seconds < 1:
         return _("%(number)d ms") % {"number": round(seconds * 1000)}
     return _("%(number).1f s") % {"number": seconds} if seconds < 120 else str(timedelta(seconds=round(seconds)))

@@ -1,4 +1,6 @@
-"""Tallies: how many tasks of each kind are open, overdue, failed or cancelled, and how many runs of each timeline there are."""
+"""
+Tallies: how many tasks of each kind are open, overdue, failed or cancelled, and how many runs of each timeline there are.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,10 @@ LATELY: Final = timedelta(days=7)
 @dataclass(frozen=True, slots=True)
 class Amount:
     """
-    How many there are.
+    A count.
 
     Args:
-        count: So many were counted.
+        count: How many were counted.
         is_more: Whether there are more.
     """
 
@@ -48,13 +50,13 @@ class Amount:
 @dataclass(frozen=True, slots=True)
 class TaskTally:
     """
-    How tasks of one kind stand.
+    The numbers of one kind of task.
 
     Args:
-        open: Those that have not ended.
-        overdue: Of those, the ones due for longer than two polls that nobody has started.
+        open: Tasks that have not ended.
+        overdue: Open tasks that have been due for longer than two polls and that nobody has started.
         failed: Discarded in the last 7 days of story time, redriven or not.
-        cancelled: Reason code → those that were cancelled for it, at any time; without those there are none of.
+        cancelled: Reason code → tasks cancelled for this reason, at any time; codes without tasks are left out.
     """
 
     open: Amount = Amount()
@@ -64,7 +66,7 @@ class TaskTally:
 
     @property
     def all_cancelled(self) -> Amount:
-        """For whatever reason."""
+        """Cancelled for any reason."""
         return sum(self.cancelled.values(), Amount())
 
 
@@ -73,7 +75,7 @@ class RunTally:
     """
     How many runs of a timeline there are.
 
-    Args:
+    open: Runs that have not ended.
         open: That have not ended.
         started, ended: In the last 7 days of story time.
     """
@@ -86,12 +88,12 @@ class RunTally:
 @dataclass(frozen=True, slots=True)
 class Tallies:
     """
-    What was counted.
+    The result of a count.
 
     Args:
         tasks: Task key → how its tasks stand.
-        runs: Name of a timeline → how many of its runs there are; empty where runs were not asked for.
-        states: Of a machine that was asked for alone with its runs: state → how many of them are in it.
+        runs: Name of a timeline → the numbers of its runs; empty if runs were not asked for.
+        states: If one machine was asked for, with its runs: state → how many runs are in it.
     """
 
     tasks: Mapping[str, TaskTally]
@@ -99,7 +101,7 @@ class Tallies:
     states: Mapping[str, Amount] = field(default_factory=dict)
 
     def of(self, definition: Definition) -> TaskTally:
-        """All tasks of a timeline together, without the reasons why they were cancelled."""
+        """All tasks of a timeline together, without the reasons of cancelled ones."""
         known = [self.tasks[definition.task_key(name)] for name in definition.tasks]
         return TaskTally(
             open=sum((each.open for each in known), Amount()),
@@ -120,10 +122,10 @@ def tallies(
     Count tasks and runs of timelines in one statement, up to ``MAX_COUNTED`` of each.
 
     Args:
-        definitions: Of the timelines.
-        tasks: Those to look among.
-        reasons: Whether to count what was cancelled, by reason.
-        runs: Whether to count runs, those of all.
+        definitions: The timelines.
+        tasks: The tasks to search.
+        reasons: Whether to count cancelled tasks by reason.
+        runs: Whether to count runs; all runs are counted.
         now: Story time.
     """
     known = list(definitions)
@@ -170,9 +172,9 @@ def _of_reasons(tasks: ScheduledTaskQuerySet, keys: list[str]) -> list[Ask]:
 
 def _of_runs(using: str, names: list[str], now: datetime) -> list[Ask]:
     """
-    What began lately and has ended did so lately as well: so it is looked for among those.
+    A run that began lately and has ended, ended lately as well: so it is counted among those.
 
-    All are in the order of the index; in another one, even by the time that tells open ones apart in it, all would be sorted.
+    All use the order of the index; with another order, all rows would be sorted.
     """
     runs = TimelineRun.objects.using(using).of_timeline(KIND)
     since, pairs = now - LATELY, [(name, "") for name in names]

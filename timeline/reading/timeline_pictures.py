@@ -1,8 +1,8 @@
 """
-Pictures of timelines: where each task, each time and each way stands on a drawing. Pure: no database, no markup.
+Pictures of timelines: the places of tasks, times and lines on a drawing. Pure: no database, no markup.
 
-Time runs to the right, on an axis of its own for each thing that times count from: the start of the run, a date of the entity,
-a state. What follows a task stands below it and to the right of where it begins, so that the line there crosses nothing.
+Time runs to the right. Each thing that times count from has an axis: the start of the run, a date of the entity, a state. A
+follow-up stands below its predecessor and to the right of its left edge, so that the line between them crosses nothing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from timeline.timing.states import states_in, told_states
 if TYPE_CHECKING:
     from timeline.definition import Definition, Task
 
-MOST_LINES: Final = 3  # Of a docstring.
+MOST_LINES: Final = 3  # Lines of a docstring that are shown.
 NEAREST: Final = 84  # Two times on an axis: so far apart if there is a day or less between them,
 STEP: Final = 16  # so much more whenever it is twice as long,
 FARTHEST: Final = 176  # and no farther.
@@ -57,7 +57,7 @@ A_MONTH: Final = 30.4375  # Days.
 
 
 class _Known(NamedTuple):
-    """A task, where its times count from in the end, and how far from there it is if all before it ends at once."""
+    """A task, the point from which its times count, and its distance from there if all earlier tasks end at once."""
 
     name: str
     definition: Definition
@@ -71,8 +71,8 @@ def timeline_picture(definition: Definition, counts: Mapping[str, Iterable[Chip]
     Lay out a timeline.
 
     Args:
-        definition: Any; of a machine, the tasks that its table does not show.
-        counts: Name of a task → what stands below it.
+        definition: Any definition; for a machine, only the tasks that its table does not show.
+        counts: Name of a task → the chips below it.
     """
     groups: dict[str, list[_Known]] = defaultdict(list)
     for known in _known(definition).values():
@@ -89,18 +89,18 @@ def timeline_picture(definition: Definition, counts: Mapping[str, Iterable[Chip]
 
 
 def guards_of(declared: Task[Any, ..., Any]) -> list[str]:
-    """What is asked when a task is about to run, as its code says it: ``unless has_payment``."""
+    """The conditions of a task, as in its code: ``unless has_payment``."""
     asked = ((option, guard) for option, guard in declared.guards.items() if guard is not None)
     return [f"{option.replace('_', ' ')} {_told(guard)}" for option, guard in asked]
 
 
 def starts_of(definition: Definition) -> list[str]:
-    """What starts a run, each in a few words."""
+    """The triggers of a run, each in a few words."""
     return [_start_in_words(start, definition) for start in definition.starts_on]
 
 
 class _Axis:
-    """Where the times of a group stand."""
+    """The places of times on an axis."""
 
     def __init__(self, group: Sequence[_Known]) -> None:
         self.places: dict[timedelta, int] = {}
@@ -126,12 +126,12 @@ class _Axis:
 
     @property
     def width(self) -> int:
-        """How much room its cards take."""
+        """The width that its cards need."""
         return max(self.x(known) for known in self.group) + CARD - EDGE
 
 
 def _known(definition: Definition) -> dict[str, _Known]:
-    """The tasks, each behind the one that it follows."""
+    """The tasks, each after its predecessor."""
     waiting = dict(definition.tasks)
     found: dict[str, _Known] = {}
     while waiting:
@@ -177,7 +177,7 @@ def _draw(
 
 
 def _in_order(group: Sequence[_Known]) -> list[_Known]:
-    """Each task by its time, and behind it what follows it."""
+    """Tasks by time, each with its followers after it."""
     followers: dict[str, list[_Known]] = defaultdict(list)
     for known in group:
         followers[known.before].append(known)
@@ -191,7 +191,7 @@ def _in_order(group: Sequence[_Known]) -> list[_Known]:
 
 
 def _indents(group: Sequence[_Known]) -> dict[str, int]:
-    """How far to the right of its time each stands, so that it is to the right of what it follows."""
+    """How far to the right of its time each card stands, so that it is to the right of its predecessor."""
     offsets = {known.name: _length(known.offset) for known in group}
     indents: dict[str, int] = {}
     for known in group:
@@ -240,7 +240,7 @@ def _start_in_words(start: object, definition: Definition) -> str:
 
 
 def _title(anchor: str) -> str:
-    """What times count from."""
+    """The point from which times count, as a title."""
     if states := states_in(anchor):
         return _("When %(states)s is entered") % {"states": told_states(states)}
     kind, _colon, name = anchor.partition(":")
@@ -250,7 +250,7 @@ def _title(anchor: str) -> str:
 
 
 def _origin(anchor: str) -> str:
-    """The same at the place on the axis from which times count."""
+    """The same, as a label on the axis."""
     kind, _colon, name = anchor.partition(":")
     return (
         name
@@ -281,12 +281,12 @@ def _sum(one: Offset, other: Offset) -> Offset:
 
 
 def _length(offset: Offset) -> timedelta:
-    """About how far it is: good enough for an order."""
+    """The approximate distance: good enough for an order."""
     return timedelta(days=offset.months * A_MONTH + offset.days) + offset.exact
 
 
 def _signed(offset: Offset) -> str:
-    """As it is said on an axis: what is so many times 24 hours, as days."""
+    """A distance as written on an axis: multiples of 24 hours as days."""
     length, way = _length(offset), -1 if offset.exact < timedelta(0) else 1
     offset = Offset(
         offset.months, offset.days + way * abs(offset.exact).days, way * (abs(offset.exact) % timedelta(days=1))

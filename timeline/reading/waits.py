@@ -1,4 +1,4 @@
-"""What a task waits for: which events, whose, since when, until when, and who may decide."""
+"""The wait of a task: for which events, of which entity, since when, until when, and who may decide."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class WaitLine(NamedTuple):
     A wait that is not over.
 
     Args:
-        events: Names; the first of any of them ends it.
-        key: Which the event has to have; empty: any.
-        entity: Whose events; None: the system's.
-        since, until: When it began, and when the task goes on without.
-        permission: Of those who may approve or reject; empty: nobody is asked.
+        events: Names; the first such event ends the wait.
+        key: Key that the event must have; empty: any.
+        entity: The entity whose events count; None: the system.
+        since, until: When it began, and when the task goes on without an event.
+        permission: Permission of people who may approve or reject; empty: nobody is asked.
     """
 
     events: list[str]
@@ -40,7 +40,7 @@ def wait_of(task: ScheduledTask, *, using: str) -> WaitLine | None:
     """
     Tell what a task waits for now; None: for no event. Two statements, if it waits.
 
-    Until when is what decides: it may be due at another time, where somebody has moved it.
+    ``until`` is the deadline of the wait. The task may be due at another time, if somebody has moved it.
     """
     if not task.awaits or task.state not in WAITING:
         return None
@@ -57,7 +57,7 @@ def wait_of(task: ScheduledTask, *, using: str) -> WaitLine | None:
 
 
 def _wait_of(task: ScheduledTask, using: str) -> Wait | None:
-    """What it waits for: its handler, as is recorded; else its schedule, as far as this process knows."""
+    """The recorded wait of its handler; else the wait of its schedule, as far as this process knows."""
     if task.attempt and (wait := open_wait(task, using=using)) is not None:
         return wait
     when = _when_of(task)
@@ -72,14 +72,14 @@ def _when_of(task: ScheduledTask) -> When | None:
 
 
 def approval_under_way(task: ScheduledTask) -> Approval | None:
-    """What somebody is asked for now, as far as this process knows: not what a handler waits for that was approved."""
+    """The question that is asked now, as far as this process knows; not a later wait of a handler that was approved."""
     when = _when_of(task) if task.state in WAITING else None
     approval = when.approval if when is not None else None
     return approval if approval is not None and approval.approved in task.awaits.split() else None
 
 
 def who_decides(task: ScheduledTask) -> str:
-    """Say who is to decide about a task that waits for it, and until when; empty: nobody is asked."""
+    """Say who has to decide about a waiting task, and until when; empty: nobody is asked."""
     approval = approval_under_way(task)
     if approval is None:
         return ""
@@ -88,7 +88,7 @@ def who_decides(task: ScheduledTask) -> str:
 
 
 def not_to_decide(task: ScheduledTask) -> str:
-    """Say why nobody can approve or reject it any more: who has, or that it is too late."""
+    """Say why nobody can approve or reject it any more: who has decided, or that it is too late."""
     using = task._state.db or DEFAULT_DB_ALIAS
     when = registry.task(task.task_key)[1].when
     decided = None if when is None else first_met(declared_wait(task, when, using=using), using=using)

@@ -23,7 +23,7 @@ class WorkerSign:
     The last sign of a worker.
 
     Args:
-        worker: Its name, as on the rows of what it runs.
+        worker: Name of the worker, as on the rows of its tasks.
         seen_at: When it gave that sign, by the database's real clock.
         ago: How long ago that is.
         active: How many tasks it is running.
@@ -38,7 +38,7 @@ class WorkerSign:
 
 
 def workers_seen(*, using: str) -> list[WorkerSign]:
-    """List the workers that have given a sign and were not found to be gone, the last first. One statement."""
+    """List the workers that have given a sign and were not found to be gone, the latest sign first. One statement."""
     running = ScheduledTask.objects.using(using).filter(state=State.ACTIVE, worker=OuterRef("worker")).order_by()
     counts = running.values("worker").annotate(count=Count("pk")).values("count")
     signs = Sign.objects.using(using).annotate(machine_time=MachineTime(), active=Coalesce(Subquery(counts), 0))

@@ -1,4 +1,4 @@
-"""``wait_for`` and ``approval``: the first of some events, or so long after the run's start."""
+"""``wait_for`` and ``approval``: the first of some events, or a deadline after the run's start."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from timeline.timing.offsets import Offset, Problem
 from timeline.timing.whens import RUN_START, Approval, When
 
 MAX_EVENT: Final = 100
-MAX_EVENTS: Final = 500  # Characters of all names together, a blank between each two.
+MAX_EVENTS: Final = 500  # Characters of all names together, with a blank between them.
 MAX_KEY: Final = 200
 _PERMISSION: Final = re.compile(r"\w{1,100}\.\w{1,100}")
 LONGEST_WAIT: Final = timedelta(days=3660)
@@ -20,16 +20,17 @@ LONGEST_WAIT: Final = timedelta(days=3660)
 
 def wait_for(*events: str, within: timedelta, key: str = "", of: str | Callable[[Any], Any] | None = None) -> When:
     """
-    When the first of these events comes to the entity, or to another one, at the latest so long after the run's start.
+    When the first of these events comes to the entity, or to another one; at the latest so long after the run's start.
 
     ``self.awaited`` is the event; None, if the time ran out. The event that started the run does not count.
 
     Args:
-        events: Names, as they are emitted.
+        events: Their names, as they are emitted.
         within: Exact duration.
-        key: Of the event; left out: whichever it has.
-        of: Whose events, if not the entity's: foreign keys that lead there, with dots between, ``"order.payment"``; or a
-            function of the entity that gives it, or None while there is none. Left out: the entity's own.
+        key: Key of the event; left out: any.
+        of: The entity whose events count, if it is another one: foreign keys that lead there, with dots between,
+            ``"order.payment"``; or a function of the entity that returns it, or None while there is none. Left out: the
+            entity itself.
     """
     problems = tuple(_problems(events, within, key, of))
     if problems:
@@ -39,14 +40,14 @@ def wait_for(*events: str, within: timedelta, key: str = "", of: str | Callable[
 
 def approval(name: str, /, *, by: str, within: timedelta) -> When:
     """
-    When somebody has approved or rejected it, at the latest so long after the run's start.
+    When somebody has approved or rejected; at the latest so long after the run's start.
 
     ``self.awaited`` is the event: ``refund.approved`` or ``refund.rejected``, by ``self.awaited.actor``; None, if nobody
     decided in time.
 
     Args:
-        name: What is to be approved, ``refund``; of the entity. No blanks.
-        by: Permission of those who may decide in the admin and by the API, ``shop.approve_refund``.
+        name: What is to be approved, for example ``refund``; the events belong to the entity. No blanks.
+        by: Permission of people who may decide in the admin and over the API, ``shop.approve_refund``.
         within: Exact duration.
     """
     problems = tuple(_approval_problems(name, by))

@@ -1,4 +1,4 @@
-"""Lengths of time counted in buckets: small counts that can be added up, and that quantiles are told from. Pure."""
+"""Durations counted in buckets: small counts that can be added up, and from which quantiles are estimated. Pure."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-# Seconds. A length is in the first bucket whose bound it does not pass; one that passes all is in a last one without a bound.
-# They stand in rows: to change them makes old rows mean something else.
+# Seconds. A duration is in the first bucket whose bound it does not exceed; longer ones are in a last bucket without a bound.
+# Rows contain these counts: changing the bounds would change the meaning of old rows.
 BOUNDS: Final = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0)
 SIZE: Final = len(BOUNDS) + 1
 
 
 def bucket_of(length: timedelta) -> int:
-    """Give the number of the bucket; what is negative, as after a clock was set back, is in the first."""
+    """Give the number of the bucket; a negative duration, as after a clock was set back, is in the first."""
     return bisect_left(BOUNDS, length.total_seconds())
 
 
 def merged(some: Sequence[int], others: Sequence[int]) -> list[int]:
-    """Add up the counts of two, bucket by bucket. An empty one counts as nothing."""
+    """Add up two lists of counts, bucket by bucket. An empty list counts as zeros."""
     return [
         (some[at] if at < len(some) else 0) + (others[at] if at < len(others) else 0)
         for at in range(max(SIZE, len(some), len(others)))
@@ -28,14 +28,14 @@ def merged(some: Sequence[int], others: Sequence[int]) -> list[int]:
 
 def quantile(counts: Sequence[int], share: float) -> float | None:
     """
-    Tell the length that so many are within, as seconds: an estimate, even within a bucket.
+    Estimate, in seconds, the duration that this share of all durations does not exceed.
 
     Args:
-        counts: One for each bucket.
+        counts: One count for each bucket.
         share: From 0 to 1: 0.95 for p95.
 
     Returns:
-        None where nothing was counted; the greatest bound where it lies beyond that.
+        None if nothing was counted; the greatest bound if the quantile is beyond it.
     """
     total = sum(counts)
     if not total:

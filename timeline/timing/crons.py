@@ -1,4 +1,4 @@
-"""Slots of an expression as cron has it. Needs the extra ``cron``; the rule for clock changes is ours."""
+"""Slots of a cron expression. Needs the extra ``cron``; the rule for clock changes is our own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DaysOfCron:
     expression: str
 
     def first(self, day: date) -> date:
-        """The first not before this one; for a leap day, that may be years."""
+        """The first such day from this one on; for a leap day, it may be years later."""
         before = datetime.combine(day, time.min, tzinfo=UTC) - timedelta(seconds=1)
         try:
             return next(CronSim(self.expression, before)).date()
@@ -31,7 +31,7 @@ class DaysOfCron:
 
 
 def slots_of(expression: object) -> tuple[Slots | None, tuple[Problem, ...]]:
-    """Read an expression of five fields, and say what is wrong with it."""
+    """Read an expression of five fields, and list what is wrong with it."""
     if CronSim is None:
         problem = "has cron(…), for which a package is missing."
         return None, (
@@ -52,7 +52,7 @@ def slots_of(expression: object) -> tuple[Slots | None, tuple[Problem, ...]]:
 
 
 def _is_known(expression: str) -> bool:
-    """Whether only its day is one that never comes: each field by itself may be."""
+    """Whether each field is valid by itself, and only the day never comes."""
     fields = expression.split()
     try:
         for position, field in enumerate(fields):

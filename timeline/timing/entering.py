@@ -1,4 +1,4 @@
-"""``on``: from when a state of a machine is entered, as long as it is not left."""
+"""``on``: counts from when a state of a machine is entered, until it is left."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ def on(
     spent: str = "",
 ) -> When:
     """
-    In a state of a machine: its row is there exactly while the run is in that state, and is due when it is entered, or later.
+    In a state of a machine: the row is there exactly while the run is in that state, and is due at the entry, or later.
 
-    Each time that a state is entered there is a row of its own. When it is left, the row is cancelled (``state``) unless it
-    has ended.
+    Each entry into a state makes a new row. When the state is left, the row is cancelled (``state``) unless it has ended.
 
     Args:
-        states: One, or several.
-        years, months, weeks, days: Whole calendar units after it was entered.
+        states: One state, or several.
+        years, months, weeks, days: Whole calendar units after the entry.
         hours, minutes, seconds: Exact units.
-        backoff: Of a timer: a ``Retry``, instead of a distance. It comes later with each try.
-        spent: The event that comes instead, at once, when as many tries as ``max_attempts`` have been needed.
+        backoff: For a timer: a ``Retry``, instead of a distance. The timer comes later with each try.
+        spent: The event that comes instead, at once, when ``max_attempts`` tries have been used.
     """
     offset, problems = read_offset(years, months, weeks, days, timedelta(0), hours, minutes, seconds)
     wrong = (*state_problems(states), *backoff_problems(backoff, spent, offset))

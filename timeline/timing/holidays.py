@@ -1,4 +1,4 @@
-"""Holidays of a window: of a country, by the package of that name; of a list; or of a function."""
+"""Holidays of a window: of a country, by the package ``holidays``; from a list; or by a function."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ IsHoliday = Callable[[date], bool]
 
 def holidays_of(given: Any) -> tuple[IsHoliday | None, Problem | None]:
     """
-    Read what a window was given as its holidays.
+    Read what was given to a window as its holidays.
 
     Args:
-        given: The code of a country, or of one and of its part; dates; a function of a date; None.
+        given: The code of a country, or of a country and its part; dates; a function of a date; None.
 
     Returns:
-        What says of a day whether it is one, None: none is; and what is wrong with it.
+        A function that tells whether a day is a holiday, None: no day is; and what is wrong with what was given.
     """
     if given is None or callable(given):
         return given, None

@@ -1,4 +1,4 @@
-"""Instants: aware, in UTC, within the years that rows hold."""
+"""Instants: aware, in UTC, and within the years that rows can hold."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from timeline.exceptions import DateOutOfRange, NaiveDatetime
 EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
 LATEST: Final = datetime(9000, 1, 1, tzinfo=UTC)
 
-# How far the clocks of time zones are apart from UTC, at most.
+# The largest distances of time zones from UTC.
 BEHIND: Final = timedelta(hours=12)
 AHEAD: Final = timedelta(hours=14)
 
 
 def as_anchor_value(value: date | datetime | None, zone: tzinfo, field_name: str) -> datetime | None:
     """
-    Make an instant of what a field holds.
+    Make an instant of the value of a field.
 
     Args:
         value: A datetime (aware), or a date: the start of that day in the zone.
-        zone: Whose midnight a date means.
+        zone: The zone whose midnight a date means.
         field_name: For the error.
 
     Raises:
@@ -35,18 +35,18 @@ def as_anchor_value(value: date | datetime | None, zone: tzinfo, field_name: str
 
 
 def begins_at(day: date, instant: datetime) -> bool:
-    """Whether a day begins at this instant somewhere on earth."""
+    """Whether somewhere on earth a day begins at this instant."""
     return day in _days_at(instant)
 
 
 def day_of(instant: datetime) -> date | None:
-    """Tell which day begins at this instant somewhere on earth; None where that may be one of two."""
+    """Tell which day begins at this instant somewhere on earth; None if it may be one of two."""
     days = _days_at(instant)
     return days[0] if len(days) == 1 else None
 
 
 def _days_at(instant: datetime) -> list[date]:
-    """Days that begin at this instant: somewhere clocks are 12 hours behind UTC at most, or 14 hours ahead."""
+    """Days that begin at this instant: clocks are at most 12 hours behind UTC, or 14 hours ahead of it."""
     at = instant.astimezone(UTC)
     first = (at - BEHIND - timedelta(microseconds=1)).date() + timedelta(days=1)
     last = (at + AHEAD).date()

@@ -1,4 +1,4 @@
-"""``Offset``: a signed distance in time, calendar units and exact durations apart."""
+"""``Offset``: a signed distance in time, with calendar units and exact durations kept apart."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Offset:
     A signed distance in time: calendar units first, then an exact duration.
 
     Args:
-        months: Calendar months; a day that the target month lacks becomes its last.
+        months: Calendar months; if the target month lacks the day, its last day counts.
         days: Calendar days on the wall clock of the zone.
         exact: Duration added last.
     """
@@ -38,11 +38,11 @@ class Offset:
 
         Args:
             anchor: Aware datetime.
-            zone: Whose wall clock the calendar units count on.
+            zone: The zone whose wall clock counts calendar units.
 
         Returns:
-            In UTC. A wall-clock time that a clock change skips becomes the one as much later as the clock jumped; of
-            one that comes twice, the first.
+            In UTC. If a clock change skips the wall-clock time, it is later by as much as the clock jumped; if the time comes
+            twice, the first counts.
 
         Raises:
             DateOutOfRange: if the result is outside 1970–9000.
@@ -88,7 +88,7 @@ def _said(offset: Offset, anchor: datetime) -> str:
     return gettext("%(offset)s from %(anchor)s") % {"offset": offset.describe(), "anchor": anchor}
 
 
-_far_from = lazy(_said, str)  # In the language in which the error is told.
+_far_from = lazy(_said, str)  # In the language in which the error is shown.
 
 
 def offset_of(
@@ -104,7 +104,7 @@ def offset_of(
     seconds: float = 0,
 ) -> Offset:
     """
-    Make an offset from the units ``after`` takes.
+    Make an offset from the units that ``after`` takes.
 
     Raises:
         ValueError: if a unit is negative or a calendar unit is not whole.

@@ -1,4 +1,4 @@
-"""``every``: again and again, at times that all count from the first."""
+"""``every``: a repeated task, at times that all count from the first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.utils.translation import ngettext_lazy
 
 from timeline.timing.offsets import Offset, Problem
 
-MOST: Final = 1_000  # Rows of a series: all of them are in one run, and read with it.
+MOST: Final = 1_000  # Rows of a series: all of them are in one run, and are read with it.
 LONGEST_SERIES: Final = timedelta(days=36525)
 SHORTEST: Final = timedelta(seconds=1)
 
@@ -25,9 +25,9 @@ class Repeat:
     How a task is repeated.
 
     Args:
-        interval: From the time of one to the time of the next.
-        most: So many at most; None: as long as its run is open.
-        until: Asked when one is about to run: where it holds, the series ends. A function of the entity, or a ``Q``.
+        interval: From one time to the next.
+        most: At most so many rows; None: as long as its run is open.
+        until: Checked when a row is about to run: if true, the series ends. A function of the entity, or a ``Q``.
     """
 
     interval: Offset
@@ -36,7 +36,7 @@ class Repeat:
 
     def time_of(self, number: int, first: datetime, zone: tzinfo) -> datetime:
         """
-        The time of one of them, 1 being the first, if none is passed over: so many intervals from the first, at once.
+        The time of a row, 1 being the first, if no time is passed over: so many intervals after the first.
 
         Raises:
             DateOutOfRange: if that is outside 1970–9000.
@@ -45,18 +45,18 @@ class Repeat:
 
     def time_after(self, moment: datetime, first: datetime, zone: tzinfo) -> datetime:
         """
-        The first of their times that is later than a moment: those before it are passed over.
+        The first time of the series that is later than a moment: earlier times are passed over.
 
         Raises:
             DateOutOfRange: if that is outside 1970–9000.
         """
-        number = max(1, (moment - first) // self.length - 1)  # No later than that one: a month is 31 days at most.
+        number = max(1, (moment - first) // self.length - 1)  # A safe lower bound: a month has at most 31 days.
         while (at := self.time_of(number, first, zone)) <= moment:
             number += 1
         return at
 
     def is_time(self, moment: datetime, first: datetime, zone: tzinfo) -> bool:
-        """Whether a moment is one of their times."""
+        """Whether a moment is one of the series' times."""
         return moment >= first and self.time_after(moment - timedelta(microseconds=1), first, zone) == moment
 
     @property
@@ -81,7 +81,7 @@ class Repeat:
 
 
 def read_repeat(interval: Offset, most: object, until: object) -> tuple[Repeat | None, tuple[Problem, ...]]:
-    """Make it of what ``every`` is given, and say what is wrong with that."""
+    """Make it from the arguments of ``every``, and list what is wrong with them."""
     if problems := tuple(_problems(interval, most)):
         return None, problems
     return Repeat(interval, most if isinstance(most, int) else None, until), ()

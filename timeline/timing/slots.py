@@ -1,8 +1,8 @@
 """
 ``Slots``: the moments at which a wall clock says a given time, again and again. Pure rules.
 
-A fixed time that a clock change skips is as much later as the clock jumped; of one that comes twice, the first counts: as
-``Offset.apply`` has it. Where any hour will do, slots follow real hours: both of the hour that comes twice have theirs.
+If a clock change skips a fixed time, the slot is later by as much as the clock jumped; if the time comes twice, the first
+counts, as in ``Offset.apply``. Schedules of every hour follow real hours: if an hour comes twice, both have their slots.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ DAY: Final = timedelta(days=1)
 
 class Slot(NamedTuple):
     """
-    One moment.
+    One slot.
 
     Args:
         at: In UTC.
-        day: Of the calendar on which its time stands. After a clock change at midnight, its moment may be of the next.
+        day: The calendar day to which it belongs. After a clock change at midnight, its moment may be on the next day.
     """
 
     at: datetime
@@ -31,14 +31,14 @@ class Slot(NamedTuple):
 
 
 class Days(Protocol):
-    """Says which days there are slots on; can be a key of a dict."""
+    """Tells on which days there are slots; can be a key of a dict."""
 
     def first(self, day: date) -> date:
         """
         Find the first such day that is not before this one.
 
         Raises:
-            OverflowError: if there is none that a date can hold.
+            OverflowError: if a date cannot hold such a day.
         """
 
 
@@ -63,14 +63,14 @@ class DaysOfWeek:
     weekdays: frozenset[int]
 
     def first(self, day: date) -> date:
-        """That day, or one of the six behind it."""
+        """That day, or one of the next six."""
         return day + DAY * min((weekday - day.weekday()) % 7 for weekday in self.weekdays)
 
 
 @dataclass(frozen=True, slots=True)
 class DayOfMonth:
     """
-    A day of each month; of a month that lacks it, the last.
+    A day of each month; in a month without this day, the last.
 
     Args:
         number: 1 to 31.
@@ -93,9 +93,9 @@ class Slots:
     Which times on which days.
 
     Args:
-        days: On which.
-        times: Of each such day, in order.
-        any_hour: Whether any hour will do, so that they follow real hours.
+        days: The days with slots.
+        times: The times of each such day, in order.
+        any_hour: Whether the schedule is for every hour, so that slots follow real hours.
     """
 
     days: Days
@@ -107,17 +107,17 @@ class Slots:
         Find the first slot after a moment.
 
         Args:
-            instant: Aware; a slot at this very moment is passed over.
-            zone: Whose wall clock it is.
+            instant: Aware; a slot at exactly this moment does not count.
+            zone: The time zone of the wall clock.
 
         Raises:
-            OverflowError: if there is none that a date can hold.
+            OverflowError: if a date cannot hold the slot.
         """
         return next(self.since(instant, zone))
 
     def since(self, instant: datetime, zone: tzinfo) -> Iterator[Slot]:
         """Give all slots after a moment, in order."""
-        # Clocks have jumped over a whole day where the date line was moved: what a day has may be another's.
+        # Where the date line was moved, clocks jumped over a whole day: a slot of one day may fall on another.
         instant = instant.astimezone(UTC)
         day = self.days.first(instant.astimezone(zone).date() - 2 * DAY)
         known: dict[datetime, Slot] = {}
@@ -140,5 +140,7 @@ def _on(slots: Slots, day: date, zone: tzinfo) -> tuple[Slot, ...]:
 
 
 def _comes_twice(wall: datetime) -> bool:
-    """Whether a wall clock says it twice. The second of two readings lies behind the first; in a gap, before it."""
+    """
+    Whether a wall clock shows this time twice. Then the second reading is later than the first; in a gap, it is earlier.
+    """
     return wall.astimezone(UTC) > wall.replace(fold=0).astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Spread: tasks that would all be due at once come one after the other, each at a moment of its own within a span."""
+"""Spread: tasks that would all be due at once become due one after the other, each at its own moment within a span."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ LONGEST_SPREAD: Final = timedelta(days=30)
 
 
 def is_spread(spread: object) -> bool:
-    """Whether it is a span that things can be spread over: positive, 30 days at most."""
+    """Whether tasks can be spread over this span: positive, 30 days at most."""
     return isinstance(spread, timedelta) and timedelta(0) < spread <= LONGEST_SPREAD
 
 
 def share_of(spread: timedelta, *names: str) -> timedelta:
     """
-    How much later something is due: always the same for the same names, and spread evenly over many.
+    How much later a task is due: always the same for the same names, and spread evenly over many.
 
     Args:
-        spread: No share is as long as that.
-        names: What tells it apart from others.
+        spread: The upper bound; every share is shorter.
+        names: The texts that distinguish it from others.
 
     Returns:
         Zero or more, in whole milliseconds.

@@ -1,4 +1,4 @@
-"""States of a machine as anchors: how they are written, told, and what is wrong with them."""
+"""States of a machine as anchors: how they are written, how they are shown, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from django.utils.translation import pgettext_lazy
 
 from timeline.timing.offsets import Offset, Problem
 
-OF_STATE: Final = "state:"  # How the anchor begins of what counts from when a state is entered.
+OF_STATE: Final = "state:"  # The beginning of an anchor that counts from when a state is entered.
 
 
 class Delays(Protocol):
-    """What says how long to wait before each try: a ``Retry``."""
+    """Something that tells how long to wait before each try: a ``Retry``."""
 
     @property
     def max_attempts(self) -> int | None:
-        """So many at most; None: any number."""
+        """The largest number of tries; None: any number."""
 
     def wait(self, failures: int, share: float) -> timedelta:
-        """How long to wait after so many; ``share``: of the longest jitter, 0 to 1."""
+        """How long to wait after so many failures; ``share``: part of the longest jitter, 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Backoff:
     How a timer of a state comes later with each try.
 
     Args:
-        delays: How long it takes each time, and how many tries there are.
-        spent: The event that comes instead once they are used up; empty: they never are.
+        delays: How long to wait before each try, and how many tries there are.
+        spent: The event that comes instead when the tries are used up; empty: they never are.
         is_spent: Whether this is the timer of that event.
     """
 
@@ -44,12 +44,12 @@ class Backoff:
     is_spent: bool = False
 
     def is_wanted(self, tries: int) -> bool:
-        """Whether there is such a timer at this try, counted from 1: of the two events there is one at a time."""
+        """Whether there is such a timer at this try, counted from 1: of the two events only one has a timer at a time."""
         most = self.delays.max_attempts
         return (most is not None and tries >= most) is self.is_spent
 
     def wait(self, tries: int, share: float) -> timedelta:
-        """How long it takes at this try. What is spent comes at once."""
+        """How long to wait at this try. If the tries are used up, the event comes at once."""
         return timedelta(0) if self.is_spent else self.delays.wait(tries, share)
 
     def describe(self, said: str) -> str:
@@ -68,7 +68,7 @@ def anchor_of(states: Iterable[str]) -> str:
 
 
 def states_in(anchor: str) -> tuple[str, ...]:
-    """The states of an anchor; none of another anchor."""
+    """The states of an anchor; none if it is another kind of anchor."""
     return tuple(anchor.removeprefix(OF_STATE).split()) if anchor.startswith(OF_STATE) else ()
 
 
@@ -78,19 +78,19 @@ def told_states(states: Iterable[str]) -> str:
 
 
 def names_states(anchor: object, more: Iterable[object], backoff: object) -> bool:
-    """Whether ``after`` is given states: a member of an enumeration, several texts, or one that is come back to."""
+    """Whether ``after`` is given states: a member of an enumeration, several texts, or one with a backoff."""
     return isinstance(anchor, str) and (
         isinstance(anchor, Enum) or backoff is not None or any(isinstance(one, str) for one in more)
     )
 
 
 def texts_among(named: Iterable[object]) -> tuple[str, ...]:
-    """States as plain text; what is none is left out."""
+    """States as plain text; other values are left out."""
     return tuple(str.__str__(one) for one in named if isinstance(one, str))
 
 
 def state_problems(named: Iterable[object]) -> Iterator[Problem]:
-    """List what is wrong with what is given for states."""
+    """List what is wrong with the states given."""
     named = list(named)
     if not named:
         yield "on() names no state.", "Name one or several: on(S.AUTHENTICATING)."
@@ -102,7 +102,7 @@ def state_problems(named: Iterable[object]) -> Iterator[Problem]:
 
 
 def backoff_problems(backoff: Any, spent: object, offset: Offset) -> Iterator[Problem]:
-    """List what is wrong with a backoff and the event for when it is used up."""
+    """List what is wrong with a backoff and its event ``spent``."""
     if backoff is None:
         if spent:
             yield f"has spent={spent!a:.60}, and no backoff that could be.", "Give backoff=Retry(…), too."

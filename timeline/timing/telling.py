@@ -13,11 +13,11 @@ from django.utils.translation import pgettext
 from timeline.timing.crons import DaysOfCron
 from timeline.timing.slots import DayOfMonth, DaysOfWeek, Slots
 
-LAST_SURE = 28  # Days of a month that each of them has.
+LAST_SURE = 28  # Every month has days up to this number.
 
 
 def in_words(slots: Slots) -> str:
-    """Say when slots come, in the present language."""
+    """Say in words when slots come, in the present language."""
     days, at = slots.days, f"{slots.times[0]:%H:%M}"
     if isinstance(days, DaysOfCron):
         return _("as the cron expression “%(expression)s” says") % {"expression": days.expression}

@@ -1,4 +1,4 @@
-"""``When``: a time relative to an anchor, and the words that make one."""
+"""``When``: a time relative to an anchor, and the functions that make one."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _OF_TASKS: Final = ("end", "ended", "each")
 
 
 class NamesTask(Protocol):
-    """Anything that stands for a task of the same timeline: what ``@task`` makes of a method."""
+    """Anything that stands for a task of the same timeline: the result of ``@task``."""
 
     @property
     def name(self) -> str:
@@ -66,11 +66,11 @@ class NamesTask(Protocol):
 @dataclass(frozen=True)
 class Approval:
     """
-    What a person is asked for.
+    The question that a person has to decide.
 
     Args:
         name: ``refund``; its events are ``refund.approved`` and ``refund.rejected``.
-        by: Permission of those who may decide, ``shop.approve_refund``.
+        by: Permission of people who may decide, ``shop.approve_refund``.
     """
 
     name: str
@@ -78,12 +78,12 @@ class Approval:
 
     @property
     def approved(self) -> str:
-        """Name of the event that says yes."""
+        """Name of the event for yes."""
         return f"{self.name}.approved"
 
     @property
     def rejected(self) -> str:
-        """Name of the event that says no."""
+        """Name of the event for no."""
         return f"{self.name}.rejected"
 
 
@@ -96,19 +96,20 @@ class When:
     Args:
         verb: ``after``, ``before`` or ``at``.
         anchor: ``start`` (of the run), ``field:<name>`` (of the entity), ``end:<name>`` (another task has completed),
-            ``ended:<name>`` (it has ended, however), ``each:<name>`` (it has completed, and fanned out) or ``state:<names>``
-            (a machine has come to one of these states).
+            ``ended:<name>`` (it has ended, in any way), ``each:<name>`` (it has completed, and fanned out) or
+            ``state:<names>`` (a machine has entered one of these states).
         offset: Signed distance from the anchor.
-        predecessor: What stands for the other task, where the anchor is its end.
+        predecessor: The other task, if the anchor is its end.
         problems: What is wrong with it, as (problem, remedy); the timeline's class reports them with its name.
-        awaits: Events, each of which makes it due at once.
-        awaits_key: Of these events; empty: whichever they have.
-        awaits_of: Whose events, if another's: foreign keys that lead there from the entity, or a function of the entity.
-        approval: Who decides of these events; None: whoever emits them.
-        repeats: How it comes again and again, from this time on; None: it comes once.
-        during: States of a machine, in which alone there is such a row; none: it is bound to no state.
+        awaits: Events; each of them makes the task due at once.
+        awaits_key: Key of these events; empty: any.
+        awaits_of: The other entity whose events count: foreign keys that lead there from the entity, or a function of the
+            entity.
+        approval: Who may decide by these events; None: anybody who emits them.
+        repeats: How the task is repeated from this time on; None: it comes once.
+        during: States of a machine; only in these states there is a row; none: it is bound to no state.
         backoff: How it comes later with each try; None: it does not.
-        tells: The event that comes then, of a timer; empty: a handler is entered.
+        tells: For a timer: the event that comes then; empty: a handler is entered.
     """
 
     verb: str
@@ -142,7 +143,7 @@ class When:
         return states_in(self.anchor)
 
     def anchor_in(self, state: str) -> str:
-        """The anchor of a row that there is while its run is in this state: of several, the one that it is about."""
+        """The anchor of the row while its run is in this state: if there are several states, this one."""
         return f"{OF_STATE}{state}" if self.states else self.anchor
 
     @cached_property
@@ -152,7 +153,7 @@ class When:
 
     @cached_property
     def takes_any_end(self) -> bool:
-        """Whether it counts from the other task's end, whether or not that has completed."""
+        """Whether it counts from the other task's end even if that task has not completed."""
         return self.anchor.startswith("ended:")
 
     def resolve(self, anchor_value: datetime, zone: tzinfo) -> datetime:
@@ -200,7 +201,7 @@ class When:
 
     @property
     def whose(self) -> str:
-        """Whose events it waits for, as its code calls that; empty: the entity's own."""
+        """The name in code of the entity whose events it waits for; empty: the entity itself."""
         if self.awaits_of is None or isinstance(self.awaits_of, str):
             return self.awaits_of or ""
         return getattr(self.awaits_of, "__name__", type(self.awaits_of).__name__)
@@ -225,14 +226,14 @@ def after(
     So long after the anchor.
 
     Args:
-        anchor: A task of the same timeline (its end), the name of a field of the entity, or nothing: the run's start. Of a task
-            declared with ``each_of``: the end of the last of its occurrences. Of a machine, a member of the enumeration of its
-            states: from when it is entered, as ``on`` counts.
-        more: An exact duration, which may stand alone as the first argument. Further states.
+        anchor: A task of the same timeline (its end), the name of a field of the entity, or nothing: the run's start. For a
+            task declared with ``each_of``: the end of its last occurrence. In a machine, a member of the enumeration of its
+            states: from when the state is entered, as with ``on``.
+        more: An exact duration, which may stand alone as the first argument; or further states.
         years, months, weeks, days: Whole calendar units.
         hours, minutes, seconds: Exact units.
-        ended: Whether the task may have ended however: completed, discarded or cancelled. False: it has completed.
-        backoff, spent: Of a timer of a machine; see ``on``.
+        ended: Whether any end of the task counts: completed, discarded or cancelled. False: it must have completed.
+        backoff, spent: For a timer of a machine; see ``on``.
     """
     durations: list[Any] = [one for one in (anchor, *more) if isinstance(one, timedelta)]
     delta: Any = next((one for one in more if not isinstance(one, str | timedelta)), sum(durations, timedelta(0)))
@@ -260,7 +261,7 @@ def after(
 
 
 def when_in(states: Iterable[Any], offset: Offset, problems: tuple[Problem, ...], backoff: Any, spent: str) -> When:
-    """Make the time that counts from when one of some states is entered."""
+    """Make a time that counts from when one of some states is entered."""
     named = texts_among(states)
     known = None if backoff is None else Backoff(backoff, spent)
     return When("after", anchor_of(named), offset, None, problems, during=named, backoff=known)
@@ -268,11 +269,11 @@ def when_in(states: Iterable[Any], offset: Offset, problems: tuple[Problem, ...]
 
 def each_of(task: NamesTask, /) -> When:
     """
-    Once for each occurrence that a task of the same timeline fans out: ``self.fan_out(…)`` in its handler, at once when that
-    completes.
+    Once for each occurrence that a task of the same timeline fans out (``self.fan_out(…)`` in its handler), at once when that
+    task completes.
 
     Args:
-        task: The one that fans out.
+        task: The task that fans out.
     """
     if not _names_task(task):
         problem = (f"each_of({task!r}) names no task.", "Give the task of this timeline that fans out.")
@@ -296,17 +297,17 @@ def every(
     until: Any = None,
 ) -> When:
     """
-    Again and again, one at a time, counted from the run's start: the next gets its row when the one before it has ended.
+    Again and again, one row at a time, counted from the run's start: the next row is made when the one before has ended.
 
-    All times count from the first, so that they do not drift; those that have passed when one ends are passed over.
+    All times count from the first, so they do not drift; times that have passed when a row ends are skipped.
 
     Args:
         delta: Exact duration.
         years, months, weeks, days: Whole calendar units.
         hours, minutes, seconds: Exact units.
-        first: How long after the run's start the first one is; left out: one interval.
-        most: So many at most, 1,000 or fewer. Left out: until the run ends, or ``until`` holds.
-        until: Asked when one is about to run: where it holds, that one is cancelled (``until``), and the series ends. A
+        first: How long after the run's start the first row is due; left out: one interval.
+        most: At most so many rows, 1,000 or fewer. Left out: until the run ends, or ``until`` is true.
+        until: Checked when a row is about to run: if true, this row is cancelled (``until``), and the series ends. A
             function of the entity, or a ``Q`` of its model.
     """
     interval, problems = read_offset(years, months, weeks, days, delta, hours, minutes, seconds)
@@ -332,7 +333,7 @@ def before(
     seconds: float = 0,
 ) -> When:
     """
-    So long before a date that the entity holds.
+    So long before a date of the entity.
 
     Args:
         anchor: Name of a date or datetime field of the entity.
@@ -350,7 +351,7 @@ def before(
 
 
 def at(anchor: str, /) -> When:
-    """Exactly at a date that the entity holds; ``anchor`` is the name of its date or datetime field."""
+    """Exactly at a date of the entity; ``anchor`` is the name of its date or datetime field."""
     if not isinstance(anchor, str):
         problem = ("at() takes the name of a field of the entity.", 'Name one: at("ends_at").')
         return When("at", RUN_START, Offset(), None, (problem,))

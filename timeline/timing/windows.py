@@ -1,8 +1,8 @@
 """
-``window``: the hours in which a task may be due, and what becomes of one whose time is outside of them. Pure rules.
+``window``: the hours in which a task may be due, and what happens to a task whose time is outside. Pure rules.
 
-An opening begins at the first and ends at the last of two moments that a wall clock calls the same; a time that a clock
-change skips is as much later as the clock jumped.
+The clock may show the same time twice: then an opening starts at the first and ends at the second. If a clock change skips a
+time, it is later by as much as the clock jumped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from timeline.timing.holidays import holidays_of
 from timeline.timing.offsets import Problem
 
 DAY: Final = timedelta(days=1)
-AHEAD: Final = 400  # Days in which an opening has to come.
+AHEAD: Final = 400  # An opening has to come within so many days.
 WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 Outside = Literal["next", "previous", "cancel"]
@@ -32,16 +32,16 @@ Span = tuple[time, time]
 @dataclass(frozen=True, slots=True)
 class Window:
     """
-    Hours of days. Made by ``window``.
+    Hours of some days. Made by ``window``.
 
     Args:
-        spans: From when until when, on a wall clock; one that does not end later than it begins ends on the day after.
-        weekdays: On which they begin; 0 for Monday, to 6.
-        is_holiday: Says of a day whether nothing begins on it.
-        outside: What becomes of a time outside.
-        zone: On whose wall clock; None: that on which the days of its timeline are counted.
-        said: How it was written, for people.
-        problems: What is wrong with how it was declared.
+        spans: Start and end on a wall clock; if the end is not later than the start, it is on the next day.
+        weekdays: Days on which spans begin; 0 for Monday, to 6.
+        is_holiday: Tells whether a day is a holiday, on which no span begins.
+        outside: What happens to a time outside.
+        zone: The zone of the wall clock; None: the zone in which its timeline counts days.
+        said: The window as it was written, for people.
+        problems: What is wrong with the declaration.
     """
 
     spans: tuple[Span, ...]
@@ -53,19 +53,19 @@ class Window:
     problems: tuple[Problem, ...] = ()
 
     def is_open(self, moment: datetime, zone: tzinfo) -> bool:
-        """Whether it is open then; at its end it is not."""
+        """Whether it is open at this moment; at the end of a span it is not."""
         return self.next_open(moment, zone) == moment
 
     def next_open(self, moment: datetime, zone: tzinfo) -> datetime:
         """
-        Find the first moment, from this one on, at which it is open; where none comes within 400 days, the last of these.
+        Find the first moment, from this one on, at which it is open; if there is none within 400 days, the last of these.
 
         Args:
             moment: Aware.
-            zone: On whose wall clock, unless it has one of its own.
+            zone: The zone of the wall clock, unless the window has its own.
         """
         zone = self.zone or zone
-        first = moment.astimezone(zone).date() - DAY  # The opening that began yesterday may be open still.
+        first = moment.astimezone(zone).date() - DAY  # The opening that began yesterday may still be open.
         for day in (first + DAY * number for number in range(AHEAD)):
             for begins, ends in self._openings(day, zone):
                 if moment < ends:
@@ -73,7 +73,7 @@ class Window:
         return moment + AHEAD * DAY
 
     def last_begun(self, moment: datetime, zone: tzinfo) -> datetime | None:
-        """Find the beginning of the last opening that begins before this moment; None: none within 400 days."""
+        """Find the start of the last opening that starts before this moment; None: there is none within 400 days."""
         zone = self.zone or zone
         last = moment.astimezone(zone).date()
         for day in (last - DAY * number for number in range(AHEAD)):
@@ -84,12 +84,12 @@ class Window:
 
     def shifted(self, moment: datetime, zone: tzinfo, now: datetime) -> datetime:
         """
-        When something is due whose time is this.
+        When a task is due that has this time.
 
         Args:
             moment: Aware.
             zone: As for ``next_open``.
-            now: What would be due before is due at the next opening.
+            now: If the result would be earlier than this, it is the next opening.
         """
         if self.outside == "cancel" or self.is_open(moment, zone):
             return moment
@@ -100,7 +100,7 @@ class Window:
         return self.next_open(moment, zone)
 
     def _openings(self, day: date, zone: tzinfo) -> list[tuple[datetime, datetime]]:
-        """Those that begin on a day, in UTC, the first one first."""
+        """Openings that start on a day, in UTC, the first one first."""
         if day.weekday() not in self.weekdays or self._is_free(day):
             return []
         return _openings(self.spans, day, zone)
@@ -110,7 +110,7 @@ class Window:
             return False
         try:
             return bool(self.is_holiday(day))
-        except Error:  # The database's: it may pass.
+        except Error:  # The database's error may be temporary.
             raise
         except Exception as error:
             problem, remedy = _("nobody can say whether %(day)s is a holiday: %(error)r."), _("Mend its function.")
@@ -140,17 +140,17 @@ def window(
     Hours in which a task may be due: ``window("09:00-17:00", days="mon-fri", holidays=("DE", "BY"))``.
 
     Args:
-        spans: Each from when until when, on a wall clock, to the minute; ``"22:00-06:00"`` goes over midnight, and
+        spans: Each with start and end, on a wall clock, to the minute; ``"22:00-06:00"`` goes over midnight, and
             ``"00:00-24:00"`` is the whole day.
-        days: Days on which they begin: ``"mon-fri"``, ``"mon,wed"``, ``"sat-mon"``.
-        holidays: Days on which none begins: the code of a country, or of one and its part, as the package ``holidays`` has
-            them (extra ``holidays``); dates; or a function of a date.
-        outside: What becomes of a time outside: ``"next"``, due when it opens next; ``"previous"``, due when it opened last
-            before, or next, if that has passed; ``"cancel"``, the task is cancelled when its time comes.
-        zone: Name of the time zone of its wall clock; left out: that of the entity, or the site's.
+        days: Days on which spans begin: ``"mon-fri"``, ``"mon,wed"``, ``"sat-mon"``.
+        holidays: Days on which no span begins: the code of a country, or of a country and its part, as in the package
+            ``holidays`` (extra ``holidays``); dates; or a function of a date.
+        outside: What happens to a time outside: ``"next"``: due at the next opening; ``"previous"``: due at the last opening
+            before, or at the next if that has passed; ``"cancel"``: the task is cancelled when its time comes.
+        zone: Name of the time zone of the hours; left out: that of the entity, or the site's.
 
     Returns:
-        It; what is wrong with it is said when a timeline declares it.
+        The window; mistakes in it are reported when a timeline declares it.
     """
     problems: list[Problem] = []
     read = [_span(span, problems) for span in spans]

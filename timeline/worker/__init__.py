@@ -1,4 +1,4 @@
-"""Processes that poll and run: the embedded worker with no broker between, and what Celery's tasks are made of."""
+"""Processes that poll and run: the embedded worker, which needs no broker, and the parts that Celery's tasks use."""
 
 from timeline.worker.embedded import Worker
 from timeline.worker.poller import Poller

@@ -1,4 +1,4 @@
-"""The alarm: what a process that polls sleeps by."""
+"""The alarm: how a process that polls sleeps and is woken."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class Alarm:
         self._rung: SimpleQueue[None] = SimpleQueue()
 
     def ring(self) -> None:
-        """Wake the sleeper; one who is awake does not fall asleep next time. Ringing twice is ringing once."""
+        """Wake the sleeper; if it is awake, it does not fall asleep next time. Ringing twice has the same effect as once."""
         if self._rung.empty():
             self._rung.put(None)
 
     def sleep(self, seconds: float) -> bool:
-        """Sleep so long at most; say whether it rang."""
+        """Sleep for at most so long; tell whether it rang."""
         try:
             self._rung.get(timeout=max(seconds, 0.0))
         except Empty:

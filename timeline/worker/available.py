@@ -1,4 +1,4 @@
-"""Begins available tasks in groups: the most urgent kinds first, and equal parts of kinds that are equally urgent."""
+"""Begins available tasks in groups: the most urgent kinds first, and equally urgent kinds in equal parts."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Begin = Callable[..., list[Attempt]]
 @dataclass(frozen=True, kw_only=True)
 class Available:
     """
-    Begins what is available, where no broker stands between.
+    Begins available tasks, where no broker stands between.
 
     Args:
         busy: Whether handlers run while a group is begun.
         clock: Tells story time.
         using: Database alias.
-        watch: The worker's.
-        worker: Who runs them, as shown on the rows.
+        watch: The worker's watch.
+        worker: Name of the worker, as shown on the rows.
         records_late: Whether outcomes are recorded on the side thread, while the next group runs.
     """
 
@@ -45,12 +45,12 @@ class Available:
 
     def more(self, task_key: str, most: int) -> list[Attempt]:
         """
-        Begin more of a kind while some of it still run: none that was tried before, which would pay for them, and none while
-        another kind is ready, which has its turn when they end.
+        Begin more of a kind while some of it still run: no task that was tried before, because the running ones would pay
+        for its failure, and none while another kind is ready, because that kind has its turn when they end.
 
         Args:
             task_key: The kind.
-            most: No more than so many.
+            most: At most so many.
         """
         ready = ready_kinds(registry.task_keys(registry.task(task_key)[1].options.queue), using=self.using)
         if set(ready) != {task_key}:
@@ -69,10 +69,10 @@ class Available:
 
     def groups(self, queue: str | None = None) -> Iterator[list[Attempt]]:
         """
-        Begin one group of each of the most urgent kinds; what was tried before, only when nothing else runs.
+        Begin one group of each of the most urgent kinds; tasks that were tried before only when nothing else runs.
 
         Args:
-            queue: Of the kinds, as declared; None: whatever it is.
+            queue: Queue of the kinds, as declared; None: any queue.
         """
         for begin in (*self._ready(queue), *self._limited(queue)):
             if self.watch.stopping():
@@ -85,7 +85,7 @@ class Available:
                 yield attempts
 
     def _ready(self, queue: str | None) -> Iterator[Begin]:
-        """The most urgent kinds, of what needs no place."""
+        """The most urgent of the kinds without a limit."""
         ready = ready_kinds(registry.task_keys(queue), using=self.using)
         urgency = {task_key: first.priority for task_key, first in ready.items()}
         for share in shares(urgency, dict.fromkeys(ready, ""), {}, most=MAX_BULK):
@@ -100,7 +100,7 @@ class Available:
             )
 
     def _limited(self, queue: str | None) -> Iterator[Begin]:
-        """Kinds of which only so many may be under way at once; no statement where none has a limit."""
+        """Kinds that have a limit; no statement if there are none."""
         ready = limited_kinds(registry.limited(queue), using=self.using)
         for kind in sample(ready, len(ready)):
             yield partial(begin_with_place, kind=kind, most=self._size(kind.task_key), **self._told)

@@ -1,4 +1,4 @@
-"""A message's turn: a worker works its batch off, and then goes on with what else is ready in the same queue."""
+"""What a worker does with a message: it runs the tasks of the message, and then other ready tasks of the same queue."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ def run_batch(
     batch: ClaimedBatch, *, watch: Heartbeat, using: str, worker: str, side_thread: SideThread | None = None
 ) -> int:
     """
-    Run claimed tasks of one kind, group by group, and then what else is ready in their queue.
+    Run claimed tasks of one kind, group by group, and then other ready tasks of their queue.
 
-    What the worker finds by itself is spared the way through the broker. After two polls it begins nothing more, so that other
-    messages have their turn, and so has what else this worker does.
+    Tasks that the worker finds by itself need not go through the broker. After two polls it begins nothing more, so that
+    other messages, and other work of this worker, have their turn.
 
     Args:
-        batch: What the message carried. If none of it can be started, that is all.
-        watch: Keeps up the leases, learns the pace, and says when to stop.
+        batch: The content of the message. If none of it can be started, nothing else is run.
+        watch: Extends the leases, learns the pace, and says when to stop.
         using: Database alias.
-        worker: Who runs them, as shown on the rows.
-        side_thread: Records outcomes and begins groups while handlers run; left out: this thread does it, one after the other.
+        worker: Name of the worker, as shown on the rows.
+        side_thread: Records outcomes and begins groups while handlers run; left out: this thread does everything in turn.
 
     Returns:
-        How many were run.
+        How many tasks were run.
     """
     busy, clock = Busy(), clock_of(using)
     available = Available(
@@ -67,7 +67,7 @@ class _Turn:
     Begins one group after the other.
 
     Args:
-        available: Begins what is available; knows all that is needed to begin what was claimed.
+        available: Begins available tasks; also has what is needed to begin claimed tasks.
         give_up: When to begin nothing more that did not come with the message, by ``monotonic()``.
     """
 
@@ -76,15 +76,18 @@ class _Turn:
     given: list[ClaimedBatch] = field(default_factory=list)
 
     def more(self, task_key: str, most: int) -> list[Attempt]:
-        """Begin more of a kind that runs side by side, as long as it is this message's turn."""
+        """Begin more of a kind that runs side by side, until the time of this message is over."""
         return self.available.more(task_key, most) if monotonic() < self.give_up else []
 
     def hand_on(self) -> None:
-        """Let others have what came with the messages and has not been begun: the next poll sends it again."""
+        """Leave tasks of the messages that have not been begun to others: the next poll sends them again."""
         hand_back(self.given, using=self.available.using)
 
     def groups(self, batch: ClaimedBatch) -> Iterator[list[Attempt]]:
-        """Begin the tasks of the batch, what else has waited for long on its way to this queue, and what is ready there."""
+        """
+        Begin the tasks of the batch, then tasks that have waited long on their way to this queue, then ready tasks of the
+        queue.
+        """
         queue = None
         for attempts in self._given(batch):
             queue = attempts[0].task.queue if attempts else queue
@@ -101,7 +104,7 @@ class _Turn:
                 yield attempts
 
     def _given(self, batch: ClaimedBatch) -> Iterator[list[Attempt]]:
-        """Begin tasks that were claimed, in groups as large as their handlers are fast."""
+        """Begin claimed tasks, in groups that are larger if their handlers are faster."""
         available = self.available
         self.given.append(batch)
         task_key = batch.task_key or _kind_of(batch.task_ids, available.using)
@@ -121,12 +124,12 @@ class _Turn:
             while not available.watch.stopping() and (attempts := next(begun, None)) is not None:
                 some = True
                 yield attempts
-            if left and not some:  # Others have it, and maybe the rest as well: ask once, not for each group.
+            if left and not some:  # Others have these, and maybe the rest as well: ask once, not for each group.
                 left = startable(left, token=batch.token, now=available.clock(), using=available.using)
 
 
 def _kind_of(task_ids: list[UUID], using: str) -> str:
-    """The kind of tasks that came together; of a single one it makes no difference."""
+    """The kind of tasks that came together; for a single task it makes no difference."""
     if len(task_ids) == 1:
         return ""
     rows = ScheduledTask.objects.using(using).filter(pk=task_ids[0])

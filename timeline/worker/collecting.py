@@ -1,4 +1,4 @@
-"""How a process of ours collects garbage: seldom, and without looking each time at all that was loaded before it began."""
+"""How our processes collect garbage: seldom, and without searching objects that were loaded before."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-# So many more objects made than freed: those of some hundred tasks. Python's own 700 are those of one group of forty.
+# How many more objects are made than freed before a collection: those of some hundred tasks. Python's default of 700 is
+# what one group of forty makes.
 MANY: Final = 50_000
 
 
 @contextmanager
 def collecting_seldom() -> Iterator[None]:
-    """Let garbage be collected seldom within the block, in which a process spends its life: else a tenth of it goes there."""
+    """Collect garbage seldom within the block, in which a process does its work; otherwise this takes a tenth of its time."""
     usual = gc.get_threshold()
     gc.collect()
     gc.freeze()

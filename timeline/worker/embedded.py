@@ -1,4 +1,4 @@
-"""The embedded worker: rescue, stage, run. No broker between."""
+"""The embedded worker: rescues, stages and runs, without a broker."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from timeline.worker.side_thread import SideThread, can_use_side_thread
 from timeline.worker.sweeper import Sweeper
 
 RESCUE_EVERY: Final = timedelta(seconds=2)
-STAGE_EVERY: Final = timedelta(milliseconds=100)  # While there is work; more often if there is more than fits.
+STAGE_EVERY: Final = timedelta(milliseconds=100)  # While there is work; more often if more tasks are due than fit.
 STAGED: Final = 1000  # Tasks in one statement.
 
 
@@ -41,8 +41,8 @@ class Worker(Loop):
 
     Args:
         using: Database alias.
-        name: Of the process; left out: host name and process id.
-        threads: How many handlers are run at the same time. With one, it is the thread that polls.
+        name: Name of the process; left out: host name and process id.
+        threads: How many handlers run at the same time. With one, they run on the thread that polls.
     """
 
     def __init__(self, using: str, name: str = "", *, threads: int = 1) -> None:
@@ -60,10 +60,10 @@ class Worker(Loop):
         self._next_rescue = self._next_stage = 0.0
         self._sweeper = Sweeper(using)
         self._ahead = Ahead()
-        self._staged_at = EARLIEST  # Story time up to which all that is due has been seen to.
+        self._staged_at = EARLIEST  # Story time up to which all due tasks have been staged.
 
     def work(self) -> None:
-        """Keep up the leases of what is run, meanwhile; with one thread that runs, have another one beside it."""
+        """Extend the leases of running tasks meanwhile; with one thread that runs handlers, have a side thread."""
         with ExitStack() as stack:
             stack.callback(self._outcome_keeper.close)
             stack.enter_context(self._heartbeat)
@@ -74,15 +74,15 @@ class Worker(Loop):
             super().work()
 
     def step(self) -> timedelta:
-        """Run what is due, for a poll interval at most; sleep if there was nothing."""
+        """Run due tasks, for a poll interval at most; sleep if there was none."""
         return timedelta(0) if self.poll() else self.pause(self._staged_at)
 
     def poll(self) -> int:
         """
-        Run what is due, group by group, for a poll interval at most.
+        Run due tasks, group by group, for a poll interval at most.
 
         Returns:
-            How many tasks were taken on; where other threads run them, how many were found to be due.
+            How many tasks were begun; if other threads run them, how many were found due.
         """
         give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
         self._go_round()
@@ -93,7 +93,7 @@ class Worker(Loop):
         return taken
 
     def _go_round(self) -> None:
-        """Do what is due from time to time."""
+        """Do the work that is due from time to time."""
         if self.is_round_due():
             signed = sign_of_poller(using=self.using)
             see_edges(using=self.using)
@@ -109,14 +109,14 @@ class Worker(Loop):
             self._next_rescue = monotonic() + RESCUE_EVERY.total_seconds()
 
     def _begin_more(self, task_key: str, most: int) -> list[Attempt]:
-        """Begin more of a kind that runs side by side; where this thread polls, poll meanwhile."""
+        """Begin more of a kind that runs side by side; if this thread polls, poll meanwhile."""
         if self._runner_threads is None:
             self._go_round()
             self._stage()
         return self._available(Busy()).more(task_key, most)
 
     def _call(self, threads: RunnerThreads, give_up: float) -> int:
-        """Stage what is due, and let the threads run it."""
+        """Stage due tasks, and let the threads run them."""
         staged = 0
         while True:
             last = self._stage()
@@ -131,7 +131,7 @@ class Worker(Loop):
         return self._run_groups(self._available(busy).groups(), busy)
 
     def _run_until(self, give_up: float) -> int:
-        """Run what is due."""
+        """Run due tasks."""
         busy = Busy()
         return self._run_groups(self._groups(busy, give_up), busy)
 
@@ -162,7 +162,7 @@ class Worker(Loop):
         )
 
     def _groups(self, busy: Busy, give_up: float) -> Iterator[list[Attempt]]:
-        """Begin groups of what is due, until it is time for another poll or nothing is left."""
+        """Begin groups of due tasks, until it is time for another poll or nothing is left."""
         while True:
             self._stage()
             some = False
@@ -173,7 +173,7 @@ class Worker(Loop):
                 return
 
     def _stage(self) -> int:
-        """Make what is due available, if it is time for it."""
+        """Make due tasks available, if it is time for that."""
         if monotonic() < self._next_stage:
             return 0
         self._staged_at = self._clock()

@@ -23,11 +23,11 @@ from timeline.worker.thread_watch import ThreadWatch
 @dataclass(slots=True)
 class Busy:
     """
-    Whether handlers run while the next group is begun. Who begins groups looks here.
+    Whether handlers run while the next group is begun. The code that begins groups looks here.
 
     Args:
-        others_run: Whether they do. A task that was tried before is not begun then: if they end this process, it would count
-            as lost.
+        others_run: Whether other handlers run. Then a task that was tried before is not begun: if they end this process, it
+            would count as lost.
     """
 
     others_run: bool = False
@@ -35,10 +35,10 @@ class Busy:
 
 class Counts(NamedTuple):
     """
-    How much was run.
+    How many tasks were run.
 
     Args:
-        begun: Attempts.
+        begun: Attempts that were begun.
         ended: Tasks whose outcomes are recorded.
     """
 
@@ -49,12 +49,12 @@ class Counts(NamedTuple):
 @dataclass(slots=True)
 class Group:
     """
-    What is going to run.
+    Tasks that are going to run.
 
     Args:
-        attempts: Begun; maybe none.
-        is_last: Whether there is nothing more.
-        ended: Tasks of it that have ended at the last look.
+        attempts: Attempts that were begun; maybe none.
+        is_last: Whether there are no more tasks.
+        ended: Tasks of the group that have ended at the last look.
         looked: Whether the attempts have passed the last look.
     """
 
@@ -65,12 +65,12 @@ class Group:
 
     @property
     def task_key(self) -> str:
-        """Kind of all of them."""
+        """The kind of all of them."""
         return self.attempts[0].task.task_key
 
     @property
     def entities(self) -> set[EntityRef]:
-        """What it is about."""
+        """The entities of its tasks."""
         return {attempt.task.entity_ref for attempt in self.attempts} - {NO_ENTITY}
 
 
@@ -80,15 +80,15 @@ class GroupRunner:
     Runs groups one after the other, on this thread.
 
     Args:
-        groups: Begins the next group each time it is asked, on the thread that asks. An empty group means: ask again when no
-            handler runs.
+        groups: Begins the next group each time it is asked, on the thread that asks. An empty group means that it should be
+            asked again when no handler runs.
         busy: Where ``groups`` looks whether handlers run.
         clock: Tells story time.
         using: Database alias.
-        watch: The worker's.
-        more: Begins more of a kind while some of it run side by side, so many at most.
-        hand_on: Lets others have what was given to this worker and has not been begun; called when a handler holds it up.
-        disown: Puts another thread in the place of one that does not come back; says whether it did.
+        watch: The worker's watch.
+        more: Begins at most so many more of a kind while some of it run side by side.
+        hand_on: Leaves tasks that were given to this worker, and not begun, to others; called when a handler holds it up.
+        disown: Replaces a thread that does not come back by another; tells whether it did.
     """
 
     groups: Iterator[list[Attempt]]
@@ -106,7 +106,9 @@ class GroupRunner:
         )
 
     def run(self) -> Counts:
-        """Run all, watched over; but not within a test's transaction: no other thread sees what is written there."""
+        """
+        Run all groups, watched by the supervisor; not inside a test's transaction, because other threads cannot see its rows.
+        """
         if connections[self.using].in_atomic_block:
             return self._run_all()
         with self.watch.at_work(), supervisor.watching(self.thread_watch):
@@ -130,21 +132,21 @@ class GroupRunner:
         return Group(attempts or [], attempts is None)
 
     def run_and_begin(self, group: Group) -> tuple[int, Group]:
-        """Run a group, and begin the next one; say how many outcomes were recorded."""
+        """Run a group, and begin the next one; give how many outcomes were recorded."""
         return self.run_group(group, self.thread_watch), self.begin()
 
     def run_group(self, group: Group, watch: Watch) -> int:
-        """Run a group; say how many outcomes were recorded."""
+        """Run a group; give how many outcomes were recorded."""
         look = look_left(group, self.watch.pace.seconds(group.task_key)) if group.attempts else Look.DONE
         return len(run_begun(group.attempts, clock=self.clock, using=self.using, watch=watch, look=look))
 
     def finish(self) -> int:
-        """Record what is not recorded yet; say how many outcomes that were."""
+        """Record the remaining outcomes; give how many there were."""
         return 0
 
 
 def look_left(group: Group, seconds: float) -> Look:
-    """Say what is left of the last look: all of it, if the last task would be entered too long after it."""
+    """Tell which part of the last look is to be done: all of it, if the last task would be entered too long after it."""
     age = monotonic() - group.attempts[0].seen_at
     if not group.looked:
         return Look.DUE if age < LAG.total_seconds() else Look.DUE_LATE

@@ -1,4 +1,4 @@
-"""The heartbeat: keeps up the leases of what this process runs, on a thread and a connection of its own."""
+"""The heartbeat: extends the leases of this process's tasks, on a thread and a connection of its own."""
 
 from __future__ import annotations
 
@@ -29,15 +29,16 @@ class Heartbeat(Watch):
     """
     Extends leases every third of ``TIMELINE["LEASE"]`` and gives signs of its worker, within a ``with`` block.
 
-    What fails (on SQLite, while a handler's transaction holds the one writer) is tried again after a second, and a lease that
-    could not be extended, as somebody has the row locked, with the next sign.
+    If this fails (on SQLite, while a handler's transaction holds the one writer), it is tried again after a second. A lease
+    that could not be extended, because somebody has the row locked, is tried again with the next sign.
 
     Args:
         using: Database alias.
-        stopping: Says whether to enter no further handler.
-        pace: Learns how long handlers take; left out: one of its own.
-        keeper: Keeps outcomes that cannot be written now; left out: they are waited for.
-        worker: Its name, as on the rows; left out: signs are given of those alone on whose rows something is held.
+        stopping: Tells whether to enter no further handler.
+        pace: Learns how long handlers take; left out: a pace of its own.
+        keeper: Keeps outcomes that cannot be written now; left out: such outcomes are waited for.
+        worker: Name of the worker, as on the rows; left out: it gives signs only for workers whose names are on rows held
+            here.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Heartbeat(Watch):
         self._using = using
         self._stopping = stopping
         self._worker = worker
-        self._at_work = 0  # Threads.
+        self._at_work = 0  # How many threads are at work.
         self._next_extension = 0.0
         self._held: dict[tuple[UUID, int], str] = {}
         self._lock = threading.Lock()
@@ -66,7 +67,7 @@ class Heartbeat(Watch):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Beat no more; waits for a beat that is under way."""
+        """Stop beating; a running beat is waited for."""
         self._stop.set()
         self._thread.join()
 
@@ -75,12 +76,12 @@ class Heartbeat(Watch):
         return self._stopping()
 
     def entered(self, task: ScheduledTask) -> None:
-        """Keep up the lease of this attempt."""
+        """Extend the lease of this attempt."""
         with self._lock:
             self._held[task.id, task.attempt] = task.worker
 
     def left(self, task: ScheduledTask) -> None:
-        """Let it go, and no later attempt of the task, which another thread may have begun since this one ended."""
+        """Stop extending it; a later attempt of the task, which another thread may have begun since, is not affected."""
         with self._lock:
             self._held.pop((task.id, task.attempt), None)
 
@@ -89,16 +90,16 @@ class Heartbeat(Watch):
         self.pace.took(task_key, count, seconds)
 
     def keeper(self) -> Keeper | None:
-        """Who keeps outcomes that cannot be written now."""
+        """The keeper of outcomes that cannot be written now."""
         return self._keeper
 
     def make_room(self) -> bool:
-        """Wait while too many of them are kept."""
+        """Wait while it keeps too many."""
         return self._keeper is not None and self._keeper.make_room(self._stopping)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Within the block each beat gives a sign of the worker: something may have been begun that is not held yet."""
+        """Within the block each beat gives a sign of the worker, because tasks may have been begun that are not held yet."""
         with self._lock:
             self._at_work += 1
         try:
@@ -109,10 +110,11 @@ class Heartbeat(Watch):
 
     def give_sign(self) -> None:
         """
-        Give a sign of the worker, if it is time: before anything is begun. While it is at work, each beat gives one.
+        Give a sign of the worker, if it is time: before anything is begun. While the worker is at work, each beat gives a
+        sign.
 
         Raises:
-            DatabaseError: if it does not reach the database.
+            DatabaseError: if the database is not reached.
         """
         keep_giving(self._worker, using=self._using)
 
@@ -121,7 +123,9 @@ class Heartbeat(Watch):
             keep_giving(worker, using=self._using)
 
     def _workers(self) -> set[str]:
-        """This one at work, and whose rows are kept up: others' too, where an outcome outlives the message it came with."""
+        """
+        This worker if it is at work, and workers whose rows are held here: an outcome may be kept longer than its message.
+        """
         with self._lock:
             return {self._worker if self._at_work else "", *self._held.values()} - {""}
 
@@ -142,16 +146,16 @@ class Heartbeat(Watch):
             connections[self._using].close()
 
     def _pause(self) -> float:
-        """Say how many seconds there are until the next beat."""
+        """How many seconds there are until the next beat."""
         left = [seconds_left(worker, using=self._using) for worker in self._workers()]
         return min([max(self._next_extension - monotonic(), 0.0), get_settings().sign_every.total_seconds(), *left])
 
     def _extend(self) -> None:
-        """Extend the leases if it is time; sooner than usual, if one was passed over."""
+        """Extend the leases if it is time; sooner than usual, if a row was skipped."""
         if monotonic() < self._next_extension:
             return
         with self._lock:
-            attempts = dict(sorted(self._held))  # Of a task that is held twice, the later attempt.
+            attempts = dict(sorted(self._held))  # If a task is held twice, its later attempt counts.
         settings = get_settings()
         usual = settings.LEASE.total_seconds() / 3
         passed_over = extend_leases(attempts, using=self._using) < len(attempts)

@@ -1,4 +1,4 @@
-"""Interrupt: let a handler that runs on the main thread of its process be broken off, and nothing else."""
+"""Interrupt: break off a handler that runs on the main thread of its process, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from typing import Any, Final, TypeVar
 
 Answer = TypeVar("Answer")
 
-# What nobody sends: neither Celery nor a host uses it, and whoever gets one without a handler for it does nothing.
+# A signal that nobody sends: neither Celery nor hosts use it, and a process without a handler for it ignores it.
 SIGNAL: Final = getattr(signal, "SIGURG", None)
 
 
 class TimeIsUp(KeyboardInterrupt):
     """
-    Raised in a handler, like a Ctrl-C: ``except Exception`` does not keep it, and psycopg cancels the query it waits for.
+    Raised in a handler, like a Ctrl-C: ``except Exception`` does not catch it, and psycopg cancels the query that it waits
+    for.
     """
 
 
 def can_be_interrupted() -> bool:
-    """Whether what this thread calls can be: signals are handled on the main thread alone."""
+    """Whether a call of this thread can be interrupted: signals are handled only on the main thread."""
     return SIGNAL is not None and threading.current_thread() is threading.main_thread()
 
 
 def interrupt() -> None:
-    """Break off what the main thread calls, if it still does, and its time is up."""
+    """Break off the call of the main thread, if it is still running and its time is up."""
     main = threading.main_thread().ident
     if SIGNAL is not None and main is not None:
         signal.pthread_kill(main, SIGNAL)
@@ -35,14 +36,14 @@ def interrupt() -> None:
 
 def interruptibly(act: Callable[[], Answer], *, is_time_up: Callable[[], bool]) -> Answer:
     """
-    Call something that ``interrupt`` can break off. On the main thread.
+    Make a call that ``interrupt`` can break off. Only on the main thread.
 
-    It is broken off in its own code and nowhere else: only while a frame of what it calls is the innermost one, which is so
-    neither before the call nor once it has returned. What the signal meant before is put back.
+    Only the called code is broken off: the signal acts only if a frame of the call is the innermost one, which is not so
+    before the call, nor after its return. The old handler of the signal is restored at the end.
 
     Args:
         act: The call.
-        is_time_up: Whether to break it off; asked when the signal comes.
+        is_time_up: Tells whether to break it off; asked when the signal comes.
 
     Raises:
         TimeIsUp: if it is broken off.
@@ -67,7 +68,7 @@ def interruptibly(act: Callable[[], Answer], *, is_time_up: Callable[[], bool]) 
 
 
 def _is_called_by(guard: list[FrameType], frame: FrameType | None) -> bool:
-    """Whether this frame is further in than the guard's, which is still there."""
+    """Whether this frame was called below the guard's frame, which still exists."""
     if not guard or frame is guard[0]:
         return False
     while frame is not None and frame is not guard[0]:

@@ -18,10 +18,10 @@ Answer = TypeVar("Answer")
 
 class LateRecorder(Watch):
     """
-    Has outcomes recorded on the side thread while the next handlers run. Their leases are kept up until then.
+    Has outcomes recorded on the side thread while the next handlers run. Their leases are extended until then.
 
     Args:
-        watch: The worker's.
+        watch: The worker's watch.
         side_thread: Records them.
     """
 
@@ -29,10 +29,10 @@ class LateRecorder(Watch):
         self._watch = watch
         self._side_thread = side_thread
         self._recording: Future[list[ScheduledTask]] | None = None
-        self._kept: set[tuple[UUID, int]] = set()  # Ids and attempts.
-        self._spent = 0.0  # Seconds in handlers whose outcomes are not being recorded yet.
-        self._behind = 0.0  # And in those whose are.
-        self.over = threading.Event()  # The handlers of a group have been run.
+        self._kept: set[tuple[UUID, int]] = set()  # Ids of tasks, and numbers of attempts.
+        self._spent = 0.0  # Seconds in handlers whose outcomes are not yet being recorded.
+        self._behind = 0.0  # Seconds in handlers whose outcomes are being recorded.
+        self.over = threading.Event()  # Set when the handlers of a group have run.
         self._lock = threading.Lock()
 
     def stopping(self) -> bool:
@@ -40,21 +40,21 @@ class LateRecorder(Watch):
         return self._watch.stopping()
 
     def entered(self, task: ScheduledTask) -> None:
-        """Keep up the lease of this attempt."""
+        """Extend the lease of this attempt."""
         self._watch.entered(task)
 
     def left(self, task: ScheduledTask) -> None:
-        """Let it go, unless its outcome is still being recorded."""
+        """Stop extending it, unless its outcome is still being recorded."""
         with self._lock:
             if (task.pk, task.attempt) not in self._kept:
                 self._watch.left(task)
 
     def hold(self, attempts: Iterable[Attempt]) -> None:
-        """They are going to be entered in a while."""
+        """These attempts will be entered later."""
         self._watch.hold(attempts)
 
     def remaining(self, attempts: Sequence[Attempt]) -> list[Attempt]:
-        """Those that nobody has given back since."""
+        """Those of the attempts that nobody has given back since."""
         return self._watch.remaining(attempts)
 
     def looking(self) -> AbstractContextManager[object]:
@@ -62,7 +62,7 @@ class LateRecorder(Watch):
         return self._watch.looking()
 
     def abandon(self) -> None:
-        """Let another thread give back what has been begun and not entered."""
+        """Let another thread give back tasks that were begun and not entered."""
         self._watch.abandon()
 
     def take(self, attempt: Attempt) -> bool:
@@ -86,7 +86,7 @@ class LateRecorder(Watch):
         return self._watch.more(task_key, most)
 
     def lend(self, record: Callable[[], None] | None) -> None:
-        """Let another thread record what has ended, if this one is held up."""
+        """Let another thread record finished outcomes, if this thread is held up."""
         self._watch.lend(record)
 
     def lend_transaction(self, entered: Sequence[Attempt], break_off: Callable[[], object] | None) -> None:
@@ -99,25 +99,25 @@ class LateRecorder(Watch):
         self._watch.took(task_key, count, seconds)
 
     def keep_up(self) -> None:
-        """Have no more than a budget unrecorded: all that a crash repeats."""
+        """Have no more than a group's time of work unrecorded, because a crash repeats it."""
         if self._behind + self._spent >= BUDGET.total_seconds():
             self.catch_up()
 
     def keeper(self) -> Keeper | None:
-        """Who keeps outcomes that cannot be written now."""
+        """The keeper of outcomes that cannot be written now."""
         return self._watch.keeper()
 
     def make_room(self) -> bool:
-        """Wait while too many of them are kept."""
+        """Wait while it keeps too many."""
         return self._watch.make_room()
 
     def catch_up(self) -> None:
-        """Wait for what is being recorded; ``settle`` tells how it went."""
+        """Wait for outcomes that are being recorded; ``settle`` gives the result."""
         if self._recording is not None:
             wait([self._recording])
 
     def settle(self, tasks: Sequence[ScheduledTask], record: Callable[[], list[ScheduledTask]]) -> list[ScheduledTask]:
-        """Have these recorded on the side thread. Wait for those before them, and give those."""
+        """Have these outcomes recorded on the side thread. Wait for the outcomes before them, and give those tasks."""
         self.over.set()
         with self._lock:
             self._kept |= {(task.pk, task.attempt) for task in tasks}
@@ -126,7 +126,7 @@ class LateRecorder(Watch):
         return before.result() if before is not None else []
 
     def settled(self) -> list[ScheduledTask]:
-        """Wait for what is being recorded, and give it."""
+        """Wait for outcomes that are being recorded, and give their tasks."""
         last, self._recording = self._recording, None
         return last.result() if last is not None else []
 

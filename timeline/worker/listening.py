@@ -1,4 +1,4 @@
-"""Listen: wake a process that polls as soon as something is due, rather than at its next poll."""
+"""Listen: wake a process that polls as soon as a task is due, before its next poll."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from timeline.worker.alarm import Alarm
 
 logger = logging.getLogger("timeline")
 
-PATIENCE: Final = 0.25  # Seconds of one wait, after which it is seen whether to stop.
+PATIENCE: Final = 0.25  # Seconds of one wait; after each, the process checks whether to stop.
 FIRST_PAUSE: Final = 1.0  # Seconds until the next try to listen; doubled each time,
 LONGEST_PAUSE: Final = 300.0  # up to this.
-# Where the host says nothing else. A network that has forgotten the connection is noticed within a minute.
+# Used if the host sets nothing else: a network that has dropped the connection is noticed within a minute.
 OPTIONS: Final[dict[str, Any]] = {
     "connect_timeout": 5,
     "keepalives_idle": 30,
@@ -31,14 +31,14 @@ OPTIONS: Final[dict[str, Any]] = {
 
 class Listener:
     """
-    Rings the alarm, within a ``with`` block, when something is due or soon will be.
+    Rings the alarm, within a ``with`` block, when a task is due or soon will be.
 
-    It hears its own process on every database. On PostgreSQL it hears the others too, on a thread and a connection of its own;
-    where that is not to be had, it says so and tries again from time to time. Nothing depends on it but how soon.
+    It hears its own process on every database. On PostgreSQL it also hears other processes, on a thread and a connection of
+    its own. If that is impossible, it logs so and tries again from time to time. Without it, tasks only start later.
 
     Args:
         using: Database alias.
-        alarm: Of whoever polls.
+        alarm: The alarm of the process that polls.
     """
 
     def __init__(self, using: str, alarm: Alarm) -> None:
@@ -57,12 +57,12 @@ class Listener:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Listen no more, and let the connection go."""
+        """Stop listening, and close the connection."""
         for signal in (work_due, work_soon):
             signal.disconnect(self._hear)
         self._stop.set()
         if self._thread.is_alive():
-            self._thread.join(4 * PATIENCE)  # It ends with the process if it is still trying to connect.
+            self._thread.join(4 * PATIENCE)  # If it is still trying to connect, it ends with the process.
 
     def _hear(self, *, using: str, **_extra: Any) -> None:
         if using == self._using:
@@ -84,7 +84,7 @@ class Listener:
         if self._pause > FIRST_PAUSE:
             logger.info("What is due wakes this process again.")
         self._pause = FIRST_PAUSE
-        self._alarm.ring()  # Something may have come while nobody listened.
+        self._alarm.ring()  # An announcement may have been missed while nobody listened.
         while not self._stop.is_set():
             if has_heard(connection.connection):
                 self._alarm.ring()
@@ -97,7 +97,7 @@ class Listener:
 
 
 def own_connection(using: str) -> BaseDatabaseWrapper:
-    """Make a connection like this alias's, not out of Django's pool, and not open yet."""
+    """Make a connection like this alias's, not from Django's pool, and not open yet."""
     connection = connections[using].copy()
     options = connection.settings_dict["OPTIONS"]
     options.pop("pool", None)
@@ -107,11 +107,11 @@ def own_connection(using: str) -> BaseDatabaseWrapper:
 
 def listen_on(connection: BaseDatabaseWrapper) -> None:
     """
-    Open it and begin to listen.
+    Open the connection and begin to listen.
 
     Raises:
-        DatabaseError: if it does not open, or is none to listen on. Behind a pool that hands connections from transaction to
-            transaction, we would listen on one that others are given, and hear nothing.
+        DatabaseError: if it does not open, or cannot be listened on. Behind a pool that hands connections from transaction to
+            transaction, we would listen on a connection that others are given, and hear nothing.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")
@@ -123,10 +123,10 @@ def listen_on(connection: BaseDatabaseWrapper) -> None:
 
 def has_heard(driver: Any) -> bool:
     """
-    Wait for others on a connection that listens, and say whether they announced something.
+    Wait for announcements on a connection that listens; tell whether there was one.
 
     Args:
-        driver: The driver's own connection. psycopg 3 waits by itself; psycopg2 has a list of what has come.
+        driver: The driver's own connection. psycopg 3 waits by itself; psycopg2 has a list of notifications.
     """
     if callable(driver.notifies):
         return bool(list(driver.notifies(timeout=PATIENCE, stop_after=1)))

@@ -21,7 +21,7 @@ from timeline.worker.names import worker_name
 
 logger = logging.getLogger("timeline")
 
-# Seconds after a wake-up until we look once more. A process that announces often leaves out what comes within a little less.
+# Seconds after a wake-up until the next look. A process that announces often leaves out announcements that come sooner.
 AGAIN: Final = 0.06
 
 
@@ -31,7 +31,8 @@ class Loop(ABC):
 
     Args:
         using: Database alias.
-        name: Of the process, as shown on rows and in the log; left out: host name and process id. It is told apart from others.
+        name: Name of the process, as shown on rows and in the log; left out: host name and process id. A suffix makes it
+            unique.
     """
 
     def __init__(self, using: str, name: str = "") -> None:
@@ -39,17 +40,17 @@ class Loop(ABC):
         self.name = worker_name(name)
         self._clock = SteadyClock(using)
         self._alarm = Alarm()
-        self._stop = threading.Event()  # Nobody waits for it: a signal handler may set it.
+        self._stop = threading.Event()  # No thread waits for it, so a signal handler may set it.
         self._next_round = 0.0
 
     def stop(self) -> None:
-        """Take on nothing more, and return from ``work`` when the present step is done. Safe in a signal handler."""
+        """Begin nothing more, and return from ``work`` when the present step is done. Safe in a signal handler."""
         self._stop.set()
         self._alarm.ring()
 
     def work(self) -> None:
         """
-        Step, sleep, and again. What does not answer, database or broker, is tried again after a poll interval.
+        Step, sleep, and again. If database or broker does not answer, try again after a poll interval.
 
         Raises:
             NotRunHere: if the database is another site's, or its connection has autocommit off.
@@ -68,7 +69,7 @@ class Loop(ABC):
                     look_again = monotonic() + AGAIN
 
     def _try(self) -> float | None:
-        """Make a step; say how many seconds to sleep, None if somebody did not answer."""
+        """Make a step; give how many seconds to sleep, None if database or broker did not answer."""
         try:
             return self.step().total_seconds()
         except (DatabaseError, InterfaceError) as error:
@@ -80,20 +81,21 @@ class Loop(ABC):
         return None
 
     def _rest(self) -> None:
-        """Sleep for a poll interval, whatever is announced meanwhile."""
+        """Sleep for a poll interval, even if something is announced."""
         give_up = monotonic() + get_settings().POLL_INTERVAL.total_seconds()
         while not self._stop.is_set() and (left := give_up - monotonic()) > 0:
             self._alarm.sleep(left)
 
     @abstractmethod
     def step(self) -> timedelta:
-        """Poll once; say how long to sleep."""
+        """Poll once; give how long to sleep."""
 
     def is_round_due(self) -> bool:
         """
-        Say whether this poll is a whole one, with what is needed once in an interval only: the sign of a poller and the like.
+        Tell whether this poll is a whole one, with work that is needed only once in an interval, such as the sign of a
+        poller.
 
-        Wake-ups in between leave it out.
+        Wake-ups between two whole polls leave this work out.
         """
         if monotonic() < self._next_round:
             return False
@@ -102,10 +104,10 @@ class Loop(ABC):
 
     def pause(self, since: datetime) -> timedelta:
         """
-        Say how long to sleep: until the next row is due, one poll interval at most.
+        Give how long to sleep: until the next row is due, one poll interval at most.
 
         Args:
-            since: Story time of the poll: what was due then has been seen to.
+            since: Story time of the poll: tasks that were due then are done.
         """
         longest = get_settings().POLL_INTERVAL
         upcoming = ScheduledTask.objects.using(self.using).upcoming(since)

@@ -1,4 +1,4 @@
-"""What a worker is called on the rows it runs."""
+"""The name of a worker on the rows that it runs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LENGTH: Final = 2  # Bytes.
 
 def worker_name(name: str = "") -> str:
     """
-    Tell this process apart from any other, also from one that was called the same before it: what runs in a container has
-    the same host name and process id each time it is started.
+    Distinguish this process from all others, also from an earlier one with the same name: in a container, a process has the
+    same host name and process id each time it is started.
 
     Args:
-        name: What it is to be called; left out: host name and process id.
+        name: The wanted name; left out: host name and process id.
 
     Returns:
-        That, and something that is never said twice: ``host:4711:ab12``. After a fork another.
+        The name with a random suffix: ``host:4711:ab12``. After a fork it is another one.
     """
     return _named(name, os.getpid())
 

@@ -17,11 +17,11 @@ from timeline.worker.heartbeat import Heartbeat
 
 logger = logging.getLogger("timeline")
 
-# So many are kept before the process enters no further plain handler: a crash repeats all of them.
+# When so many are kept, the process enters no further plain handler, because a crash repeats all of them.
 MAX_KEPT: Final = 100
-SOONEST: Final = 0.05  # Seconds until the first try; each later one waits twice as long as the one before it,
+SOONEST: Final = 0.05  # Seconds until the first try; each later try waits twice as long as the one before it,
 LONGEST: Final = 5.0  # but no longer than this.
-LAST_TRIES: Final = 5.0  # Seconds that a process that is told to stop takes for what it still has.
+LAST_TRIES: Final = 5.0  # Seconds for which a process that is told to stop still tries.
 
 
 @dataclass(slots=True)
@@ -30,10 +30,10 @@ class _Kept:
     One outcome.
 
     Args:
-        task: Its own.
-        again: Tries to write it; says whether it is over.
+        task: The task of the outcome.
+        again: Tries to write it; tells whether nothing is left to do.
         delay: Seconds before the next try.
-        due_at: When that is, by ``monotonic()``.
+        due_at: When the next try is, by ``monotonic()``.
     """
 
     task: ScheduledTask
@@ -51,7 +51,7 @@ class OutcomeKeeper(Keeper):
     """
     Tries, on a thread and a connection of its own, until each outcome is written or not ours to write any more.
 
-    It lives as long as its process; thread, connection and heartbeat are there only while something is kept. Safe in threads.
+    It exists as long as its process; thread, connection and heartbeat exist only while an outcome is kept. Safe in threads.
 
     Args:
         using: Database alias.
@@ -66,7 +66,7 @@ class OutcomeKeeper(Keeper):
         self._give_up_at: float | None = None
 
     def keep(self, task: ScheduledTask, again: Callable[[], bool]) -> None:
-        """Keep an outcome, and its lease."""
+        """Keep an outcome, and extend its lease."""
         with self._changed:
             if self._thread is None:
                 self._leases = self._heartbeat()
@@ -77,11 +77,11 @@ class OutcomeKeeper(Keeper):
             self._changed.notify_all()
 
     def is_full(self) -> bool:
-        """Whether too many are kept for further ones."""
+        """Whether too many are kept to take more."""
         return len(self._kept) >= MAX_KEPT
 
     def make_room(self, stopping: Callable[[], bool]) -> bool:
-        """Wait while too many are kept, or until it is time to stop; say whether that was so."""
+        """Wait while too many are kept, or until it is time to stop; tell whether it had to wait."""
         if not self.is_full():
             return False
         logger.warning(
@@ -93,7 +93,7 @@ class OutcomeKeeper(Keeper):
         return True
 
     def close(self) -> None:
-        """Try for a few seconds more, and say in the log what is left: its leases run out, and it will be run again."""
+        """Try for a few seconds more, and log the outcomes that are left: their leases run out, and their tasks run again."""
         with self._changed:
             thread, self._give_up_at = self._thread, monotonic() + LAST_TRIES
             for kept in self._kept:
@@ -120,7 +120,7 @@ class OutcomeKeeper(Keeper):
             connections[self._using].close()
 
     def _try(self, kept: _Kept, leases: Heartbeat) -> None:
-        """Try one. An error of ours keeps none of the others from being written, and that one from being lost at once."""
+        """Try one outcome. An error of our own code does not stop the others, and does not lose this outcome at once."""
         over = False
         try:
             over = kept.again()
@@ -130,7 +130,7 @@ class OutcomeKeeper(Keeper):
             self._put_away(kept, over=over, leases=leases)
 
     def _next(self) -> _Kept | None:
-        """Wait until one is to be tried again; None: there is nothing left, or no time."""
+        """Wait until an outcome is to be tried again; None: nothing is left, or no time."""
         with self._changed:
             while self._kept and not self._is_time_up():
                 kept = min(self._kept, key=lambda one: one.due_at)
@@ -146,7 +146,7 @@ class OutcomeKeeper(Keeper):
     def _put_away(self, kept: _Kept, *, over: bool, leases: Heartbeat) -> None:
         if not over:
             kept.put_off()
-            connections[self._using].close()  # Whatever is wrong with it, the next try gets a new one.
+            connections[self._using].close()  # Whatever is wrong with the connection, the next try gets a new one.
             return
         self._kept.remove(kept)
         leases.left(kept.task)

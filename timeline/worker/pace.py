@@ -1,4 +1,4 @@
-"""How fast this process gets on with each kind, and so how many to start together."""
+"""How fast this process runs each kind, and so how many tasks to start together."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from timeline.dispatch.pacing import keep_paces
 from timeline.engine.running import BUDGET
 
 LARGEST: Final = 500  # Tasks in a group.
-WEIGHT: Final = 0.2  # Of the newest in the moving average.
+WEIGHT: Final = 0.2  # Weight of the newest value in the moving average.
 KEEP_EVERY: Final = 1.0  # Seconds.
 
 
 class Pace:
     """
-    Grows groups from one while handlers prove fast, to what fits into a group's time. Threads may share it; what one of them
-    counts at the same moment as another may be missed.
+    Groups grow from one task, while handlers prove fast, up to what fits into a group's time. Threads may share a pace; if
+    two count at the same moment, one count may be lost.
     """
 
     def __init__(self) -> None:
@@ -30,18 +30,18 @@ class Pace:
         self._lock = threading.Lock()
 
     def took(self, task_key: str, count: int, seconds: float) -> None:
-        """Take in that so many handlers of a kind took so long, together."""
+        """Take in that so many handlers of a kind took so long together."""
         each = seconds / count
         average = self._seconds.get(task_key, each)
         self._seconds[task_key] = average + WEIGHT * (each - average)
         self._counts[task_key] = self._counts.get(task_key, 0) + count
 
     def seconds(self, task_key: str) -> float:
-        """What one task of the kind takes, on average; 0 as long as none was run."""
+        """How long one task of the kind takes, on average; 0 if none was run yet."""
         return self._seconds.get(task_key, 0.0)
 
     def most(self, task_key: str, budget: timedelta = BUDGET) -> int:
-        """How many to start together: one at first, then as many as have been run, as long as they fit into this time."""
+        """How many to start together: one at first, then as many as have been run, if they fit into this time."""
         average = self._seconds.get(task_key)
         if average is None:
             return 1
@@ -49,7 +49,7 @@ class Pace:
         return max(1, min(self._counts[task_key], fitting, LARGEST))
 
     def keep(self, *, using: str) -> None:
-        """Write the averages down for those who make up messages: those that changed by half, once a second at most."""
+        """Write the averages for processes that make up messages: those that changed by half, at most once a second."""
         with self._lock:
             if monotonic() < self._next_keep:
                 return

@@ -1,6 +1,6 @@
 """
-The pipeline: three groups are under way at a time. While the handlers of one run, the side thread first records the outcomes of
-the group before, and then begins the next one and takes its last look.
+The pipeline: three groups are in work at a time. While the handlers of one group run, the side thread first records the
+outcomes of the group before, and then begins the next group and takes its last look.
 
 Nothing here is needed to understand how a task is run: ``GroupRunner`` does the same, one thing after the other.
 """
@@ -23,22 +23,22 @@ from timeline.worker.sizing import leaves_time
 
 logger = logging.getLogger("timeline")
 
-LEAD: Final = timedelta(milliseconds=15)  # Before a group is expected to be over, the next one is begun and looked at.
+LEAD: Final = timedelta(milliseconds=15)  # So long before a group is expected to be over, the next one is begun.
 
 
 def runner_of(side_thread: SideThread | None, **given: Any) -> GroupRunner:
     """
-    Give what runs groups: a pipeline, if there is a side thread.
+    Give an object that runs groups: a pipeline, if there is a side thread.
 
     Args:
-        side_thread: Of this thread; None: all is done on this one.
+        side_thread: The side thread of this thread; None: this thread does everything.
         given: As for ``GroupRunner``.
     """
     return GroupRunner(**given) if side_thread is None else Pipeline(side_thread=side_thread, **given)
 
 
 class _Stopping(Watch):
-    """Has everything given back."""
+    """Makes a run give everything back."""
 
     def stopping(self) -> bool:
         return True
@@ -47,7 +47,7 @@ class _Stopping(Watch):
 @dataclass(kw_only=True)
 class Pipeline(GroupRunner):
     """
-    Runs groups one after the other, and uses the time of handlers that leave some.
+    Runs groups one after the other, and uses the time in which handlers wait.
 
     Args:
         side_thread: Records outcomes, and begins and looks at the next group, while handlers run on this thread.
@@ -60,7 +60,7 @@ class Pipeline(GroupRunner):
         self._recorder = LateRecorder(self.thread_watch, self.side_thread)
 
     def run_and_begin(self, group: Group) -> tuple[int, Group]:
-        """Run a group, and begin the next one meanwhile, or afterwards if its handlers leave no time."""
+        """Run a group; begin the next one meanwhile, or afterwards if its handlers leave no time."""
         if not self._leaves_time(group):
             self._recorder.catch_up()
             return super().run_and_begin(group)
@@ -81,14 +81,14 @@ class Pipeline(GroupRunner):
         return len(self._recorder.settled())
 
     def _leaves_time(self, group: Group) -> bool:
-        """One that fills a group by itself does not, as it may take however long; nor one that was tried before."""
+        """A group of one slow task leaves none, because it may take any time; nor does a task that was tried before."""
         if not group.attempts or not leaves_time(group.task_key, self.watch.pace):
             return False
         fresh = group.attempts[0].task.attempt == 1
         return len(group.attempts) > 1 or (fresh and self.watch.pace.most(group.task_key) > 1)
 
     def _begin_ahead(self, running: Group, over: threading.Event, expected: float) -> Group:
-        """Begin the next one shortly before this one is over; look only at what its handlers do not change."""
+        """Begin the next group shortly before this one is over; look only at tasks that its handlers do not change."""
         over.wait(expected - LEAD.total_seconds() - monotonic())
         group = self.begin(others_run=True)
         if self._leaves_time(group) and not group.entities & running.entities:
@@ -101,7 +101,7 @@ class Pipeline(GroupRunner):
         return group
 
     def _give_back(self, following: Future[Group]) -> None:
-        """Give back what was begun and is not going to run; where that fails, its leases run out."""
+        """Give back tasks that were begun and will not run; if that fails, their leases run out."""
         try:
             self.run_group(following.result(), _Stopping())
         except Exception as error:  # noqa: BLE001 (what brought us here is raised, and tells more)

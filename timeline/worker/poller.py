@@ -1,4 +1,4 @@
-"""The poller: the same poll as beat's, as a process of its own, for those who run no beat."""
+"""The poller: the same poll as beat's, as a process of its own, for sites without beat."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from timeline.worker.sweeper import Sweeper
 
 class Poller(Loop):
     """
-    Sends what is due on its way, in this process, until told to stop.
+    Sends due tasks on their way, in this process, until told to stop.
 
     Args:
         using: Database alias.
         sender: The way to the broker.
-        name: Of the process; left out: host name and process id.
+        name: Name of the process; left out: host name and process id.
     """
 
     def __init__(self, using: str, sender: Sender, name: str = "") -> None:

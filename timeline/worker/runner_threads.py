@@ -1,4 +1,4 @@
-"""Threads that run what is ready, so that one waits for a commit while another works."""
+"""Threads that run ready tasks, so that one waits for a commit while another works."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from timeline.conf import get_settings
 
 logger = logging.getLogger("timeline")
 
-TICK: Final = 0.2  # Seconds within which a worker that stops learns that the time of a handler is up.
-PATIENCE: Final = 2.0  # Seconds that a worker that stops waits for threads whose handlers did not come back in time.
+TICK: Final = 0.2  # A stopping worker learns within so many seconds that the time of a handler is up.
+PATIENCE: Final = 2.0  # A stopping worker waits so many seconds for threads whose handlers did not come back in time.
 
 
 class RunnerThreads:
     """
-    Threads that are called when something is ready, within a ``with`` block. Each has a connection of its own.
+    Threads that are called when tasks are ready, within a ``with`` block. Each has a connection of its own.
 
     Args:
-        count: How many.
-        run: Runs a little of what is ready; says how many tasks that were.
+        count: How many threads.
+        run: Runs some ready tasks; gives how many.
         using: Database alias.
-        stopping: Says whether to take on nothing more.
-        stop: Called when a thread dies of an error that trying again does not mend; it is raised at the end of the block.
+        stopping: Tells whether to begin nothing more.
+        stop: Called when a thread dies of an error that another try would not solve; it is raised at the end of the block.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class RunnerThreads:
         self._calls = 0
         self._ended = False
         self._count = count
-        self._late: set[threading.Thread] = set()  # Whose handlers have not come back in time.
+        self._late: set[threading.Thread] = set()  # Threads whose handlers have not come back in time.
         self._disowned: set[threading.Thread] = set()  # Those of them that have been replaced.
         self._threads = [self._thread(number) for number in range(count)]
 
@@ -60,7 +60,7 @@ class RunnerThreads:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Take no more calls; wait for the handlers under way, and a moment for those whose time was up."""
+        """Take no more calls; wait for the running handlers, and only a moment for those whose time was up."""
         self._ended = True
         self.call()
         for thread in [*self._threads]:
@@ -73,17 +73,17 @@ class RunnerThreads:
             raise self._error
 
     def call(self) -> None:
-        """Say that something is ready. Who is at work already finds it anyway."""
+        """Say that tasks are ready. Threads at work find them anyway."""
         with self._called:
             self._calls += 1
             self._called.notify_all()
 
     def replace(self, thread: threading.Thread) -> bool:
         """
-        Put another thread in the place of one whose handler does not come back; if it does, it ends.
+        Replace a thread whose handler does not come back by another; if the handler does, the old thread ends.
 
         Returns:
-            Whether that was done: no more than there are threads are left to themselves.
+            Whether that was done: at most as many as there are threads are left to themselves.
         """
         self._late.add(thread)
         with self._called:
@@ -105,11 +105,11 @@ class RunnerThreads:
         return True
 
     def _alive(self) -> list[threading.Thread]:
-        """Those that were replaced and have not come back."""
+        """Threads that were replaced and have not come back."""
         return [thread for thread in self._disowned if thread.is_alive()]
 
     def _thread(self, number: int) -> threading.Thread:
-        """Make one; its process does not wait for it to end, as ``__exit__`` does, because it may never."""
+        """Make a thread; its process does not wait for it to end, as ``__exit__`` does, because it may never end."""
         return threading.Thread(target=self._work, name=f"timeline-runner-{number}", daemon=True)
 
     def _is_over(self) -> bool:

@@ -1,4 +1,4 @@
-"""A thread beside the one that handlers run on: it asks the database meanwhile, on a connection of its own."""
+"""A thread beside the one that runs handlers: it uses the database meanwhile, on a connection of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Answer = TypeVar("Answer")
 
 
 def can_use_side_thread(using: str) -> bool:
-    """Whether a second connection can write meanwhile: SQLite has one writer."""
+    """Whether a second connection can write meanwhile: SQLite allows only one writer."""
     return not dialect_of(using).has_one_writer
 
 
@@ -33,23 +33,23 @@ class SideThread:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="timeline-side")
 
     def __enter__(self) -> SideThread:
-        """Be there until the end of the block."""
+        """Start; it runs until the end of the block."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Do what was asked for, and let go of the connection."""
+        """Finish what was asked for, and close the connection."""
         self.submit(self._close)
         self._executor.shutdown()
 
     def submit(self, act: Callable[..., Answer], *given: Any) -> Future[Answer]:
-        """Have something done, in the language and time zone of now."""
+        """Have something done, in the present language and time zone."""
         return self._executor.submit(copy_context().run, self._do, act, *given)
 
     def _do(self, act: Callable[..., Answer], *given: Any) -> Answer:
         try:
             return act(*given)
         except (DatabaseError, InterfaceError):
-            self._close()  # Whatever is wrong with it, the next thing asked for gets a new one.
+            self._close()  # Whatever is wrong with the connection, the next call gets a new one.
             raise
 
     def _close(self) -> None:

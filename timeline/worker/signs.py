@@ -1,4 +1,4 @@
-"""Signs of this process, that it is there: one every few seconds, whoever of it asks."""
+"""Signs that this process is alive: one every few seconds, whichever of its threads asks."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from timeline.dispatch.signing import give_sign
 
 NEVER: Final = float("-inf")
 
-_given: dict[tuple[str, str], float] = {}  # Worker and database → when. Names are of one process: a fork has others.
+_given: dict[tuple[str, str], float] = {}  # Worker and database → last sign. A forked process has another name.
 
 
 def seconds_left(worker: str, *, using: str) -> float:
-    """Say how long there is until the next sign of this worker; 0 if it is time."""
+    """How long there is until the next sign of this worker; 0 if it is time."""
     key = worker, using
     next_at = _given.get(key, NEVER) + get_settings().sign_every.total_seconds()
     return max(next_at - monotonic(), 0.0)
@@ -22,10 +22,10 @@ def seconds_left(worker: str, *, using: str) -> float:
 
 def keep_giving(worker: str, *, using: str) -> None:
     """
-    Give a sign if it is time. To be called before anything is begun, and by whoever keeps up leases.
+    Give a sign if it is time. Call this before anything is begun, and wherever leases are extended.
 
     Args:
-        worker: Its name, as on the rows; empty: nobody looks for its signs.
+        worker: Name of the worker, as on the rows; empty: nobody looks for its signs.
         using: Database alias.
     """
     if not worker or seconds_left(worker, using=using):

@@ -10,18 +10,18 @@ from timeline.exceptions import UnknownTask
 from timeline.registry import registry
 from timeline.worker.pace import Pace
 
-# How long ago a group may have been looked at when it begins to run: so much less time than BUDGET it is planned for.
+# How long ago the last look of a group may be when the group begins to run: it is planned for BUDGET less this time.
 LAG: Final = timedelta(milliseconds=14)
-SLOW: Final = timedelta(milliseconds=0.5)  # Handlers that are faster leave no time to do anything meanwhile.
+SLOW: Final = timedelta(milliseconds=0.5)  # Faster handlers leave no time to do anything meanwhile.
 
 
 def group_size(task_key: str, pace: Pace, *, records_late: bool = False) -> int:
     """
-    Say how many tasks of a kind to start together: what its declaration says, or what its pace allows.
+    Give how many tasks of a kind to start together: what its declaration says, or what its pace allows.
 
     Args:
         task_key: The kind.
-        pace: Of this process.
+        pace: The pace of this process.
         records_late: Whether outcomes are recorded on the side thread, while the next group runs.
     """
     try:
@@ -33,5 +33,5 @@ def group_size(task_key: str, pace: Pace, *, records_late: bool = False) -> int:
 
 
 def leaves_time(task_key: str, pace: Pace) -> bool:
-    """Whether handlers of this kind leave time for other things: they hold no transaction, and take a while."""
+    """Whether handlers of this kind leave time for other work: they hold no transaction, and are not very fast."""
     return registry.task(task_key)[1].is_plain and pace.seconds(task_key) >= SLOW.total_seconds()

@@ -1,4 +1,4 @@
-"""The supervisor: a thread that gives back what waits behind a handler which does not come back."""
+"""The supervisor: a thread that gives back tasks that wait behind a handler which does not come back."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ REST: Final = 1.0  # Seconds until the next look at a thread, after the database
 
 class Supervisor:
     """
-    Looks a few times a second at each thread of this process that runs handlers.
+    Looks several times a second at each thread of this process that runs handlers.
 
-    It begins with the first of them, and has a connection only while it has something to write.
+    It begins with the first of these threads, and has a connection only while it has something to write.
     """
 
     def __init__(self) -> None:
@@ -34,8 +34,8 @@ class Supervisor:
 
     @contextmanager
     def watching(self, watch: ThreadWatch) -> Iterator[None]:
-        """Watch over a thread within a ``with`` block."""
-        if self._owner != os.getpid():  # Threads do not come through a fork, nor do watches concern another process.
+        """Watch a thread within a ``with`` block."""
+        if self._owner != os.getpid():  # Threads do not survive a fork, and its old watches mean nothing.
             self._watches, self._owner = set(), os.getpid()
             threading.Thread(target=self._watch, name="timeline-supervisor", daemon=True).start()
         self._watches.add(watch)

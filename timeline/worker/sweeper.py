@@ -1,4 +1,4 @@
-"""What a process that polls does beside its work, a little at a time: it sweeps, and counts figures by the hour."""
+"""Work that a process that polls does beside its tasks, a little at a time: it sweeps, and counts figures by the hour."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ logger = logging.getLogger("timeline")
 
 SIZE: Final = 200  # Runs looked at in one step: some tens of milliseconds.
 COUNTED: Final = 2000  # Entries of the log counted in one step.
-SHARE: Final = 50  # A step is followed by so many times as long without one: two hundredths of the process's time.
-REST: Final = 10.0  # Seconds until it is asked again whether a round is due; and before it is asked first.
+SHARE: Final = 50  # After a step comes a pause of so many times its length: steps take 2 % of the time.
+REST: Final = 10.0  # Seconds between two checks whether a round is due; and before the first.
 
 
 class Sweeper:
     """
-    Sweeps and counts when it is called, if it is time to.
+    Sweeps and counts when it is called, if it is time for that.
 
     Args:
         using: Database alias.
@@ -34,7 +34,7 @@ class Sweeper:
         self._next = monotonic() + REST
 
     def step(self, clock: Callable[[], datetime]) -> None:
-        """Look at the next few, if it is time to. What the database refuses costs this step, and holds up no poll."""
+        """Do the next few, if it is time for that. An error of the database ends this step, and stops no poll."""
         begun = monotonic()
         if begun < self._next:
             return

@@ -1,4 +1,4 @@
-"""What one thread has begun: the thread enters it, or the supervisor gives it back; never both."""
+"""The attempts that one thread has begun: either the thread enters one, or the supervisor gives it back; never both."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from timeline.worker.timed_call import TimedCall
 
 logger = logging.getLogger("timeline")
 
-PATIENCE: Final = 0.7  # Seconds without progress after which what waits is given back.
+PATIENCE: Final = 0.7  # After so many seconds without progress, waiting attempts are given back.
 
 Answer = TypeVar("Answer")
 Key = tuple[UUID, int]
 
 
 def key_of(task: ScheduledTask) -> Key:
-    """An attempt by its task and its number."""
+    """An attempt, named by its task and its number."""
     return task.id, task.attempt
 
 
@@ -37,16 +37,16 @@ class ThreadWatch(Watch):
     """
     The watch of one thread of a worker: it knows which attempts the thread has begun and not entered.
 
-    The thread takes each attempt just before it enters its handler. If it takes none for a while, the supervisor takes all that
-    wait, and gives them back on a connection of its own. What one of the two has taken, the other leaves.
+    The thread takes each attempt just before it enters its handler. If it takes none for a while, the supervisor takes all
+    waiting ones, and gives them back on a connection of its own. What one of the two has taken, the other leaves alone.
 
     Args:
-        watch: The worker's.
+        watch: The worker's watch.
         clock: Tells story time.
         using: Database alias.
-        more: Begins more of a kind, so many at most.
-        hand_on: Called when the thread is held up: lets others have what it was given and has not begun.
-        disown: Puts another thread in the place of one that does not come back; says whether it did.
+        more: Begins at most so many more of a kind.
+        hand_on: Called when the thread is held up: leaves tasks that it was given and has not begun to others.
+        disown: Replaces a thread that does not come back by another; tells whether it did.
     """
 
     def __init__(
@@ -66,35 +66,35 @@ class ThreadWatch(Watch):
         self._hand_on = hand_on
         self._disown = disown
         self._lock = threading.Lock()
-        self._since = monotonic()  # When the thread last got on.
+        self._since = monotonic()  # When the thread last made progress.
         self._waiting: dict[Key, Attempt] = {}
         self._taken_away: set[Key] = set()
-        self._owed: list[Attempt] = []  # Taken away, and not written down yet.
+        self._owed: list[Attempt] = []  # Taken away from the thread, but not yet given back in the database.
         self._timed: dict[Key, TimedCall] = {}
-        self._failing: list[tuple[TimedCall, str]] = []  # Whose time is up, and where they were; not written down yet.
-        self._looks = 0  # Under way.
+        self._failing: list[tuple[TimedCall, str]] = []  # Calls whose time is up, and where they were; not written yet.
+        self._looks = 0  # How many last looks are under way.
         self._has_failed = False
         self._is_disowned = False
         self._seen_to = threading.Lock()
         self._lending = threading.Lock()
         self._record: Callable[[], None] | None = None
         self._break_off: Callable[[], object] | None = None
-        self._sharing: Sequence[Attempt] = ()  # Entered in the transaction that is broken off by it.
+        self._sharing: Sequence[Attempt] = ()  # Attempts entered in the transaction that it breaks off.
         self._rest = 0.0
-        self.closed = False  # Whether its thread has gone.
+        self.closed = False  # Whether its thread has ended.
         self._closed_at = 0.0
-        self._handed_on = 0.0  # When it had last got on, when that was handed on last.
+        self._handed_on = 0.0  # The value of ``_since`` when ``hand_on`` was last called.
 
     def stopping(self) -> bool:
-        """Whether to enter no further handler: the worker stops, or another thread is in the place of this one."""
+        """Whether to enter no further handler: the worker stops, or another thread has replaced this one."""
         return self._is_disowned or self._watch.stopping()
 
     def entered(self, task: ScheduledTask) -> None:
-        """Keep up the lease of this attempt."""
+        """Extend the lease of this attempt."""
         self._watch.entered(task)
 
     def left(self, task: ScheduledTask) -> None:
-        """Let it go."""
+        """Stop extending it."""
         with self._lock:
             self._waiting.pop(key_of(task), None)
         self._watch.left(task)
@@ -104,11 +104,11 @@ class ThreadWatch(Watch):
         self._watch.took(task_key, count, seconds)
 
     def keeper(self) -> Keeper | None:
-        """Who keeps outcomes that cannot be written now."""
+        """The keeper of outcomes that cannot be written now."""
         return self._watch.keeper()
 
     def make_room(self) -> bool:
-        """Wait while too many of them are kept."""
+        """Wait while it keeps too many."""
         return self._watch.make_room()
 
     def hold(self, attempts: Iterable[Attempt]) -> None:
@@ -127,7 +127,7 @@ class ThreadWatch(Watch):
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """Be patient for a lease: what is slow to be looked at would else be begun and given back for ever."""
+        """Be patient for the length of a lease: otherwise tasks with a slow look would be begun and given back for ever."""
         with self._lock:
             self._looks += 1
         try:
@@ -138,13 +138,13 @@ class ThreadWatch(Watch):
                 self._since = monotonic()
 
     def abandon(self) -> None:
-        """Let the supervisor give back what waits: an error ends the run."""
+        """Let the supervisor give back waiting attempts, because an error ends the run."""
         with self._lock:
             self._has_failed = True
             self._take_all()
 
     def take(self, attempt: Attempt) -> bool:
-        """Take it, unless the supervisor has."""
+        """Take the attempt, unless the supervisor has taken it."""
         key = key_of(attempt.task)
         with self._lock:
             self._since = monotonic()
@@ -153,15 +153,15 @@ class ThreadWatch(Watch):
 
     @property
     def owes(self) -> bool:
-        """Whether something was taken away and is not written down yet."""
+        """Whether something was taken away and is not written yet."""
         return bool(self._owed or self._failing)
 
     def is_over(self, now: float) -> bool:
-        """Whether its thread has gone and owes nothing more, or what it owes has had time to run out."""
+        """Whether its thread has ended and nothing is left to write, or the leases of the rest have had time to run out."""
         return self.closed and not (self.owes and now - self._closed_at < get_settings().LEASE.total_seconds())
 
     def rest(self, until: float) -> None:
-        """Let it alone until then, by ``monotonic()``: the database failed."""
+        """Leave it alone until then, by ``monotonic()``, because the database failed."""
         self._rest = until
 
     def more(self, task_key: str, most: int) -> list[Attempt]:
@@ -175,7 +175,7 @@ class ThreadWatch(Watch):
         Call a handler that may take only so long.
 
         Raises:
-            TimedOut: if its time was up, whatever it came back with.
+            TimedOut: if its time was up, even if it came back with a result.
         """
         timed = TimedCall(attempts, undone)
         with self._lock:
@@ -193,32 +193,32 @@ class ThreadWatch(Watch):
             self._timed[key_of(attempt.task)] = TimedCall([attempt], cancel=cancel)
 
     def is_in_time(self, attempt: Attempt) -> bool:
-        """It has come back: say whether in time."""
+        """A coroutine has come back: tell whether in time."""
         with self._lock:
             timed = self._timed.pop(key_of(attempt.task), None)
             return timed is None or not timed.is_late
 
     def lend(self, record: Callable[[], None] | None) -> None:
-        """Let the supervisor record what has ended, if this thread is held up; waits while it does."""
+        """Let the supervisor record finished outcomes, if this thread is held up; waits while it does."""
         with self._lending:
             self._record = record
 
     def lend_transaction(self, entered: Sequence[Attempt], break_off: Callable[[], object] | None) -> None:
-        """Let the supervisor break it off, if this thread is held up; waits while it does."""
+        """Let the supervisor break off the transaction, if this thread is held up; waits while it does."""
         with self._lending:
             self._sharing, self._break_off = entered, break_off
 
     def close(self) -> None:
-        """Its thread has gone; waits for what the supervisor writes just now."""
+        """The thread has ended; wait for anything that the supervisor is writing."""
         with self._seen_to:
             self.closed, self._closed_at = True, monotonic()
 
     def see_to(self, now: float) -> bool:
         """
-        Fail those whose time is up, and give back what waits for too long. On the supervisor's thread.
+        Fail attempts whose time is up, and give back attempts that wait too long. Called on the supervisor's thread.
 
         Args:
-            now: By ``monotonic()``.
+            now: The present time by ``monotonic()``.
 
         Returns:
             Whether there was anything to write.
@@ -246,7 +246,7 @@ class ThreadWatch(Watch):
         return True
 
     def _break_up(self, since: float) -> None:
-        """Break off the transaction that a handler holds open since then, and take those entered before it there."""
+        """Break off the transaction that a handler holds open since then, and take the attempts entered before it."""
         with self._lending:
             with self._lock:
                 sharing = self._sharing[:-1] if self._since == since else ()
@@ -261,13 +261,13 @@ class ThreadWatch(Watch):
     def _is_broken_off(self, break_off: Callable[[], object]) -> bool:
         try:
             return bool(break_off())
-        except (DatabaseError, InterfaceError) as error:  # What waits is given back all the same.
+        except (DatabaseError, InterfaceError) as error:  # Waiting attempts are given back nevertheless.
             logger.warning("The transaction that a handler holds up is not broken off: %s", error)
             connections[self.using].close()
             return False
 
     def _take_undone(self, attempts: Sequence[Attempt]) -> None:
-        """Take attempts that were entered, and undone with their transaction."""
+        """Take attempts that were entered, and were undone with their transaction."""
         with self._lock:
             taken = {key_of(attempt.task): attempt for attempt in attempts}
             self._owed += [attempt for key, attempt in taken.items() if key not in self._taken_away]
@@ -280,7 +280,7 @@ class ThreadWatch(Watch):
             self._owed[: len(owed)] = left
 
     def _see_to_time(self, now: float) -> bool:
-        """Fail those whose time is up, and break off those that have not come back since; say whether there were any."""
+        """Fail attempts whose time is up, and interrupt calls that have not come back since; tell whether there were any."""
         with self._lock:
             late = [timed for timed in self._timed.values() if not timed.is_late and timed.is_up(now)]
             for timed in late:
@@ -289,12 +289,12 @@ class ThreadWatch(Watch):
                 self._taken_away |= {key_of(attempt.task) for attempt in (*timed.attempts, *timed.undone)}
             hanging = [timed for timed in self._timed.values() if timed.is_late and timed.again_at <= now]
         self._failing += [(timed, timed.stack()) for timed in late]
-        for timed in hanging:  # First, so that the locks of its transaction are not in the way of what is written.
+        for timed in hanging:  # This comes first, so that the locks of its transaction do not block the write.
             timed.break_off(now)
         for timed in late:
             self._let_go(timed)
         acted = bool(self._failing)
-        while self._failing:  # What cannot be written is still there next time.
+        while self._failing:  # An attempt that cannot be written is still there next time.
             self._fail(*self._failing[0])
             del self._failing[0]
         return acted
@@ -314,7 +314,7 @@ class ThreadWatch(Watch):
         )
 
     def _take_away(self, now: float) -> float:
-        """Take what waits, if the thread is held up; say since when it is."""
+        """Take the waiting attempts, if the thread is held up; give since when it is."""
         with self._lock:
             patience = get_settings().LEASE.total_seconds() if self._looks else PATIENCE
             if self.closed or now - self._since < patience:

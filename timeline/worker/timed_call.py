@@ -1,4 +1,4 @@
-"""A call that may take only so long: whose it is, and how it is broken off."""
+"""A call that may take only so long: which attempts it is for, and how it is interrupted."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from timeline.worker.interrupting import can_be_interrupted, interrupt
 @dataclass(eq=False, slots=True)
 class TimedCall:
     """
-    A handler under way, or a coroutine.
+    A running handler, or a coroutine.
 
     Args:
-        attempts: What it is for.
-        undone: What shares its transaction, which is undone if its time is up.
-        cancel: Breaks off a coroutine; None: it is a call.
+        attempts: The attempts that it is for.
+        undone: Attempts that share its transaction, which is undone if its time is up.
+        cancel: Cancels a coroutine; None: it is a call.
         since: When it was entered, by ``monotonic()``.
-        thread: On which.
+        thread: The thread on which it runs.
         in_main: Whether it can be interrupted there.
-        is_late: Whether its time is up: what it does from then on is not its attempts' any more.
-        again_at: When it is broken off once more, by ``monotonic()``, if it has not come back.
+        is_late: Whether its time is up: from then on its attempts have failed, whatever it does.
+        again_at: When it is interrupted once more, by ``monotonic()``, if it has not come back.
     """
 
     attempts: Sequence[Attempt]
@@ -41,7 +41,7 @@ class TimedCall:
 
     @property
     def timeout(self) -> timedelta:
-        """What it may take."""
+        """How long it may take."""
         return self.attempts[0].declared.options.timeout or timedelta.max
 
     def is_up(self, now: float) -> bool:
@@ -49,12 +49,14 @@ class TimedCall:
         return now - self.since >= self.timeout.total_seconds()
 
     def stack(self) -> str:
-        """Where a call hangs; nothing of a coroutine, which is nowhere while it waits."""
+        """Where a call hangs; empty for a coroutine, which is nowhere while it waits."""
         frame = sys._current_frames().get(self.thread.ident or 0)
         return "" if self.cancel is not None or frame is None else "".join(traceback.format_stack(frame))
 
     def break_off(self, now: float) -> None:
-        """Have a coroutine cancelled, or a handler on the main thread interrupted. Whoever keeps that is asked again later."""
+        """
+        Have a coroutine cancelled, or a handler on the main thread interrupted. If it catches that, this is repeated later.
+        """
         self.again_at = now + 1
         if self.cancel is not None:
             self.cancel()
