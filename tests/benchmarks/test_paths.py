@@ -27,7 +27,7 @@ def paths(*arguments):
     command = [sys.executable, "-m", "benchmarks.paths", *arguments]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     done = subprocess.run(
-        command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=settings.BASE_DIR, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout

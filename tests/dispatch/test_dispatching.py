@@ -312,7 +312,7 @@ class TestBrokerThatIsDown:
         assert (done.resent, len(post.sent)) == (1, 2)
         assert LogEntry.objects.count() == entries + 1
         row = ScheduledTask.objects.get()
-        assert timedelta(seconds=25) < row.lease_expires_at - datetime.now(UTC) < timedelta(seconds=31)
+        assert timedelta(seconds=16) < row.lease_expires_at - datetime.now(UTC) < timedelta(seconds=31)
 
     def test_in_the_middle_of_what_is_sent_again_takes_the_rest_next_time(self, post, due, now):
         for _ in range(3):

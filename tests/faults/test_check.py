@@ -22,7 +22,7 @@ def python(*arguments, **environment):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

@@ -83,7 +83,7 @@ class TestSignOfPoller:
     def test_leaves_the_time_by_the_real_clock(self, production):
         sign_of_poller(using="default")
 
-        assert abs(Identity.objects.get().polled_at - datetime.now(UTC)) < timedelta(seconds=5)
+        assert abs(Identity.objects.get().polled_at - datetime.now(UTC)) < timedelta(minutes=1)
 
     def test_writes_once_an_interval(self, production, settings, django_assert_num_queries):
         settings.TIMELINE = {"SITE": "production", "POLL_INTERVAL": timedelta(seconds=30)}

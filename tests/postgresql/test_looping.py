@@ -84,6 +84,13 @@ class TestACancelMeanwhile:
 class TestALostAnswer:
     """The database did what it was asked, and the connection broke before it could say so."""
 
+    @pytest.fixture(autouse=True)
+    def _patient(self):
+        """Autovacuum may have a table locked, on a machine that is busy for longer than a step waits for whoever that is."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("timeline.store.stepping.PATIENCE", timedelta(minutes=1))
+            yield
+
     def test_of_a_batch_repeats_none(self, row, monkeypatch):
         if is_plain():
             meanwhile[:] = [None, self.break_at_the_next_record]

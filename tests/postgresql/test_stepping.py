@@ -221,6 +221,13 @@ class TestTheCommitOfAnAtomicStep:
 class TestALostAnswer:
     """The database did what it was asked, and the connection broke before it could say so."""
 
+    @pytest.fixture(autouse=True)
+    def _patient(self):
+        """Autovacuum may have a table locked, on a machine that is busy for longer than a step waits for whoever that is."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("timeline.store.stepping.PATIENCE", timedelta(minutes=1))
+            yield
+
     @pytest.mark.parametrize("done", [True, False])
     def test_of_a_record_that_is_committed_with_it_is_asked_for(self, row, done):
         with self.breaking_at("COMMIT", 1, done=done, again=done):

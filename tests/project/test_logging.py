@@ -29,7 +29,7 @@ class TestLogging:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
             check=True,
         )
 

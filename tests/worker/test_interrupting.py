@@ -49,7 +49,7 @@ class TestTheInterrupt:
             env={**surroundings(), "DJANGO_SETTINGS_MODULE": "tests.settings"},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=600,
             check=False,
         )
 

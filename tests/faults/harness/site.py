@@ -71,5 +71,5 @@ def manage(environment: dict[str, str], *command: str) -> None:
         env={**surroundings(), **environment},
         stdout=subprocess.DEVNULL,
         check=True,
-        timeout=120,
+        timeout=600,
     )
