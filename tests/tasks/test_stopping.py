@@ -126,6 +126,31 @@ class TestAWorkerThatStops:
         assert not waiting(broker)
 
 
+class TestGiveBack:
+    def test_gives_back_the_others_where_threads_take_some_at_this_moment(self):
+        class Request:
+            name, acknowledged = "timeline.run", False
+
+            def __init__(self, message):
+                self.message = message
+
+        with Connection("memory://") as connection:
+            queue = connection.SimpleQueue("fetched")
+            for number in range(10):
+                queue.put(number)
+            requests = [Request(queue.get(block=False)) for _each in range(10)]
+            for request in requests[::2]:
+                request.message.ack()
+            state = SimpleNamespace(reserved_requests=set(requests), active_requests=set())
+            consumer = SimpleNamespace(connection=connection, task_consumer=queue.consumer)
+            worker = SimpleNamespace(steps=[], state=state, consumer=consumer)
+
+            stopping.GiveBack(worker).stop(worker)
+
+            assert queue.qsize() == 5
+            queue.clear()
+
+
 class TestIsStopping:
     def test_is_true_for_one_that_is_told_by_a_command_of_celerys(self):
         """Which sends no signal."""

@@ -17,6 +17,7 @@ from typing import Any, Final
 from celery.bootsteps import StartStopStep
 from celery.signals import worker_init, worker_shutting_down
 from kombu.common import ignore_errors
+from kombu.exceptions import MessageStateError
 
 NAME: Final = "timeline.run"  # Of the messages that are given back. Polls expire, and others come.
 GRACE: Final = 1.0  # Seconds more than Redis is asked to wait, until its answer is there.
@@ -52,7 +53,9 @@ class GiveBack(StartStopStep):
                     request.acknowledged = (
                         True  # If a process takes it at this moment all the same, it finds no more to do.
                     )
-                    request.message.reject(requeue=True)  # At once: the loop in which Celery does such things is over.
+                    # At once: the loop in which Celery does such things is over. A thread may have taken it just now.
+                    with suppress(MessageStateError):
+                        request.message.reject(requeue=True)
             _give_back_asked_for(consumer.task_consumer.channel)
 
     def terminate(self, worker: Any) -> None:
