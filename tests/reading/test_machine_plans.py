@@ -55,10 +55,10 @@ class TestMachinePlans:
         assert ("NEW", "PACKED") in found.missing_edges
         assert not {*found.old_edges} & Now.definition.machine.edges
 
-    def test_take_two_statements(self, django_assert_num_queries):
+    def test_take_one_statement(self, django_assert_num_queries):
         toured("NEW", "ODD")
 
-        with django_assert_num_queries(2):
+        with django_assert_num_queries(1):
             machine_plans([Now.definition], using="default")
         with django_assert_num_queries(0):
             assert machine_plans([], using="default") == []

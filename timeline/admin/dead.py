@@ -17,7 +17,6 @@ from timeline.admin.listing import Chip, row_of
 from timeline.admin.naming import called, names_of
 from timeline.admin.pages import policy_of
 from timeline.admin.readers import Reader
-from timeline.clocks import story_now
 from timeline.policy import Action
 from timeline.reading.dead_letters import DeadLetters, dead_letters, in_retry
 from timeline.reading.recalling import recall
@@ -42,14 +41,14 @@ class DeadLetterPages(Confirming):
         if not self.has_view_permission(request):
             raise PermissionDenied
         visible, reader = self.visible(request), Reader(policy_of(request), request.user)
-        group, now = request.GET.get("group", ""), story_now(self.alias)
+        group, now = request.GET.get("group", ""), self.now_of(request)
         since, task = request.GET.get("since", ""), request.GET.get("task", "").replace("\x00", "")
         among = visible.filter(task_key=task) if task and not group else visible
         letters = dead_letters(_failed_since(among, since, now), group) if "\x00" not in group else []
         found = [shown_group(each, reader) for each in letters]
         if group and not found:
             raise Http404(_("There is no such group."))
-        context = self._group(request, group, reader) if group else _to_be_tried(among)
+        context = self._group(request, group, reader, now) if group else _to_be_tried(among)
         context |= {
             "groups": found,
             "group": group,
@@ -59,9 +58,8 @@ class DeadLetterPages(Confirming):
         }
         return self.page(request, "dead", pgettext("timeline", "Dead letters"), now, context)
 
-    def _group(self, request: HttpRequest, group: str, reader: Reader) -> dict[str, Any]:
+    def _group(self, request: HttpRequest, group: str, reader: Reader, now: datetime) -> dict[str, Any]:
         """The tasks of a group, those that were discarded last first."""
-        now = story_now(self.alias)
         dead = self.visible(request).dead_letters(group).select_related("run").order_by("-finished_at", "-pk")
         tasks = list(dead[:AT_A_TIME])
         recall(tasks, using=self.alias)

@@ -16,10 +16,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from timeline.admin.asking import asked
-from timeline.dispatch.noticing_silence import is_silent
+from timeline.dispatch.noticing_silence import is_silent, silent
 from timeline.live.streaming import can_stream
 from timeline.models import ScheduledTask
 from timeline.policy import get_policy
+from timeline.store.gathering import gather_now
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -53,6 +54,7 @@ PAGES: Final = (
 
 # Pages whose content follows what happens while they are open. The list refreshes a part of itself.
 _POLICY: Final = "_timeline_policy"
+_UNPOLLED: Final = "_timeline_unpolled"
 LIVE: Final = frozenset(
     {"bulk", "bulk_action", "dead", "entity", "health", "holds", "inventory", "limits", "people", "task", "timeline"}
 )
@@ -81,6 +83,12 @@ class Pages(Base):
         """The database whose tasks are shown."""
         return self.using or router.db_for_write(ScheduledTask)
 
+    def now_of(self, request: HttpRequest) -> datetime:
+        """Story time, and in the same statement what each page says at its top: whether nobody polls."""
+        now, [unpolled] = gather_now([silent(using=self.alias).values_list("pk")], using=self.alias)
+        request.__dict__[_UNPOLLED] = bool(unpolled)
+        return now
+
     def visible(self, request: HttpRequest) -> ScheduledTaskQuerySet:
         """The tasks that the user may see. Each page starts here."""
         return policy_of(request).visible(ScheduledTask.objects.using(self.alias), request.user)
@@ -102,7 +110,8 @@ class Pages(Base):
             "live": request.get_full_path() if name in LIVE and request.method == "GET" else "",
             "is_told": can_stream(request),
             "login": self.login_for(request.get_full_path()),
-            "nobody_polls": partial(is_silent, using=self.alias),  # Asked where it is shown.
+            # Asked where it is shown, unless it is known.
+            "nobody_polls": request.__dict__.get(_UNPOLLED, partial(is_silent, using=self.alias)),
         }
         response = TemplateResponse(request, f"admin/timeline/{name}.html", {**shared, **context})
         response["Cache-Control"] = "no-store, private"

@@ -15,7 +15,6 @@ from django.utils.translation import pgettext
 
 from timeline.admin.naming import called, names_of
 from timeline.admin.pages import Pages, policy_of
-from timeline.clocks import story_now
 from timeline.exceptions import UnknownTimeline
 from timeline.operations.differing import Differs, TaskDiffers, differences_of_some
 from timeline.reading.machine_plans import MachinePlan, machine_plans
@@ -37,7 +36,7 @@ class PlanPages(Pages):
         """Show what the next sweep would change of one timeline, or which there are."""
         if not request.user.has_perm("timeline.view_scheduledtask"):
             raise PermissionDenied
-        now, name = story_now(self.alias), request.GET.get("timeline", "")
+        now, name = self.now_of(request), request.GET.get("timeline", "")
         if not name:
             return self.page(request, "plan", pgettext("timeline", "Plan"), now, {"counts": self._open_runs()})
         try:

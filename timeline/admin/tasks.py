@@ -39,7 +39,6 @@ from timeline.admin.stepping import stepping
 from timeline.admin.telling import telling
 from timeline.admin.trying import WhatIfPages
 from timeline.admin.wording import WORDINGS
-from timeline.clocks import story_now
 from timeline.lifecycle import State
 from timeline.live.pages import watched
 from timeline.live.subjects import EVERYTHING, EverythingAndWorkers, OneEntity, OneTask
@@ -146,7 +145,7 @@ class TaskAdmin(
         """Show the list; with ``part`` just what changes, for the light refresh."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        question, now, policy = asked(request.GET), story_now(self.alias), policy_of(request)
+        question, now, policy = asked(request.GET), self.now_of(request), policy_of(request)
         zone, reader = timezone.get_default_timezone(), Reader(policy, request.user)
         shown = listing(self.visible(request), question, now=now, zone=zone, reader=reader, site=self.admin_site.name)
         context = {
@@ -176,7 +175,7 @@ class TaskAdmin(
         task = visible.filter(pk=object_id).select_related("run", "cause").first()
         if task is None:
             raise Http404(_("There is no such task."))
-        now, ref = story_now(self.alias), task.entity_ref
+        now, ref = self.now_of(request), task.entity_ref
         entity = named(ref, load_entities([ref], using=self.alias).get(ref), self.admin_site.name)
         steps = steps_of_task(task, using=self.alias, results=reader.payload)
         told = telling(task, visible, reader, steps=steps, now=now)

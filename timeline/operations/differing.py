@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from time import monotonic
@@ -16,13 +16,14 @@ from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import Reason, ReasonCode, State
 from timeline.models import EntityRef, TimelineRun
-from timeline.models.entities import load_entities
+from timeline.models.entities import Entities, load_entities
 from timeline.models.facts import plan_of
 from timeline.models.visits import tries_of
 from timeline.operations._drifting import rows_of_runs
 from timeline.planning import Cancel, Create, Keep, Move, PlannedChange
 from timeline.registry import registry
 from timeline.store.returning import read_models
+from timeline.store.rows_to_plan import RowToPlan
 
 SIZE: Final = 1000  # Runs that are looked at together.
 PATIENCE: Final = 1.0  # Seconds that somebody waits for some of them, about.
@@ -164,7 +165,7 @@ def differences(definitions: Collection[Definition], *, now: datetime, using: st
     runs = TimelineRun.objects.using(using).open().filter(timeline__in=sorted(found)).order_by("pk")
     some = read_models(runs[:SIZE])
     while some:
-        _compare(some, found, now, using)
+        _compare(_Facts.read(some, using), some, found, now)
         yield found
         some = read_models(runs.filter(pk__gt=some[-1].pk)[:SIZE])
 
@@ -190,20 +191,38 @@ def differences_of_some(
     runs = TimelineRun.objects.using(using).open().filter(timeline=definition.name).order_by("pk")
     some = read_models((runs if after is None else runs.filter(pk__gt=after))[: most + 1])
     looked = most // 4
-    _compare(some[:looked], found, now, using)
+    facts = _Facts.read(some[:most], using)
+    _compare(facts, some[:looked], found, now)
     if len(some) > looked and monotonic() <= give_up:
-        _compare(some[looked:most], found, now, using)
+        _compare(facts, some[looked:most], found, now)
         looked = most
     return found[definition.name], some[looked - 1].pk if len(some) > looked else None
 
 
-def _compare(runs: Sequence[TimelineRun], found: dict[str, Differs], now: datetime, using: str) -> None:
-    known = [
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What runs are planned from: four statements at most, however many they are."""
+
+    entities: Entities
+    rows: Mapping[UUID, Sequence[RowToPlan]]
+    tries: Mapping[UUID, int]
+
+    @classmethod
+    def read(cls, runs: Sequence[TimelineRun], using: str) -> _Facts:
+        known = _known(runs)
+        entities = load_entities((run.entity_ref for run, _definition in known), using=using)
+        return cls(entities, rows_of_runs(known, using), tries_of(known, using=using))
+
+
+def _known(runs: Sequence[TimelineRun]) -> list[tuple[TimelineRun, Definition]]:
+    return [
         (run, definition) for run in runs if (definition := registry.about(run.timeline, run.entity_label)) is not None
     ]
-    entities = load_entities((run.entity_ref for run, _definition in known), using=using)
-    rows, tries = rows_of_runs(known, using), tries_of(known, using=using)
-    for run, definition in known:
+
+
+def _compare(facts: _Facts, runs: Sequence[TimelineRun], found: dict[str, Differs], now: datetime) -> None:
+    entities, rows, tries = facts.entities, facts.rows, facts.tries
+    for run, definition in _known(runs):
         differs, ours = found[run.timeline], rows[run.pk]
         differs.runs += 1
         if any(row.state == State.ACTIVE for row in ours):

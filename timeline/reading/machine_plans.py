@@ -12,6 +12,7 @@ from django.db.models import Count
 from timeline.definition import Definition
 from timeline.definition.machines import table_of
 from timeline.models import Edge, TimelineRun
+from timeline.store.gathering import gather
 
 Pair = tuple[str, str]
 _Counts = defaultdict[str, Counter[str]]  # Name of a machine → state → runs.
@@ -66,7 +67,7 @@ class MachinePlan:
 
 def machine_plans(definitions: Iterable[Definition], *, using: str) -> list[MachinePlan]:
     """
-    Compare machines with what is in a database: two statements, however many machines; one reads the open runs once.
+    Compare machines with what is in a database: one statement, however many machines, which reads the open runs once.
 
     Args:
         definitions: Machines, in the order in which their plans are wanted.
@@ -75,20 +76,22 @@ def machine_plans(definitions: Iterable[Definition], *, using: str) -> list[Mach
     known = {definition.name: definition for definition in definitions}
     if not known:
         return []
-    counts, backs = _counted(known, using)
-    edges: dict[str, set[Pair]] = defaultdict(set)
+    runs = TimelineRun.objects.using(using).open().filter(timeline__in=sorted(known))
     rows = Edge.objects.using(using).filter(timeline__in=sorted(known))
-    for name, source, target in rows.values_list("timeline", "from_state", "to_state"):
+    in_states = runs.values_list("timeline", "state", "back").annotate(count=Count("pk"))
+    counted, pairs = gather([in_states, rows.values_list("timeline", "from_state", "to_state")], using=using)
+    counts, backs = _counted(counted)
+    edges: dict[str, set[Pair]] = defaultdict(set)
+    for name, source, target in pairs:
         edges[name].add((source, target))
     return [_plan_of(definition, counts[name], backs[name], edges[name]) for name, definition in known.items()]
 
 
-def _counted(names: Iterable[str], using: str) -> tuple[_Counts, _Counts]:
+def _counted(counted: Iterable[tuple[str, str, str, int]]) -> tuple[_Counts, _Counts]:
     """How many open runs are in each state, and how many would go back to each."""
     states: _Counts = defaultdict(Counter)
     backs: _Counts = defaultdict(Counter)
-    runs = TimelineRun.objects.using(using).open().filter(timeline__in=sorted(names))
-    for name, state, back, count in runs.values_list("timeline", "state", "back").annotate(count=Count("pk")):
+    for name, state, back, count in counted:
         states[name][state] += count
         backs[name][back] += count
     return states, backs
