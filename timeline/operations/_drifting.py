@@ -6,10 +6,11 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any
 from uuid import UUID
 
+from django.db import connections
 from django.db.models import QuerySet
 
 from timeline.definition import Definition
@@ -26,8 +27,10 @@ from timeline.operations.reconciling import reconcile_locked
 from timeline.planning import Cancel, Keep, Plan
 from timeline.registry import registry
 from timeline.store.errors import catching
+from timeline.store.inserting import fields_of
 from timeline.store.locking import lock_runs
 from timeline.store.mirroring import mirror_runs, shows_another
+from timeline.store.returning import as_models, cursor_for_rows, rows_of
 from timeline.store.rows_to_plan import RowToPlan, read_rows_to_plan
 
 logger = logging.getLogger("timeline")
@@ -41,8 +44,10 @@ class OpenRuns(Part[TimelineRun]):
     def take(self, position: dict[str, Any], *, begins: bool, size: int, using: str) -> Taken:
         """Read the next few."""
         after = {"label": "", "id": "", "timeline": "", "key": ""} if begins else position
-        sql = dialect_of(using).sql("next_runs")
-        runs = list(TimelineRun.objects.using(using).raw(sql, {**after, "size": size}))
+        with cursor_for_rows(connection := connections[using]) as cursor:
+            cursor.execute(_next_runs(using), {**after, "size": size})
+            rows = rows_of(cursor, connection, tuple(fields_of(TimelineRun)), model=TimelineRun).values()
+        runs = as_models(rows, TimelineRun, using)
         if not runs:
             return Taken(runs, after, is_last=True)
         last = runs[-1]
@@ -57,6 +62,12 @@ class OpenRuns(Part[TimelineRun]):
         if mended:
             logger.info("The sweep mended %d runs whose rows were not what they should be.", mended)
         return Swept(looked=len(some), mended=mended, left=True)
+
+
+@cache
+def _next_runs(using: str) -> str:
+    columns = ", ".join(str(field.column) for field in fields_of(TimelineRun).values())
+    return dialect_of(using).sql("next_runs").replace("{columns}", columns)
 
 
 def drifted(runs: Iterable[TimelineRun], *, now: datetime, using: str) -> list[TimelineRun]:

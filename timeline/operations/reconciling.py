@@ -81,10 +81,7 @@ def reconcile_locked(
     end_runs(gone, RunEnd.ENTITY_GONE, reason=reasons.DELETED(), now=now, using=using)
     alive = [(run, definition) for run, definition in known if run.is_open]
     unread = [(run, definition) for run, definition in alive if run.pk not in (rows or {})]
-    standing: dict[UUID, Sequence[TaskRow]] = {
-        **lock_rows_to_plan(wanted_of(unread, moved=moved), using=using),
-        **(rows or {}),
-    }
+    standing = {**lock_rows_to_plan(wanted_of(unread, moved=moved), using=using), **(rows or {})}
     tries = tries_of(alive, using=using)
     # In portions: while the database writes one, the next is planned. Whole, if a run may be refused after others were
     # written, or if code of the host's is asked, which may want what cannot be asked ahead.
@@ -149,8 +146,7 @@ def _carry_out(
                 case Keep():
                     pass
     writes += rebinding([(definition, planned) for _run, definition, planned in plans], now=now, using=using)
-    earlier = (row for row in rows if isinstance(row, ScheduledTask))
-    changed = send_writes(hand_on(writes, tasks, earlier=earlier, using=using), now=now, using=using)
+    changed = send_writes(hand_on(writes, tasks, earlier=rows, using=using), now=now, using=using)
     created = send_tasks(tasks, using=using)
 
     def done() -> list[ScheduledTask]:

@@ -17,9 +17,10 @@ def latest_of(rows: Iterable[TaskRow]) -> dict[str, dict[str, TaskRow]]:
     """Name of a task → occurrence (empty if the task has only one) → its latest row."""
     latest: dict[str, dict[str, TaskRow]] = defaultdict(dict)
     for row in rows:
-        known = latest[row.task_name].get(row.occurrence)
+        of_task = latest[row.task_name]
+        known = of_task.get(row.occurrence)
         if known is None or known.revision < row.revision:
-            latest[row.task_name][row.occurrence] = row
+            of_task[row.occurrence] = row
     return latest
 
 

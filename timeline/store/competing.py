@@ -10,6 +10,7 @@ from timeline.definition.limits import HALF_DONE, Limit
 from timeline.lifecycle import FINAL, ReasonCode, State
 from timeline.models import EntityRef, ScheduledTask, model_of
 from timeline.models.entities import load_entities
+from timeline.planning import TaskRow
 from timeline.registry import registry
 from timeline.store.changes import Write
 
@@ -70,7 +71,7 @@ def held_alone(task: ScheduledTask) -> str:
 
 
 def hand_on(
-    writes: Sequence[Write], tasks: Iterable[ScheduledTask], *, earlier: Iterable[ScheduledTask] = (), using: str
+    writes: Sequence[Write], tasks: Iterable[ScheduledTask], *, earlier: Iterable[TaskRow] = (), using: str
 ) -> list[Write]:
     """
     Let new revisions take over the places of those that are cancelled for them, or were, because what they follow was to run
@@ -83,7 +84,8 @@ def hand_on(
         using: Database alias.
     """
     places = {write.task.pk: handed_on(write.task) for write in writes if write.task.slot}
-    closed = {row.pk: row for row in earlier if row.slot and (row.state, row.reason_code) == _SUPERSEDED}
+    whole = [row for row in earlier if isinstance(row, ScheduledTask)]  # All that may hold a place.
+    closed = {row.pk: row for row in whole if row.slot and (row.state, row.reason_code) == _SUPERSEDED}
     places |= {pk: handed_on(row) for pk, row in closed.items()}
     taken = set()
     for task in tasks:
