@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
-from django.db import connections
+from django.db import connection, connections, transaction
 from django.utils import timezone
 
 from tests.processes import wait_for
@@ -16,7 +16,9 @@ from timeline import Timeline, task
 from timeline.engine.running import begin_ready, run_begun
 from timeline.models import Admission, Hold, ScheduledTask
 from timeline.operations.parking import park
+from timeline.operations.releasing import release
 from timeline.shortcuts import schedule
+from timeline.store.admitting import admit
 from timeline.store.kinds import ready_kinds
 from timeline.testing import only_timelines
 from timeline.timelines import Alerts
@@ -85,6 +87,42 @@ class TestBraked:
         # One that was let in, and came to its turn late, is looked at again: then it is on hold, as all others are.
         assert entered <= Admission.objects.count() <= MOST
         assert ScheduledTask.objects.filter(task_key="alerts.tell", payload__hold=str(held.pk)).count() == 1
+
+
+@pytest.mark.only_postgresql
+class TestARelease:
+    def test_goes_the_way_of_a_look_that_lets_in_the_same(self):
+        """In order of ids: it is in no deadlock with it, whatever is due first."""
+        now = timezone.now()
+        order = Order.objects.create()
+        later, first = (
+            schedule("closing.close", order, at=now - timedelta(minutes=ago), key=str(ago)).task.pk for ago in (1, 2)
+        )
+        held = park("closing.close", most=MOST, within=HOUR, now=now, using="default")
+
+        def let_go_now():
+            try:
+                release(hold_id=held.pk, actor="ada", reason="it is right", now=timezone.now(), using="default")
+            finally:
+                connections.close_all()
+
+        with ThreadPoolExecutor(1) as pool:
+            with transaction.atomic():
+                admit("closing.close", {later: now}, using="default")
+                released = pool.submit(let_go_now)
+                wait_for(somebody_waits, "a release that waits", within=20)
+                admit("closing.close", {first: now}, using="default")
+            released.result()
+
+        assert set(Admission.objects.values_list("pk", flat=True)) == {later, first}
+
+
+def somebody_waits():
+    """Whether somebody else waits for what this connection's transaction has locked."""
+    asked = "SELECT count(*) FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+    with connection.cursor() as cursor:
+        cursor.execute(asked)
+        return cursor.fetchone()[0] > 0
 
 
 class TestPark:
