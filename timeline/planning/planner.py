@@ -102,20 +102,16 @@ class _Planner:
         for name in self.latest:
             if name in self.definition.repeated:
                 stray = [row for row in self.rows(name) if not is_number(row.occurrence)]
-                self.cancel_stray(name, stray, self.spare)
+                cancel_open(stray, reasons.NO_LONGER_PLANNED(task=name), result=self.result, spare=self.spare)
             elif name not in self.definition.fanned_out and name not in self.definition.in_states:
                 stray = [row for row in self.rows(name) if row.occurrence or name not in self.outlooks]
-                self.cancel_stray(name, stray, ())
+                cancel_open(stray, reasons.NO_LONGER_PLANNED(task=name), result=self.result, spare=())
         self.result.open = self.by_table or any(
             outlook.to_come for name, outlook in self.outlooks.items() if name not in self.definition.aside
         )
         if not self.result.open and self.definition.aside:
             end_aside(self.definition.aside, result=self.result, spare=self.spare)
         return self.result
-
-    def cancel_stray(self, name: str, stray: Sequence[TaskRow], spare: Collection[UUID]) -> None:
-        if stray:  # Seldom: its reason takes longer than all else.
-            cancel_open(stray, reasons.NO_LONGER_PLANNED(task=name), result=self.result, spare=spare)
 
     def outlook(self, name: str) -> Outlook:
         if (known := self.outlooks.get(name)) is not None:
