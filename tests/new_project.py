@@ -122,13 +122,13 @@ class Project:
         return self.folder / f"{number}.log"
 
     def stop(self) -> list[int]:
-        """Stop what was started, and kill what has not ended after half a minute; gives how each ended."""
+        """Stop what was started, and kill what has not ended after two minutes; gives how each ended."""
         for process in self.started:
             process.terminate()
         return [_wait_or_kill(process) for process in self.started]
 
     def wait_until_completed(self, key: str, *task_keys: str) -> list[str]:
-        """Wait until a user's tasks have completed, for a minute at most; gives all that have."""
+        """Wait until a user's tasks have completed, for two minutes at most; gives all that have."""
         give_up = time.monotonic() + 120
         while not set(task_keys) <= set(shown := self._completed(key)) and time.monotonic() < give_up:
             time.sleep(0.2)
