@@ -1,9 +1,9 @@
 """
 Every page and list that the admin and the API have, over a million tasks on PostgreSQL: queries, and processor time.
 
-The addresses come from the site's own routes: one that nobody has said how to open stops the run. Each is opened by a superuser,
-by an operator whom a policy of the host's shows two timelines, and by staff who own 33,000 entities and see only what is theirs.
-There are 10,000 failures in 40 groups. What is counted is the processor time of this process, and that of PostgreSQL's process
+The addresses come from the site's own routes: one that nobody has said how to open stops the run. Each is opened by a
+superuser, by an operator whom a policy of the host's shows two timelines, and by staff who own 33,000 entities and see only
+what is theirs. There are 10,000 failures in 40 groups. What is counted is the processor time of this process, and that of PostgreSQL's process
 for this connection, which Linux tells of a server on the same machine (elsewhere the time that statements took stands for it):
 so other work on the machine changes little. Queries parallel to one another are switched off, so that nothing is left out.
 
@@ -142,7 +142,8 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
         f"{site}changelist": [
             *("", "?state=overdue", "?state=scheduled", "?state=completed", "?state=discarded", "?state=cancelled"),
             *("?state=all", "?state=ended", "?state=active", "?timeline=trial", "?timeline=owned", "?timeline=gone"),
-            *("?timeline=none", "?task=trial.expire", "?task=gone.rare&state=all", "?kind=accounts.user", "?kind=admin.logentry"),
+            *("?timeline=none", "?task=trial.expire", "?task=gone.rare&state=all"),
+            *("?kind=accounts.user", "?kind=admin.logentry"),
             *(f"?day={day}", f"?day={day}&hour=7", f"?day={day}&timeline=trial", "?state=cancelled&reason=operator"),
             *("?state=cancelled&reason=guard&timeline=owned", "?state=discarded&ended=week", "?state=completed&ended=day"),
             *("?q=4711", "?q=accounts.user%204711", f"?q={deep.pk}", "?part", "?state=all&reason=operator&kind=accounts.user"),

@@ -77,7 +77,7 @@ class TestDeadLetters:
         for _ in range(20):
             about(order, state=State.DISCARDED, fingerprint=ONE)
 
-        with django_assert_max_num_queries(14):
+        with django_assert_max_num_queries(12):
             operator.get(DEAD, {"group": ONE})
 
     def test_shows_what_failed_lately_alone(self, operator, dead, clock):

@@ -147,7 +147,9 @@ class TestWhatItShows:
                 page(operator, order)
             counts.append(len(queries))
 
-        assert counts[0] == counts[1] <= 11  # Four of them are Django's: who asks, and what they may.
+        assert (
+            counts[0] == counts[1] == 7
+        )  # Four of them are Django's: session and user of the request, and what they may.
 
 
 class TestEvents:

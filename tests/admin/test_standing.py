@@ -130,6 +130,14 @@ def undoes_it(order):
     return True
 
 
+def reads_too(order):
+    return reads(order)
+
+
+def reads_as_well(order):
+    return reads(order)
+
+
 class Several(Timeline):
     """In the order of their keys: what each may do to the next."""
 
@@ -162,13 +170,13 @@ class Fierce(Timeline):
     @task(after(days=5), only_if=breaks_it)
     def e_breaks(self, order): ...
 
-    @task(after(days=6), only_if=lambda order: reads(order))
+    @task(after(days=6), only_if=reads_too)
     def f_reads(self, order): ...
 
     @task(after(days=7), only_if=undoes_it)
     def g_undoes(self, order): ...
 
-    @task(after(days=8), only_if=lambda order: reads(order))
+    @task(after(days=8), only_if=reads_as_well)
     def h_reads(self, order): ...
 
 

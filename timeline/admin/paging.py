@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.db.models import Q
 
 from timeline.admin.asking import Key, Question
+from timeline.store.earliest import First, page_of_kinds
 
 if TYPE_CHECKING:
     from timeline.models import ScheduledTask
@@ -25,13 +26,16 @@ class Page(NamedTuple):
 
 
 def page_of(tasks: ScheduledTaskQuerySet, question: Question, *, now: datetime, zone: tzinfo) -> Page:
-    """Read one page of what is asked, in one query."""
+    """Read one page of what is asked, in one query; of a timeline in two."""
     backward = question.before is not None
     latest = question.latest_first != backward
     rows = question.narrow(tasks, now=now, zone=zone)
     if (key := question.before or question.after) is not None:
         rows = rows.filter(_beyond(key, latest=latest))
-    found = list(rows.first_of(question.states, SIZE + 1, latest=latest))
+    # What is narrowed further has indexes of its own.
+    by_kind = not (question.reason or question.ended or question.q or question.day)
+    task, timeline = (question.task, question.timeline) if by_kind else ("", "")
+    found = page_of_kinds(rows, task=task, timeline=timeline, first=First(question.states, latest), most=SIZE + 1)
     more, shown = len(found) > SIZE, found[:SIZE]
     if backward:
         shown.reverse()

@@ -19,6 +19,7 @@ from timeline.api.fields import nearest, read_instant
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.reading.recalling import recall
+from timeline.store.earliest import First, page_of_kinds
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -64,7 +65,7 @@ def page_of(
     tasks: ScheduledTaskQuerySet, request: Request, ordering: str, states: Collection[str], **parameters: str
 ) -> Page:
     """
-    Read the page that a request asks for: one query, of one row more than shown.
+    Read the page that a request asks for: one query, of one row more than shown; of a timeline one more.
 
     Args:
         tasks: All there are.
@@ -79,7 +80,9 @@ def page_of(
     limit = limit_of(request)
     latest = ordering != ORDERINGS[0]
     following = _after(tasks, _place(request), latest)
-    found = [] if tasks.query.is_empty() else list(following.first_of(states, limit + 1, latest=latest))
+    kind = {name: request.query_params.get(name, "") for name in ("task", "timeline")}
+    first = First(states, latest)
+    found = [] if tasks.query.is_empty() else page_of_kinds(following, **kind, first=first, most=limit + 1)
     recall(found, using=tasks.db)
     if len(found) <= limit:
         return Page(found, None)

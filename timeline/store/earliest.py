@@ -13,6 +13,7 @@ from django.db.models.expressions import RawSQL
 from timeline.store.counting import DETAIL, KIND
 from timeline.store.gathering import gather
 from timeline.store.guiding import guided
+from timeline.store.kinds import task_keys_there
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -39,6 +40,27 @@ class First(NamedTuple):
     latest: bool = False
 
 
+def page_of_kinds(
+    tasks: ScheduledTaskQuerySet, *, task: str, timeline: str, first: First, most: int
+) -> list[ScheduledTask]:
+    """
+    Read the first tasks of one kind, or of a timeline, in some states: in order of their time, and then of their keys.
+
+    On PostgreSQL each kind and state is looked for by itself, so that a kind of which a state has none costs nothing there.
+
+    Args:
+        tasks: Those of the kind or timeline, narrowed down as is asked.
+        task, timeline: Key of the kind; name of the timeline, if no kind is named; both empty: of all.
+        first: In which states, and which of them.
+        most: So many at most.
+    """
+    if not (task or timeline) or not can_look_for_each(tasks.db):
+        return list(tasks.first_of(first.states, most, latest=first.latest))
+    keys = [task] if task else [key for key in task_keys_there(tasks.db) if key.startswith(f"{timeline}.")]
+    [found] = first_of_kinds(tasks, keys, [first], most, ties=("-pk",) if first.latest else ("pk",))
+    return found[:most]
+
+
 def first_of_kinds(
     tasks: ScheduledTaskQuerySet,
     task_keys: Collection[str],
@@ -46,6 +68,7 @@ def first_of_kinds(
     most: int,
     *,
     also: Callable[[ScheduledTaskQuerySet], ScheduledTaskQuerySet] = lambda tasks: tasks,
+    ties: tuple[str, ...] = (),
 ) -> list[list[ScheduledTask]]:
     """
     Read the earliest tasks of these kinds in some states (or the latest), in order of their time and with their runs, in one
@@ -63,9 +86,12 @@ def first_of_kinds(
         asked: Which of them: no state twice.
         most: So many at most of each that is asked for.
         also: Says what else is read of them.
+        ties: In which order are those that are due at the same moment; left out, it may be any.
     """
-    keys = _keys_where_states_are_walked if can_look_for_each(tasks.db) else _keys_by_states
-    found = keys(tasks, sorted(task_keys), asked, most)
+    if can_look_for_each(tasks.db):
+        found: Q | RawSQL | None = _keys_where_states_are_walked(tasks, sorted(task_keys), asked, most, ties)
+    else:
+        found = _keys_by_states(tasks, sorted(task_keys), asked, most)
     read: list[ScheduledTask] = []
     if found is not None:
         rows = tasks.model._default_manager.using(tasks.db).filter(found).select_related("run")
@@ -82,25 +108,20 @@ def can_look_for_each(using: str) -> bool:
     return connections[using].features.supports_slicing_ordering_in_compound
 
 
-def _keys_by_states(
-    tasks: ScheduledTaskQuerySet, task_keys: Sequence[str], asked: Sequence[First], most: int
-) -> Q | None:
+def _keys_by_states(tasks: ScheduledTaskQuerySet, task_keys: Sequence[str], asked: Sequence[First], most: int) -> Q:
     rows = tasks.with_handler(task_keys)
     sides = [rows.first_of(sorted(first.states), most, latest=first.latest) for first in asked]
-    return {
-        key
-        for side in gather([side.values_list("pk", "scheduled_at") for side in sides], using=tasks.db)
-        for key, _at in side
-    }
+    found = gather([side.values_list("pk", "scheduled_at") for side in sides], using=tasks.db)
+    return Q(pk__in={key for side in found for key, _at in side})
 
 
 def _keys_where_states_are_walked(
-    tasks: ScheduledTaskQuerySet, task_keys: Sequence[str], asked: Sequence[First], most: int
+    tasks: ScheduledTaskQuerySet, task_keys: Sequence[str], asked: Sequence[First], most: int, ties: tuple[str, ...]
 ) -> RawSQL | None:
     parts, parameters = list[str](), list[Any]()
     for first in asked:
         try:
-            sql, values = _first_of(tasks, task_keys, first, most)
+            sql, values = _first_of(tasks, task_keys, first, most, ties)
         except EmptyResultSet:
             continue  # Whoever asks may see none of them, or asks for no kind.
         parts.append(f"(SELECT found.id {sql})")
@@ -116,7 +137,9 @@ def _moment(task: ScheduledTask) -> tuple[datetime, UUID]:
     return task.scheduled_at, task.pk
 
 
-def _first_of(tasks: ScheduledTaskQuerySet, task_keys: Sequence[str], first: First, most: int) -> tuple[str, list[Any]]:
+def _first_of(
+    tasks: ScheduledTaskQuerySet, task_keys: Sequence[str], first: First, most: int, ties: tuple[str, ...]
+) -> tuple[str, list[Any]]:
     """
     Write where the first of each kind and state are found, and in which order; with its parameters.
 
@@ -126,7 +149,9 @@ def _first_of(tasks: ScheduledTaskQuerySet, task_keys: Sequence[str], first: Fir
     pairs = [text for key in task_keys for state in sorted(first.states) for text in (key, state)]
     if not pairs:
         raise EmptyResultSet
-    alike = tasks.filter(task_key=KIND, state=DETAIL).order_by("-scheduled_at" if first.latest else "scheduled_at")
+    alike = tasks.filter(task_key=KIND, state=DETAIL).order_by(
+        "-scheduled_at" if first.latest else "scheduled_at", *ties
+    )
     sql, parameters = alike.values("pk", "scheduled_at")[:most].query.get_compiler(tasks.db).as_sql()
     asked, way = ", ".join(["(%s, %s)"] * (len(pairs) // 2)), "DESC" if first.latest else "ASC"
     found = (
