@@ -3,9 +3,10 @@ Every page and list that the admin and the API have, over a million tasks on Pos
 
 The addresses come from the site's own routes: one that nobody has said how to open stops the run. Each is opened by a
 superuser, by an operator whom a policy of the host's shows two timelines, and by staff who own 33,000 entities and see only
-what is theirs. There are 10,000 failures in 40 groups. What is counted is the processor time of this process, and that of PostgreSQL's process
-for this connection, which Linux tells of a server on the same machine (elsewhere the time that statements took stands for it):
-so other work on the machine changes little. Queries parallel to one another are switched off, so that nothing is left out.
+what is theirs. There are 10,000 failures in 40 groups. What is counted is the processor time of this process, and that of
+PostgreSQL's process for this connection, which Linux tells of a server on the same machine (elsewhere the time that statements
+took stands for it): so other work on the machine changes little. Parallel workers are switched off, so that nothing is left
+out.
 
 Fails where the 95th percentile of the sum is over 300 ms, where an answer needs more than 12 queries (session and user of the
 request are two of them), or where a statement reads a table of more than 10,000 rows from end to end.
@@ -158,7 +159,8 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
         f"{site}hold": ["?what=everything", "?what=timeline:trial", "?what=task:trial.expire", "?what=queue:default",
                         "?label=accounts.user&id=4711"],
         f"{site}limits": [""],
-        f"{site}find": ["", "?words=4711", "?words=user4711@example.com", "?words=user47", "?words=nobody", f"?words={deep.pk}"],
+        f"{site}find": ["", "?words=4711", "?words=user4711@example.com", "?words=user47", "?words=nobody",
+                        f"?words={deep.pk}"],
         f"{site}entity": ["?label=accounts.user&id=4711", "?label=accounts.user&id=10", "?label=accounts.user&id=13",
                           "?label=accounts.user&id=3", f"?label=admin.logentry&id={mine.entity_id}", "?label=&id=",
                           "?label=portal.booking&id=8"],
@@ -199,7 +201,8 @@ def addresses() -> dict[str, list[tuple[str, str]]]:
         f"{api}holds": [""],
         f"{api}webhook-endpoints": [""],
         f"{api}webhook-endpoint": [[Endpoint.objects.order_by("pk")[0].pk]],
-        f"{api}webhook-deliveries": ["", "?state=failed", "?state=waiting", f"?endpoint={Endpoint.objects.order_by('pk')[0].pk}"],
+        f"{api}webhook-deliveries": ["", "?state=failed", "?state=waiting",
+                                     f"?endpoint={Endpoint.objects.order_by('pk')[0].pk}"],
         f"{api}webhook-delivery": [[Delivery.objects.order_by("pk")[500].pk]],
         f"{api}schema": [""],
         f"{api}docs": [""],

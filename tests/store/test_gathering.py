@@ -37,10 +37,10 @@ def rows(make_task, now):
 QUERIES = [
     lambda: ScheduledTask.objects.order_by("task_key"),
     lambda: ScheduledTask.objects.filter(task_key="a.b").union(ScheduledTask.objects.filter(task_key="a.c"), all=True),
-    lambda: ScheduledTask.objects.none(),
+    ScheduledTask.objects.none,
     lambda: Event.objects.only("name", "occurred_at"),
-    lambda: Hold.objects.all(),
-    lambda: TimelineRun.objects.all(),
+    Hold.objects.all,
+    TimelineRun.objects.all,
     lambda: Hold.objects.order_by().values_list("scope", "target").annotate(count=Count("pk")),
     lambda: Identity.objects.values_list("site", "polled_at"),
     lambda: ScheduledTask.objects.filter(payload__x__y=[True]).values_list(

@@ -120,7 +120,7 @@ def diagnose(*, now: datetime, using: str) -> Health:
         using: Database alias.
     """
     tasks, sql = ScheduledTask.objects.using(using), dialect_of(using).sql
-    asked = [
+    asked: list[QuerySet[Any, Any] | Words] = [
         _holds(using),
         _identity(using),
         Words(sql("triggers")),
