@@ -15,6 +15,7 @@ from django.utils import translation
 
 from project.accounts.models import User
 from tests.brokers import broker  # noqa: F401 (a fixture)
+from tests.copying import copy_when_made
 from tests.databases import VENDOR
 from tests.flushing import quick_flush
 from tests.new_project import new_project  # noqa: F401 (a fixture)
@@ -90,6 +91,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say why a test was asked once more (``--reruns``): a defect may show rarely."""
     for report in terminalreporter.stats.get("rerun", []):
         terminalreporter.write_line(f"RERUN {report.nodeid}: {report.longreprtext}")
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
+    """Let the second database be a copy of the first, once that is migrated: all migrations take as long as a hundred tests."""
+    copy_when_made("default", "other")
 
 
 @pytest.fixture(scope="session")
