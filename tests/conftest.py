@@ -30,10 +30,19 @@ from timeline.webhooks.knowing import assume_none
 
 pytest_plugins = ["tests.acting", "tests.billing", "tests.booking"]
 
-# What does not depend on the database runs once.
+# What does not depend on the database runs once: words and languages of pages and answers, documents, pictures, pure rules.
+# What asks SQL of its own of each database (store, dispatch, engine, operations, stories, lists and searches) runs on both.
 ONCE = [
+    "admin/test_answers.py",
+    "admin/test_languages.py",
+    "admin/test_naming.py",
     "admin/test_texts.py",
+    "admin/test_titles.py",
+    "api/test_describing.py",
+    "api/test_documents.py",
+    "api/test_languages.py",
     "api/test_roles.py",
+    "api/test_titles.py",
     "benchmarks",
     "browser",
     "definition",
@@ -49,8 +58,10 @@ ONCE = [
     "test_changelog.py",
     "test_exceptions.py",
     "test_installed.py",
+    "test_lifecycle.py",
     "test_locale.py",
     "test_mirror.py",
+    "test_payloads.py",
     "test_public.py",
     "test_pytest_plugin.py",
     "test_reasons.py",
