@@ -15,6 +15,7 @@ from django.utils import translation
 
 from project.accounts.models import User
 from tests.brokers import broker  # noqa: F401 (a fixture)
+from tests.copying import copy_when_made
 from tests.databases import VENDOR
 from tests.flushing import quick_flush
 from tests.new_project import new_project  # noqa: F401 (a fixture)
@@ -29,10 +30,19 @@ from timeline.webhooks.knowing import assume_none
 
 pytest_plugins = ["tests.acting", "tests.billing", "tests.booking"]
 
-# What does not depend on the database runs once.
+# What does not depend on the database runs once: words and languages of pages and answers, documents, pictures, pure rules.
+# What asks SQL of its own of each database (store, dispatch, engine, operations, stories, lists and searches) runs on both.
 ONCE = [
+    "admin/test_answers.py",
+    "admin/test_languages.py",
+    "admin/test_naming.py",
     "admin/test_texts.py",
+    "admin/test_titles.py",
+    "api/test_describing.py",
+    "api/test_documents.py",
+    "api/test_languages.py",
     "api/test_roles.py",
+    "api/test_titles.py",
     "benchmarks",
     "browser",
     "definition",
@@ -48,8 +58,10 @@ ONCE = [
     "test_changelog.py",
     "test_exceptions.py",
     "test_installed.py",
+    "test_lifecycle.py",
     "test_locale.py",
     "test_mirror.py",
+    "test_payloads.py",
     "test_public.py",
     "test_pytest_plugin.py",
     "test_reasons.py",
@@ -90,6 +102,12 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say why a test was asked once more (``--reruns``): a defect may show rarely."""
     for report in terminalreporter.stats.get("rerun", []):
         terminalreporter.write_line(f"RERUN {report.nodeid}: {report.longreprtext}")
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(django_db_modify_db_settings: None) -> None:
+    """Let the second database be a copy of the first, once that is migrated: all migrations take as long as a hundred tests."""
+    copy_when_made("default", "other")
 
 
 @pytest.fixture(scope="session")

@@ -49,7 +49,7 @@ def databases(sqlite: dict[str, Any]) -> dict[str, dict[str, Any]]:
             for alias in ("default", "other")
         }
     server = _named(os.environ.get("DATABASE_URL") or start_server(folder), sqlite)
-    return {"default": server, "other": {**server, "TEST": {"NAME": "test_timeline_other"}}}
+    return {"default": server, "other": {**server, "TEST": {"NAME": f"test_{server['NAME']}_other"}}}
 
 
 def url_of(settings: dict[str, Any]) -> str:

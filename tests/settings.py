@@ -8,6 +8,7 @@ DEBUG = False
 SECRET_KEY = "of the tests only"  # noqa: S105
 INSTALLED_APPS = [*INSTALLED_APPS, "timeline.webhooks", "project.billing", "tests.testapp", "tests.hosts.warehouse"]
 DATABASES = databases(DATABASES["default"])
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # Quick: nobody has these passwords to guess.
 TIMELINE = {}
 TIMELINE_WEBHOOKS = {
     "KEYS": ["b2YgdGhlIHRlc3RzIG9ubHksIG5vdCBhIHNlY3JldCE="],

@@ -8,6 +8,8 @@ import pytest
 from django.contrib.auth.models import Permission
 from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
+from django.db import connections
+from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
 from tests.upgrading.schema import schema_of
@@ -27,6 +29,7 @@ from timeline.models import (
     TimelineRun,
     Total,
 )
+from timeline.receivers import on_migrate
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
@@ -91,14 +94,20 @@ class TestMigrateToZero:
         assert schema_of(fresh) == before
 
     def test_takes_back_each_migration_by_itself(self, fresh):
-        before = {}
+        """Step by step as the command does, which thinks all earlier ones over for each."""
+        executor = MigrationExecutor(connections[fresh])
+        state = executor.loader.project_state(list(executor.loader.applied_migrations))
+        passed = []
         for name in names():
-            before[name] = schema_of(fresh)
-            migrate(name, using=fresh)
+            migration = executor.loader.get_migration("timeline", name)
+            passed.append((migration, state, schema_of(fresh)))
+            state = executor.apply_migration(state.clone(), migration)
+            on_migrate(using=fresh)
 
-        for earlier, name in reversed(list(zip(["zero", *names()], names(), strict=False))):
-            migrate(earlier, using=fresh)
-            assert schema_of(fresh) ^ before[name] == set(), name
+        for migration, state_before, schema_before in reversed(passed):
+            executor.unapply_migration(state_before, migration)
+            on_migrate(using=fresh)
+            assert schema_of(fresh) ^ schema_before == set(), migration.name
 
     def test_passes_tasks_that_ended_for_any_reason(self, populated):
         tasks = ScheduledTask.objects.using(populated).count()
