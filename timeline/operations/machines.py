@@ -276,20 +276,9 @@ def write_moves(
     Returns:
         The runs as they are now; and those that have ended, with the tasks cancelled with them.
     """
-    pairs: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    for move in moves:
-        pairs[move.definition.name].add((move.run.state, move.target))
-    see_pairs({name: frozenset(some) for name, some in pairs.items()}, using=using)
-    steps = [
-        Step(
-            run=move.run,
-            target=move.target,
-            back=table_of(move.definition).lasting(move.run.state, move.run.back),
-            cause_id=causes.get(move.subject),
-        )
-        for move in moves
-    ]
-    moved = move_runs(steps, event=said.name, actor=said.actor, now=now, using=using)
+    moved = move_runs(
+        steps_of(moves, causes, using=using), event=said.name, actor=said.actor, now=now, using=using
+    )
     ends: dict[str, list[TimelineRun]] = defaultdict(list)
     for move, run in zip(moves, moved, strict=True):
         if run.state in table_of(move.definition).ends:
@@ -299,3 +288,15 @@ def write_moves(
         reason = Reason(ReasonCode.EXIT, state, said.actor)
         cancelled += end_runs(runs, RunEnd.EXIT, reason=reason, now=now, using=using)
     return moved, Ended([run for runs in ends.values() for run in runs], cancelled)
+
+
+def steps_of(moves: Iterable[Moving], causes: Mapping[EntityRef, UUID], *, using: str) -> list[Step]:
+    """Make of moves that were decided what is written; the database is told of those that it does not know yet."""
+    pairs: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    steps = []
+    for move in moves:
+        pairs[move.definition.name].add((move.run.state, move.target))
+        back = table_of(move.definition).lasting(move.run.state, move.run.back)
+        steps.append(Step(run=move.run, target=move.target, back=back, cause_id=causes.get(move.subject)))
+    see_pairs({name: frozenset(some) for name, some in pairs.items()}, using=using)
+    return steps

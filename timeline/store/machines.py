@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -159,41 +160,86 @@ def move_runs(steps: Sequence[Step], *, event: str, actor: str, now: datetime, u
     """
     if not steps:
         return []
-    dialect, connection, ids = dialect_of(using), connections[using], uuid7s(len(steps))
-    parameters: dict[str, Any] = {
-        "moves": json.dumps([_as_data(step, key) for step, key in zip(steps, ids, strict=True)]),
-        "at": connection.ops.adapt_datetimefield_value(now),
-        "event": event,
-        "actor": clip(actor, MAX_ACTOR),
-    }
-    if dialect.has_arrays:
-        parameters["ids"] = [step.run.pk for step in steps]
-    with atomic(using=using, savepoint=False), connection.cursor() as cursor:
+    dialect = dialect_of(using)
+    going = Going(steps, event=event, actor=actor, now=now, using=using)
+    with atomic(using=using, savepoint=False), connections[using].cursor() as cursor:
+        with going.minding():
+            cursor.execute(dialect.sql("move_runs"), going.parameters)
+        going.check({UUID(str(key)) for [key] in cursor.fetchall()})
+        if not dialect.has_set_statements:
+            cursor.execute(dialect.sql("enter_runs"), going.parameters)
+        going.tell()
+    return going.come()
+
+
+class Going:
+    """
+    Moves that are decided, and on their way: what a statement is told of them, and what there is to do when it has made them.
+
+    Arguments as for ``move_runs``. Runs are read here: what is told of them is as they were.
+    """
+
+    def __init__(self, steps: Sequence[Step], *, event: str, actor: str, now: datetime, using: str) -> None:
+        connection, ids = connections[using], uuid7s(len(steps))
+        self._steps, self._event, self._now, self._using = steps, event, now, using
+        self._before = [(step.run.state, step.run.state_at, step.run.back, step.run.moves) for step in steps]
+        self._entries = []
+        if is_entering_heard():
+            self._entries = [_entered(step, key, event, now) for step, key in zip(steps, ids, strict=True)]
+        self.parameters: dict[str, Any] = {
+            "moves": json.dumps([_as_data(step, key) for step, key in zip(steps, ids, strict=True)]),
+            "at": connection.ops.adapt_datetimefield_value(now),
+            "event": event,
+            "actor": clip(actor, MAX_ACTOR),
+        }
+        if dialect_of(using).has_arrays:
+            self.parameters["ids"] = [step.run.pk for step in steps]
+
+    @contextmanager
+    def minding(self) -> Iterator[None]:
+        """See what the database says when it refuses a move."""
         try:
-            cursor.execute(dialect.sql("move_runs"), parameters)
+            yield
         except IntegrityError as error:
-            mind_refusal(error, using=using)
+            mind_refusal(error, using=self._using)
             raise
-        moved = {UUID(str(key)) for [key] in cursor.fetchall()}
-        for step in steps:
+
+    def check(self, moved: Collection[UUID]) -> None:
+        """
+        See that all have moved.
+
+        Raises:
+            MoveNotAllowed: if one has not.
+        """
+        for step, (before, *_rest) in zip(self._steps, self._before, strict=True):
             if step.run.pk not in moved:
                 run = step.run
-                raise MoveNotAllowed(run.timeline, str(run.entity_ref), run.state, event, [], expected=run.state)
-        if not dialect.has_set_statements:
-            cursor.execute(dialect.sql("enter_runs"), parameters)
+                raise MoveNotAllowed(run.timeline, str(run.entity_ref), before, self._event, [], expected=before)
+
+    def tell(self) -> None:
+        """Show where they are, and tell who listens."""
         mirror_states(
-            [(step.run.timeline, step.run.entity_ref, step.run.key, step.target) for step in steps], using=using
+            [(step.run.timeline, step.run.entity_ref, step.run.key, step.target) for step in self._steps],
+            using=self._using,
         )
-        _tell(steps, ids, event, now, using)
-    for step in steps:
-        run = step.run
-        run.state, run.state_at, run.back, run.moves = step.target, now, step.back, run.moves + 1
-    return [step.run for step in steps]
+        tell_entered(self._entries, using=self._using)
 
+    @property
+    def runs(self) -> list[TimelineRun]:
+        """Those that move, in the order given."""
+        return [step.run for step in self._steps]
 
-def _tell(steps: Sequence[Step], ids: Sequence[UUID], event: str, now: datetime, using: str) -> None:
-    if is_entering_heard():
-        tell_entered([_entered(step, key, event, now) for step, key in zip(steps, ids, strict=True)], using=using)
+    def come(self) -> list[TimelineRun]:
+        """Let the runs be where they have come to."""
+        for step in self._steps:
+            run = step.run
+            run.state, run.state_at, run.back, run.moves = step.target, self._now, step.back, run.moves + 1
+        return self.runs
+
+    def stay(self) -> None:
+        """Let the runs be where they were: nothing was written."""
+        for run, before in zip(self.runs, self._before, strict=True):
+            run.state, run.state_at, run.back, run.moves = before
 
 
 def _entered(step: Step, key: UUID, event: str, now: datetime) -> Entered:
