@@ -9,7 +9,6 @@ from itertools import chain
 from uuid import UUID
 
 from timeline import reasons
-from timeline.definition import Definition
 from timeline.lifecycle import RunEnd
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.entities import Entities

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -17,11 +17,14 @@ from timeline.dialects import dialect_of
 from timeline.exceptions import MoveNotAllowed
 from timeline.ids import uuid7s
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
+from timeline.models.statements import as_array
 from timeline.payloads import clip
 from timeline.signals import Entered
 from timeline.store.edges import mind_refusal
+from timeline.store.entity_locks import lock_of
 from timeline.store.inserting import fields_of
-from timeline.store.isolating import atomic
+from timeline.store.isolating import atomic, check_level, has_to_ask
+from timeline.store.locking import missing
 from timeline.store.mirroring import mirror_states
 from timeline.store.returning import as_models, as_tasks, cursor_for_rows, row_of_json, rows_of
 from timeline.store.telling import is_entering_heard, tell_entered
@@ -75,14 +78,54 @@ def lock_to_move(
         others: Keys of their tasks that are bound to no state.
         using: Database alias.
     """
-    connection = connections[using]
-    asked: dict[str, Any] = {"label": ref.label, "id": ref.id, "timelines": sorted(machines), "others": sorted(others)}
-    with connection.cursor() as cursor:
-        cursor.execute(dialect_of(using).sql("to_move"), asked)
-        fetched = cursor.fetchall()
-    runs = as_models((row_of_json(run, TimelineRun) for run, _task in fetched if run), TimelineRun, using)
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect_of(using).sql("to_move"), _to_move(ref, machines, others))
+        return _with_rows(cursor.fetchall(), using)
+
+
+def lock_entity_to_move(
+    ref: EntityRef, machines: Iterable[str], others: Iterable[str], *, using: str
+) -> tuple[datetime, list[tuple[TimelineRun, list[ScheduledTask]]]] | None:
+    """
+    Lock an entity, and what ``lock_to_move`` gives, in one trip. Arguments as for that.
+
+    Returns:
+        What the database's clock says once the entity is locked, and the runs with their rows. None: nothing was asked, as
+        there is more to the lock.
+
+    Raises:
+        WrongEntity: if it is not in this database.
+        WrongIsolation: if the caller's transaction may not see what is there.
+    """
+    if (lock := lock_of(ref, using)) is None:
+        return None
+    ask = has_to_ask(using)
+    sql = dialect_of(using).sql("lock_to_move").replace("{lock}", lock[0])
+    with connections[using].cursor() as cursor:
+        cursor.execute(sql, {**_to_move(ref, machines, others), "keys": lock[1]})
+        found = cursor.fetchall()
+    if not found:
+        raise missing(ref, using)
+    if ask:
+        check_level(found[0][1], using=using)
+    return found[0][0].astimezone(UTC), _with_rows([row[2:] for row in found], using)
+
+
+def _to_move(ref: EntityRef, machines: Iterable[str], others: Iterable[str]) -> dict[str, Any]:
+    return {
+        "label": ref.label,
+        "id": ref.id,
+        "timelines": as_array(sorted(machines)),
+        "others": as_array(sorted(others)),
+    }
+
+
+def _with_rows(found: Iterable[Sequence[str | None]], using: str) -> list[tuple[TimelineRun, list[ScheduledTask]]]:
+    """Make runs of what the function gives, each with its rows."""
+    said = list(found)
+    runs = as_models((row_of_json(run, TimelineRun) for run, _task in said if run), TimelineRun, using)
     tasks: dict[UUID | None, list[ScheduledTask]] = defaultdict(list)
-    for task in as_tasks((row_of_json(task, ScheduledTask) for _run, task in fetched if task), using):
+    for task in as_tasks((row_of_json(task, ScheduledTask) for _run, task in said if task), using):
         tasks[task.run_id].append(task)
     return [(run, tasks[run.pk]) for run in runs]
 
@@ -193,7 +236,7 @@ class Going:
             "actor": clip(actor, MAX_ACTOR),
         }
         if dialect_of(using).has_arrays:
-            self.parameters["ids"] = [step.run.pk for step in steps]
+            self.parameters["ids"] = as_array([step.run.pk.hex for step in steps])
 
     @contextmanager
     def minding(self) -> Iterator[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -18,7 +18,7 @@ from timeline.dialects import dialect_of
 from timeline.lifecycle import State, Trigger
 from timeline.models import Event, ScheduledTask, TimelineRun
 from timeline.models.among import target_of
-from timeline.models.statements import element_type
+from timeline.models.statements import as_array, element_type
 from timeline.store.announcing import announce_times
 from timeline.store.change_columns import as_changes
 from timeline.store.changes import Write
@@ -34,7 +34,18 @@ from timeline.store.telling import tell_written
 NAME: Final = "move_at_once"
 # What a cancel touches of a task that has no place.
 _TOUCHES: Final = frozenset(
-    {"id", "from_state", "to_state", "from_attempt", "detail", "reason_code", "reason", "actor", "ends", State.CANCELLED}
+    {
+        "id",
+        "from_state",
+        "to_state",
+        "from_attempt",
+        "detail",
+        "reason_code",
+        "reason",
+        "actor",
+        "ends",
+        State.CANCELLED,
+    }
 )
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _OURS: Final = {"ids": "its_ids", "changes": "its_changes", "at": "its_at"}
@@ -89,27 +100,28 @@ def move_at_once(
         **going.parameters,
         "event_row": _JSON.encode(_as_text(Event, event, using)),
         "changes": _JSON.encode(as_changes(writes, using=using)) if writes else None,
-        "tasks_changed": [write.task.id for write in writes],
+        "tasks_changed": as_array([write.task.id.hex for write in writes]),
         "tasks": _JSON.encode([_as_text(ScheduledTask, task.__dict__, using) for task in tasks]) if tasks else None,
     }
     with atomic(using=using, savepoint=False), connections[using].cursor() as cursor:
         with going.minding():
             cursor.execute(dialect_of(using).sql(NAME), parameters)
-        is_met, moved, told, made = cursor.fetchone()
-        if is_met is None:
+        [done] = cursor.fetchone()
+        if done is None:
             return Moved(set(), set(), [])
-        going.check(moved)
+        said = json.loads(done)
+        going.check({UUID(key) for key in said["moved"]})
         going.tell()
-    _take(writes, told, now=now, using=using)
-    there = set(made or ())
+    _take(writes, said["told"] or (), using=using)
+    there = {UUID(key) for key in said["made"] or ()}
     created = [as_stored(task, using=using) for task in tasks if task.pk in there]
     announce_times((task.scheduled_at for task in created), now=now, using=using)
-    return Moved({event["id"]}, {event["id"]} if is_met else set(), going.runs)
+    return Moved({event["id"]}, {event["id"]} if said["met"] else set(), going.runs)
 
 
-def _take(writes: Sequence[Write], told: str | None, *, now: datetime, using: str) -> None:
+def _take(writes: Sequence[Write], told: Iterable[dict[str, Any]], *, using: str) -> None:
     """Bring tasks that were changed up to date, and tell of them."""
-    rows = {UUID(row["id"]): row for row in json.loads(told)} if told else {}
+    rows = {UUID(row["id"]): row for row in told}
     told_of = _told_of(using)
     notice(rows)
     written = [write for write in writes if write.task.id in rows]
@@ -154,7 +166,9 @@ def _columns(word: str, model: type[Model], using: str) -> dict[str, str]:
     fields = {name: target_of(field) for name, field in fields_of(model).items()}
     columns = {name: f'"{field.column}"' for name, field in fields_of(model).items()}
     texts = {name for name, field in fields.items() if isinstance(field, JSONField)}
-    types = {name: "text" if name in texts else element_type(field, connections[using]) for name, field in fields.items()}
+    types = {
+        name: "text" if name in texts else element_type(field, connections[using]) for name, field in fields.items()
+    }
     return {
         word: ", ".join(columns.values()),
         f"its_{word}": ", ".join(f'new."{name}"' + ("::jsonb" if name in texts else "") for name in columns),
