@@ -121,7 +121,7 @@ def record(
     with atomic(using=using, savepoint=needs_savepoint(beginnings)):
         ended, moved, event = Ended([], []), list[TimelineRun](), None
         plain = are_plain(moves) and not _ends_runs(said.name, names)
-        done = write_at_once(moves, said, *events.values(), entities, now=now, using=using) if plain else None
+        done = write_at_once(moves, said, events[moves[0].subject], entities, now=now, using=using) if plain else None
         if done is not None:
             recorded, met, moved = done.recorded, done.met, done.runs
             beginnings = [known for known in beginnings if known.columns["started_by_id"] in recorded]

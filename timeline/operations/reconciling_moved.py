@@ -57,7 +57,7 @@ def reconcile_moved(
 def read_of(
     bound: Sequence[tuple[TimelineRun, Definition]], held: Mapping[EntityRef, Model | None], *, using: str
 ) -> tuple[Entities, set[EntityRef]]:
-    """Read the entities that locked runs are planned from, where that was not done; and name those of which nothing is asked."""
+    """Read the entities that locked runs are planned from, where that is not done; and name those of which nothing is asked."""
     read = {run.entity_ref for run, definition in bound if definition.label and held.get(run.entity_ref) is None}
     wanted = read if any(definition.followed_fields for _run, definition in bound) else set()
     entities = load_entities(wanted, using=using)

@@ -208,7 +208,8 @@ def move_runs(steps: Sequence[Step], *, event: str, actor: str, now: datetime, u
     with atomic(using=using, savepoint=False), connections[using].cursor() as cursor:
         with going.minding():
             cursor.execute(dialect.sql("move_runs"), going.parameters)
-        going.check({UUID(str(key)) for [key] in cursor.fetchall()})
+            moved = cursor.fetchall()
+        going.check({UUID(str(key)) for [key] in moved})
         if not dialect.has_set_statements:
             cursor.execute(dialect.sql("enter_runs"), going.parameters)
         going.tell()

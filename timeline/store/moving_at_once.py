@@ -106,7 +106,7 @@ def move_at_once(
     with atomic(using=using, savepoint=False), connections[using].cursor() as cursor:
         with going.minding():
             cursor.execute(dialect_of(using).sql(NAME), parameters)
-        [done] = cursor.fetchone()
+            [done] = cursor.fetchone()
         if done is None:
             return Moved(set(), set(), [])
         said = json.loads(done)
