@@ -29,6 +29,7 @@ WITHOUT = {
     "models/sign": "columns only: dispatch/test_signing writes them",
     "operations/reconciling_entity": "its runs are reconciled as any: operations/test_reconciling",
     "operations/reconciling_moved": "each move ends there: operations/test_machines_on",
+    "operations/_carrying_out": "whatever is reconciled is carried out: operations/test_reconciling",
     "operations/choosing": "lookups that somebody types: operations/test_adopting_machines, management/test_enroll",
     "operations/_event_fields": "a shape only: operations/test_emitting",
     "operations/_rebinding": "a saved entity does it: engine/test_waiting_for_others_declared",

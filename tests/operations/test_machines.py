@@ -647,6 +647,7 @@ class TestHostWithoutMachines:
         assert "timeline_edge" not in said
         assert "timeline_runentry" not in said
         assert "timeline_move_runs" not in said
+        assert "timeline_move_at_once" not in said
 
     def test_has_runs_without_states(self, order):
         with only_timelines(Watching):

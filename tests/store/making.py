@@ -8,9 +8,11 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
 
+from tests.machines import placed
 from tests.store.checking import Made
 from tests.store.moves import NOW, TASK_KEY
 from tests.store.rules import SENT, Move
+from tests.testapp.models import Order
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
 from timeline.dispatch import claiming, extending, rescuing, signing, staging
@@ -19,7 +21,7 @@ from timeline.lifecycle import LEASED, State
 from timeline.models import ScheduledTask, Sign, TimelineRun
 from timeline.operations import _calling_off
 from timeline.planning import Times
-from timeline.store import writing
+from timeline.store import machines, moving_at_once, writing
 from timeline.timing import EARLIEST, LATEST
 
 Tasks = Sequence[ScheduledTask]
@@ -91,6 +93,26 @@ def call_off(tasks: Tasks, moves: Moves, common: Move, *, whose: str) -> Made:
     return Made(moves, len(done), done)
 
 
+def move_at_once(tasks: Tasks, moves: Moves, _common: Move) -> Made:
+    """What follows the move of a machine, in the one statement that writes all of it."""
+    order = Order.objects.create()
+    run = placed(order, "here")
+    event = {
+        "id": uuid4(),
+        "name": "stays",
+        "key": "",
+        "payload": {},
+        "actor": "",
+        "occurred_at": NOW,
+        "recorded_at": NOW,
+    }
+    going = machines.Going([machines.Step(run, "here", "", None)], event="stays", actor="", now=NOW, using="default")
+    writes = [write_of(task, move) for task, move in zip(tasks, moves, strict=True) if move is not None]
+    about = {"entity_label": run.entity_label, "entity_id": run.entity_id}
+    moving_at_once.move_at_once(going, event | about, writes, [], now=NOW, using="default")
+    return Made(moves, len(writes), [write.task for write in writes])
+
+
 def hand_back(tasks: Tasks, moves: Moves, _common: Move) -> Made:
     """What is claimed, and has not been started."""
     batch = claiming.ClaimedBatch(TASK_KEY, "default", TOKEN, [task.pk for task in tasks])
@@ -137,6 +159,11 @@ def startable(row: Row, count: int) -> dict[str, Any]:
     """Due, with the claim's token where it is claimed; of several none was tried before."""
     token = {"claim_token": TOKEN} if row["state"] == State.PENDING else FREE
     return due(row, count) | token | ({"attempt": 0} if count > 1 else {})
+
+
+def without_place(_row: Row, _count: int) -> dict[str, Any]:
+    """It has no place of a limit."""
+    return FREE
 
 
 def of_the_entity(_row: Row, _count: int) -> dict[str, Any]:

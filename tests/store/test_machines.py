@@ -1,6 +1,7 @@
 """The one way in which machines move, and the database's own refusal, asked in raw SQL."""
 
 import itertools
+from datetime import timedelta
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -8,10 +9,18 @@ from django.db import IntegrityError, connection, transaction
 from tests.machines import Booking, S, is_whole, placed
 from tests.store.test_triggers import update
 from tests.triggers import drop_trigger
-from timeline.exceptions import MoveNotAllowed
-from timeline.models import Edge, RunEntry, ScheduledTask, TimelineRun, ref_of
+from timeline.exceptions import MoveNotAllowed, WrongEntity
+from timeline.models import Edge, EntityRef, RunEntry, ScheduledTask, TimelineRun, ref_of
 from timeline.store.edges import see_edges
-from timeline.store.machines import Step, can_read_ahead, last_moved, lock_to_move, move_runs, runs_to_move
+from timeline.store.machines import (
+    Step,
+    can_read_ahead,
+    last_moved,
+    lock_entity_to_move,
+    lock_to_move,
+    move_runs,
+    runs_to_move,
+)
 from timeline.testing import only_timelines
 
 pytestmark = pytest.mark.django_db
@@ -268,6 +277,28 @@ class TestLockToMove:
         run = placed(order, S.CREATED)
 
         assert self.found(order) == [(run, [])]
+
+
+@pytest.mark.only_postgresql
+class TestLockEntityToMove:
+    def test_gives_what_is_given_without_the_entity_in_one_statement(self, order, django_assert_num_queries):
+        placed(order, S.CREATED)
+        with django_assert_num_queries(1):
+            at, found = lock_entity_to_move(ref_of(order), ["booking"], [], using="default")
+
+        assert at.utcoffset() == timedelta(0)
+        assert found == lock_to_move(ref_of(order), ["booking"], [], using="default")
+
+    def test_gives_no_run_where_there_is_none(self, order):
+        assert lock_entity_to_move(ref_of(order), ["booking"], [], using="default")[1] == []
+
+    def test_says_that_an_entity_is_not_there(self):
+        with pytest.raises(WrongEntity):
+            lock_entity_to_move(EntityRef("testapp.order", "0"), ["booking"], [], using="default")
+
+    def test_asks_nothing_where_there_is_more_to_the_lock(self, django_assert_num_queries):
+        with django_assert_num_queries(0):
+            assert lock_entity_to_move(EntityRef("testapp.parcel", "x"), ["booking"], [], using="default") is None
 
 
 def test_edges_are_those_of_the_table():

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from tests.databases import VENDOR
 from tests.store import making
 from tests.store.checking import Made
-from tests.store.moves import KINDS, Kind, moves, reasons, rows, workers
+from tests.store.moves import KINDS, Kind, json_values, moves, reasons, rows, workers
 from tests.store.rules import Move
 from timeline.lifecycle import OPEN, WAITING, State, Trigger
 
@@ -91,6 +91,9 @@ def _lease(length: timedelta | None = None, sent: str | None = None) -> st.Searc
 
 _NOTHING: Final = st.just(Move())
 _REASON: Final = st.builds(Move, reason=reasons)
+_EXPLAINED: Final = st.builds(
+    Move, reason=reasons, evidence=st.dictionaries(st.sampled_from(["grace", "note"]), json_values, max_size=2)
+)
 _WORKER: Final = st.builds(Move, worker=workers)
 _STARTS: Final = [
     *_kinds({State.AVAILABLE, State.PENDING}, Trigger.START),
@@ -104,6 +107,15 @@ WRITERS: Final = [
 if VENDOR == "postgresql":  # There, who waits for nobody makes the move by another statement.
     WRITERS.append(
         Way(name="apply to one, in passing", make=partial(making.apply, wait=False), kinds=KINDS, of_one=True)
+    )
+    WRITERS.append(  # And what a machine's move cancels, with all else of the move.
+        Way(
+            name="move at once",
+            make=making.move_at_once,
+            kinds=_kinds(OPEN, Trigger.CANCEL),
+            common=_EXPLAINED,
+            fits=making.without_place,
+        )
     )
 FINDERS: Final = [
     Way(name="stage", make=making.stage, kinds=_kinds(WAITING, Trigger.DUE), common=_NOTHING, fits=making.due),

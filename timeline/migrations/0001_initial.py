@@ -13,7 +13,15 @@ import timeline.ids
 def drop_functions(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
     """On the way back, when nothing is left that calls them. Each ``migrate`` puts them, and the triggers."""
     if schema_editor.connection.vendor == "postgresql":
-        called = ("record_step", "record_last_step", "record_place", "is_awaited", "move_runs", "to_move")
+        called = (
+            "record_step",
+            "record_last_step",
+            "record_place",
+            "is_awaited",
+            "move_runs",
+            "to_move",
+            "move_at_once",
+        )
         for name in ("refuse", "keep", *called):
             schema_editor.execute(f"DROP FUNCTION IF EXISTS timeline_{name}")
 

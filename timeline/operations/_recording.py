@@ -24,6 +24,7 @@ from timeline.operations._event_fields import EventFields
 from timeline.operations._subjects import Subject
 from timeline.operations.leaving import Ended, exit_runs
 from timeline.operations.machines import ANY, Wish, decide_moves, is_moving, write_moves
+from timeline.operations.machines_at_once import are_plain, write_at_once
 from timeline.operations.reconciling_moved import reconcile_moved
 from timeline.operations.sets import Tally
 from timeline.operations.waking import is_awaited
@@ -100,9 +101,6 @@ def record(
         ref: {"id": event_id, "entity_label": ref.label, "entity_id": ref.id, **words}
         for ref, event_id in zip(new, uuid7s(len(new)), strict=True)
     }
-    event = Insertion(
-        Event, columns_of(list(events.values())), taken=bool(said.key), asks=is_awaited(using), using=using
-    )
     entities = {name: held for subject in new.values() for name, held in subject.there.items()}
     starters = starters_of(said.name)
     labels = {ref.label for ref in entities}
@@ -119,9 +117,19 @@ def record(
         now=now,
     )
     names = [name for subject in new.values() for name in subject.names]
+    apart = bool(moves) or len(beginnings) > FEW or _ends_runs(said.name, names)
     with atomic(using=using, savepoint=needs_savepoint(beginnings)):
-        ended, moved = Ended([], []), list[TimelineRun]()
-        if apart := bool(moves) or len(beginnings) > FEW or _ends_runs(said.name, names):
+        ended, moved, event = Ended([], []), list[TimelineRun](), None
+        plain = are_plain(moves) and not _ends_runs(said.name, names)
+        done = write_at_once(moves, said, events[moves[0].subject], entities, now=now, using=using) if plain else None
+        if done is not None:
+            recorded, met, moved = done.recorded, done.met, done.runs
+            beginnings = [known for known in beginnings if known.columns["started_by_id"] in recorded]
+        else:
+            event = Insertion(
+                Event, columns_of(list(events.values())), taken=bool(said.key), asks=is_awaited(using), using=using
+            )
+        if apart and event is not None:
             recorded = event.send().inserted()
             beginnings = [known for known in beginnings if known.columns["started_by_id"] in recorded]
             names = [name for ref, subject in new.items() if events[ref]["id"] in recorded for name in subject.names]
@@ -135,10 +143,11 @@ def record(
             rows = {move.run.pk: move.rows for move in moves if move.rows is not None}
             reconcile_moved(reconciled, before, entities, rows=rows, now=now, using=using)
         begun = begin_runs(beginnings, first=None if apart else event, now=now, using=using)
-    recorded = event.inserted()
+    if event is not None:
+        recorded, met = event.inserted(), event.met
     written = {ref: columns for ref, columns in events.items() if columns["id"] in recorded}
     again = [subject for ref, subject in subjects.items() if ref not in written]
-    awaited = frozenset(ref for ref, columns in written.items() if columns["id"] in event.met)
+    awaited = frozenset(ref for ref, columns in written.items() if columns["id"] in met)
     return Recorded(written, again, begun, ended, awaited, moved)
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db.models import Model
 
 from timeline.clocks import story_now
-from timeline.models import EntityRef
+from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.kin import Names, kin_of
 from timeline.store.locking import lock_batch, lock_entity_now, missing
 
@@ -24,12 +24,14 @@ class Subject:
         names: All it is called, the same by whichever it was given.
         sought: The names under which its rows are locked: what is not there, it is not.
         there: Those of them under which it is there, and what was read; filled when it is locked.
+        ahead: Runs that an event moves, each with the rows that it is planned from, where they were locked with it.
     """
 
     given: EntityRef
     names: Names
     sought: Names
     there: dict[EntityRef, Model | None] = field(default_factory=dict)
+    ahead: list[tuple[TimelineRun, list[ScheduledTask]]] | None = None
 
     @property
     def ref(self) -> EntityRef:

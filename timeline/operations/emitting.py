@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db.models import Model
 from django.utils.translation import gettext_lazy as _
 
+from timeline.clocks import is_told, story_now
 from timeline.confiding import check_data
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
@@ -21,7 +22,7 @@ from timeline.operations._event_fields import ERASED, EventFields
 from timeline.operations._knowing import mind_unknown
 from timeline.operations._recording import Recorded, known_events, record, starters_of, touches_runs
 from timeline.operations._subjects import Subject, lock_subject_now, lock_subjects, subjects_of
-from timeline.operations.machines import Wish, check_wish
+from timeline.operations.machines import Wish, check_wish, lock_ahead
 from timeline.operations.sets import Portion, Tally, check_spread, in_portions, rounds
 from timeline.operations.waking import wake
 from timeline.operations.waking_others import note
@@ -31,6 +32,7 @@ from timeline.store.inserting import as_stored
 from timeline.store.isolating import atomic
 from timeline.store.locking import in_transaction
 from timeline.store.mirroring import tell_entity
+from timeline.store.telling import may_hosts_write
 from timeline.timing import check_time
 
 
@@ -107,7 +109,12 @@ def emit(
     with in_transaction(using):
         starters = starters_of(name)
         subject = subjects_of([ref], started=starters, using=using)[ref]
-        at = lock_subject_now(subject, read=_reads(starters, [subject]), now=now, using=using)
+        read = _reads(starters, [subject])
+        locked_at = None if read or may_hosts_write() else lock_ahead(name, subject, wish, using=using)
+        if locked_at is None:
+            at = lock_subject_now(subject, read=read, now=now, using=using)
+        else:
+            at = now or (story_now(using) if is_told() else locked_at)
         said = EventFields(name, key, payload, actor, occurred_at=happened or at, recorded_at=at)
         done = record(said, {subject.ref: subject}, wish=wish, using=using)
         if done.again:

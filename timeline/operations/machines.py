@@ -22,7 +22,15 @@ from timeline.models.families import kinds_of
 from timeline.operations.leaving import Ended, end_runs
 from timeline.registry import registry
 from timeline.store.edges import see_pairs
-from timeline.store.machines import Step, can_read_ahead, last_moved, lock_to_move, move_runs, runs_to_move
+from timeline.store.machines import (
+    Step,
+    can_read_ahead,
+    last_moved,
+    lock_entity_to_move,
+    lock_to_move,
+    move_runs,
+    runs_to_move,
+)
 
 if TYPE_CHECKING:
     from timeline.operations._event_fields import EventFields
@@ -172,20 +180,19 @@ def decide_moves(
         NoOpenRun: if the machine that the caller named has no run of an entity.
         InvalidInput: if the payload lacks what makes the key of a run.
     """
-    machines = registry.machines(said.name)
-    names = {name: subject.ref for subject in subjects.values() for name in subject.names} if machines else {}
-    labels = {ref.label for ref in names}
-    known = {definition.name: definition for definition in machines if definition.label in labels}
-    if not known:
+    names = {name: subject.ref for subject in subjects.values() for name in subject.names}
+    asked = _taking(said.name, names)
+    if not asked:
         return []
-    asked = [(ref, known_one) for known_one in known.values() for ref in names if ref.label == known_one.label]
+    known = {definition.name: definition for _ref, definition in asked}
     keys = wish.keys(known.values(), said.payload)
     refs = {ref for ref, _definition in asked}
     rows: dict[UUID, list[ScheduledTask]] = {}
-    if ahead and len(refs) == 1 and not keys and can_read_ahead(using) and _always_bound(known.values(), said.name):
-        others = chain.from_iterable(one.keys_beside_states for one in known.values())
+    if ahead and not keys and _is_readable_ahead(asked, said.name, using):
         [ref] = refs
-        pairs = lock_to_move(ref, known, others, using=using)
+        pairs = next(iter(subjects.values())).ahead
+        if pairs is None:
+            pairs = lock_to_move(ref, known, _beside(asked), using=using)
         rows = {run.pk: tasks for run, tasks in pairs}
         runs = _by_place(run for run, _tasks in pairs)
     else:
@@ -205,9 +212,49 @@ def decide_moves(
     ]
 
 
-def _always_bound(definitions: Iterable[Definition], event: str) -> bool:
-    """Whether whatever the event moves has rows to follow it."""
-    return all(event in definition.bound_events for definition in definitions)
+def lock_ahead(event: str, subject: Subject, wish: Wish, *, using: str) -> datetime | None:
+    """
+    Lock a subject of which nothing else is read, with what the event moves of it, in one trip: ``Subject.ahead`` has that then.
+
+    Returns:
+        The database's clock once it is locked; None: nothing was asked, as it takes more than that.
+
+    Raises:
+        WrongEntity, WrongIsolation: as ``lock_entity_to_move``.
+    """
+    asked = _taking(event, subject.names)
+    has_keys = wish.run_key is not None or any(known.key for _ref, known in asked)
+    if not asked or has_keys or not _is_readable_ahead(asked, event, using):
+        return None
+    if subject.sought != (subject.given,) or asked[0][0] != subject.given:
+        return None
+    names = (known.name for _ref, known in asked)
+    found = lock_entity_to_move(subject.given, names, _beside(asked), using=using)
+    if found is None:
+        return None
+    subject.there = {subject.given: None}
+    at, subject.ahead = found
+    return at
+
+
+_Asked = Sequence[tuple[EntityRef, Definition]]
+
+
+def _taking(event: str, names: Iterable[EntityRef]) -> list[tuple[EntityRef, Definition]]:
+    """The machines that have the event, each with the names that it may be about."""
+    machines = registry.machines(event)
+    names = list(names) if machines else ()
+    return [(ref, known) for known in machines for ref in names if ref.label == known.label]
+
+
+def _is_readable_ahead(asked: _Asked, event: str, using: str) -> bool:
+    """Whether whatever the event moves has rows to follow it, of one entity, and the database can read these with its runs."""
+    one = len({ref for ref, _known in asked}) == 1
+    return one and can_read_ahead(using) and all(event in known.bound_events for _ref, known in asked)
+
+
+def _beside(asked: _Asked) -> Iterable[str]:
+    return chain.from_iterable(known.keys_beside_states for _ref, known in asked)
 
 
 def _by_place(runs: Iterable[TimelineRun]) -> defaultdict[tuple[EntityRef, str], list[TimelineRun]]:
@@ -276,20 +323,7 @@ def write_moves(
     Returns:
         The runs as they are now; and those that have ended, with the tasks cancelled with them.
     """
-    pairs: dict[str, set[tuple[str, str]]] = defaultdict(set)
-    for move in moves:
-        pairs[move.definition.name].add((move.run.state, move.target))
-    see_pairs({name: frozenset(some) for name, some in pairs.items()}, using=using)
-    steps = [
-        Step(
-            run=move.run,
-            target=move.target,
-            back=table_of(move.definition).lasting(move.run.state, move.run.back),
-            cause_id=causes.get(move.subject),
-        )
-        for move in moves
-    ]
-    moved = move_runs(steps, event=said.name, actor=said.actor, now=now, using=using)
+    moved = move_runs(steps_of(moves, causes, using=using), event=said.name, actor=said.actor, now=now, using=using)
     ends: dict[str, list[TimelineRun]] = defaultdict(list)
     for move, run in zip(moves, moved, strict=True):
         if run.state in table_of(move.definition).ends:
@@ -299,3 +333,15 @@ def write_moves(
         reason = Reason(ReasonCode.EXIT, state, said.actor)
         cancelled += end_runs(runs, RunEnd.EXIT, reason=reason, now=now, using=using)
     return moved, Ended([run for runs in ends.values() for run in runs], cancelled)
+
+
+def steps_of(moves: Iterable[Moving], causes: Mapping[EntityRef, UUID], *, using: str) -> list[Step]:
+    """Make of moves that were decided what is written; the database is told of those that it does not know yet."""
+    pairs: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    steps = []
+    for move in moves:
+        pairs[move.definition.name].add((move.run.state, move.target))
+        back = table_of(move.definition).lasting(move.run.state, move.run.back)
+        steps.append(Step(run=move.run, target=move.target, back=back, cause_id=causes.get(move.subject)))
+    see_pairs({name: frozenset(some) for name, some in pairs.items()}, using=using)
+    return steps

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Model
 
+from timeline.definition import Definition
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
-from timeline.models.entities import load_entities
+from timeline.models.entities import Entities, load_entities
 from timeline.operations.reconciling import reconcile_locked
 from timeline.registry import registry
 
@@ -48,10 +49,17 @@ def reconcile_moved(
     ]
     if not bound:
         return []
+    entities, taken = read_of(bound, held, using=using)
+    runs = [run for run, _definition in bound]
+    return reconcile_locked(runs, entities, there=taken, moved=True, rows=rows, now=now, using=using, lenient=True)
+
+
+def read_of(
+    bound: Sequence[tuple[TimelineRun, Definition]], held: Mapping[EntityRef, Model | None], *, using: str
+) -> tuple[Entities, set[EntityRef]]:
+    """Read the entities that locked runs are planned from, where that is not done; and name those of which nothing is asked."""
     read = {run.entity_ref for run, definition in bound if definition.label and held.get(run.entity_ref) is None}
     wanted = read if any(definition.followed_fields for _run, definition in bound) else set()
     entities = load_entities(wanted, using=using)
     entities |= {ref: entity for ref, entity in held.items() if entity is not None}
-    taken = read - wanted
-    runs = [run for run, _definition in bound]
-    return reconcile_locked(runs, entities, there=taken, moved=True, rows=rows, now=now, using=using, lenient=True)
+    return entities, read - wanted

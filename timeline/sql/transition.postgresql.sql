@@ -24,6 +24,7 @@ changed AS (
     )  -- if found
     WHERE task.id = change.id
         AND task.id = ANY(ARRAY(SELECT id FROM held))  -- if these
+        AND task.id = ANY(%(ids)s::uuid[])  -- if given
         AND task.state || '' = change.from_state  -- if not found
         AND task.attempt = change.from_attempt  -- if not found
         AND change.from_state IN ({sources})  -- if found
@@ -36,6 +37,7 @@ changed AS (
 logged AS (
 {entries}
 )
-SELECT {columns}
+SELECT {columns}  -- if not told
+SELECT json_agg(changed) INTO told  -- if told
 FROM changed
 ORDER BY priority, scheduled_at, id  -- if found

@@ -15,7 +15,7 @@ SELECT proname
 FROM pg_proc
 WHERE proname IN (
         'timeline_record_step', 'timeline_record_last_step', 'timeline_record_place', 'timeline_is_awaited', 'timeline_move_runs',
-        'timeline_to_move'
+        'timeline_to_move', 'timeline_move_at_once'
     )
     AND pg_function_is_visible(oid)
 UNION ALL

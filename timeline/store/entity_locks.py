@@ -12,7 +12,17 @@ from django.db import connections, models
 
 from timeline.dialects import dialect_of
 from timeline.models.among import Among, array_of, fits_in_array, target_of
-from timeline.models.entities import NO_ENTITY, Entities, EntityRef, by_model, family_of, label_of, models_of
+from timeline.models.entities import (
+    NO_ENTITY,
+    Entities,
+    EntityRef,
+    by_model,
+    family_of,
+    keys_of,
+    label_of,
+    model_of,
+    models_of,
+)
 from timeline.models.families import place_of
 from timeline.models.statements import element_type, narrowed
 from timeline.store.isolating import LEVEL, check_level, has_to_ask
@@ -154,6 +164,15 @@ def lock_statement(
     for word, name in {"table": model._meta.db_table, "key": str(model._meta.pk.column)}.items():
         sql = sql.replace(f"{{{word}}}", connection.ops.quote_name(name).replace("%", "%%"))
     return sql
+
+
+def lock_of(ref: EntityRef, using: str) -> tuple[str, str] | None:
+    """Give the statement that locks one entity, as a part of another, and its parameter; None: there is more to it."""
+    model = model_of(ref.label) if dialect_of(using).has_set_statements else None
+    keys = keys_of(model, [ref]) if model else []
+    if model is None or [str(key) for key in keys] != [ref.id] or not (sql := lock_statement(model, using)):
+        return None
+    return sql, array_of(target_of(model._meta.pk), keys, connections[using])
 
 
 def _lock_system(refs: Iterable[EntityRef], ask: bool, using: str) -> None:

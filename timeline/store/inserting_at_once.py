@@ -10,11 +10,9 @@ from django.db import connections
 
 from timeline.dialects import dialect_of
 from timeline.lifecycle import State
-from timeline.models.among import array_of, target_of
-from timeline.models.entities import EntityRef, keys_of, model_of
 from timeline.models.statements import element_type, narrowed
 from timeline.models.task import ScheduledTask
-from timeline.store.entity_locks import lock_statement
+from timeline.store.entity_locks import lock_of
 from timeline.store.inserting import as_stored, fields_of, writers_of
 
 SET_HERE: Final = frozenset({"state", "created_at"})
@@ -34,7 +32,7 @@ def insert_at_once(task: ScheduledTask, *, now: datetime | None, using: str) -> 
         more than a statement, as it does on SQLite. Who asked goes the long way then, and finds out.
     """
     connection = connections[using]
-    lock = _lock(task.entity_ref, using)
+    lock = lock_of(task.entity_ref, using)
     if lock is None or not (connection.in_atomic_block or connection.get_autocommit()):
         return False
     sql, keys = lock
@@ -49,15 +47,6 @@ def insert_at_once(task: ScheduledTask, *, now: datetime | None, using: str) -> 
     task.state, task.created_at = State(found[0]), found[1].astimezone(UTC)
     as_stored(task, using=using)
     return True
-
-
-def _lock(ref: EntityRef, using: str) -> tuple[str, str] | None:
-    """Give the statement that locks an entity, and its parameter; None: there is more to it."""
-    model = model_of(ref.label) if dialect_of(using).has_set_statements else None
-    keys = keys_of(model, [ref]) if model else []
-    if model is None or [str(key) for key in keys] != [ref.id] or not (sql := lock_statement(model, using)):
-        return None
-    return sql, array_of(target_of(model._meta.pk), keys, connections[using])
 
 
 @lru_cache(maxsize=256)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,11 +17,14 @@ from timeline.dialects import dialect_of
 from timeline.exceptions import MoveNotAllowed
 from timeline.ids import uuid7s
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
+from timeline.models.statements import as_array
 from timeline.payloads import clip
 from timeline.signals import Entered
 from timeline.store.edges import mind_refusal
+from timeline.store.entity_locks import lock_of
 from timeline.store.inserting import fields_of
-from timeline.store.isolating import atomic
+from timeline.store.isolating import atomic, check_level, has_to_ask
+from timeline.store.locking import missing
 from timeline.store.mirroring import mirror_states
 from timeline.store.returning import as_models, as_tasks, cursor_for_rows, row_of_json, rows_of
 from timeline.store.telling import is_entering_heard, tell_entered
@@ -74,14 +78,54 @@ def lock_to_move(
         others: Keys of their tasks that are bound to no state.
         using: Database alias.
     """
-    connection = connections[using]
-    asked: dict[str, Any] = {"label": ref.label, "id": ref.id, "timelines": sorted(machines), "others": sorted(others)}
-    with connection.cursor() as cursor:
-        cursor.execute(dialect_of(using).sql("to_move"), asked)
-        fetched = cursor.fetchall()
-    runs = as_models((row_of_json(run, TimelineRun) for run, _task in fetched if run), TimelineRun, using)
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect_of(using).sql("to_move"), _to_move(ref, machines, others))
+        return _with_rows(cursor.fetchall(), using)
+
+
+def lock_entity_to_move(
+    ref: EntityRef, machines: Iterable[str], others: Iterable[str], *, using: str
+) -> tuple[datetime, list[tuple[TimelineRun, list[ScheduledTask]]]] | None:
+    """
+    Lock an entity, and what ``lock_to_move`` gives, in one trip. Arguments as for that.
+
+    Returns:
+        What the database's clock says once the entity is locked, and the runs with their rows. None: nothing was asked, as
+        there is more to the lock.
+
+    Raises:
+        WrongEntity: if it is not in this database.
+        WrongIsolation: if the caller's transaction may not see what is there.
+    """
+    if (lock := lock_of(ref, using)) is None:
+        return None
+    ask = has_to_ask(using)
+    sql = dialect_of(using).sql("lock_to_move").replace("{lock}", lock[0])
+    with connections[using].cursor() as cursor:
+        cursor.execute(sql, {**_to_move(ref, machines, others), "keys": lock[1]})
+        found = cursor.fetchall()
+    if not found:
+        raise missing(ref, using)
+    if ask:
+        check_level(found[0][1], using=using)
+    return found[0][0].astimezone(UTC), _with_rows([row[2:] for row in found], using)
+
+
+def _to_move(ref: EntityRef, machines: Iterable[str], others: Iterable[str]) -> dict[str, Any]:
+    return {
+        "label": ref.label,
+        "id": ref.id,
+        "timelines": as_array(sorted(machines)),
+        "others": as_array(sorted(others)),
+    }
+
+
+def _with_rows(found: Iterable[Sequence[str | None]], using: str) -> list[tuple[TimelineRun, list[ScheduledTask]]]:
+    """Make runs of what the function gives, each with its rows."""
+    said = list(found)
+    runs = as_models((row_of_json(run, TimelineRun) for run, _task in said if run), TimelineRun, using)
     tasks: dict[UUID | None, list[ScheduledTask]] = defaultdict(list)
-    for task in as_tasks((row_of_json(task, ScheduledTask) for _run, task in fetched if task), using):
+    for task in as_tasks((row_of_json(task, ScheduledTask) for _run, task in said if task), using):
         tasks[task.run_id].append(task)
     return [(run, tasks[run.pk]) for run in runs]
 
@@ -159,41 +203,87 @@ def move_runs(steps: Sequence[Step], *, event: str, actor: str, now: datetime, u
     """
     if not steps:
         return []
-    dialect, connection, ids = dialect_of(using), connections[using], uuid7s(len(steps))
-    parameters: dict[str, Any] = {
-        "moves": json.dumps([_as_data(step, key) for step, key in zip(steps, ids, strict=True)]),
-        "at": connection.ops.adapt_datetimefield_value(now),
-        "event": event,
-        "actor": clip(actor, MAX_ACTOR),
-    }
-    if dialect.has_arrays:
-        parameters["ids"] = [step.run.pk for step in steps]
-    with atomic(using=using, savepoint=False), connection.cursor() as cursor:
+    dialect = dialect_of(using)
+    going = Going(steps, event=event, actor=actor, now=now, using=using)
+    with atomic(using=using, savepoint=False), connections[using].cursor() as cursor:
+        with going.minding():
+            cursor.execute(dialect.sql("move_runs"), going.parameters)
+            moved = cursor.fetchall()
+        going.check({UUID(str(key)) for [key] in moved})
+        if not dialect.has_set_statements:
+            cursor.execute(dialect.sql("enter_runs"), going.parameters)
+        going.tell()
+    return going.come()
+
+
+class Going:
+    """
+    Moves that are decided, and on their way: what a statement is told of them, and what there is to do when it has made them.
+
+    Arguments as for ``move_runs``. Runs are read here: what is told of them is as they were.
+    """
+
+    def __init__(self, steps: Sequence[Step], *, event: str, actor: str, now: datetime, using: str) -> None:
+        connection, ids = connections[using], uuid7s(len(steps))
+        self._steps, self._event, self._now, self._using = steps, event, now, using
+        self._before = [(step.run.state, step.run.state_at, step.run.back, step.run.moves) for step in steps]
+        self._entries = []
+        if is_entering_heard():
+            self._entries = [_entered(step, key, event, now) for step, key in zip(steps, ids, strict=True)]
+        self.parameters: dict[str, Any] = {
+            "moves": json.dumps([_as_data(step, key) for step, key in zip(steps, ids, strict=True)]),
+            "at": connection.ops.adapt_datetimefield_value(now),
+            "event": event,
+            "actor": clip(actor, MAX_ACTOR),
+        }
+        if dialect_of(using).has_arrays:
+            self.parameters["ids"] = as_array([step.run.pk.hex for step in steps])
+
+    @contextmanager
+    def minding(self) -> Iterator[None]:
+        """See what the database says when it refuses a move."""
         try:
-            cursor.execute(dialect.sql("move_runs"), parameters)
+            yield
         except IntegrityError as error:
-            mind_refusal(error, using=using)
+            mind_refusal(error, using=self._using)
             raise
-        moved = {UUID(str(key)) for [key] in cursor.fetchall()}
-        for step in steps:
+
+    def check(self, moved: Collection[UUID]) -> None:
+        """
+        See that all have moved.
+
+        Raises:
+            MoveNotAllowed: if one has not.
+        """
+        for step, (before, *_rest) in zip(self._steps, self._before, strict=True):
             if step.run.pk not in moved:
                 run = step.run
-                raise MoveNotAllowed(run.timeline, str(run.entity_ref), run.state, event, [], expected=run.state)
-        if not dialect.has_set_statements:
-            cursor.execute(dialect.sql("enter_runs"), parameters)
+                raise MoveNotAllowed(run.timeline, str(run.entity_ref), before, self._event, [], expected=before)
+
+    def tell(self) -> None:
+        """Show where they are, and tell who listens."""
         mirror_states(
-            [(step.run.timeline, step.run.entity_ref, step.run.key, step.target) for step in steps], using=using
+            [(step.run.timeline, step.run.entity_ref, step.run.key, step.target) for step in self._steps],
+            using=self._using,
         )
-        _tell(steps, ids, event, now, using)
-    for step in steps:
-        run = step.run
-        run.state, run.state_at, run.back, run.moves = step.target, now, step.back, run.moves + 1
-    return [step.run for step in steps]
+        tell_entered(self._entries, using=self._using)
 
+    @property
+    def runs(self) -> list[TimelineRun]:
+        """Those that move, in the order given."""
+        return [step.run for step in self._steps]
 
-def _tell(steps: Sequence[Step], ids: Sequence[UUID], event: str, now: datetime, using: str) -> None:
-    if is_entering_heard():
-        tell_entered([_entered(step, key, event, now) for step, key in zip(steps, ids, strict=True)], using=using)
+    def come(self) -> list[TimelineRun]:
+        """Let the runs be where they have come to."""
+        for step in self._steps:
+            run = step.run
+            run.state, run.state_at, run.back, run.moves = step.target, self._now, step.back, run.moves + 1
+        return self.runs
+
+    def stay(self) -> None:
+        """Let the runs be where they were: nothing was written."""
+        for run, before in zip(self.runs, self._before, strict=True):
+            run.state, run.state_at, run.back, run.moves = before
 
 
 def _entered(step: Step, key: UUID, event: str, now: datetime) -> Entered:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -85,10 +85,15 @@ def values_of(
 
 def row_of_json(text: str, model: type[Model]) -> RawRow:
     """Read a row, whole, that PostgreSQL has written as JSON: value by name of column, as the model has it."""
-    said = json.loads(text)
+    return row_read(json.loads(text), model)
+
+
+def row_read(said: Mapping[str, Any], model: type[Model], names: Collection[str] = ()) -> RawRow:
+    """Read what JSON says of a row: value by name of column, as the model has it. Those of these names; none: all."""
     return {
         name: said[column] if read is None or said[column] is None else read(said[column])
         for name, column, read in _readers(model)
+        if not names or name in names
     }
 
 

@@ -21,6 +21,7 @@ from timeline.models.run import TimelineRun
 from timeline.models.run_entry import RunEntry
 from timeline.models.step import StepRecord
 from timeline.models.task import ScheduledTask
+from timeline.store import moving_at_once
 
 # Name of the trigger, as in the SQL file of the same name → its table. On each database.
 TRIGGERS: Final = {
@@ -50,7 +51,9 @@ CALLED: Final = {
     "is_awaited": Total._meta.db_table,
     "move_runs": Total._meta.db_table,
     "to_move": Total._meta.db_table,
+    moving_at_once.NAME: Total._meta.db_table,
 }
+COMPOSED: Final = f"function_{moving_at_once.NAME}"  # Of rules that other statements have, too.
 OWN_FUNCTIONS: Final = {"guard_move": "move_function"}  # Of one trigger alone, and there with it.
 
 
@@ -76,7 +79,7 @@ def install_triggers(using: str) -> list[str]:
         called = [f"function_{name}" for name in CALLED]
         functions = [*FUNCTIONS, *called, *(OWN_FUNCTIONS[name] for name in put if name in OWN_FUNCTIONS)]
         for name in functions if dialect.has_trigger_functions else ():
-            cursor.execute(dialect.sql(name))
+            cursor.execute(dialect.sql(name) if name != COMPOSED else moving_at_once.function_text(using))
         for name in put:
             if not dialect.has_trigger_functions:  # The others say CREATE OR REPLACE.
                 cursor.execute(f"DROP TRIGGER IF EXISTS timeline_{name}")

@@ -23,7 +23,7 @@ FAULTS: Final = [
     _fault(
         "a follow-up is not made",
         (
-            "operations.reconciling:_carry_out",
+            "operations._carrying_out:changes_of",
             "tasks.append(new_task(run, definition, change, key=next(ids), now=now))",
             "continue",
         ),
@@ -31,7 +31,7 @@ FAULTS: Final = [
     _fault(
         "a date that is saved moves nothing",
         (
-            "operations.reconciling:_carry_out",
+            "operations._carrying_out:changes_of",
             "writes.append(Write(task=row, times=times, definition_hash=fingerprint, reason=reason))",
             "continue",
         ),

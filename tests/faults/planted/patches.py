@@ -99,7 +99,7 @@ FAULTS: Final = [
         "run",
         "follow-ups",
         (
-            "operations/reconciling.py",
+            "operations/_carrying_out.py",
             "                    tasks.append(new_task(run, definition, change, key=next(ids), now=now))\n",
             "                    tasks.append(new_task(run, definition, change, key=next(ids), now=now))\n"
             "                    tasks.append(new_task(run, definition, change, key=next(ids), now=now))\n"
@@ -111,7 +111,7 @@ FAULTS: Final = [
         "run",
         "follow-ups",
         (
-            "operations/reconciling.py",
+            "operations/_carrying_out.py",
             "                    tasks.append(new_task(run, definition, change, key=next(ids), now=now))\n",
             "                    continue\n",
         ),

@@ -1,0 +1,176 @@
+"""Write all of a move of one entity in one trip: event, runs, entries, rows that are cancelled with their log, and new rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from typing import Any, Final
+from uuid import UUID
+
+from django.db import connections
+from django.db.models import JSONField, Model
+
+from timeline.dialects import dialect_of
+from timeline.lifecycle import State, Trigger
+from timeline.models import Event, ScheduledTask, TimelineRun
+from timeline.models.among import target_of
+from timeline.models.statements import as_array, element_type
+from timeline.store.announcing import announce_times
+from timeline.store.change_columns import as_changes
+from timeline.store.changes import Write
+from timeline.store.competing import compete
+from timeline.store.composing import composed
+from timeline.store.inserting import as_stored, fields_of, writers_of
+from timeline.store.isolating import atomic
+from timeline.store.machines import Going
+from timeline.store.noticing import notice
+from timeline.store.returning import row_read
+from timeline.store.telling import tell_written
+
+NAME: Final = "move_at_once"
+# What a cancel touches of a task that has no place.
+_TOUCHES: Final = frozenset(
+    {
+        "id",
+        "from_state",
+        "to_state",
+        "from_attempt",
+        "detail",
+        "reason_code",
+        "reason",
+        "actor",
+        "ends",
+        State.CANCELLED,
+    }
+)
+_PARAMETER: Final = re.compile(r"%\((\w+)\)s")
+_OURS: Final = {"ids": "its_ids", "changes": "its_changes", "at": "its_at"}
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """
+    What was written.
+
+    Args:
+        recorded: Id of the event, if it was new; if not, nothing was written.
+        met: The same, if a task waits for an event of the entity.
+        runs: As they are now.
+    """
+
+    recorded: set[UUID]
+    met: set[UUID]
+    runs: list[TimelineRun]
+
+
+def fits(writes: Sequence[Write]) -> bool:
+    """Whether these changes can be a part of it: all are plain cancels of tasks that have no place."""
+    return all(write.triggers == (Trigger.CANCEL,) and not write.task.slot and write.slot is None for write in writes)
+
+
+def move_at_once(
+    going: Going,
+    event: Mapping[str, Any],
+    writes: Sequence[Write],
+    tasks: Sequence[ScheduledTask],
+    *,
+    now: datetime,
+    using: str,
+) -> Moved:
+    """
+    Write a move. The caller has locked the entity, its runs and their rows. Only where ``can_read_ahead``.
+
+    Args:
+        going: The moves. Its runs say already where they come to.
+        event: Columns of its row.
+        writes: What becomes of rows of the runs; see ``fits``.
+        tasks: New rows.
+        now: Story time.
+        using: Database alias.
+
+    Raises:
+        MoveNotAllowed: if a run is not what it was when it was read; the caller undoes what was written.
+    """
+    compete(tasks, using=using)
+    parameters = {
+        **going.parameters,
+        "event_row": _JSON.encode(_as_text(Event, event, using)),
+        "changes": _JSON.encode(as_changes(writes, using=using)) if writes else None,
+        "tasks_changed": as_array([write.task.id.hex for write in writes]),
+        "tasks": _JSON.encode([_as_text(ScheduledTask, task.__dict__, using) for task in tasks]) if tasks else None,
+    }
+    with atomic(using=using, savepoint=False), connections[using].cursor() as cursor:
+        with going.minding():
+            cursor.execute(dialect_of(using).sql(NAME), parameters)
+            [done] = cursor.fetchone()
+        if done is None:
+            return Moved(set(), set(), [])
+        said = json.loads(done)
+        going.check({UUID(key) for key in said["moved"]})
+        going.tell()
+    _take(writes, said["told"] or (), using=using)
+    there = {UUID(key) for key in said["made"] or ()}
+    created = [as_stored(task, using=using) for task in tasks if task.pk in there]
+    announce_times((task.scheduled_at for task in created), now=now, using=using)
+    return Moved({event["id"]}, {event["id"]} if said["met"] else set(), going.runs)
+
+
+def _take(writes: Sequence[Write], told: Iterable[dict[str, Any]], *, using: str) -> None:
+    """Bring tasks that were changed up to date, and tell of them."""
+    rows = {UUID(row["id"]): row for row in told}
+    told_of = _told_of(using)
+    notice(rows)
+    written = [write for write in writes if write.task.id in rows]
+    for write in written:
+        write.task.__dict__.update(row_read(rows[write.task.id], ScheduledTask, told_of))
+    tell_written(written, using=using)
+
+
+_JSON: Final = json.JSONEncoder(ensure_ascii=False)
+
+
+def _as_text(model: type[Model], row: Mapping[str, Any], using: str) -> dict[str, str]:
+    """A row as the statement reads it: each value as text. What is not there is NULL."""
+    write = writers_of(model, using)
+    return {name: write[name](value) for name in write if (value := row[name]) is not None}
+
+
+@cache
+def _told_of(using: str) -> frozenset[str]:
+    """What a statement of these changes tells of its rows."""
+    return frozenset(composed(dialect_of(using), "many", _TOUCHES).columns)
+
+
+def function_text(using: str) -> str:
+    """Write the function, of the rules of ``columns.sql`` and ``entries.sql`` and of the columns that the models have."""
+    dialect = dialect_of(using)
+    changed = composed(dialect, "many", _TOUCHES | {"given", "told"}).sql
+    parts = {
+        "changed": _PARAMETER.sub(lambda parameter: _OURS[parameter[1]], changed),
+        "asked": dialect.sql("is_awaited").strip(),
+        **_columns("event", Event, using),
+        **_columns("task", ScheduledTask, using),
+    }
+    text = dialect.sql(f"function_{NAME}")
+    for name, part in parts.items():
+        text = text.replace(f"{{{name}}}", part)
+    return text
+
+
+def _columns(word: str, model: type[Model], using: str) -> dict[str, str]:
+    """What is inserted of a model: names of columns, what they are made of, and as what they are read from JSON."""
+    fields = {name: target_of(field) for name, field in fields_of(model).items()}
+    columns = {name: f'"{field.column}"' for name, field in fields_of(model).items()}
+    texts = {name for name, field in fields.items() if isinstance(field, JSONField)}
+    types = {
+        name: "text" if name in texts else element_type(field, connections[using]) for name, field in fields.items()
+    }
+    return {
+        word: ", ".join(columns.values()),
+        f"its_{word}": ", ".join(f'new."{name}"' + ("::jsonb" if name in texts else "") for name in columns),
+        f"as_{word}": ", ".join(f'"{name}" {types[name]}' for name in columns),
+    }
