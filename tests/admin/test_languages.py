@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import unescape
 
 import pytest
@@ -82,3 +83,11 @@ class TestReasons:
         cancel(row, reason="would have run")
 
         assert "would have run" in text_of(german.get(detail(row)))
+
+
+class TestButtons:
+    def test_have_a_blank_before_the_dots_in_german(self, german, about, order):
+        page = unescape(text_of(german.get(detail(about(order)))))
+
+        assert " …</button>" in page
+        assert not re.search(r"\S…</button>", page)
