@@ -57,8 +57,11 @@ def guided(settings: Mapping[str, str], *, using: str) -> Iterator[None]:
             context["cursor"].nextset()
             return found
 
-        with connection.execute_wrapper(set_first):
+        connection.execute_wrappers.insert(0, set_first)  # First: other wrappers see a statement as it is sent.
+        try:
             yield
+        finally:
+            connection.execute_wrappers.remove(set_first)
     else:
         with atomic(using=using):
             with connection.cursor() as cursor:
