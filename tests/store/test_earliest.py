@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db.models import Q
 
 from timeline.lifecycle import FINAL, OPEN, State
 from timeline.models import ScheduledTask
-from timeline.store.earliest import First, first_of_kinds
+from timeline.store.earliest import First, first_of_kinds, page_of_kinds
 
 KINDS = ("trial.remind", "trial.expire")
 
@@ -63,3 +64,26 @@ class TestFirstOfKinds:
             assert [row.scheduled_at for row in found] == [row.scheduled_at for row in alone]
             assert len(found) == 5
             assert {row.state for row in found} <= set(side[0].states)
+
+
+class TestPageOfKinds:
+    @pytest.mark.parametrize("latest", [False, True])
+    @pytest.mark.parametrize("most", [1, 4])
+    @pytest.mark.parametrize("asked", [{"task": KINDS[0], "timeline": ""}, {"task": "", "timeline": "trial"}])
+    def test_has_each_once_in_order_where_many_are_due_at_one_moment(self, make_task, now, asked, most, latest):
+        """A page begins behind the last task of the one before: by its time, and then by its key."""
+        for number in range(24):
+            states = (State.SCHEDULED, State.COMPLETED, State.CANCELLED)
+            at = now + timedelta(hours=number // 12)
+            make_task(task_key=(*KINDS, "other.task")[number % 3], state=states[number // 3 % 3], scheduled_at=at)
+        meant = ScheduledTask.objects.filter(task_key__startswith=asked["task"] or "trial.")
+        meant = meant.filter(state__in=(State.SCHEDULED, State.COMPLETED))
+        seen, rows = [], meant
+
+        while found := page_of_kinds(rows, **asked, first=First((State.SCHEDULED, State.COMPLETED), latest), most=most):
+            seen += found
+            at, key, way = found[-1].scheduled_at, found[-1].pk, "lt" if latest else "gt"
+            rows = meant.filter(Q(**{f"scheduled_at__{way}": at}) | Q(**{"scheduled_at": at, f"pk__{way}": key}))
+
+        assert seen == sorted(meant, key=lambda task: (task.scheduled_at, task.pk), reverse=latest)
+        assert len(seen) >= 5
