@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, Final
 
+from django.core.validators import RegexValidator
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -149,6 +150,13 @@ class RedriveBody(ReasonBody):
     )
 
 
+def _named(most: int, help_text: str) -> TextField:
+    """A name, of which something is left when blanks around it are taken away."""
+    return TextField(
+        required=False, max_length=most, validators=[RegexValidator(f"[{_NO_BLANK}]")], help_text=help_text
+    )
+
+
 class FilterBody(StrictSerializer):
     """Which tasks are meant: names as the list has them, and at least one."""
 
@@ -160,13 +168,9 @@ class FilterBody(StrictSerializer):
         max_length=len(State),
         help_text="Where they stand: one of these.",
     )
-    task = TextField(required=False, max_length=101, help_text="Key of the task, `trial.remind`.")
-    timeline = TextField(required=False, max_length=50, help_text="Name of the timeline, `trial`.")
-    group = TextField(
-        required=False,
-        max_length=101,
-        help_text="Those dead letters that failed alike by now, as `dead-letters/` names them.",
-    )
+    task = _named(101, "Key of the task, `trial.remind`.")
+    timeline = _named(50, "Name of the timeline, `trial`.")
+    group = _named(101, "Those dead letters that failed alike by now, as `dead-letters/` names them.")
     due_after = BoundField(required=False, help_text="Due at this moment or later.")
     due_before = BoundField(required=False, help_text="Due before this moment.")
 
