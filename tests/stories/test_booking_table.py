@@ -10,13 +10,12 @@ from project.portal.models import Booking as Row
 from project.portal.states import ENDS, S
 from project.portal.table import EVENTS
 from project.portal.timelines import Booking
-from tests.machines import expected, placed
+from tests.machines import expected, placed, written
 from timeline import BACK, IGNORE, STAY, TransitionNotAllowed
 from timeline.models import Event, RunEntry, TimelineRun
 from timeline.shortcuts import emit
 from timeline.testing import StoryClock, only_timelines
 
-READS = {"SELECT", "SAVEPOINT", "RELEASE", "ROLLBACK"}
 BEFORE = S.AUTHENTICATING  # Where a BACK leads.
 
 
@@ -40,11 +39,6 @@ def everywhere(db, now):
             runs[row.name] = placed(row, row.name, **columns)
     with only_timelines(Booking), StoryClock(now):
         yield {row.name: (row, runs[row.name]) for row in rows}
-
-
-def written(queries):
-    """Statements that write."""
-    return [each["sql"] for each in queries if each["sql"].lstrip("( \n").split(None, 1)[0].upper() not in READS]
 
 
 def told(run):
