@@ -282,9 +282,9 @@ NOTES_BY_AN_EARLY_LOOK = Fault(
     (
         Change(
             "operations.emitting:emit",
-            "        at = lock_subject_now(",
+            "        locked_at = None if",
             "        early = TimelineRun.objects.using(using).filter(tasks__awaits_id=subject.ref.id).exists()\n"
-            "        at = lock_subject_now(",
+            "        locked_at = None if",
         ),
         Change(
             "operations.emitting:emit",

@@ -24,10 +24,10 @@ LOOKS_BEFORE_THE_LOCK = Fault(
     (
         Change(
             "operations.emitting:emit",
-            "        at = lock_subject_now(",
+            "        locked_at = None if",
             "        waiting = TimelineRun.objects.using(using).filter(entity_id=subject.ref.id, tasks__state='retryable')\n"
             "        early = waiting.exists()\n"
-            "        at = lock_subject_now(",
+            "        locked_at = None if",
         ),
         Change(
             "operations.emitting:emit",
