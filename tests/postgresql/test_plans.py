@@ -11,14 +11,16 @@ import pytest
 from django.db import connection, transaction
 from django.db.models import Count
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
+from project.accounts.models import User
 from tests.postgresql.plans import Post, plan_of, plans_made_by
 from timeline import Timeline, after, task
 from timeline.dialects import POSTGRESQL
 from timeline.dispatch.dispatching import dispatch
 from timeline.engine.running import run
 from timeline.ids import uuid7
-from timeline.lifecycle import WAITING, Reason, State, Trigger
+from timeline.lifecycle import OPEN, WAITING, Reason, State, Trigger
 from timeline.models import EntityRef, LogEntry, ScheduledTask
 from timeline.models.statements import narrowed
 from timeline.operations.pruning import prune
@@ -361,6 +363,25 @@ SELECT gen_random_uuid(), 'testapp.order', %(entity)s, 'order.closed', '', '{}',
     %(now)s::timestamptz - number * interval '1 minute'
 FROM generate_series(1, %(rows)s) AS number
 """
+
+
+class TestAllThatMatch:
+    def test_shows_the_first_of_each_state_by_the_index_of_times(self, client):
+        """It counts all, but shows a few: joined to their runs before they are cut, all would be read and sorted."""
+        with connection.cursor() as cursor:
+            cursor.execute(FILL, {"rows": ROWS, "now": NOW})
+            # What was made before the page: ids begin with their time.
+            cursor.execute("UPDATE timeline_scheduledtask SET id = ('00' || substr(id::text, 3))::uuid")
+            cursor.execute(KNOWN)
+        staff = {"is_staff": True, "is_superuser": True, "signed_up_at": NOW, "trial_ends_at": NOW}
+        client.force_login(User.objects.create(email="ada@example.com", **staff))
+        page = reverse("admin:timeline_scheduledtask_matching")
+
+        plans = plans_made_by(lambda: client.get(f"{page}?state=all&action=cancel"))
+
+        shown = [plan for plan in plans if plan.startswith("Limit")]
+        assert [plan.count("Index Scan using") for plan in shown] == [len(OPEN)]
+        assert "timelinerun" not in " ".join(plans)
 
 
 class Closing(Timeline):

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import IntegrityError
-from django.db.models import Count
+from django.db.models import Count, prefetch_related_objects
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -118,7 +118,7 @@ class MatchingPages(Pages):
             "asks": WORDINGS[action].asks % {"count": place.total},
             "means": WORDINGS[action].means,
             "looks": action == Action.MOVE and not place.after,
-            "rows": [] if place.after else self._some(request, tasks, action, form),
+            "rows": [] if place.after else self._some(request, tasks, question, action, form),
             "left_out": max(place.total - SHOWN, 0),
             "back": self.address("matching") + question.where(),
         }
@@ -154,10 +154,11 @@ class MatchingPages(Pages):
         return {"question": question, "chips": chips(question), "list": self.address("changelist") + where}
 
     def _some(
-        self, request: HttpRequest, tasks: ScheduledTaskQuerySet, action: Action, form: ReasonForm
+        self, request: HttpRequest, tasks: ScheduledTaskQuerySet, question: Question, action: Action, form: ReasonForm
     ) -> list[ListRow]:
         """The first of them, as the list shows them, with what becomes of each."""
-        some = list(tasks.select_related("run").in_order()[:SHOWN])
+        some = list(tasks.first_of(POSSIBLE[action] & set(question.states), SHOWN))
+        prefetch_related_objects(some, "run")
         names = names_of((task.entity_ref for task in some), using=self.alias, site=self.admin_site.name)
         becomes = outcomes(action, some, answers_of(form), now=form.now, using=self.alias)
         reader = Reader(policy_of(request), request.user)
