@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import product
+from uuid import UUID
 
 import pytest
 from django.db import connection, transaction
@@ -16,6 +17,7 @@ from django.urls import reverse
 from project.accounts.models import User
 from tests.postgresql.plans import Post, plan_of, plans_made_by
 from timeline import Timeline, after, task
+from timeline.admin import matching
 from timeline.dialects import POSTGRESQL
 from timeline.dispatch.dispatching import dispatch
 from timeline.engine.running import run
@@ -365,13 +367,12 @@ FROM generate_series(1, %(rows)s) AS number
 """
 
 
+@pytest.mark.usefixtures("_filled")
 class TestAllThatMatch:
-    def test_shows_the_first_of_each_state_by_the_index_of_times(self, client):
+    def test_shows_the_first_of_each_state_by_the_index_of_times(self, client, monkeypatch):
         """It counts all, but shows a few: joined to their runs before they are cut, all would be read and sorted."""
+        monkeypatch.setattr(matching, "uuid7", lambda: UUID(int=2**128 - 1))  # All were made before the page.
         with connection.cursor() as cursor:
-            cursor.execute(FILL, {"rows": ROWS, "now": NOW})
-            # What was made before the page: ids begin with their time.
-            cursor.execute("UPDATE timeline_scheduledtask SET id = ('00' || substr(id::text, 3))::uuid")
             cursor.execute(KNOWN)
         staff = {"is_staff": True, "is_superuser": True, "signed_up_at": NOW, "trial_ends_at": NOW}
         client.force_login(User.objects.create(email="ada@example.com", **staff))
