@@ -52,9 +52,11 @@ PAGES: Final = (
 )
 
 
-# Pages whose content follows what happens while they are open. The list refreshes a part of itself.
+# What a request keeps.
 _POLICY: Final = "_timeline_policy"
 _UNPOLLED: Final = "_timeline_unpolled"
+
+# Pages whose content follows what happens while they are open. The list refreshes a part of itself.
 LIVE: Final = frozenset(
     {"bulk", "bulk_action", "dead", "entity", "health", "holds", "inventory", "limits", "people", "task", "timeline"}
 )

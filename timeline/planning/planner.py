@@ -37,9 +37,9 @@ def plan(
     foresees: bool = True,
 ) -> Plan:
     """
-    Compare what is wanted with what there is.
-
     Compare the rows that are wanted with the existing rows.
+
+    Args:
         definition: The timeline.
         started_at: Start of the run.
         anchors: Field of the entity → its instant; None or missing: not set.

@@ -35,7 +35,7 @@ class StartEntry:
     """
     What starts a run.
 
-    The trigger of a run.
+    Args:
         kind: ``event``, ``created``, ``clock`` or ``after_run``.
         said: The name of the event; for other kinds, words.
         next_at: When the clock starts it next, by its schedule.

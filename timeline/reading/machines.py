@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Case, F, JSONField, OuterRef, Q, QuerySet, Subquery, When
@@ -151,14 +152,10 @@ def told_machine(line: MachineLine) -> Iterator[str]:
 
 def _entries_of(runs: Iterable[TimelineRun], using: str) -> dict[UUID, list[RunEntry]]:
     """The latest entries of each run; the run itself knows how many there are."""
-    found: dict[UUID, list[RunEntry]] = defaultdict(list)
     latest = Q()
     for run in runs:
         latest |= Q(run=run.pk, seq__gt=run.moves - SHOWN)
-    if latest:
-        for entry in RunEntry.objects.using(using).filter(latest).order_by("run", "seq"):
-            found[entry.run_id].append(entry)
-    return found
+    return _by_run(RunEntry.objects.using(using).filter(latest) if latest else ())
 
 
 def _by_run(read: Iterable[RunEntry]) -> dict[UUID, list[RunEntry]]:
@@ -171,12 +168,18 @@ def _by_run(read: Iterable[RunEntry]) -> dict[UUID, list[RunEntry]]:
 def _reasons_read(runs: Iterable[TimelineRun], entries: Mapping[UUID, Sequence[RunEntry]]) -> dict[UUID, str]:
     """The same of entries that were read with what people wrote."""
     told = {
-        entry.cause_id: entry.wrote.get("reason")  # type: ignore[attr-defined]
+        entry.cause_id: wrote.get("reason")
         for run in runs
         for entry in entries.get(run.pk, ())
-        if entry.event in _asks_of(run) and entry.cause_id and entry.wrote  # type: ignore[attr-defined]
+        if entry.event in _asks_of(run) and entry.cause_id and (wrote := _wrote(entry))
     }
     return {pk: clip(said, LONGEST) for pk, said in told.items() if isinstance(said, str)}
+
+
+def _wrote(entry: RunEntry) -> Mapping[str, Any] | None:
+    """What was read with an entry, as ``entries_to_tell`` asks for it."""
+    wrote: Mapping[str, Any] | None = entry.wrote  # type: ignore[attr-defined]
+    return wrote
 
 
 def _asks_of(run: TimelineRun) -> Collection[str]:

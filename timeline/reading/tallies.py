@@ -75,8 +75,8 @@ class RunTally:
     """
     How many runs of a timeline there are.
 
-    open: Runs that have not ended.
-        open: That have not ended.
+    Args:
+        open: Runs that have not ended.
         started, ended: In the last 7 days of story time.
     """
 
