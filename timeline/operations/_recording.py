@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db.models import Model
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
@@ -23,7 +24,7 @@ from timeline.models.entities import by_label
 from timeline.operations._event_fields import EventFields
 from timeline.operations._subjects import Subject
 from timeline.operations.leaving import Ended, exit_runs
-from timeline.operations.machines import ANY, Wish, decide_moves, is_moving, write_moves
+from timeline.operations.machines import ANY, Moving, Wish, decide_moves, is_moving, write_moves
 from timeline.operations.machines_at_once import are_plain, write_at_once
 from timeline.operations.reconciling_moved import reconcile_moved
 from timeline.operations.sets import Tally
@@ -116,39 +117,101 @@ def record(
         spread=spread,
         now=now,
     )
-    names = [name for subject in new.values() for name in subject.names]
-    apart = bool(moves) or len(beginnings) > FEW or _ends_runs(said.name, names)
+    wanted = _Wanted(said, new, events, entities, beginnings, moves, later, using)
     with atomic(using=using, savepoint=needs_savepoint(beginnings)):
-        ended, moved, event = Ended([], []), list[TimelineRun](), None
-        plain = are_plain(moves) and not _ends_runs(said.name, names)
-        done = write_at_once(moves, said, events[moves[0].subject], entities, now=now, using=using) if plain else None
-        if done is not None:
-            recorded, met, moved = done.recorded, done.met, done.runs
-            beginnings = [known for known in beginnings if known.columns["started_by_id"] in recorded]
-        else:
-            event = Insertion(
-                Event, columns_of(list(events.values())), taken=bool(said.key), asks=is_awaited(using), using=using
-            )
-        if apart and event is not None:
-            recorded = event.send().inserted()
-            beginnings = [known for known in beginnings if known.columns["started_by_id"] in recorded]
-            names = [name for ref, subject in new.items() if events[ref]["id"] in recorded for name in subject.names]
-            ended = exit_runs(said.name, names, actor=said.actor, now=now, using=using)
-            causes = {ref: columns["id"] for ref, columns in events.items() if columns["id"] in recorded}
-            moves = [move for move in moves if move.subject in causes]
-            before = {move.run.pk: move.run.state for move in moves}
-            moved, at_end = write_moves(moves, said, causes, now=now, using=using)
-            ended = Ended(ended.runs + at_end.runs, ended.tasks + at_end.tasks)
-            reconciled = (run for run in moved if run.pk not in later)
-            rows = {move.run.pk: move.rows for move in moves if move.rows is not None}
-            reconcile_moved(reconciled, before, entities, rows=rows, now=now, using=using)
-        begun = begin_runs(beginnings, first=None if apart else event, now=now, using=using)
-    if event is not None:
-        recorded, met = event.inserted(), event.met
-    written = {ref: columns for ref, columns in events.items() if columns["id"] in recorded}
+        if (done := wanted.at_once()) is None:
+            done = wanted.in_turn() if wanted.takes_turns else wanted.with_runs()
+    written = {ref: columns for ref, columns in events.items() if columns["id"] in done.recorded}
     again = [subject for ref, subject in subjects.items() if ref not in written]
-    awaited = frozenset(ref for ref, columns in written.items() if columns["id"] in met)
-    return Recorded(written, again, begun, ended, awaited, moved)
+    awaited = frozenset(ref for ref, columns in written.items() if columns["id"] in done.met)
+    return Recorded(written, again, done.begun, done.ended, awaited, done.moved)
+
+
+class _Done(NamedTuple):
+    """What was written: ids of events that were new, and of those that somebody waits for; runs begun, ended and moved."""
+
+    recorded: Collection[UUID]
+    met: Collection[UUID]
+    begun: list[Beginning]
+    ended: Ended
+    moved: Sequence[TimelineRun]
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """
+    What an event brings, as it was decided before anything is written; and the ways to write it.
+
+    Args:
+        said: The event.
+        new: Subjects of which it may be new.
+        events: Their rows.
+        entities: By each of their names, as far as they were read.
+        beginnings: Runs that it starts.
+        moves: Of machines.
+        later: Runs that the caller reconciles.
+        using: Database alias.
+    """
+
+    said: EventFields
+    new: Mapping[EntityRef, Subject]
+    events: dict[EntityRef, dict[str, Any]]
+    entities: dict[EntityRef, Model | None]
+    beginnings: list[Beginning]
+    moves: list[Moving]
+    later: Collection[UUID]
+    using: str
+
+    @property
+    def ends_runs(self) -> bool:
+        return _ends_runs(self.said.name, (name for subject in self.new.values() for name in subject.names))
+
+    @property
+    def takes_turns(self) -> bool:
+        """Whether the event is written before what it brings: runs that end or move, or very many that begin."""
+        return bool(self.moves) or len(self.beginnings) > FEW or self.ends_runs
+
+    def at_once(self) -> _Done | None:
+        """Write the event with the moves that it makes, in one trip; None: nothing is written, as it takes more than that."""
+        if not are_plain(self.moves) or self.ends_runs:
+            return None
+        event, now = self.events[self.moves[0].subject], self.said.recorded_at
+        done = write_at_once(self.moves, self.said, event, self.entities, now=now, using=self.using)
+        if done is None:
+            return None
+        return _Done(done.recorded, done.met, self._begin(done.recorded), Ended([], []), done.runs)
+
+    def in_turn(self) -> _Done:
+        """Write the event, then end and move runs, then begin others."""
+        said, now, using = self.said, self.said.recorded_at, self.using
+        event = self._insertion()
+        recorded = event.send().inserted()
+        causes = {ref: columns["id"] for ref, columns in self.events.items() if columns["id"] in recorded}
+        names = [name for ref, subject in self.new.items() if ref in causes for name in subject.names]
+        ended = exit_runs(said.name, names, actor=said.actor, now=now, using=using)
+        moves = [move for move in self.moves if move.subject in causes]
+        before = {move.run.pk: move.run.state for move in moves}
+        moved, at_end = write_moves(moves, said, causes, now=now, using=using)
+        reconciled = (run for run in moved if run.pk not in self.later)
+        rows = {move.run.pk: move.rows for move in moves if move.rows is not None}
+        reconcile_moved(reconciled, before, self.entities, rows=rows, now=now, using=using)
+        ended = Ended(ended.runs + at_end.runs, ended.tasks + at_end.tasks)
+        return _Done(recorded, event.met, self._begin(recorded), ended, moved)
+
+    def with_runs(self) -> _Done:
+        """Write the event and the runs that it starts, together."""
+        event = self._insertion()
+        begun = begin_runs(self.beginnings, first=event, now=self.said.recorded_at, using=self.using)
+        return _Done(event.inserted(), event.met, begun, Ended([], []), [])
+
+    def _insertion(self) -> Insertion:
+        rows, using = columns_of(list(self.events.values())), self.using
+        return Insertion(Event, rows, taken=bool(self.said.key), asks=is_awaited(using), using=using)
+
+    def _begin(self, recorded: Collection[UUID]) -> list[Beginning]:
+        """Begin the runs of events that were new."""
+        found = [known for known in self.beginnings if known.columns["started_by_id"] in recorded]
+        return begin_runs(found, first=None, now=self.said.recorded_at, using=self.using)
 
 
 def _without_those_known(
