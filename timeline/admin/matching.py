@@ -6,14 +6,12 @@ portion by portion; of many it begins a bulk action, as the API does, and leads 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.db import IntegrityError
 from django.db.models import Count, prefetch_related_objects
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
@@ -22,19 +20,19 @@ from django.utils.translation import ngettext, pgettext
 
 from timeline.admin.acting import carried_on_of, obstacle, perform
 from timeline.admin.asking import Question, asked
+from timeline.admin.bulk_forms import begin_from, bulk_id_of
 from timeline.admin.forms import ReasonForm, answers_of, form_for, looked_at
 from timeline.admin.listing import ListRow, chips, row_of
-from timeline.admin.naming import actor_of, names_of
+from timeline.admin.naming import names_of
 from timeline.admin.outcomes import outcomes
 from timeline.admin.pages import Pages, policy_of
-from timeline.admin.portions import Place, bulk_id_in, go_on, place_in
+from timeline.admin.portions import Place, go_on, place_in
 from timeline.admin.readers import Reader
 from timeline.admin.wording import WORDINGS
 from timeline.clocks import story_now
-from timeline.dispatch.acting_in_bulk import begin_bulk
 from timeline.ids import uuid7
 from timeline.lifecycle import State
-from timeline.models import BulkAction, ScheduledTask
+from timeline.models import ScheduledTask
 from timeline.policy import APPROVALS, POSSIBLE, Action
 from timeline.timing.offsets import Offset
 
@@ -112,7 +110,7 @@ class MatchingPages(Pages):
             "form": form,
             "has_errors": bool(form.errors),
             "place": place,
-            "bulk_id": bulk_id_in(request.POST.dict()) if place.total > MANY else None,
+            "bulk_id": bulk_id_of(request) if place.total > MANY else None,
             "is_under_way": place.after is not None and not form.errors,
             "hidden": [(name, request.POST.get(name, "")) for name in form.fields] if place.after else [],
             "asks": WORDINGS[action].asks % {"count": place.total},
@@ -127,23 +125,19 @@ class MatchingPages(Pages):
     def _begin(
         self, request: HttpRequest, action: Action, question: Question, place: Place, answers: Mapping[str, Any]
     ) -> HttpResponse:
-        """Begin a bulk action, once however often the form is sent: it has the id that the form was made with."""
+        """Begin a bulk action with all of them."""
         by = answers.get("by") or Offset()
-        bulk = BulkAction(
-            pk=bulk_id_in(request.POST.dict()),
-            action=action.value,
+        return begin_from(
+            self,
+            request,
+            action,
+            place,
             filters=question.as_filters(now=place.before, zone=timezone.get_default_timezone()),
             at=answers.get("at"),
             by_days=by.days,
             by_seconds=int(by.exact.total_seconds()),
             reason=answers["reason"],
-            asker=str(request.user.pk),
-            actor=actor_of(request.user),
-            created_at=min(place.before, story_now(self.alias)),
         )
-        with suppress(IntegrityError):
-            begin_bulk(bulk, self.visible(request), using=self.alias)
-        return HttpResponseRedirect(self.address("bulk_action", bulk.pk))
 
     def _form_of(self, request: HttpRequest, action: Action) -> ReasonForm:
         given = request.POST if request.method == "POST" else None

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
 
 from timeline.exceptions import TimelineError
-from timeline.ids import uuid7
 from timeline.models import ScheduledTask
 from timeline.timing import check_time
 
@@ -54,13 +53,6 @@ def place_in(given: Mapping[str, str]) -> Place | None:
         changed, left, total = (max(0, min(int(given[name]), 10**9)) for name in ("changed", "left", "total"))
         return Place(check_time("before", datetime.fromisoformat(given["before"])), after, changed, left, total, last)
     return None
-
-
-def bulk_id_in(given: Mapping[str, str]) -> UUID:
-    """The id of the bulk action that a form begins, however often it is sent; a new one, where it says none."""
-    with suppress(ValueError):
-        return UUID(given.get("bulk", ""))
-    return uuid7()
 
 
 def go_on(

@@ -5,30 +5,26 @@ action, which polls do, and leads to its page.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
 
 from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.db import IntegrityError
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext
 
+from timeline.admin.bulk_forms import begin_from, bulk_id_of
 from timeline.admin.dead import shown_group
 from timeline.admin.forms import ReasonForm
 from timeline.admin.naming import actor_of
 from timeline.admin.pages import Pages, policy_of
-from timeline.admin.portions import PORTION, Place, bulk_id_in, place_in
+from timeline.admin.portions import PORTION, Place, place_in
 from timeline.admin.readers import Reader
 from timeline.clocks import story_now
-from timeline.dispatch.acting_in_bulk import begin_bulk
 from timeline.lifecycle import Reason
-from timeline.models import BulkAction
 from timeline.operations.redriving_groups import redrive_those
 from timeline.policy import Action, TimelinePolicy
 from timeline.reading.dead_letters import dead_letters
@@ -71,10 +67,10 @@ class RedrivePages(Pages):
             place = Place(story_now(self.alias), None, 0, 0, 0 if dead is None else dead.count())
         if dead is None or not place.total:
             raise Http404(_("There is no such group."))
-        form, bulk_id = self._redrive_form(request), bulk_id_in(request.POST.dict())
+        form = self._redrive_form(request)
         if request.method == "POST" and form.is_valid():
             if place.total > PORTION:
-                return self._begin_redrive(request, group, place, form, bulk_id)
+                return self._begin_redrive(request, group, place, form)
             place = self._redrive(dead.filter(finished_at__lte=place.before), place, form, policy, request.user)
             self._say(request, place)
             return HttpResponseRedirect(self.address("dead"))
@@ -83,7 +79,7 @@ class RedrivePages(Pages):
             "has_errors": bool(form.errors),
             "alike": self._groups_of(request, group),
             "place": place,
-            "bulk_id": bulk_id if place.total > PORTION else None,
+            "bulk_id": bulk_id_of(request) if place.total > PORTION else None,
             "back": self.address("dead"),
         }
         return self.page(request, "redrive", pgettext("timeline", "Redrive all"), story_now(self.alias), context)
@@ -111,23 +107,17 @@ class RedrivePages(Pages):
         )
         return place._replace(changed=done.redriven, left=len(tasks) - done.redriven)
 
-    def _begin_redrive(
-        self, request: HttpRequest, group: str, place: Place, form: RedriveForm, bulk_id: UUID
-    ) -> HttpResponse:
-        """Begin a bulk action with those that had failed when they were counted; once however often the form is sent."""
-        bulk = BulkAction(
-            pk=bulk_id,
-            action=Action.REDRIVE.value,
+    def _begin_redrive(self, request: HttpRequest, group: str, place: Place, form: RedriveForm) -> HttpResponse:
+        """Begin a bulk action with those that had failed when they were counted."""
+        return begin_from(
+            self,
+            request,
+            Action.REDRIVE,
+            place,
             filters={"group": group, "ended_until": place.before.isoformat()},
             spread=_spread(form),
             reason=form.cleaned_data["reason"],
-            asker=str(request.user.pk),
-            actor=actor_of(request.user),
-            created_at=min(place.before, story_now(self.alias)),
         )
-        with suppress(IntegrityError):
-            begin_bulk(bulk, self.visible(request), using=self.alias)
-        return HttpResponseRedirect(self.address("bulk_action", bulk.pk))
 
     def _say(self, request: HttpRequest, place: Place) -> None:
         said = ngettext("%(count)d task runs again.", "%(count)d tasks run again.", place.changed)
