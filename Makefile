@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: slots settlement bookings demo test install lint types floors checks read tests tests-sqlite tests-postgresql tests-processes on-sqlite \
 	on-postgresql on-both faults coverage pictures foreign matrix release paths baseline sizing throughput scale \
-	herd admin-pages operators api-pages every-page owned-on-sqlite fuzz bench bench-quick bench-steps bench-limits bench-loops bench-machines bench-moves bench-waits \
+	herd operators api-pages every-page owned-on-sqlite fuzz bench bench-quick bench-steps bench-limits bench-loops bench-machines bench-moves bench-waits \
 	bench-webhooks chaos clean
 
 # What is installed follows the files that say so.
@@ -134,10 +134,6 @@ scale: install
 # 100,000 tasks due in the same second, or with --snapshot held a steady load beside an old snapshot: claims and memory.
 herd: install
 	@$(BIN)/python -m benchmarks.herd $(ARGS)
-
-# The admin's pages over 1,000,000 tasks, on PostgreSQL as above: ms and queries a page.
-admin-pages: install
-	@$(BIN)/python -m benchmarks.admin_pages $(ARGS)
 
 # What operators do with many rows among 1,000,000 tasks, on PostgreSQL as above: rows a second of processor time, memory.
 operators: install

@@ -9,14 +9,16 @@ took the backend longest. Figures of one machine at one moment; the clock's say 
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.databases import server_version, site
+from benchmarks.processor import backend_clock
 from benchmarks.scale import without_indexes
 
 if TYPE_CHECKING:
@@ -28,28 +30,13 @@ SHOWN = 4  # Statements of each.
 WIDE = 110
 
 
-class Backend:
-    """The process of the database that serves this one: processor time, as Linux tells it; none where it is elsewhere."""
-
-    def __init__(self) -> None:
-        from django.db import connection
-
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_backend_pid()")
-            self.path = Path(f"/proc/{cursor.fetchone()[0]}/schedstat")
-
-    def seconds(self) -> float:
-        """How long it has been at work."""
-        return int(self.path.read_text().split()[0]) / 1e9 if self.path.exists() else 0.0
-
-
 class Meter:
     """Measures one operation, which says how far it has come."""
 
     def __init__(self, name: str, rows: int) -> None:
         self.name, self.rows = name, rows
-        self.backend = Backend()
-        self.statements: Counter[str] = Counter()
+        self.backend = backend_clock()
+        self.statements: dict[str, float] = defaultdict(float)
         self.quarter = 0
 
     def at(self, done: int) -> None:
@@ -63,11 +50,11 @@ class Meter:
         from django.db import connection
 
         forget_peak()
-        before, by_clock, by_backend = process_time(), perf_counter(), self.backend.seconds()
+        before, by_clock, by_backend = process_time(), perf_counter(), self.backend()
         with connection.execute_wrapper(self._executed):
             yield
         ours, clock = process_time() - before, perf_counter() - by_clock
-        theirs = self.backend.seconds() - by_backend
+        theirs = self.backend() - by_backend
         took = ours + theirs
         print(
             f"{self.name:<34} {self.rows:>8,} rows {self.rows / took:>8,.0f}/s {took / self.rows * 1e6:>6,.0f} µs a row"
@@ -75,15 +62,15 @@ class Meter:
             f" memory {self.quarter / 1024:.0f}, {peak() / 1024:.0f} MiB",
             flush=True,
         )
-        for sql, seconds in self.statements.most_common(SHOWN):
+        for sql, seconds in sorted(self.statements.items(), key=itemgetter(1), reverse=True)[:SHOWN]:
             print(f"    {seconds / self.rows * 1e6:>6.0f} µs a row: {sql}", flush=True)
 
     def _executed(self, execute: Callable[..., Any], sql: str, *rest: Any) -> Any:
-        before = self.backend.seconds()
+        before = self.backend()
         try:
             return execute(sql, *rest)
         finally:  # What was sent ahead counts with a later one.
-            self.statements[" ".join(sql.split())[:WIDE]] += self.backend.seconds() - before  # type: ignore[assignment]
+            self.statements[" ".join(sql.split())[:WIDE]] += self.backend() - before
 
 
 def peak() -> int:
@@ -289,5 +276,7 @@ if __name__ == "__main__":
     parser.add_argument("--tasks", type=int, default=1_000_000)
     parser.add_argument("--failed", type=int, default=10_000)
     arguments = parser.parse_args()
+    if arguments.tasks < 10 * arguments.failed:
+        parser.error("--tasks: give ten times as many as --failed, or more")
     with site():
         main(arguments.tasks, arguments.failed)
