@@ -5,10 +5,6 @@ from __future__ import annotations
 from time import monotonic
 from typing import Any
 
-import pytest
-
-from timeline.worker.timed_call import TimedCall
-
 
 class StandingClock:
     """In place of ``monotonic()`` where the supervisor and its watches read it."""
@@ -34,14 +30,3 @@ class StandingClock:
 
 
 standing = StandingClock()
-
-
-@pytest.fixture(autouse=True)
-def _standing(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("thread_watch", "supervisor"):
-        monkeypatch.setattr(f"timeline.worker.{module}.monotonic", standing)
-
-    def timed_call(*given: Any, **named: Any) -> TimedCall:
-        return TimedCall(*given, since=standing(), **named)
-
-    monkeypatch.setattr("timeline.worker.thread_watch.TimedCall", timed_call)

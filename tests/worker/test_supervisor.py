@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from tests.processes import wait_for
 from tests.testapp.models import Effect, Order
-from tests.worker.standing import _standing, standing  # noqa: F401 (a fixture)
+from tests.worker.standing import standing
 from timeline import Timeline, task
 from timeline.clocks import story_now
 from timeline.engine.running import Watch, begin_given, give_back, run_begun
@@ -25,7 +25,11 @@ from timeline.testing import only_timelines
 from timeline.worker.supervisor import supervisor
 from timeline.worker.thread_watch import ThreadWatch
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]  # Groups, and two that write.
+pytestmark = [  # Groups, and two that write.
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.only_postgresql,
+    pytest.mark.usefixtures("_standing"),
+]
 
 entered: list[str] = []
 undone: list[str] = []

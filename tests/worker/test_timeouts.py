@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from tests.processes import DEADLINE, wait_for
 from tests.testapp.models import Effect, Order
-from tests.worker.standing import _standing, standing  # noqa: F401 (a fixture)
+from tests.worker.standing import standing
 from tests.worker.test_runner_threads import work_until_done
 from timeline import Retry, Timeline, task
 from timeline.clocks import story_now
@@ -30,7 +30,11 @@ from timeline.worker.interrupting import SIGNAL
 from timeline.worker.supervisor import supervisor
 from timeline.worker.thread_watch import ThreadWatch
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only_postgresql]  # Two that write.
+pytestmark = [  # Two that write.
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.only_postgresql,
+    pytest.mark.usefixtures("_standing"),
+]
 
 SHORT = timedelta(seconds=0.3)
 LONG = 120.0  # Seconds: what nobody waits for.
