@@ -75,6 +75,7 @@ class Task(Generic[Self_, Params, Result]):
         until = getattr(getattr(options.when, "repeats", None), "until", None)
         self.guards: dict[str, Any] = {"until": until, "only_if": options.only_if, "unless": options.unless}
         self.function_guards = [(option, guard) for option, guard in self.guards.items() if callable(guard)]
+        self.query_guards = [(option, guard) for option, guard in self.guards.items() if isinstance(guard, Q)]
         self.__doc__ = method.__doc__
 
     @overload

@@ -30,9 +30,8 @@ def guarded(attempts: Iterable[Attempt], *, using: str) -> dict[UUID, Reason | E
     """
     asked: dict[tuple[str, str], list[Attempt]] = defaultdict(list)
     for attempt in (attempt for attempt in attempts if not attempt.has_records):
-        for option, guard in attempt.declared.guards.items():
-            if isinstance(guard, Q):
-                asked[attempt.task.task_key, option].append(attempt)
+        for option, _guard in attempt.declared.query_guards:
+            asked[attempt.task.task_key, option].append(attempt)
     refused: dict[UUID, Reason | Exception] = {}
     for (_task_key, option), group in asked.items():
         refused = _asked(group, option, using) | refused  # What ends a series is checked first, and stands.

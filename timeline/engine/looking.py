@@ -38,6 +38,8 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
     """
     Check again everything that an attempt depends on, and give each attempt its entity.
 
+    What a definition does not ask for is not looked for, and its module not entered.
+
     Run open? No exit since it started? Entity there? Anchor and schedule still the same? Not too late? Nothing on hold?
     Guards that are a ``Q``? Has an earlier run of a timeline that the clock starts ended? Not too many of a destructive kind?
     A fixed number of statements: one for the runs and whether anything is on hold, one for the exits, one for the entities of
@@ -50,7 +52,7 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
     """
     gone, is_any_open = _read_runs([attempt.task for attempt in attempts], using)
     refused: dict[UUID, Reason | Behind | Exception] = dict.fromkeys(gone, RUN_GONE)
-    attempts = _without(refused, attempts)
+    attempts = _without(refused, attempts) if refused else attempts
     entities = load_entities((attempt.task.entity_ref for attempt in attempts), using=using)
     asked = [(attempt.task.run, attempt.definition) for attempt in attempts if attempt.task.run_id is not None]
     exits = exits_since([(run, definition) for run, definition in asked if run is not None], using=using)
@@ -58,14 +60,19 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
         reason = _refusal(attempt, entities, exits, now)
         if reason is not None:
             refused[attempt.task.id] = reason
-    refused |= held_back(_without(refused, attempts), is_any_open, using=using)
-    refused |= overlapping(_without(refused, attempts), now=now, using=using)
-    refused |= guarded(_without(refused, attempts), using=using)
-    return braked(_without(refused, attempts), now=now, using=using) | refused
+    if is_any_open is not False:
+        refused |= held_back(_without(refused, attempts), is_any_open, using=using)
+    if any(attempt.definition.recurring for attempt in attempts):
+        refused |= overlapping(_without(refused, attempts), now=now, using=using)
+    if any(attempt.declared.query_guards for attempt in attempts):
+        refused |= guarded(_without(refused, attempts), using=using)
+    if any(attempt.declared.options.park_above is not None for attempt in attempts):
+        refused |= braked(_without(refused, attempts), now=now, using=using)
+    return refused
 
 
 def _without(refused: Mapping[UUID, object], attempts: Sequence[Attempt]) -> Sequence[Attempt]:
-    return [attempt for attempt in attempts if attempt.task.id not in refused] if refused else attempts
+    return [attempt for attempt in attempts if attempt.task.id not in refused]
 
 
 def _refusal(
@@ -79,7 +86,8 @@ def _refusal(
     if entities.unreadable and ref in entities.unreadable:
         return entities.unreadable[ref]
     with catching(caught):
-        return _gone(attempt) or _superseded(attempt, now) or _expired(attempt, now) or is_outside(attempt)
+        reason = _gone(attempt) or _superseded(attempt, now) or _expired(attempt, now)
+        return is_outside(attempt) if reason is None and attempt.declared.options.window is not None else reason
     return caught[0]
 
 
