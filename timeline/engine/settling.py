@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from timeline.engine.giving_up_places import without_places
 from timeline.engine.moving_on import move_on
 from timeline.engine.resting import begin_to_wait, still_to_wait
 from timeline.lifecycle import FINAL, State, Trigger
-from timeline.models import ScheduledTask
+from timeline.models import ScheduledTask, TimelineRun
 from timeline.operations.reconciling import reconcile_locked
 from timeline.registry import registry
 from timeline.store.alerting import alert_discards
@@ -42,7 +42,8 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
     Raises:
         MoveNotAllowed: if a machine does not take the event of a task; then nothing is written.
     """
-    writes = without_places(writes)
+    if any(write.task.slot for write in writes):
+        writes = without_places(writes)
     ending = [write.task for write in writes if _locks(write)]
     if not ending and not any(_discards(write) for write in writes):
         return apply(writes, now=now, using=using, wait=wait)
@@ -51,18 +52,35 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
         locked = lock_runs((task.run_id for task in ending if task.run_id), refs, using=using, wait=wait)
         if not wait:
             writes = _held(writes, locked)
-        writes = decided(writes, {run.pk: run for run in locked.runs}, now=now, using=using)
-        writes = still_to_wait(writes, locked, now=now, using=using)
-        done = apply(writes, now=now, using=using, wait=wait)
-        settled = {task.id for task in done}
-        begin_to_wait([write for write in writes if write.task.id in settled], now=now, using=using)
         runs = {run.pk: run for run in locked.runs}
-        moved = move_on([write for write in writes if write.task.id in settled], runs, now=now, using=using)
-        write_fanned_out([write for write in writes if write.task.id in settled], runs, now=now, using=using)
+        are_plain = all(write.is_plain for write in writes)
+        if not are_plain:
+            writes = decided(writes, runs, now=now, using=using)
+            writes = still_to_wait(writes, locked, now=now, using=using)
+        done = apply(writes, now=now, using=using, wait=wait)
+        moved = set() if are_plain else _follow(writes, done, runs, now=now, using=using)
         concerned = [runs[run_id] for run_id in sorted({*_decided(done, using), *moved}) if run_id in runs]
         reconcile_locked(concerned, locked.entities, now=now, using=using, lenient=True)
-        alert_discards([task for task in done if task.state == State.DISCARDED], now=now, using=using)
+        if discarded := [task for task in done if task.state == State.DISCARDED]:
+            alert_discards(discarded, now=now, using=using)
     return done
+
+
+def _follow(
+    writes: Sequence[Write],
+    done: Sequence[ScheduledTask],
+    runs: Mapping[UUID, TimelineRun],
+    *,
+    now: datetime,
+    using: str,
+) -> set[UUID]:
+    """Write what goes with outcomes that have been written: waits, moves of machines, rows that are fanned out. Runs moved."""
+    settled = {task.id for task in done}
+    made = [write for write in writes if write.task.id in settled]
+    begin_to_wait(made, now=now, using=using)
+    moved = move_on(made, runs, now=now, using=using)
+    write_fanned_out(made, runs, now=now, using=using)
+    return moved
 
 
 def _locks(write: Write) -> bool:
@@ -96,5 +114,6 @@ def _decided(done: Sequence[ScheduledTask], using: str) -> list[UUID]:
     that is bound to a state of a machine: the machine moves, or stays where it is.
     """
     ended = [task for task in done if task.state in FINAL and not registry.is_in_state(task.task_key)]
-    waited_for = still_open({(task.run_id, task.task_key) for task in ended if task.is_fanned_out}, using=using)
+    fanned_out = {(task.run_id, task.task_key) for task in ended if task.is_fanned_out}
+    waited_for = still_open(fanned_out, using=using) if fanned_out else set()
     return sorted({task.run_id for task in ended if task.run_id and (task.run_id, task.task_key) not in waited_for})

@@ -59,8 +59,11 @@ def carry_out(
 ) -> Callable[[], list[ScheduledTask]]:
     """Write what is planned, or send it on its way; give what gives the tasks created."""
     writes, tasks = changes_of(plans, now=now)
-    writes += rebinding([(definition, planned) for _run, definition, planned in plans], now=now, using=using)
-    changed = send_writes(hand_on(writes, tasks, earlier=rows, using=using), now=now, using=using)
+    if any(definition.awaited_fields for _run, definition, _planned in plans):
+        writes += rebinding([(definition, planned) for _run, definition, planned in plans], now=now, using=using)
+    if any(task.previous_id is not None for task in tasks):
+        writes = hand_on(writes, tasks, earlier=rows, using=using)
+    changed = send_writes(writes, now=now, using=using)
     created = send_tasks(tasks, using=using)
 
     def done() -> list[ScheduledTask]:

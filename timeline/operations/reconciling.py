@@ -65,16 +65,17 @@ def reconcile_locked(
     ]
     present = entities.keys() | entities.unreadable.keys() | set(there)
     gone = [run for run, definition in known if definition.label and run.entity_ref not in present]
-    end_runs(gone, RunEnd.ENTITY_GONE, reason=reasons.DELETED(), now=now, using=using)
+    if gone:
+        end_runs(gone, RunEnd.ENTITY_GONE, reason=reasons.DELETED(), now=now, using=using)
     alive = [(run, definition) for run, definition in known if run.is_open]
     unread = [(run, definition) for run, definition in alive if run.pk not in (rows or {})]
     standing = {**lock_rows_to_plan(wanted_of(unread, moved=moved), using=using), **(rows or {})}
-    tries = tries_of(alive, using=using)
+    tries = tries_of(alive, using=using) if any(definition.backing_off for _run, definition in alive) else {}
     # In portions: while the database writes one, the next is planned. Whole, if a run may be refused after others were
     # written, or if code of the host's is asked, which may want what cannot be asked ahead.
     whole = not lenient or choose is not None or any(entity is not None for entity in entities.values())
     whole = whole or any(definition.asks_of_holidays for _run, definition in alive)
-    parts = portions_of(alive, whole=whole, using=using)
+    parts = [alive] if whole else portions_of(alive, using=using)
     written, nothing_left = list[Callable[[], list[ScheduledTask]]](), list[TimelineRun]()
     with pipelining(using) if len(parts) > 1 else nullcontext():
         for part in parts:
@@ -83,6 +84,7 @@ def reconcile_locked(
             written.append(carry_out(planned, read, now=now, using=using))
             nothing_left += [run for run, _definition, plan in planned if not plan.open]
     created = [task for done in written for task in done()]
-    end(nothing_left, RunEnd.FINISHED, now=now, using=using)
-    succeed(nothing_left, now=now, using=using)
+    if nothing_left:
+        end(nothing_left, RunEnd.FINISHED, now=now, using=using)
+        succeed(nothing_left, now=now, using=using)
     return created

@@ -73,6 +73,11 @@ class Write:
     entered: bool = True
 
     @property
+    def is_plain(self) -> bool:
+        """Whether it changes its task, and means nothing more: no wait, no move of a machine, no rows fanned out."""
+        return self.rests is None and self.then is None and not self.answers and not self.fans_out
+
+    @property
     def due_at(self) -> datetime | None:
         """New due time; None: as it is."""
         return self.times.scheduled_at if self.times else self.scheduled_at

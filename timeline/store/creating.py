@@ -158,7 +158,8 @@ def create_missing(tasks: Sequence[ScheduledTask], *, using: str) -> list[Schedu
 
 def send_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> Callable[[], list[ScheduledTask]]:
     """Insert rows, or send them on their way (``pipelining``); call what is given for what ``create_missing`` gives."""
-    compete(tasks, using=using)
+    if any(task.held_until for task in tasks):
+        compete(tasks, using=using)
     inserted = send_missing(tasks, using=using)
 
     def done() -> list[ScheduledTask]:
