@@ -185,6 +185,10 @@ class Registry:
         machines = [known for known in self._definitions.values() if known.machine is not None]
         return [known for known in machines if known.machine and event in known.machine.events] if event else machines
 
+    def is_typed(self, event: str) -> bool:
+        """Whether a machine declares the type of the event's payload."""
+        return any(event in known.payloads for known in self._definitions.values())
+
     def ended_by(self, event: str, label: str) -> list[Definition]:
         """Timelines of this kind of entity whose runs the event ends."""
         return [known for known in self if known.label == label and event in known.exits]

@@ -282,9 +282,9 @@ NOTES_BY_AN_EARLY_LOOK = Fault(
     (
         Change(
             "operations.emitting:emit",
-            "        locked_at = None if",
+            "        at = _locked(",
             "        early = TimelineRun.objects.using(using).filter(tasks__awaits_id=subject.ref.id).exists()\n"
-            "        locked_at = None if",
+            "        at = _locked(",
         ),
         Change(
             "operations.emitting:emit",

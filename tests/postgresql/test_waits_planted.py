@@ -24,10 +24,10 @@ LOOKS_BEFORE_THE_LOCK = Fault(
     (
         Change(
             "operations.emitting:emit",
-            "        locked_at = None if",
+            "        at = _locked(",
             "        waiting = TimelineRun.objects.using(using).filter(entity_id=subject.ref.id, tasks__state='retryable')\n"
             "        early = waiting.exists()\n"
-            "        locked_at = None if",
+            "        at = _locked(",
         ),
         Change(
             "operations.emitting:emit",

@@ -100,7 +100,7 @@ def ref_as(entity: models.Model, model: type[models.Model]) -> EntityRef:
     if has_several_columns(model):
         problem, remedy = _("the key of %(label)s has several columns."), _("Give what has a key of one column.")
         raise WrongEntity(problem, remedy, label=label_of(model))
-    value = key_as(entity, model)
+    value = entity.pk if entity.__class__ is model else key_as(entity, model)
     if value is None:
         raise WrongEntity(_("this %(model)s has no primary key yet."), _("Save it first."), model=model._meta.label)
     return ref_with(model, value)

@@ -28,7 +28,6 @@ from timeline.operations.machines import ANY, Moving, Wish, decide_moves, is_mov
 from timeline.operations.machines_at_once import are_plain, write_at_once
 from timeline.operations.reconciling_moved import reconcile_moved
 from timeline.operations.sets import Tally
-from timeline.operations.waking import is_awaited
 from timeline.payloads import same_json
 from timeline.registry import registry
 from timeline.store.beginning import FEW, Beginning, begin_runs, constantly, needs_savepoint, plan_runs
@@ -95,8 +94,8 @@ def record(
         MoveNotAllowed, NoOpenRun: if a machine does not take it; nothing is written then.
     """
     now = said.recorded_at
-    new = _without_those_known(said, subjects, using)
-    moves = decide_moves(said, new, wish, ahead=not later and not may_hosts_write(), using=using)
+    new = _without_those_known(said, subjects, using) if said.key else subjects
+    moves = _moves(said, new, wish, later, using) if registry.machines(said.name) else []
     words = said._asdict()
     events = {
         ref: {"id": event_id, "entity_label": ref.label, "entity_id": ref.id, **words}
@@ -105,12 +104,12 @@ def record(
     entities = {name: held for subject in new.values() for name, held in subject.there.items()}
     starters = starters_of(said.name)
     labels = {ref.label for ref in entities}
-    keys = {known.name: known.run_key(said.payload) for label in labels for known in starters.get(label, ())}
+    keyed = [known for label in labels for known in starters.get(label, ()) if known.key]
     beginnings = plan_runs(
         {label: starters.get(label, ()) for label in by_label(entities)},
         entities,
         causes={name: events[ref]["id"] for ref, subject in new.items() for name in subject.there},
-        keys=keys,
+        keys={known.name: known.run_key(said.payload) for known in keyed},
         event=said.name,
         actor=said.actor,
         begins=constantly(said.occurred_at),
@@ -119,7 +118,7 @@ def record(
     )
     wanted = _Wanted(said, new, events, entities, beginnings, moves, later, using)
     with atomic(using=using, savepoint=needs_savepoint(beginnings)):
-        if (done := wanted.at_once()) is None:
+        if not moves or (done := wanted.at_once()) is None:
             done = wanted.in_turn() if wanted.takes_turns else wanted.with_runs()
     written = {ref: columns for ref, columns in events.items() if columns["id"] in done.recorded}
     again = [subject for ref, subject in subjects.items() if ref not in written]
@@ -206,7 +205,10 @@ class _Wanted:
 
     def _insertion(self) -> Insertion:
         rows, using = columns_of(list(self.events.values())), self.using
-        return Insertion(Event, rows, taken=bool(self.said.key), asks=is_awaited(using), using=using)
+        # Whether anybody waits for an event of the entity is asked in the statement that begins when the entity is locked. So
+        # it costs next to nothing where nobody waits.
+        is_awaited = dialect_of(using).sql("is_awaited")
+        return Insertion(Event, rows, taken=bool(self.said.key), asks=is_awaited, using=using)
 
     def _begin(self, recorded: Collection[UUID]) -> list[Beginning]:
         """Begin the runs of events that were new."""
@@ -214,15 +216,20 @@ class _Wanted:
         return begin_runs(found, first=None, now=self.said.recorded_at, using=self.using)
 
 
+def _moves(
+    said: EventFields, new: Mapping[EntityRef, Subject], wish: Wish, later: Collection[UUID], using: str
+) -> list[Moving]:
+    """What it moves. In the same trip is read what follows, where nobody else reconciles that or writes in between."""
+    return decide_moves(said, new, wish, ahead=not later and not may_hosts_write(), using=using)
+
+
 def _without_those_known(
     said: EventFields, subjects: Mapping[EntityRef, Subject], using: str
 ) -> Mapping[EntityRef, Subject]:
     """
-    Those of whom the event may be new. Under one name the database tells; under several, only who has the lock can look. And
-    before a machine refuses an event, it has to be known whether it was recorded.
+    Those of whom an event with a key may be new. Under one name the database tells; under several, only who has the lock can
+    look. And before a machine refuses an event, it has to be known whether it was recorded.
     """
-    if not said.key:
-        return subjects
     moves = is_moving(said.name, (name for subject in subjects.values() for name in subject.names))
     several = [subject for subject in subjects.values() if moves or len(subject.names) > 1]
     if not several:

@@ -22,7 +22,7 @@ from timeline.operations._event_fields import ERASED, EventFields
 from timeline.operations._knowing import mind_unknown
 from timeline.operations._recording import Recorded, known_events, record, starters_of, touches_runs
 from timeline.operations._subjects import Subject, lock_subject_now, lock_subjects, subjects_of
-from timeline.operations.machines import Wish, check_wish, lock_ahead
+from timeline.operations.machines import ANY, Wish, check_wish, lock_ahead
 from timeline.operations.sets import Portion, Tally, check_spread, in_portions, rounds
 from timeline.operations.waking import wake
 from timeline.operations.waking_others import note
@@ -102,7 +102,9 @@ def emit(
     _check(name, key, payload, actor)
     happened = None if occurred_at is None else check_time("occurred_at", occurred_at)
     ref = ref_of(entity)
-    wish = check_wish(name, [ref.label], payload, machine=machine, expect=expect)
+    wish = ANY
+    if machine or expect is not None or registry.is_typed(name):
+        wish = check_wish(name, [ref.label], payload, machine=machine, expect=expect)
     if visit is not None:
         wish = replace(wish, run_key=visit[0].key, visit=(visit[0].pk, visit[1]))
     mind_unknown(name, [ref.label])
@@ -110,22 +112,20 @@ def emit(
         starters = starters_of(name)
         subject = subjects_of([ref], started=starters, using=using)[ref]
         read = _reads(starters, [subject])
-        locked_at = None if read or may_hosts_write() else lock_ahead(name, subject, wish, using=using)
-        if locked_at is None:
-            at = lock_subject_now(subject, read=read, now=now, using=using)
-        else:
-            at = now or (story_now(using) if is_told() else locked_at)
+        at = _locked(name, subject, wish, read=read, now=now, using=using)
         said = EventFields(name, key, payload, actor, occurred_at=happened or at, recorded_at=at)
         done = record(said, {subject.ref: subject}, wish=wish, using=using)
         if done.again:
             return Emission(event=known_events(said, done.again, using)[subject.ref], recorded=False)
-        wake(said.name, said.key, done.awaited, now=at, using=using)
-        note(said.name, said.key, done.awaited, using=using)
+        if done.awaited:
+            wake(said.name, said.key, done.awaited, now=at, using=using)
+            note(said.name, said.key, done.awaited, using=using)
     event = as_stored(Event(**done.new[subject.ref]), using=using)
     started = [beginning.run(using=using) for beginning in done.begun]
     for run in started:
         run.started_by = event
-    tell_entity(entity, (*started, *done.moved))
+    if of_machines := [run for run in (*started, *done.moved) if run.state]:
+        tell_entity(entity, of_machines)
     return Emission(
         event=event,
         recorded=True,
@@ -217,6 +217,16 @@ def emit_among(
     wake(said.name, said.key, done.awaited, now=said.recorded_at, using=using)
     note(said.name, said.key, done.awaited, using=using)
     return done
+
+
+def _locked(name: str, subject: Subject, wish: Wish, *, read: bool, now: datetime | None, using: str) -> datetime:
+    """Lock the subject, with what the event moves of it where that takes no further trip; tell story time as it is then."""
+    locked_at = None
+    if registry.machines(name) and not read and not may_hosts_write():
+        locked_at = lock_ahead(name, subject, wish, using=using)
+    if locked_at is None:
+        return lock_subject_now(subject, read=read, now=now, using=using)
+    return now or (story_now(using) if is_told() else locked_at)
 
 
 def _record_some(

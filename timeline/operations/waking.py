@@ -21,14 +21,6 @@ from timeline.store.returning import COLUMNS
 from timeline.store.writing import Write, apply
 
 
-def is_awaited(using: str) -> str:
-    """
-    Give the SQL that tells whether anybody waits for an event of the entity. It is asked of each event as it is inserted, in
-    the same statement, which begins when the entity is locked. So it costs next to nothing where nobody waits.
-    """
-    return dialect_of(using).sql("is_awaited")
-
-
 def wake(name: str, key: str, refs: Collection[EntityRef], *, now: datetime, using: str) -> int:
     """
     Make the tasks due that wait for this event of these entities, which the caller has locked. One statement; none, if nobody

@@ -25,8 +25,8 @@ from timeline.runs import end, ending
 from timeline.store.announcing import announce
 from timeline.store.competing import keys_of
 from timeline.store.creating import declared_columns, first_look, planned_columns, state_at
-from timeline.store.inserting import Insertion, as_stored, insert_in_turn
-from timeline.store.inserting_runs import inserting_entries, inserting_runs, mirror_begun, tell_begun
+from timeline.store.first_entries import inserting_entries, show_begun
+from timeline.store.inserting import Insertion, as_stored, columns_of, insert_in_turn
 from timeline.timing import share_of
 
 _Planned = tuple[list[dict[str, Any]], bool]  # Columns of the rows of a run, and whether anything is left of it.
@@ -34,6 +34,7 @@ Begins = Callable[[Definition, Model | None], datetime]  # What the times of a r
 _OF_LIMITS: Final = ("limit_key", "held_until")  # Those that only rows have of which so many may be under way.
 _OF_WAITS: Final = ("awaits", "awaits_key")  # Columns that only rows have which wait for events.
 _OF_SOME: Final = (*_OF_WAITS, *_OF_LIMITS, "occurrence")  # And those that are one of many.
+_NO_STATE: Final = {"state": "", "state_at": None}
 FEW: Final = 100  # Runs whose tables go together: one trip saves more than to prepare one while another is written.
 
 
@@ -202,29 +203,29 @@ def begin_runs(
     Raises:
         NaiveDatetime, DateOutOfRange: if one of these has a problem.
     """
-    beginnings = without_earlier(beginnings, using=using)
+    if any(beginning.ever for beginning in beginnings):
+        beginnings = _without_earlier(beginnings, using=using)
     many = first is None and len(beginnings) > FEW
     new = _begin_many(beginnings, using) if many else _begin_few(beginnings, first, using)
     begun = [beginning for beginning in beginnings if beginning.columns["id"] in new]
     for beginning in begun:
         if beginning.problem is not None:
             raise beginning.problem
-    mirror_begun(begun, using=using)
-    tell_begun(begun, using=using)
+    if moving := _of_machines(begun):
+        show_begun(moving, using=using)
     if any(planned["state"] == State.AVAILABLE for beginning in begun for planned in beginning.planned):
         announce(using=using)
-    _finish([beginning for beginning in begun if not beginning.open], now=now, using=using)
+    if nothing_left := [beginning for beginning in begun if not beginning.open]:
+        _finish(nothing_left, now=now, using=using)
     return begun
 
 
-def without_earlier(beginnings: Sequence[Beginning], *, using: str) -> Sequence[Beginning]:
+def _without_earlier(beginnings: Sequence[Beginning], *, using: str) -> Sequence[Beginning]:
     """
     Leave out runs that begin once only, where there was one: also one that began before its timeline said so, which no
-    index tells. A statement, if there are such runs.
+    index tells.
     """
     once = [beginning.columns for beginning in beginnings if beginning.ever]
-    if not once:
-        return beginnings
     dialect = dialect_of(using)
     names = ("entity_label", "entity_id", "timeline", "key")
     parameters = {f"{name}s": dialect.list_of(columns[name] for columns in once) for name in names}
@@ -240,25 +241,38 @@ def without_earlier(beginnings: Sequence[Beginning], *, using: str) -> Sequence[
 
 def _begin_few(beginnings: Sequence[Beginning], first: Insertion | None, using: str) -> set[UUID]:
     """Insert them in one trip: that costs less than to wait for each table."""
-    runs = inserting_runs(beginnings, under="started_by_id" if first and first.taken else "", using=using)
-    tasks = _inserting_tasks(beginnings, under="run_id", using=using)
-    entries = inserting_entries(beginnings, under="run_id", using=using)
-    insert_in_turn([first, runs, tasks, *entries] if first else [runs, tasks, *entries], using=using)
+    runs = _inserting_runs(beginnings, under="started_by_id" if first and first.taken else "", using=using)
+    insertions = [runs, _inserting_tasks(beginnings, under="run_id", using=using)]
+    if moving := _of_machines(beginnings):
+        insertions.append(inserting_entries(moving, under="run_id", using=using))
+    insert_in_turn([first, *insertions] if first else insertions, using=using)
     return runs.inserted()
 
 
 def _begin_many(beginnings: Sequence[Beginning], using: str) -> set[UUID]:
     """Insert the runs, and prepare the tasks of all while the database does it."""
-    runs = inserting_runs(beginnings, using=using).send()
+    runs = _inserting_runs(beginnings, using=using).send()
     tasks = _inserting_tasks(beginnings, using=using)
     new = runs.inserted()
     if len(new) < len(beginnings):
         beginnings = [beginning for beginning in beginnings if beginning.columns["id"] in new]
         tasks = _inserting_tasks(beginnings, using=using)
     tasks.send()
-    for entries in inserting_entries(beginnings, using=using):
-        entries.send()
+    if moving := _of_machines(beginnings):
+        inserting_entries(moving, using=using).send()
     return new
+
+
+def _of_machines(beginnings: Sequence[Beginning]) -> list[Beginning]:
+    return [beginning for beginning in beginnings if "state" in beginning.columns]
+
+
+def _inserting_runs(beginnings: Sequence[Beginning], *, under: str = "", using: str) -> Insertion:
+    """Their rows; where some are a machine's, the others have no state."""
+    rows = [beginning.columns for beginning in beginnings]
+    if any("state" in columns for columns in rows):
+        rows = [{**_NO_STATE, **columns} for columns in rows]
+    return Insertion(TimelineRun, columns_of(rows), under=under, using=using)
 
 
 def _inserting_tasks(beginnings: Sequence[Beginning], *, under: str = "", using: str) -> Insertion:
@@ -313,8 +327,7 @@ def _awaited(rows: Sequence[tuple[dict[str, Any], dict[str, Any]]], using: str) 
 
 def _finish(beginnings: Sequence[Beginning], *, now: datetime, using: str) -> None:
     """End those of which nothing is left from the start."""
-    if beginnings:
-        finished = [beginning.run(using=using) for beginning in beginnings]
-        end(finished, RunEnd.FINISHED, now=now, using=using)
-        for beginning in beginnings:
-            beginning.columns |= ending(RunEnd.FINISHED, now=now)
+    finished = [beginning.run(using=using) for beginning in beginnings]
+    end(finished, RunEnd.FINISHED, now=now, using=using)
+    for beginning in beginnings:
+        beginning.columns |= ending(RunEnd.FINISHED, now=now)

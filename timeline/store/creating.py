@@ -86,7 +86,7 @@ def declared_columns(definition: Definition, task_name: str) -> dict[str, Any]:
         "definition_hash": declared.fingerprint,
         **options_of(declared),
         **declared.awaits,
-        **limited_columns(definition.task_key(task_name), declared),
+        **(limited_columns(definition.task_key(task_name), declared) if declared.limit else {}),
     }
 
 

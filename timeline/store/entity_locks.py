@@ -44,7 +44,7 @@ def lock_entities(refs: Iterable[EntityRef], *, using: str, wait: bool = True, f
         WrongIsolation: if it is to be ``fresh`` what is read next, and the caller's transaction may not see that.
     """
     refs, ask = list(refs), fresh and has_to_ask(using)
-    if wait:
+    if wait and not dialect_of(using).has_one_writer:
         _lock_system(refs, ask, using)
         _lock_roots(refs, using)
     entities = by_model(
@@ -87,8 +87,9 @@ def lock_rows(refs: Iterable[EntityRef], *, clock: bool = False, using: str, fre
     """
     refs, at, ask = list(refs), None, fresh and has_to_ask(using)
     there: set[EntityRef] = set()
-    _lock_system(refs, ask, using)
-    _lock_roots(refs, using)
+    if not dialect_of(using).has_one_writer:
+        _lock_system(refs, ask, using)
+        _lock_roots(refs, using)
     for model, keys in models_of(refs):
         found, at = _lock_keys(model, keys, using, clock=clock, ask=ask)
         label, ids = label_of(model), set(map(str, found))
@@ -176,7 +177,7 @@ def lock_of(ref: EntityRef, using: str) -> tuple[str, str] | None:
 
 
 def _lock_system(refs: Iterable[EntityRef], ask: bool, using: str) -> None:
-    if NO_ENTITY in refs and not dialect_of(using).has_one_writer:
+    if NO_ENTITY in refs:
         with connections[using].cursor() as cursor:
             cursor.execute(dialect_of(using).sql("lock_system"))
             if ask:
@@ -189,8 +190,6 @@ def _lock_roots(refs: Iterable[EntityRef], using: str) -> None:
 
     Otherwise those that go by one child would be locked before those that go by another, whatever their keys.
     """
-    if not connections[using].features.has_select_for_update:
-        return
     named: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for ref in refs:
         named[place_of(ref.label)[0]][ref.label].add(ref.id)
