@@ -37,7 +37,6 @@ WITHOUT = {
     "planning/answers": "shapes only: planning/test_planner",
     "planning/recurrences": "what it decides shows in the rows: operations/test_recurring",
     "store/awaiting": "what is found and locked for a wait: engine/test_waiting_for_others",
-    "store/executing": "the second half of a write: store/test_writing",
     "store/first_entries": "rows of what begins: store/test_beginning, operations/test_machines",
     "store/slots": "questions of one caller: operations/test_recurring, and beside others postgresql/test_recurring",
     "store/waiting": "what is found and recorded of waits: engine/test_waiting",

@@ -5,14 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.db import connection, transaction
 
-from tests.databases import VENDOR
 from tests.store.checking import Stored
 from tests.store.moves import ILLEGAL, NOW, PAIRS, Kind
-from tests.testapp.models import Order
 from timeline.lifecycle import OPEN, Reason, State, Trigger
-from timeline.store.advancing import advance, committed
+from timeline.store.advancing import advance
 from timeline.store.noticing import noticing
 
 REASON = Reason.operator("asked for", "ada")
@@ -84,18 +81,3 @@ class TestAdvance:
             self.call_off()
 
         assert noticed == {task.pk}
-
-
-@pytest.mark.django_db(transaction=True)
-class TestCommitted:
-    def test_commits_what_is_written_within(self):
-        with committed("default"):
-            Order.objects.create()
-            assert connection.in_atomic_block is (VENDOR == "sqlite")
-
-        assert not connection.in_atomic_block
-        assert Order.objects.exists()
-
-    def test_is_refused_within_a_transaction(self):
-        with transaction.atomic(), pytest.raises(RuntimeError, match="durable"), committed("default"):
-            pass

@@ -8,8 +8,18 @@ import pytest
 from django.db import connection, connections, transaction
 from django.db.backends.postgresql.psycopg_any import IsolationLevel
 
+from tests.databases import VENDOR
+from tests.testapp.models import Order
 from timeline.exceptions import WrongIsolation
-from timeline.store.isolating import atomic, check_level, has_to_ask, host_level, now_in_fresh_transaction, server_level
+from timeline.store.isolating import (
+    atomic,
+    check_level,
+    committed,
+    has_to_ask,
+    host_level,
+    now_in_fresh_transaction,
+    server_level,
+)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -128,3 +138,17 @@ class TestCheckLevel:
     def test_refuses_what_does_not(self, level):
         with pytest.raises(WrongIsolation, match=level.upper()):
             check_level(level, using="default")
+
+
+class TestCommitted:
+    def test_commits_what_is_written_within(self):
+        with committed("default"):
+            Order.objects.create()
+            assert connection.in_atomic_block is (VENDOR == "sqlite")
+
+        assert not connection.in_atomic_block
+        assert Order.objects.exists()
+
+    def test_is_refused_within_a_transaction(self):
+        with transaction.atomic(), pytest.raises(RuntimeError, match="durable"), committed("default"):
+            pass

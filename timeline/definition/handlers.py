@@ -69,6 +69,7 @@ class Task(Generic[Self_, Params, Result]):
     def __init__(self, method: Callable[Concatenate[Self_, Params], Result], options: Options) -> None:
         self.method = method
         self.options = options
+        self.when = options.when  # Its time relative to an anchor; None: it gets rows only by ``schedule()``.
         self.method_name: str = getattr(method, "__name__", "")
         self.name: str = options.was or self.method_name  # That its rows have.
         self.is_async = inspect.iscoroutinefunction(method)
@@ -107,11 +108,6 @@ class Task(Generic[Self_, Params, Result]):
     def doc(self) -> str:
         """The first paragraph of its docstring, in one line; may be empty."""
         return first_paragraph(self.method)
-
-    @property
-    def when(self) -> When | None:
-        """Its time relative to an anchor; None: it gets rows only by ``schedule()``."""
-        return self.options.when
 
     def describe(self) -> str:
         """When it is due, for people; empty without a schedule."""

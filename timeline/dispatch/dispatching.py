@@ -17,6 +17,7 @@ from timeline.exceptions import BrokerUnavailable
 from timeline.operations.identifying import sign_of_poller
 from timeline.operations.recurring import Ahead, recur
 from timeline.operations.releasing import release_due
+from timeline.registry import registry
 from timeline.store.edges import see_edges
 from timeline.store.probing import probe_lost
 
@@ -93,7 +94,9 @@ def dispatch(
     sender.connect()
     found = probe_lost(using=using)
     lost = rescue(now=now, using=using) if whole and found.is_lost else Rescued([], [], [])
-    _send(messages_of(lost.resend), sender, using)
+    if lost.resend:
+        _send(messages_of(lost.resend), sender, using)
+    has_limits = bool(registry.limited())
     staged = sent = 0
     patience, most = ROOM_AFTER, min(AT_FIRST, limit)
     while True:
@@ -104,12 +107,13 @@ def dispatch(
         claimed = sum(len(batch.task_ids) for batch in batches)
         if claimed:
             most = _paced(claimed, monotonic() - begun, limit)
-        batches += claim_limited(limit=most, now=now, using=using)
+        if has_limits:
+            batches += claim_limited(limit=most, now=now, using=using)
         claimed = sum(len(batch.task_ids) for batch in batches)
         _send(batches, sender, using)
         sent += claimed
         acted = act_in_bulk(now=now, using=using) if some_in_bulk and not claimed else 0
-        busy = claimed or acted or (wait and (is_anything_ready(using=using) or is_place_free(using=using)))
+        busy = claimed or acted or (wait and _is_more_ready(has_limits, using))
         if not busy or monotonic() > give_up:
             return Dispatched(staged, sent, len(lost.resend), len(lost.retried) + len(lost.discarded), bool(busy))
         if claimed or acted:
@@ -117,6 +121,11 @@ def dispatch(
         elif last_staged < 2 * limit:
             sleep(patience)
             patience = min(2 * patience, MAX_PATIENCE)
+
+
+def _is_more_ready(has_limits: bool, using: str) -> bool:
+    """Whether there is more that could be sent, if there were room."""
+    return is_anything_ready(using=using) or (has_limits and is_place_free(using=using))
 
 
 def _see_to_the_rest(ahead: Ahead | None, now: datetime, using: str) -> bool:

@@ -20,7 +20,8 @@ from timeline.models import Event, LogEntry, ScheduledTask, StepRecord
 from timeline.models.among import Among
 from timeline.models.step import origins_of, recorded_among
 from timeline.registry import registry
-from timeline.store.advancing import advance, committed
+from timeline.store.advancing import advance
+from timeline.store.isolating import committed
 from timeline.store.returning import COLUMNS, as_tasks
 from timeline.store.writing import Write, apply
 from timeline.timing import EARLIEST

@@ -116,7 +116,7 @@ def enter(attempt: Attempt) -> None:
     now_running(attempt.task.id)
     if attempt.definition.cls.time_zone:
         timezone.activate(zone_of(attempt.definition, attempt.entity))
-    if language := language_of(attempt.definition, attempt.entity):
+    if attempt.definition.cls.language and (language := language_of(attempt.definition, attempt.entity)):
         translation.activate(language)
 
 
@@ -138,7 +138,9 @@ def refusal(attempt: Attempt) -> Write | None:
 
 
 def _rest_first(attempt: Attempt) -> Write | None:
-    """Check what its schedule waits for; the task rests if that has not come."""
+    """Check what its schedule waits for, if it waits for anything; the task rests if that has not come."""
+    if attempt.declared.when is None or not attempt.declared.when.awaits:
+        return None
     try:
         attempt.awaited = awaited_first(attempt, _alias_of(attempt))
     except Waits as waits:

@@ -213,7 +213,7 @@ class EventWaiter:
 
 def awaited_first(attempt: Attempt, using: str) -> Event | None:
     """
-    Give the event that the schedule of a task waits for. A statement or two, if the schedule waits for anything.
+    Give the event that the schedule of a task waits for. A statement or two; none for an ad hoc task.
 
     Nothing is recorded here: the row has the deadline, and events recorded before the deadline stay.
 
@@ -221,7 +221,7 @@ def awaited_first(attempt: Attempt, using: str) -> Event | None:
         Waits: if the event has not come yet.
     """
     task, when = attempt.task, attempt.declared.when
-    if when is None or not when.awaits or task.run is None:
+    if when is None or task.run is None:
         return None
     wait = _bound(declared_wait(task, when, using=using), attempt, when, using)
     path = when.awaits_of if isinstance(when.awaits_of, str) else ""

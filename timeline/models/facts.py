@@ -28,7 +28,7 @@ def zone_of(definition: Definition, entity: Model | None) -> tzinfo:
     Raises:
         UnreadableEntity: if it is a property of the host's, and raises.
     """
-    named = _read(entity, definition.cls.time_zone)
+    named = _read(entity, definition.cls.time_zone) if definition.cls.time_zone else ""
     if isinstance(named, tzinfo):
         return named
     try:

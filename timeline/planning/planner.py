@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, tzinfo
 from operator import attrgetter
 from typing import Any
@@ -62,50 +62,40 @@ def plan(
     ).plan()
 
 
+@dataclass(slots=True)
 class _Planner:
-    """Decides task by task, predecessors first."""
+    """Decides task by task, predecessors first. What it is given: see ``plan``."""
 
-    def __init__(
-        self,
-        definition: Definition,
-        started_at: datetime,
-        anchors: Mapping[str, datetime | None],
-        dates: Mapping[str, date],
-        latest: dict[str, dict[str, TaskRow]],
-        zone: tzinfo,
-        now: datetime,
-        spare: Collection[UUID],
-        about: Sequence[str],
-        by_table: bool,
-        place: Place | None,
-        foresees: bool,
-    ) -> None:
-        self.definition = definition
-        self.started_at = started_at
-        self.anchors = anchors
-        self.dates = dates
-        self.latest = latest
-        self.zone = zone
-        self.now = now
-        self.spare = spare
-        self.about = about
-        self.by_table = by_table
-        self.place = place
-        self.foresees = foresees
-        self.result = Plan()
-        self.answer = Rows(self.result, now)
-        self.outlooks: dict[str, Outlook] = {}
+    definition: Definition
+    started_at: datetime
+    anchors: Mapping[str, datetime | None]
+    dates: Mapping[str, date]
+    latest: dict[str, dict[str, TaskRow]]
+    zone: tzinfo
+    now: datetime
+    spare: Collection[UUID]
+    about: Sequence[str]
+    by_table: bool
+    place: Place | None
+    foresees: bool
+    result: Plan = field(default_factory=Plan)
+    outlooks: dict[str, Outlook] = field(default_factory=dict)
+    answer: Rows = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.answer = Rows(self.result, self.now)
 
     def plan(self) -> Plan:
         for name in self.definition.tasks:
             self.outlook(name)
         for name in self.latest:
+            stray, spare = list[TaskRow](), self.spare
             if name in self.definition.repeated:
                 stray = [row for row in self.rows(name) if not is_number(row.occurrence)]
-                cancel_open(stray, reasons.NO_LONGER_PLANNED(task=name), result=self.result, spare=self.spare)
             elif name not in self.definition.fanned_out and name not in self.definition.in_states:
-                stray = [row for row in self.rows(name) if row.occurrence or name not in self.outlooks]
-                cancel_open(stray, reasons.NO_LONGER_PLANNED(task=name), result=self.result, spare=())
+                stray, spare = [row for row in self.rows(name) if row.occurrence or name not in self.outlooks], ()
+            if stray:
+                cancel_open(stray, reasons.NO_LONGER_PLANNED(task=name), result=self.result, spare=spare)
         self.result.open = self.by_table or any(
             outlook.to_come for name, outlook in self.outlooks.items() if name not in self.definition.aside
         )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import product
@@ -21,7 +21,6 @@ from timeline.store.change_columns import ChangeColumns, columns_of, seconds
 from timeline.store.changes import passed
 from timeline.store.composing import NOTHING, composed, touched
 from timeline.store.guiding import IN_ORDER, execute_guided
-from timeline.store.isolating import atomic
 from timeline.store.noticing import notice
 from timeline.store.polling import BOUNDS
 from timeline.store.returning import RawRow, cursor_for_rows, rows_of
@@ -112,18 +111,3 @@ def _steps(trigger: Trigger) -> tuple[tuple[State, ...], ...]:
         with suppress(TransitionNotAllowed):
             steps.append(passed(state, triggers))
     return tuple(steps)
-
-
-@contextmanager
-def committed(using: str) -> Iterator[None]:
-    """
-    What is written within is committed when the block ends. Where one statement writes it, there is no BEGIN and no COMMIT.
-
-    Raises:
-        RuntimeError: within a transaction.
-    """
-    if dialect_of(using).has_set_statements and not connections[using].in_atomic_block:
-        yield
-    else:
-        with atomic(using=using, durable=True):
-            yield

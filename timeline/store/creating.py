@@ -42,7 +42,7 @@ def new_task(
         key: Its id, where many are made together; None: a new one.
         now: Story time.
     """
-    like = change.like
+    like, declared = change.like, definition.tasks[change.task_name]
     carried = {"occurrence": like.occurrence, "payload": like.payload} if isinstance(like, ScheduledTask) else {}
     columns = {
         "run_id": run.pk,
@@ -52,7 +52,7 @@ def new_task(
         **declared_columns(definition, change.task_name),
         **planned_columns(change, now=now),
         **carried,
-        **awaited_by(definition, change.task_name, run, now=now),
+        **(_awaited_by(declared, run, now=now) if declared.when and declared.when.awaits else {}),
         **({} if key is None else {"id": key}),
     }
     task = new_row(ScheduledTask, columns)
@@ -60,9 +60,8 @@ def new_task(
     return task
 
 
-def awaited_by(definition: Definition, task_name: str, run: TimelineRun, *, now: datetime) -> dict[str, Any]:
-    """Columns of a new row that tell whose events make it due, and that it looks first; none, where it waits for none."""
-    declared = definition.tasks[task_name]
+def _awaited_by(declared: Task[Any, ..., Any], run: TimelineRun, *, now: datetime) -> dict[str, Any]:
+    """Columns of a new row that waits for events: whose make it due, and that it looks first."""
     if not declared.awaits:
         return first_look(declared, now=now)
     root = names_of(run.entity_ref, using=run._state.db or DEFAULT_DB_ALIAS)[0]

@@ -145,6 +145,8 @@ def tasks_under(hold: Hold, tasks: ScheduledTaskQuerySet) -> ScheduledTaskQueryS
 
 def not_on_hold(tasks: ScheduledTaskQuerySet, held: OnHold, *, task_keys: Iterable[str]) -> ScheduledTaskQuerySet:
     """Narrow tasks of these kinds down to those that nothing holds."""
+    if not held.targets:
+        return tasks.with_handler(list(task_keys))
     free = tasks.with_handler([key for key in task_keys if not held.covers(key)])
     return free.not_of_held_entities() if held.has_entities else free
 

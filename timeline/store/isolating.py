@@ -8,6 +8,8 @@ SQLite has one writer, and no such question.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -57,6 +59,21 @@ class _ReadCommitted(Atomic):
         begun, self._begun = self._begun, None
         if begun is not None and begun.pgconn.transaction_status == _IDLE:
             begun.isolation_level = self._before
+
+
+@contextmanager
+def committed(using: str) -> Iterator[None]:
+    """
+    What is written within is committed when the block ends. Where one statement writes it, there is no BEGIN and no COMMIT.
+
+    Raises:
+        RuntimeError: within a transaction.
+    """
+    if dialect_of(using).has_set_statements and not connections[using].in_atomic_block:
+        yield
+    else:
+        with atomic(using=using, durable=True):
+            yield
 
 
 def _begins(using: str) -> Any:

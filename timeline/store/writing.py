@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from typing import Any
+from uuid import UUID
+
+from django.db import connections, transaction
 
 from timeline.dialects import dialect_of
 from timeline.lifecycle import WAITING
@@ -14,8 +18,8 @@ from timeline.store.announcing import announce, announce_times
 from timeline.store.change_columns import MAX_ACTOR, MAX_REASON, ChangeColumns, as_changes, stored_by
 from timeline.store.changes import Write
 from timeline.store.composing import NOTHING, Composed, composed, touched
-from timeline.store.executing import executed
 from timeline.store.noticing import notice
+from timeline.store.returning import RawRow, cursor_for_rows, rows_of
 from timeline.store.telling import tell_written
 
 __all__ = ["MAX_ACTOR", "MAX_REASON", "Write", "apply", "send_writes"]
@@ -52,7 +56,7 @@ def send_writes(
     if not writes:
         return list
     held = {write.task.id for write in writes if write.task.slot}
-    answer = executed(*as_statement(writes, now=now, using=using, wait=wait), using=using)
+    answer = _executed(*as_statement(writes, now=now, using=using, wait=wait), using=using)
 
     def done() -> list[ScheduledTask]:
         changed = answer()
@@ -90,6 +94,37 @@ def as_statement(
     # A single one is locked by the write itself, unless it is to be passed over.
     made = composed(dialect, "one", touches, selection="" if wait else "these", wait=wait)
     return made, NOTHING | changes[0] | parameters
+
+
+def _executed(made: Composed, parameters: dict[str, Any], *, using: str) -> Callable[[], dict[UUID, RawRow]]:
+    """
+    Make changes and their log entries, or send them on their way (``pipelining``): PostgreSQL in one statement, SQLite in two.
+
+    Args:
+        made: The statement, or two.
+        parameters: What goes into it.
+        using: Database alias.
+
+    Returns:
+        What gives, by id, the columns of the rows that were changed, as they are then.
+    """
+    connection = connections[using]
+    if not made.log:
+        opened = ExitStack()
+        cursor = opened.enter_context(cursor_for_rows(connection))
+        cursor.execute(made.sql, parameters)
+
+        def answer() -> dict[UUID, RawRow]:
+            with opened:
+                return rows_of(cursor, connection, made.columns)
+
+        return answer
+    with transaction.atomic(using=using, savepoint=False), connection.cursor() as cursor:
+        cursor.execute(made.sql, parameters)
+        changed = rows_of(cursor, connection, made.columns)
+        written = [change for change in json.loads(parameters["changes"]) if UUID(change["id"]) in changed]
+        cursor.execute(made.log, {"changes": json.dumps(written), "at": parameters["at"]})
+    return lambda: changed
 
 
 def _as_json(changes: Sequence[ChangeColumns]) -> str:

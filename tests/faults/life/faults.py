@@ -16,7 +16,7 @@ FAULTS: Final = [
         "a run does not end with its last task",
         (
             "operations.reconciling:reconcile_locked",
-            "    end(nothing_left, RunEnd.FINISHED, now=now, using=using)\n",
+            "        end(nothing_left, RunEnd.FINISHED, now=now, using=using)\n",
             "",
         ),
     ),
