@@ -64,7 +64,7 @@ def carry_out(
     if any(task.previous_id is not None for task in tasks):
         writes = hand_on(writes, tasks, earlier=rows, using=using)
     changed = send_writes(writes, now=now, using=using)
-    created = send_tasks(tasks, using=using)
+    created = send_tasks(tasks, using=using) if tasks else list[ScheduledTask]
 
     def done() -> list[ScheduledTask]:
         changed()

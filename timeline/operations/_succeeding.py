@@ -40,7 +40,8 @@ def succeed(ended: Iterable[TimelineRun], *, now: datetime, using: str) -> list[
         The runs begun.
     """
     ended = list(ended)
-    wake_queued(ended, now=now, using=using)
+    if any(run.once for run in ended):
+        wake_queued(ended, now=now, using=using)
     wanted = [
         (run, definition, start)
         for run in ended
@@ -48,14 +49,15 @@ def succeed(ended: Iterable[TimelineRun], *, now: datetime, using: str) -> list[
         for definition, start in registry.started_after(run.timeline, run.entity_label)
         if run.end_code in start.ends
     ]
-    causes = _came_meanwhile(ended, using=using)
+    again = [run for run in ended if _begins_again(run)]
+    causes = _came_meanwhile(again, using=using) if again else {}
     if not wanted and not causes:
         return []
     done = _completed([run for run, _definition, start in wanted if start.only_completed], using)
     wanted = [each for each in wanted if not each[2].only_completed or each[0].pk in done]
     beginnings = _planned([(run, definition) for run, definition, _start in wanted], now=now, using=using)
-    again = [(run, registry.timeline(run.timeline)) for run in ended if run.pk in causes]
-    beginnings += _planned(again, causes=causes, now=now, using=using)
+    meant = [(run, registry.timeline(run.timeline)) for run in again if run.pk in causes]
+    beginnings += _planned(meant, causes=causes, now=now, using=using)
     return [beginning.run(using=using) for beginning in begin_runs(beginnings, now=now, using=using)]
 
 
@@ -68,19 +70,23 @@ def _completed(runs: Sequence[TimelineRun], using: str) -> set[UUID]:
     return set(completed) - set(tasks.dead_letters().values_list("run_id", flat=True))
 
 
+def _begins_again(run: TimelineRun) -> bool:
+    """Whether its timeline begins once more for what came while it was open."""
+    known = registry.about(run.timeline, run.entity_label) if run.is_finished and not run.key else None
+    return known is not None and known.again and get_settings().AUTOSTART
+
+
 def _came_meanwhile(ended: Sequence[TimelineRun], *, using: str) -> dict[UUID, UUID]:
     """
     Find the last event that came while each run was open, and would have started one: id of the run → of the event. A
-    statement a timeline that begins again.
+    statement a timeline.
 
     What came first started the run; what is not later than that has been seen to. Of a run begun by hand, what came since. What
     has begun a run itself has been seen to as well: the run that ends may be an earlier one that was redriven.
     """
     alike: dict[str, list[UUID]] = defaultdict(list)
     for run in ended:
-        known = registry.about(run.timeline, run.entity_label)
-        if known is not None and known.again and not run.key and run.is_finished and get_settings().AUTOSTART:
-            alike[known.name].append(run.pk)
+        alike[run.timeline].append(run.pk)
     found: dict[UUID, UUID] = {}
     for name, runs in alike.items():
         definition = registry.timeline(name)
