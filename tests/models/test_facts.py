@@ -11,8 +11,8 @@ from tests.testapp.models import Order
 from timeline import Timeline, after, at, task
 from timeline.exceptions import DateOutOfRange, InvalidInput, NaiveDatetime
 from timeline.models import TimelineRun
-from timeline.models.facts import anchors_of, language_of, moment_in, plan_of, plan_since, zone_of
-from timeline.planning import Create
+from timeline.models.facts import anchors_of, facts_in, language_of, moment_in, plan_of, zone_of
+from timeline.planning import Create, plan
 
 BERLIN, TOKYO = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Tokyo")
 
@@ -117,7 +117,7 @@ class TestMomentIn:
         assert refused.value.field == "started_at"
 
 
-class TestPlanSince:
+class TestFactsIn:
     def times(self, planned):
         assert all(isinstance(change, Create) for change in planned.changes)
         return {change.task_name: change.times for change in planned.changes}
@@ -125,7 +125,8 @@ class TestPlanSince:
     def test_counts_from_the_start_and_from_the_entitys_fields(self, now):
         order = Order(ships_at=now + timedelta(days=9), due_on=date(2026, 3, 29), zone="Europe/Berlin")
 
-        times = self.times(plan_since(now - timedelta(days=1), DELIVERY, order, about=(), now=now))
+        planned = plan(DELIVERY, started_at=now - timedelta(days=1), rows=(), **facts_in(DELIVERY, order), now=now)
+        times = self.times(planned)
 
         assert {name: planned.nominal_at for name, planned in times.items()} == {
             "ship": now + timedelta(days=9),
@@ -136,7 +137,7 @@ class TestPlanSince:
     def test_remembers_the_day_of_a_date_only(self, now):
         order = Order(ships_at=now, due_on=date(2026, 5, 1))
 
-        times = self.times(plan_since(now, DELIVERY, order, about=(), now=now))
+        times = self.times(plan(DELIVERY, started_at=now, rows=(), **facts_in(DELIVERY, order), now=now))
 
         assert {name: planned.anchor_date for name, planned in times.items()} == {
             "ship": None,
@@ -144,9 +145,11 @@ class TestPlanSince:
             "ask": None,
         }
 
-    def test_is_that_of_a_run_by_its_start(self, now):
+
+class TestPlanOf:
+    def test_counts_from_the_start_of_the_run(self, now):
         run, order = TimelineRun(started_at=now - timedelta(days=1)), Order(ships_at=now)
 
-        assert plan_of(run, DELIVERY, order, [], now=now) == plan_since(
-            run.started_at, DELIVERY, order, about=(), now=now
-        )
+        planned = plan_of(run, DELIVERY, order, [], now=now)
+
+        assert planned == plan(DELIVERY, started_at=run.started_at, rows=(), **facts_in(DELIVERY, order), now=now)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime, tzinfo
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypedDict
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -67,6 +67,26 @@ def anchors_of(definition: Definition, entity: Model | None) -> dict[str, dateti
         NaiveDatetime, DateOutOfRange: naming the field.
     """
     return _instants(_values(definition, entity), zone_of(definition, entity))
+
+
+class Facts(TypedDict):
+    """What a plan asks of an entity; see ``timeline.planning.plan``."""
+
+    anchors: dict[str, datetime | None]
+    dates: dict[str, date]
+    zone: tzinfo
+
+
+def facts_in(definition: Definition, entity: Model | None) -> Facts:
+    """
+    Read what a plan asks of an entity.
+
+    Raises:
+        NaiveDatetime, DateOutOfRange: if a field gives no proper time.
+    """
+    values, zone = _values(definition, entity), zone_of(definition, entity)
+    dates = {name: value for name, value in values.items() if _is_date(value)}
+    return {"anchors": _instants(values, zone), "dates": dates, "zone": zone}
 
 
 def _values(definition: Definition, entity: Model | None) -> dict[str, Any]:
@@ -131,12 +151,11 @@ def plan_of(
     by_table, place = definition.machine is not None and bool(run.state), None
     if by_table and run.state_at is not None:
         place = Place(run.state, run.state_at, run.moves, (tries or {}).get(run.pk))
-    begun = run.started_at
-    return plan_since(
-        begun,
+    return plan(
         definition,
-        entity,
-        rows,
+        started_at=run.started_at,
+        rows=rows,
+        **facts_in(definition, entity),
         about=about,
         by_table=by_table,
         place=place,
@@ -149,40 +168,3 @@ def plan_of(
 def is_of_visit(task: TaskRow, run: TimelineRun, when: When) -> bool:
     """Whether the row of a task that is bound to states of a machine is of the state in which its run is now."""
     return run.state in when.during and task.occurrence == str(run.moves)
-
-
-def plan_since(
-    started_at: datetime,
-    definition: Definition,
-    entity: Model | None,
-    rows: Iterable[TaskRow] = (),
-    *,
-    about: Sequence[str],
-    by_table: bool | None = None,
-    place: Place | None = None,
-    now: datetime,
-    spare: Collection[UUID] = (),
-    foresees: bool = True,
-) -> Plan:
-    """
-    Plan a run that there may not be yet, by its start. ``by_table``, ``place``: as for ``plan``; None: if its timeline is a
-    machine, whose run is in none of its states.
-
-    Raises:
-        NaiveDatetime, DateOutOfRange: if a field of the entity gives no proper time.
-    """
-    values, zone = _values(definition, entity), zone_of(definition, entity)
-    return plan(
-        definition,
-        started_at=started_at,
-        anchors=_instants(values, zone),
-        dates={name: value for name, value in values.items() if _is_date(value)},
-        rows=rows,
-        zone=zone,
-        now=now,
-        spare=spare,
-        about=about,
-        by_table=definition.machine is not None if by_table is None else by_table,
-        place=place,
-        foresees=foresees,
-    )

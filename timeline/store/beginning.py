@@ -18,9 +18,9 @@ from timeline.ids import fresh_ids, uuid7_texts
 from timeline.lifecycle import RunEnd, State
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.entities import NO_ENTITY
-from timeline.models.facts import plan_since, zone_of
+from timeline.models.facts import facts_in, zone_of
 from timeline.models.kin import kin_of
-from timeline.planning import Create, Place
+from timeline.planning import Create, Place, plan
 from timeline.runs import end, ending
 from timeline.store.announcing import announce
 from timeline.store.competing import keys_of
@@ -163,7 +163,16 @@ class _Plans:
             self.declared[definition.name] = {name: declared_columns(definition, name) for name in definition.tasks}
         declared = self.declared[definition.name]
         place = None if definition.machine is None else Place(definition.machine.initial, self.now, 0, tries=1)
-        planned = plan_since(started_at, definition, entity, about=about, place=place, now=self.now)
+        planned = plan(
+            definition,
+            started_at=started_at,
+            rows=(),
+            **facts_in(definition, entity),
+            about=about,
+            by_table=place is not None,
+            place=place,
+            now=self.now,
+        )
         changes = [change for change in planned.changes if isinstance(change, Create)]
         columns = [
             declared[change.task_name]
