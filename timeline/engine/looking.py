@@ -54,8 +54,8 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
     refused: dict[UUID, Reason | Behind | Exception] = dict.fromkeys(gone, RUN_GONE)
     attempts = _without(refused, attempts) if refused else attempts
     entities = load_entities((attempt.task.entity_ref for attempt in attempts), using=using)
-    asked = [(attempt.task.run, attempt.definition) for attempt in attempts if attempt.task.run_id is not None]
-    exits = exits_since([(run, definition) for run, definition in asked if run is not None], using=using)
+    asked = [(attempt.task.run, attempt.definition) for attempt in attempts if attempt.definition.exits]
+    exits = exits_since([(run, known) for run, known in asked if run is not None], using=using) if asked else {}
     for attempt in attempts:
         reason = _refusal(attempt, entities, exits, now)
         if reason is not None:

@@ -22,7 +22,7 @@ def pass_look(attempts: Sequence[Attempt], runtime: Runtime) -> tuple[list[Attem
     """Take the last look; give the attempts that may go on, and the tasks that have ended because they must not run."""
     with runtime.watch.looking():
         passed, outcomes = _look(attempts, runtime)
-    return passed, record_outcomes(outcomes, runtime)
+    return passed, record_outcomes(outcomes, runtime) if outcomes else []
 
 
 def look_again(attempts: Sequence[Attempt], runtime: Runtime) -> tuple[list[Attempt], list[Outcome]]:

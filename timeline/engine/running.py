@@ -64,12 +64,12 @@ def run(
         The tasks run, with their outcomes, in order. Left out: those whose attempt was not ours any more at its end, and
         those released because of ``watch``.
     """
-    watch = watch or Watch()
+    runtime = Runtime(clock, using, watch or Watch())
     place = {task_id: number for number, task_id in enumerate(dict.fromkeys(task_ids))}
     ended: list[ScheduledTask] = []
     for attempts in begin_given(task_ids=task_ids, clock=clock, using=using, token=token, worker=worker):
-        ended += run_begun(attempts, clock=clock, using=using, watch=watch)
-        if watch.stopping():
+        ended += run_group(attempts, runtime)
+        if runtime.watch.stopping():
             break
     return sorted(ended, key=lambda task: place[task.id])
 

@@ -68,7 +68,8 @@ def send_writes(
         tell_written(made, using=using)
         if held and any(task.id in held and not task.slot for task in tasks):
             announce(using=using)  # Somebody waits for the place, perhaps.
-        announce_times((task.scheduled_at for task in tasks if task.state in WAITING), now=now, using=using)
+        if ahead := [task.scheduled_at for task in tasks if task.state in WAITING]:
+            announce_times(ahead, now=now, using=using)
         return tasks
 
     return done
