@@ -23,9 +23,7 @@ from timeline.store.probing import probe_lost
 
 ROOM_AFTER: Final = 0.02  # Seconds until workers may have made room; if not, twice as long, and so on.
 MAX_PATIENCE: Final = 0.2  # Seconds.
-CLAIM: Final = (
-    0.02  # Seconds that one claim should take: others wait for the rows that it locks, and for the processor.
-)
+CLAIM: Final = 0.02  # Seconds that one claim should take: others wait for the rows it locks, and for the processor.
 AT_FIRST: Final = 100  # Tasks claimed at a time, until we know how long that takes.
 LEAST: Final = 25  # Fewer would hardly take less.
 

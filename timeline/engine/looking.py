@@ -85,8 +85,10 @@ def _refusal(
         return ended
     if entities.unreadable and ref in entities.unreadable:
         return entities.unreadable[ref]
+    if attempt.definition.label and attempt.entity is None:
+        return reasons.NOT_THERE()
     with catching(caught):
-        reason = _gone(attempt) or _superseded(attempt, now) or _expired(attempt, now)
+        reason = _superseded(attempt, now) or _expired(attempt, now)
         return is_outside(attempt) if reason is None and attempt.declared.options.window is not None else reason
     return caught[0]
 
@@ -117,12 +119,6 @@ def _run_ended(attempt: Attempt, exits: Mapping[UUID, str]) -> Reason | None:
     if not run.is_open:
         return Reason(ReasonCode.EXIT, run.end_reason)
     return Reason(ReasonCode.EXIT, exits[run.pk]) if run.pk in exits else None
-
-
-def _gone(attempt: Attempt) -> Reason | None:
-    if attempt.definition.label and attempt.entity is None:
-        return reasons.NOT_THERE()
-    return None
 
 
 def _superseded(attempt: Attempt, now: datetime) -> Reason | None:

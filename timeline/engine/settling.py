@@ -85,12 +85,8 @@ def _follow(
 
 def _locks(write: Write) -> bool:
     """Whether its entity and its run are locked before it is written."""
-    return write.rests is not None or write.then is not None or bool(write.answers) or _ends(write)
-
-
-def _ends(write: Write) -> bool:
-    """Whether it ends a task of a run."""
-    return write.task.run_id is not None and write.states[-1] in FINAL
+    ends_task_of_run = write.task.run_id is not None and write.states[-1] in FINAL
+    return ends_task_of_run or write.rests is not None or write.then is not None or bool(write.answers)
 
 
 def _discards(write: Write) -> bool:

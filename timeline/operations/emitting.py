@@ -107,9 +107,10 @@ def emit(
         wish = check_wish(name, [ref.label], payload, machine=machine, expect=expect)
     if visit is not None:
         wish = replace(wish, run_key=visit[0].key, visit=(visit[0].pk, visit[1]))
-    mind_unknown(name, [ref.label])
+    starters = starters_of(name)
+    if ref.label not in starters:
+        mind_unknown(name, [ref.label])
     with in_transaction(using):
-        starters = starters_of(name)
         subject = subjects_of([ref], started=starters, using=using)[ref]
         read = _reads(starters, [subject])
         at = _locked(name, subject, wish, read=read, now=now, using=using)
@@ -260,4 +261,5 @@ def _check(name: str, key: str, payload: dict[str, Any], actor: str) -> None:
     check_text("actor", actor, 150)
     if not isinstance(payload, dict):
         raise InvalidInput("payload", _("is a %(kind)s."), _("Give a dict."), kind=type(payload).__name__)
-    check_data("payload", payload)
+    if payload:
+        check_data("payload", payload)

@@ -172,6 +172,7 @@ class _Plans:
             by_table=place is not None,
             place=place,
             now=self.now,
+            foresees=False,
         )
         changes = [change for change in planned.changes if isinstance(change, Create)]
         columns = [
