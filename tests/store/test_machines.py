@@ -273,6 +273,22 @@ class TestLockToMove:
         [(_run, tasks)] = found
         return {task.pk for task in tasks}
 
+    def test_reads_and_locks_no_row_where_none_is_asked_for(self, order, make_task):
+        run = placed(order, S.CREATED)
+        task = make_task(run=run, entity_label=run.entity_label, entity_id=run.entity_id, task_key="booking.a")
+
+        assert lock_to_move(ref_of(order), ["booking"], None, using="default") == [(run, [])]
+        assert self.is_free(task)
+        assert lock_to_move(ref_of(order), ["booking"], [], using="default") == [(run, [task])]
+        assert not self.is_free(task)
+
+    @staticmethod
+    def is_free(task):
+        """Whether nobody has locked its row, or has changed it: its xmax tells."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT xmax = '0' FROM timeline_scheduledtask WHERE id = %s", [task.pk])
+            return cursor.fetchone()[0]
+
     def test_has_runs_without_rows(self, order):
         run = placed(order, S.CREATED)
 

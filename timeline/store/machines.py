@@ -66,7 +66,7 @@ def runs_to_move(refs: Iterable[EntityRef], machines: Mapping[str, str | None], 
 
 
 def lock_to_move(
-    ref: EntityRef, machines: Iterable[str], others: Iterable[str], *, using: str
+    ref: EntityRef, machines: Iterable[str], others: Iterable[str] | None, *, using: str
 ) -> list[tuple[TimelineRun, list[ScheduledTask]]]:
     """
     The open runs of some machines and one entity, which the caller has locked, each with the rows that it is planned from once
@@ -75,7 +75,7 @@ def lock_to_move(
     Args:
         ref: The entity.
         machines: Names.
-        others: Keys of their tasks that are bound to no state.
+        others: Keys of their tasks that are bound to no state. None: no row is read nor locked.
         using: Database alias.
     """
     with connections[using].cursor() as cursor:
@@ -84,7 +84,7 @@ def lock_to_move(
 
 
 def lock_entity_to_move(
-    ref: EntityRef, machines: Iterable[str], others: Iterable[str], *, using: str
+    ref: EntityRef, machines: Iterable[str], others: Iterable[str] | None, *, using: str
 ) -> tuple[datetime, list[tuple[TimelineRun, list[ScheduledTask]]]] | None:
     """
     Lock an entity, and what ``lock_to_move`` gives, in one trip. Arguments as for that.
@@ -111,12 +111,12 @@ def lock_entity_to_move(
     return found[0][0].astimezone(UTC), _with_rows([row[2:] for row in found], using)
 
 
-def _to_move(ref: EntityRef, machines: Iterable[str], others: Iterable[str]) -> dict[str, Any]:
+def _to_move(ref: EntityRef, machines: Iterable[str], others: Iterable[str] | None) -> dict[str, Any]:
     return {
         "label": ref.label,
         "id": ref.id,
         "timelines": as_array(sorted(machines)),
-        "others": as_array(sorted(others)),
+        "others": None if others is None else as_array(sorted(others)),
     }
 
 
