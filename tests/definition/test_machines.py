@@ -246,6 +246,28 @@ class TestBoundEvents:
         def look(self): ...
 
         assert type("Bare", (Timeline,), {"look": look}).definition.bound_events == frozenset()
+        assert type("Bare", (Timeline,), {"look": look}).definition.loose_events == frozenset()
+
+    def test_leave_those_loose_by_which_no_move_does(self):
+        calm = {"over": "done", "ask": "asked", "kept": "done"}
+
+        assert self.declared(calm=calm).loose_events == {"over"}
+
+    def test_leave_none_loose_that_may_lead_back_to_one(self):
+        calm = {"over": "done", "ask": "asked", "return": BACK}
+
+        assert self.declared(calm=calm).loose_events == {"over"}
+
+    def test_leave_all_loose_where_no_task_is_bound(self):
+        rows = {
+            "asked": {"given": "calm", "kept": STAY},
+            "calm": {"over": "done", "ask": BACK, "given": IGNORE},
+            "done": {},
+        }
+        definition = declare(rows, "asked", timers={"asked": never, "calm": never}).definition
+
+        assert definition.loose_events == {"given", "kept", "over", "ask"}
+        assert definition.bound_events == frozenset()
 
     def test_leave_the_others_beside_states(self):
         assert self.declared().keys_beside_states == {"lock.look"}

@@ -222,7 +222,7 @@ class TestMove:
         asked = [
             query["sql"] for query in queries if "timeline_edge" not in query["sql"] and "SAVEPOINT" not in query["sql"]
         ]
-        assert len(asked) == (4 if connection.vendor == "postgresql" else 6), asked
+        assert len(asked) == (2 if connection.vendor == "postgresql" else 6), asked
 
     def test_of_the_system_needs_no_entity(self):
         with only_timelines(Light):

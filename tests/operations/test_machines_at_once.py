@@ -45,6 +45,17 @@ class Call(Machine):
     def remind(self, order): ...
 
 
+class Bare(Machine):
+    """No state has rows; the run has one all the same."""
+
+    entity = "testapp.Order"
+    initial = "off"
+    table = {"off": {"switch": "on"}, "on": {"switch": "off", "again": STAY, "gone": "away"}, "away": {}}
+
+    @task(after(days=3))
+    def remind(self, order): ...
+
+
 class Follows(Timeline):
     """Starts by an event that moves, too."""
 
@@ -96,10 +107,10 @@ def all_of(order):
     ]
 
 
-def moved(events, *, in_several, key=""):
+def moved(events, *, in_several, key="", machine=Call):
     """An order that goes through these events, and the statements that it took."""
     order = Order.objects.create(ships_at="2027-01-01T00:00Z")
-    start(Call, order)
+    start(machine, order)
     if in_several:
         runs_entered.connect(_hear)
     try:
@@ -108,7 +119,7 @@ def moved(events, *, in_several, key=""):
                 emit(name, order, key=key, actor="ada", payload={"a": ["ä", None]})
     finally:
         runs_entered.disconnect(_hear)
-    assert is_whole(TimelineRun.objects.get(timeline="call", entity_id=str(order.pk)))
+    assert is_whole(TimelineRun.objects.get(timeline=machine.definition.name, entity_id=str(order.pk)))
     return all_of(order), " ".join(query["sql"] for query in queries)
 
 
@@ -139,6 +150,24 @@ class TestMove:
 
         assert at_once == moved([event], in_several=True)[0]
         assert "timeline_move_at_once" not in said
+
+    @pytest.mark.parametrize("events", [["switch"], ["switch", "again", "switch"]], ids=" ".join)
+    def test_writes_what_is_written_in_several_trips_where_no_row_follows(self, events):
+        with only_timelines(Bare):
+            at_once, said = moved(events, in_several=False, machine=Bare)
+            apart, said_apart = moved(events, in_several=True, machine=Bare)
+
+        assert at_once == apart
+        assert said.count("timeline_move_at_once") == said.count("timeline_to_move") == len(events)
+        assert "timeline_move_at_once" not in said_apart
+
+    def test_into_an_end_takes_several_where_no_row_follows(self):
+        with only_timelines(Bare):
+            at_once, said = moved(["switch", "gone"], in_several=False, machine=Bare)
+            apart, _said = moved(["switch", "gone"], in_several=True, machine=Bare)
+
+        assert at_once == apart
+        assert said.count("timeline_move_at_once") == 1
 
     def test_starts_what_the_event_starts(self):
         with only_timelines(Call, Follows):

@@ -1,15 +1,17 @@
 """The one way in which machines move, and the database's own refusal, asked in raw SQL."""
 
 import itertools
+from contextlib import ExitStack
 from datetime import timedelta
 
+import psycopg
 import pytest
 from django.db import IntegrityError, connection, transaction
 
 from tests.machines import Booking, S, is_whole, placed
 from tests.store.test_triggers import update
 from tests.triggers import drop_trigger
-from timeline.exceptions import MoveNotAllowed, WrongEntity
+from timeline.exceptions import MoveNotAllowed, WrongEntity, WrongIsolation
 from timeline.models import Edge, EntityRef, RunEntry, ScheduledTask, TimelineRun, ref_of
 from timeline.store.edges import see_edges
 from timeline.store.machines import (
@@ -273,6 +275,22 @@ class TestLockToMove:
         [(_run, tasks)] = found
         return {task.pk for task in tasks}
 
+    def test_reads_and_locks_no_row_where_none_is_asked_for(self, order, make_task):
+        run = placed(order, S.CREATED)
+        task = make_task(run=run, entity_label=run.entity_label, entity_id=run.entity_id, task_key="booking.a")
+
+        assert lock_to_move(ref_of(order), ["booking"], None, using="default") == [(run, [])]
+        assert self.is_free(task)
+        assert lock_to_move(ref_of(order), ["booking"], [], using="default") == [(run, [task])]
+        assert not self.is_free(task)
+
+    @staticmethod
+    def is_free(task):
+        """Whether nobody has locked its row, or has changed it: its xmax tells."""
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT xmax = '0' FROM timeline_scheduledtask WHERE id = %s", [task.pk])
+            return cursor.fetchone()[0]
+
     def test_has_runs_without_rows(self, order):
         run = placed(order, S.CREATED)
 
@@ -289,6 +307,41 @@ class TestLockEntityToMove:
         assert at.utcoffset() == timedelta(0)
         assert found == lock_to_move(ref_of(order), ["booking"], [], using="default")
 
+    @pytest.mark.parametrize("way", ["prepared", "bound by the server", "pipelined", "by a wrapper that goes on"])
+    def test_gives_the_same_where_no_two_statements_can_be_sent_as_one_text(self, order, make_task, monkeypatch, way):
+        run = placed(order, S.CREATED)
+        make_task(run=run, entity_label=run.entity_label, entity_id=run.entity_id, task_key="booking.a")
+        at_once = self.found(order)
+
+        with ExitStack() as stack:
+            driver = connection.connection
+            if way == "prepared":
+                monkeypatch.setattr(driver, "prepare_threshold", 5)
+            elif way == "bound by the server":
+                monkeypatch.setattr(driver, "cursor_factory", psycopg.Cursor)
+            elif way == "pipelined":
+                stack.enter_context(driver.pipeline())
+            else:
+                stack.enter_context(connection.execute_wrapper(_goes_on))
+            told = self.found(order)
+            with pytest.raises(WrongEntity):
+                lock_entity_to_move(EntityRef("testapp.order", "0"), ["booking"], [], using="default")
+
+        assert told == at_once
+        assert len(told[0][1]) == 1
+
+    @staticmethod
+    def found(order):
+        _at, found = lock_entity_to_move(ref_of(order), ["booking"], [], using="default")
+        return found
+
+    @pytest.mark.parametrize("as_text", [True, False])
+    def test_sees_that_the_transaction_may_not_see_what_is_there(self, order, monkeypatch, as_text):
+        monkeypatch.setattr(connection.connection, "prepare_threshold", None if as_text else 5)
+        monkeypatch.setattr("timeline.store.machines.has_to_ask", lambda using: True)
+        with connection.execute_wrapper(_as_if_repeatable), pytest.raises(WrongIsolation):
+            lock_entity_to_move(ref_of(order), ["booking"], [], using="default")
+
     def test_gives_no_run_where_there_is_none(self, order):
         assert lock_entity_to_move(ref_of(order), ["booking"], [], using="default")[1] == []
 
@@ -299,6 +352,18 @@ class TestLockEntityToMove:
     def test_asks_nothing_where_there_is_more_to_the_lock(self, django_assert_num_queries):
         with django_assert_num_queries(0):
             assert lock_entity_to_move(EntityRef("testapp.parcel", "x"), ["booking"], [], using="default") is None
+
+
+def _goes_on(execute, sql, params, many, context):
+    """As a wrapper of the host's that reads all that a text gave."""
+    result = execute(sql, params, many, context)
+    while context["cursor"].nextset():
+        pass
+    return result
+
+
+def _as_if_repeatable(execute, sql, params, many, context):
+    return execute(sql.replace("current_setting('transaction_isolation')", "'repeatable read'"), params, many, context)
 
 
 def test_edges_are_those_of_the_table():

@@ -157,6 +157,8 @@ class TestFunctionText:
             assert all(text.count(f'"{name}"') >= 3 for name in fields_of(model))
         assert "seq = task.seq + 1" in text
         assert "{" not in text.replace("'{}'", "")
+        assert "timeline_move_runs" not in text
+        assert "timeline_is_awaited" not in text
         assert "%" not in text
 
     def test_is_what_stands(self):

@@ -14,7 +14,7 @@ from timeline.definition.keys import key_from
 from timeline.definition.recurring import Recurring
 from timeline.definition.starts import AfterRun, Created
 from timeline.definition.steps import Step
-from timeline.definition.tables import IGNORE, Table
+from timeline.definition.tables import BACK, IGNORE, Table, Target
 from timeline.definition.timers import Timers
 
 if TYPE_CHECKING:
@@ -158,13 +158,31 @@ class Definition:
         """Events of a machine by which each move leaves a state that tasks are bound to, or comes to one."""
         if self.machine is None:
             return frozenset()
-        answers = [
-            (state, event, to) for state in self.machine.states for event, to in self.machine.takes(state).items()
-        ]
-        loose = {
-            event for state, event, to in answers if to is IGNORE or self.bound_states.isdisjoint({state, str(to)})
-        }
+        loose = {event for state, event, to in self._answers if to is IGNORE or self._is_loose(state, to)}
         return self.machine.events - loose
+
+    @cached_property
+    def loose_events(self) -> frozenset[str]:
+        """Events of a machine by which no move leaves a state that tasks are bound to, nor comes to one."""
+        if self.machine is None:
+            return frozenset()
+        bound = {
+            event
+            for state, event, to in self._answers
+            if not self._is_loose(state, to) or (to is BACK and self.bound_states)
+        }
+        return self.machine.events - bound
+
+    @property
+    def _answers(self) -> list[tuple[str, str, Target]]:
+        """State and event of a machine, and where that leads."""
+        if self.machine is None:
+            return []
+        return [(state, event, to) for state in self.machine.states for event, to in self.machine.takes(state).items()]
+
+    def _is_loose(self, state: str, to: Target) -> bool:
+        """Whether no task is bound to either; what BACK leads to is not known here."""
+        return self.bound_states.isdisjoint({state, str(to)})
 
     @cached_property
     def backing_off(self) -> frozenset[str]:

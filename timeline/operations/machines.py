@@ -169,7 +169,7 @@ def decide_moves(
         subjects: Whose.
         wish: What the caller says of machines.
         ahead: Whether to read, in the same trip, what runs that have moved are planned from: of one entity, where each move by
-            the event asks for that, and the database can.
+            the event asks for that, or none, and the database can.
         using: Database alias.
 
     Returns:
@@ -192,7 +192,7 @@ def decide_moves(
         [ref] = refs
         pairs = next(iter(subjects.values())).ahead
         if pairs is None:
-            pairs = lock_to_move(ref, known, _beside(asked), using=using)
+            pairs = lock_to_move(ref, known, _beside(asked, said.name), using=using)
         rows = {run.pk: tasks for run, tasks in pairs}
         runs = _by_place(run for run, _tasks in pairs)
     else:
@@ -229,7 +229,7 @@ def lock_ahead(event: str, subject: Subject, wish: Wish, *, using: str) -> datet
     if subject.sought != (subject.given,) or asked[0][0] != subject.given:
         return None
     names = (known.name for _ref, known in asked)
-    found = lock_entity_to_move(subject.given, names, _beside(asked), using=using)
+    found = lock_entity_to_move(subject.given, names, _beside(asked, event), using=using)
     if found is None:
         return None
     subject.there = {subject.given: None}
@@ -248,13 +248,20 @@ def _taking(event: str, names: Iterable[EntityRef]) -> list[tuple[EntityRef, Def
 
 
 def _is_readable_ahead(asked: _Asked, event: str, using: str) -> bool:
-    """Whether whatever the event moves has rows to follow it, of one entity, and the database can read these with its runs."""
-    one = len({ref for ref, _known in asked}) == 1
-    return one and can_read_ahead(using) and all(event in known.bound_events for _ref, known in asked)
+    """Whether rows follow all that the event moves, or none of it, of one entity, and the database reads them with its runs."""
+    if len({ref for ref, _known in asked}) != 1 or not can_read_ahead(using):
+        return False
+    return all(event in known.bound_events for _ref, known in asked) or _is_loose(asked, event)
 
 
-def _beside(asked: _Asked) -> Iterable[str]:
-    return chain.from_iterable(known.keys_beside_states for _ref, known in asked)
+def _is_loose(asked: _Asked, event: str) -> bool:
+    """Whether no row follows what the event moves."""
+    return all(event in known.loose_events for _ref, known in asked)
+
+
+def _beside(asked: _Asked, event: str) -> Iterable[str] | None:
+    """Keys of the tasks that are bound to no state; None: no row is to be read."""
+    return None if _is_loose(asked, event) else chain.from_iterable(known.keys_beside_states for _ref, known in asked)
 
 
 def _by_place(runs: Iterable[TimelineRun]) -> defaultdict[tuple[EntityRef, str], list[TimelineRun]]:

@@ -1,14 +1,14 @@
 -- Writes all of a move of one entity: the event, its machines' runs with their entries, what is cancelled with its log, and new
 -- rows. The caller has locked all of them. Where the event is not new, or a run has not moved, nothing more is written. Gives, as
 -- JSON, whether somebody waits for the event, the runs that have moved, rows as they are now, ids of those that are new. A function:
--- PostgreSQL keeps its plans, which take longer to make than what it does. What changes a row is composed of columns.sql and
--- entries.sql when migrate puts it.
+-- PostgreSQL keeps its plans, which take longer to make than what it does. When migrate puts it, it is composed: what changes a
+-- row, of columns.sql and entries.sql; the bodies of function_move_runs and function_is_awaited stand in place of calls.
 CREATE OR REPLACE FUNCTION timeline_move_at_once(
     its_event json, its_moves json, its_runs uuid[], its_changes json, its_ids uuid[], its_tasks json, its_at timestamptz
 ) RETURNS json LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     recorded record;
-    moved uuid[];
+    gone uuid[];
     told json;
     made uuid[];
 BEGIN
@@ -20,9 +20,9 @@ BEGIN
     IF NOT FOUND THEN
         RETURN NULL;
     END IF;
-    moved := ARRAY(SELECT timeline_move_runs(its_moves, its_runs, its_at, recorded.name, recorded.actor));
-    IF cardinality(moved) < cardinality(its_runs) THEN
-        RETURN json_build_object('moved', moved);
+    {moving};
+    IF gone IS NULL OR cardinality(gone) < cardinality(its_runs) THEN
+        RETURN json_build_object('moved', COALESCE(gone, '{}'));
     END IF;
     IF its_changes IS NOT NULL THEN
 {changed};
@@ -37,6 +37,6 @@ BEGIN
         )
         SELECT array_agg(inserted.id) INTO made FROM inserted;
     END IF;
-    RETURN json_build_object('met', recorded.is_met, 'moved', moved, 'told', told, 'made', made);
+    RETURN json_build_object('met', recorded.is_met, 'moved', gone, 'told', told, 'made', made);
 END
 $$

@@ -1,7 +1,7 @@
 -- Locks the open runs of machines of one entity, and then the rows that they are planned from once they have moved, both in the
 -- lock order: what runs_to_move_of_one and rows_to_plan find, in one trip. A function: PostgreSQL keeps its plans, which take longer
 -- to make than what it does. Gives the runs, then the tasks, as JSON: to take rows of two tables apart takes longer. Rows are looked
--- up run by run, and key by key: so an index answers for each, however many rows a run has had.
+-- up run by run, and key by key: so an index answers for each, however many rows a run has had. None, if no others are given.
 CREATE OR REPLACE FUNCTION timeline_to_move(its_label text, its_id text, its_timelines text[], its_others text[])
 RETURNS TABLE (of_run json, of_task json) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan AS $$
@@ -16,6 +16,9 @@ BEGIN
         AND run.state > ''
     ORDER BY run.id
     FOR NO KEY UPDATE;
+    IF its_others IS NULL THEN
+        RETURN;
+    END IF;
     RETURN QUERY
     WITH moving AS MATERIALIZED (
         SELECT run.id

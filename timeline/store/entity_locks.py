@@ -167,11 +167,15 @@ def lock_statement(
     return sql
 
 
-def lock_of(ref: EntityRef, using: str) -> tuple[str, str] | None:
-    """Give the statement that locks one entity, as a part of another, and its parameter; None: there is more to it."""
+def lock_of(ref: EntityRef, using: str, *, clock: bool = False, level: bool = False) -> tuple[str, str] | None:
+    """Give the statement that locks one entity, for use with another, and its parameter; None: there is more to it."""
     model = model_of(ref.label) if dialect_of(using).has_set_statements else None
     keys = keys_of(model, [ref]) if model else []
-    if model is None or [str(key) for key in keys] != [ref.id] or not (sql := lock_statement(model, using)):
+    if (
+        model is None
+        or [str(key) for key in keys] != [ref.id]
+        or not (sql := lock_statement(model, using, clock=clock, level=level))
+    ):
         return None
     return sql, array_of(target_of(model._meta.pk), keys, connections[using])
 

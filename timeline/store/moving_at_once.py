@@ -49,6 +49,15 @@ _TOUCHES: Final = frozenset(
 )
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _OURS: Final = {"ids": "its_ids", "changes": "its_changes", "at": "its_at"}
+# What two functions do whose bodies this one has in place of a call, as each call takes time; and what their words are here.
+_AWAITED: Final = {"its_label": "timeline_event.entity_label", "its_id": "timeline_event.entity_id"}
+_MOVED: Final = {
+    "its_ids": "its_runs",
+    "its_event": "recorded.name",
+    "its_actor": "recorded.actor",
+    "SELECT moved.run FROM moved": "SELECT array_agg(moved.run) INTO gone FROM moved",
+}
+_BODY: Final = re.compile(r"^    RETURN(?: QUERY)?\s(.*);$", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +160,8 @@ def function_text(using: str) -> str:
     changed = composed(dialect, "many", _TOUCHES | {"given", "told"}).sql
     parts = {
         "changed": _PARAMETER.sub(lambda parameter: _OURS[parameter[1]], changed),
-        "asked": dialect.sql("is_awaited").strip(),
+        "asked": _body_of(dialect.sql("function_is_awaited"), _AWAITED),
+        "moving": _body_of(dialect.sql("function_move_runs"), _MOVED),
         **_columns("event", Event, using),
         **_columns("task", ScheduledTask, using),
     }
@@ -159,6 +169,14 @@ def function_text(using: str) -> str:
     for name, part in parts.items():
         text = text.replace(f"{{{name}}}", part)
     return text
+
+
+def _body_of(function: str, words: Mapping[str, str]) -> str:
+    """What a function gives back, in the words of another."""
+    [body] = _BODY.findall(function)
+    for theirs, ours in words.items():
+        body = re.sub(rf"\b{theirs}\b", ours, body)
+    return str(body).strip()
 
 
 def _columns(word: str, model: type[Model], using: str) -> dict[str, str]:

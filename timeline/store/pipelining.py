@@ -4,17 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from django.db import connections
 
 from timeline.dialects import is_by_psycopg3
+
+_NOT_PIPELINED: Final = 0  # As libpq has it.
 
 
 def can_pipeline(using: str) -> bool:
     """Whether database and driver take statements ahead: PostgreSQL by psycopg 3, with libpq 14 or later."""
     connection: Any = connections[using]
     return is_by_psycopg3(connection) and connection.Database.Pipeline.is_supported()
+
+
+def takes_texts(using: str) -> bool:
+    """
+    Whether several statements can be sent as one text now, in one trip.
+
+    The driver must send texts as they are: two statements cannot be prepared, nor pipelined, and take no values that the server
+    puts in.
+    """
+    connection: Any = connections[using]
+    if not is_by_psycopg3(connection):
+        return False
+    driver = connection.connection
+    as_they_are = driver.prepare_threshold is None and issubclass(
+        driver.cursor_factory, connection.Database.ClientCursor
+    )
+    return as_they_are and driver.pgconn.pipeline_status == _NOT_PIPELINED
 
 
 @contextmanager

@@ -13,12 +13,13 @@ from django.db import DatabaseError, connections
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
-from timeline.dialects import Dialect, dialect_of, is_by_psycopg3
+from timeline.dialects import Dialect, dialect_of
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.sqlstates import sqlstate_of
 from timeline.models.statements import narrowed
 from timeline.models.step import steps_among
+from timeline.store.pipelining import takes_texts
 
 # What a step in a transaction waits for the lock of its task's row: far less than the second after which PostgreSQL looks for
 # deadlocks, so that whoever wants what the step has locked does not have to give way.
@@ -117,15 +118,13 @@ def _can_commit(connection: Any) -> bool:
     """
     Whether a statement and the COMMIT of the open transaction can be sent as one text.
 
-    The transaction must be the one that ``atomic()`` ends, and not broken. And the driver must send texts as they are: two
-    statements cannot be prepared, and take no values that the server puts in.
+    The transaction must be the one that ``atomic()`` ends, and not broken. And the driver must take such a text.
     """
     if not connection.commit_on_exit or connection.savepoint_ids or connection.needs_rollback:
         return False
-    if not connection.in_atomic_block or len(connection.atomic_blocks) > 1 or not is_by_psycopg3(connection):
+    if not connection.in_atomic_block or len(connection.atomic_blocks) > 1:
         return False
-    driver = connection.connection
-    return driver.prepare_threshold is None and issubclass(driver.cursor_factory, connection.Database.ClientCursor)
+    return takes_texts(connection.alias)
 
 
 def record_steps(steps: Sequence[NewStep], *, using: str) -> dict[tuple[UUID, str], Stored]:
