@@ -51,7 +51,7 @@ class OpenRuns(Part[RunRef]):
         with connections[using].cursor() as cursor:
             cursor.execute(dialect_of(using).sql("next_runs"), {**after, "size": size})
             rows = cursor.fetchall()
-        runs = [RunRef(UUID(str(run_id)), timeline, label, key) for run_id, timeline, label, key, _run_key in rows]
+        runs = [RunRef(*row[:-1]) for row in rows]
         if not runs:
             return Taken(runs, after, is_last=True)
         last = runs[-1]

@@ -10,7 +10,6 @@ WITH wanted AS MATERIALIZED (
 )
 SELECT asked.run_id
 FROM unnest(%(runs)s::uuid[], %(keys)s::{key_type}[]) AS asked (run_id, entity_key)
-JOIN timeline_timelinerun AS run ON run.id = asked.run_id
 LEFT JOIN ({entities}) AS entity ON entity.timeline_key = asked.entity_key  -- if entities
 CROSS JOIN LATERAL (
     SELECT
@@ -52,13 +51,13 @@ CROSS JOIN LATERAL (
         LEFT JOIN wanted ON wanted.task_key = task.task_key AND task.occurrence = ''
         CROSS JOIN LATERAL (
             SELECT CASE
-                WHEN wanted.base = 0 THEN run.started_at
+                WHEN wanted.base = 0 THEN (SELECT started_at FROM timeline_timelinerun AS run WHERE run.id = asked.run_id)
                 WHEN wanted.base = -1 THEN (
                     SELECT CASE
                         WHEN before.state = 'completed' OR (wanted.any_end AND before.state IN ({final})) THEN before.finished_at
                     END
                     FROM timeline_scheduledtask AS before
-                    WHERE before.run_id = run.id AND before.task_key = wanted.before AND before.occurrence = ''
+                    WHERE before.run_id = asked.run_id AND before.task_key = wanted.before AND before.occurrence = ''
                     ORDER BY before.revision DESC
                     LIMIT 1
                 )
@@ -72,7 +71,7 @@ CROSS JOIN LATERAL (
                 wanted.to_time[width_bucket(time.base, wanted.begins)] AS to_time
             OFFSET 0
         ) AS distance
-        WHERE task.run_id = run.id
+        WHERE task.run_id = asked.run_id
             AND NOT (
                 task.state IN ({final})
                 AND EXISTS (

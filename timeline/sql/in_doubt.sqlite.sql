@@ -20,7 +20,7 @@ piece AS MATERIALIZED (
 facts AS MATERIALIZED (
     SELECT
         asked.run_id,
-        asked.entity_key = entity.timeline_key AS is_there,  -- if entities
+        asked.entity_key = entity.timeline_key COLLATE BINARY AS is_there,  -- if entities
         true AS is_there,  -- if not entities
         {roots} AS roots,
         {unanchored} AS is_unanchored,

@@ -22,13 +22,13 @@ from uuid import UUID
 
 from django.core.exceptions import ValidationError
 from django.db import connections
-from django.db.models import CharField, Count, DateField, DateTimeField, F, Field, IntegerField, Model, Q
+from django.db.models import CharField, DateField, DateTimeField, F, Field, IntegerField, Model
 from django.utils import timezone
 
 from timeline.definition import Definition, Task
 from timeline.dialects import Dialect, dialect_of
 from timeline.lifecycle import ReasonCode
-from timeline.models import ScheduledTask, TimelineRun
+from timeline.models import TimelineRun
 from timeline.models.among import Among, array_of, fits_in_array, target_of
 from timeline.models.entities import model_of
 from timeline.models.plain import is_read_plainly, plain_column
@@ -66,6 +66,11 @@ def pages_of_open_runs(
         after = page[-1].id
 
 
+def as_uuid(value: UUID | str) -> UUID:
+    """Read the id of a run as a cursor gives it."""
+    return value if isinstance(value, UUID) else UUID(value)
+
+
 def in_doubt(runs: Iterable[RunRef], *, now: datetime, using: str) -> list[UUID]:
     """
     Tell which of some open runs may be changed if they were reconciled. Locks nothing; a statement for each timeline.
@@ -87,10 +92,12 @@ def in_doubt(runs: Iterable[RunRef], *, now: datetime, using: str) -> list[UUID]
 
 def open_rows(runs: Sequence[UUID], definition: Definition, *, using: str) -> dict[str, int]:
     """Tell of runs that are not in doubt, by the names of the tasks that have rows: how many of these are open."""
-    rows = ScheduledTask.objects.using(using).filter(run__in=runs, occurrence="").order_by()
-    keys = dict(rows.values_list("task_key").annotate(count=Count("pk", filter=Q(finished_at=None))))
+    dialect, ids = dialect_of(using), [run_id.hex for run_id in runs]
+    with connections[using].cursor() as cursor:
+        cursor.execute(dialect.sql("open_rows"), {"runs": as_array(ids) if dialect.has_arrays else json.dumps(ids)})
+        keys = dict(cursor.fetchall())
     names = {name: definition.task_key(name) for name, task in definition.tasks.items() if task.when is not None}
-    return {name: keys[key] for name, key in names.items() if key in keys}
+    return {name: int(keys[key]) for name, key in names.items() if key in keys}
 
 
 def _doubtful(definition: Definition, runs: Sequence[RunRef], now: datetime, using: str) -> list[UUID]:
@@ -169,8 +176,10 @@ def _ask(
     names = {name for name, is_so in (("entities", model is not None), ("text", isinstance(key, CharField))) if is_so}
     text, given = narrowed(dialect.sql("in_doubt"), names), dict[str, Any]()
     words = _words(fields, wanted, definition, dialect) | {"key_type": element_type(key, connection)}
+    asked = _runs(known, key, using)
     if model is not None:
-        words["entities"], given = _entities(model, fields, [key for _id, key in known], using)
+        among = Among([entity_key for _id, entity_key in known], written=asked.get("keys"))
+        words["entities"], given = _entities(model, fields, among, using)
     for name, word in words.items():
         text = text.replace(f"{{{name}}}", word)
     text = _INSTANT.sub(lambda found: dialect.instant.format(found["column"]), text)
@@ -178,20 +187,20 @@ def _ask(
         "at": connection.ops.adapt_datetimefield_value(now),
         "prefix": definition.task_key(""),
         "undone": dialect.list_of(_UNDONE),
-        **_runs(known, key, using),
+        **asked,
         **_tasks(fields, wanted, definition, dialect),
     }
     with connection.cursor() as cursor:
         execute_guided(cursor, text, given, settings=_AS_IT_IS, using=using)
-        return [found if isinstance(found, UUID) else UUID(found) for (found,) in cursor.fetchall()]
+        return [as_uuid(found) for (found,) in cursor.fetchall()]
 
 
 def _entities(
-    model: type[Model], fields: Sequence[Field[Any, Any]], keys: Sequence[Any], using: str
+    model: type[Model], fields: Sequence[Field[Any, Any]], among: Among, using: str
 ) -> tuple[str, dict[str, Any]]:
     """The statement that reads the fields of entities, and its parameters by name."""
     named = {f"{_ANCHOR}{number}": F(field.name) for number, field in enumerate(fields, 1)}
-    rows = model._base_manager.using(using).filter(Among(keys)).annotate(timeline_key=F("pk"), **named)
+    rows = model._base_manager.using(using).filter(among).annotate(timeline_key=F("pk"), **named)
     sql, values = rows.values_list("timeline_key", *named).query.get_compiler(using).as_sql()
     given = {f"entity_{number}": value for number, value in enumerate(values)}
     return sql.replace("%%", "%%%%") % tuple(f"%({name})s" for name in given), given
