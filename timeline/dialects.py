@@ -49,6 +49,9 @@ class Dialect:
         has_trigger_functions: Whether triggers call functions, and take the place of those that stand; otherwise each trigger
             has its own text, and the old one is dropped first.
         can_notify: Whether connections can tell each other that something is due.
+        instant: How a statement reads ``{0}``, a column with a moment, so that it can count with it. It gives nothing where the
+            column holds something else.
+        midnight: The same of a column with a day: when that begins in UTC.
     """
 
     vendor: str
@@ -62,6 +65,8 @@ class Dialect:
     has_foreign_keys: bool
     has_trigger_functions: bool
     can_notify: bool
+    instant: str
+    midnight: str
 
     def sql(self, verb: str, *, package: str = "timeline") -> str:
         """
@@ -133,6 +138,14 @@ POSTGRESQL: Final = Dialect(
     has_foreign_keys=False,
     has_trigger_functions=True,
     can_notify=True,
+    instant="{0}",
+    midnight="({0}::timestamp AT TIME ZONE 'UTC')",
+)
+_SECONDS: Final = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9]"
+_IN_MICROSECONDS: Final = (
+    f"(CASE WHEN {{0}} GLOB '{_SECONDS}' OR {{0}} GLOB '{_SECONDS}.[0-9][0-9][0-9][0-9][0-9][0-9]'"
+    " THEN CAST(strftime('%%s', substr({0}, 1, 19)) AS INTEGER) * 1000000"
+    " + CAST(substr({0} || '.000000', 21, 6) AS INTEGER) END)"
 )
 SQLITE: Final = Dialect(
     vendor="sqlite",
@@ -159,6 +172,8 @@ SQLITE: Final = Dialect(
     has_foreign_keys=True,
     has_trigger_functions=False,
     can_notify=False,
+    instant=_IN_MICROSECONDS,
+    midnight=_IN_MICROSECONDS.replace("{0}", "({0} || ' 00:00:00')"),
 )
 _BY_VENDOR: Final = {dialect.vendor: dialect for dialect in (POSTGRESQL, SQLITE)}
 

@@ -24,19 +24,20 @@ class Among(In):
     An ``IN`` has a parameter for each, which Django, psycopg and PostgreSQL read one by one: a hundred take half a millisecond.
     """
 
-    def __init__(self, keys: Iterable[Any]) -> None:
+    def __init__(self, keys: Iterable[Any], *, written: str | None = None) -> None:
+        """Take keys; and, if they are different ones and somebody has them at hand, what ``array_of`` has made of them."""
         super().__init__(F("pk"), list(keys))
+        self._written = written
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
         """Write it for PostgreSQL. Keys of a kind whose text may not be what the database reads stay an ``IN``."""
         field = target_of(self.lhs.output_field)
         if not fits_in_array(field):
             return super().as_sql(compiler, connection)
-        keys = list(dict.fromkeys(self.rhs))
-        if not keys:
+        if not self.rhs:
             raise EmptyResultSet
         left, parameters = self.process_lhs(compiler, connection)
-        array = array_of(field, keys, connection)
+        array = self._written or array_of(field, dict.fromkeys(self.rhs), connection)
         return f"{left} = ANY(%s::{element_type(field, connection)}[])", (*parameters, array)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache, partial
-from typing import Any
+from functools import partial
+from typing import Any, Final
 from uuid import UUID
 
 from django.db import connections
@@ -27,47 +27,66 @@ from timeline.operations.reconciling import reconcile_locked
 from timeline.planning import Cancel, Keep, Plan
 from timeline.registry import registry
 from timeline.store.errors import catching
-from timeline.store.inserting import fields_of
 from timeline.store.locking import lock_runs
 from timeline.store.mirroring import mirror_runs, shows_another
-from timeline.store.returning import as_models, cursor_for_rows, rows_of
+from timeline.store.returning import read_models
 from timeline.store.rows_to_plan import RowToPlan, read_rows_to_plan
+from timeline.store.standing import RunRef, in_doubt
 
 logger = logging.getLogger("timeline")
 
 
-class OpenRuns(Part[TimelineRun]):
+PLANNED: Final = 500  # Runs that are planned together, of those that the database cannot tell of.
+
+
+class OpenRuns(Part[RunRef]):
     """All open runs, those of an entity together."""
 
     name = ""
+    most = 2000
 
     def take(self, position: dict[str, Any], *, begins: bool, size: int, using: str) -> Taken:
         """Read the next few."""
         after = {"label": "", "id": "", "timeline": "", "key": ""} if begins else position
-        with cursor_for_rows(connection := connections[using]) as cursor:
-            cursor.execute(_next_runs(using), {**after, "size": size})
-            rows = rows_of(cursor, connection, tuple(fields_of(TimelineRun)), model=TimelineRun).values()
-        runs = as_models(rows, TimelineRun, using)
+        with connections[using].cursor() as cursor:
+            cursor.execute(dialect_of(using).sql("next_runs"), {**after, "size": size})
+            rows = cursor.fetchall()
+        runs = [RunRef(*row[:-1]) for row in rows]
         if not runs:
             return Taken(runs, after, is_last=True)
         last = runs[-1]
-        names = {"label": last.entity_label, "id": last.entity_id, "timeline": last.timeline, "key": last.key}
+        names = {"label": last.label, "id": last.entity_id, "timeline": last.timeline, "key": rows[-1][-1]}
         return Taken(runs, names, is_last=len(runs) < size)
 
-    def mend(self, some: Sequence[TimelineRun], *, now: datetime, using: str) -> Swept:
+    def mend(self, some: Sequence[RunRef], *, now: datetime, using: str) -> Swept:
         """Reconcile those that have drifted."""
-        mended = each_if_not_all(
-            drifted(some, now=now, using=using), partial(_reconcile, now=now, using=using), using=using
-        )
+        mended, act = 0, partial(_reconcile, now=now, using=using)
+        for runs in drifted_among(some, now=now, using=using):
+            mended += each_if_not_all(runs, act, using=using)
         if mended:
             logger.info("The sweep mended %d runs whose rows were not what they should be.", mended)
         return Swept(looked=len(some), mended=mended, left=True)
 
 
-@cache
-def _next_runs(using: str) -> str:
-    columns = ", ".join(str(field.column) for field in fields_of(TimelineRun).values())
-    return dialect_of(using).sql("next_runs").replace("{columns}", columns)
+def drifted_among(refs: Sequence[RunRef], *, now: datetime, using: str) -> Iterator[list[TimelineRun]]:
+    """
+    Tell which of some open runs would be changed if they were reconciled, as ``drifted`` does, some at a time: only those are
+    read and planned of which the database cannot say that they stand.
+    """
+    for keys in portions(sorted(in_doubt(refs, now=now, using=using))):
+        yield drifted(open_runs(keys, using=using), now=now, using=using)
+
+
+def portions(keys: Sequence[UUID]) -> Iterator[Sequence[UUID]]:
+    """Part runs into as many as are planned together."""
+    for begin in range(0, len(keys), PLANNED):
+        yield keys[begin : begin + PLANNED]
+
+
+def open_runs(keys: Collection[UUID], *, using: str) -> list[TimelineRun]:
+    """Read those of some runs that have not ended, in the order of their ids."""
+    found = TimelineRun.objects.using(using).open().filter(Among(keys)).order_by("pk")
+    return read_models(found) if keys else []
 
 
 def drifted(runs: Iterable[TimelineRun], *, now: datetime, using: str) -> list[TimelineRun]:

@@ -44,9 +44,12 @@ class Taken(NamedTuple):
 
 
 class Part(ABC, Generic[Item]):
-    """What is gone through from a beginning to an end, again and again. ``name`` is its row's key."""
+    """
+    What is gone through from a beginning to an end, again and again. ``name`` is its row's key; ``most`` are taken at a time.
+    """
 
     name: str
+    most: int = 500
 
     @abstractmethod
     def take(self, position: dict[str, Any], *, begins: bool, size: int, using: str) -> Taken:

@@ -14,7 +14,7 @@ from timeline.definition import Definition
 from timeline.exceptions import InvalidInput, UnknownTask
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import TimelineRun
-from timeline.operations._drifting import drifted, unless_begun
+from timeline.operations._drifting import drifted_among, unless_begun
 from timeline.operations.reconciling import reconcile_locked
 from timeline.operations.sets import BATCH, check_batch_size
 from timeline.payloads import check_text
@@ -24,10 +24,10 @@ from timeline.store.isolating import atomic
 from timeline.store.locking import lock_runs
 from timeline.store.machines import MAX_ACTOR
 from timeline.store.mirroring import mirror_runs
-from timeline.store.returning import read_models
+from timeline.store.standing import pages_of_open_runs
 from timeline.store.writing import MAX_REASON, Write, apply
 
-READ: Final = 500  # Runs that are looked at together.
+READ: Final = 2000  # Runs that are looked at together.
 
 
 class Applied(NamedTuple):
@@ -116,18 +116,15 @@ def apply_choices(
         After each batch, what was done in it.
     """
     check_batch_size(size)
-    runs = TimelineRun.objects.using(using).open().filter(timeline=choices.definition.name).order_by("pk")
-    some = read_models(runs[:READ])
-    while some:
-        changing = drifted(some, now=clock(using), using=using)
-        parts = [changing[begin : begin + size] for begin in range(0, len(changing), size)]
+    for some in pages_of_open_runs([choices.definition.name], size=READ, using=using):
         looked = len(some)
-        for part in parts:
-            yield Applied(looked, len(part), _apply_to(choices, part, clock(using), using))
-            looked = 0
-        if not parts:
+        for changing in drifted_among(some, now=clock(using), using=using):
+            for begin in range(0, len(changing), size):
+                part = changing[begin : begin + size]
+                yield Applied(looked, len(part), _apply_to(choices, part, clock(using), using))
+                looked = 0
+        if looked:
             yield Applied(looked, 0, 0)
-        some = read_models(runs.filter(pk__gt=some[-1].pk)[:READ])
 
 
 def _apply_to(choices: Choices, runs: Sequence[TimelineRun], now: datetime, using: str) -> int:

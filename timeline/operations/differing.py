@@ -19,13 +19,13 @@ from timeline.models import EntityRef, TimelineRun
 from timeline.models.entities import Entities, load_entities
 from timeline.models.facts import plan_of
 from timeline.models.visits import tries_of
-from timeline.operations._drifting import rows_of_runs
+from timeline.operations._drifting import open_runs, portions, rows_of_runs
 from timeline.planning import Cancel, Create, Keep, Move, PlannedChange
 from timeline.registry import registry
-from timeline.store.returning import read_models
 from timeline.store.rows_to_plan import RowToPlan
+from timeline.store.standing import RunRef, in_doubt, open_rows, pages_of_open_runs
 
-SIZE: Final = 1000  # Runs that are looked at together.
+SIZE: Final = 2000  # Runs that are looked at together.
 PATIENCE: Final = 1.0  # Seconds that somebody waits for some of them, about.
 SAMPLES: Final = 3  # Of each task, so many are shown.
 
@@ -115,6 +115,12 @@ class Differs:
     left: Counter[str] = field(default_factory=Counter)
     tasks: dict[str, TaskDiffers] = field(default_factory=dict)
 
+    def task(self, name: str) -> TaskDiffers:
+        """What would become of the rows of a task."""
+        if (known := self.tasks.get(name)) is None:
+            known = self.tasks[name] = TaskDiffers()
+        return known
+
     def as_data(self) -> dict[str, Any]:
         """As JSON has it: times in ISO 8601, lengths in seconds."""
         return {
@@ -150,8 +156,8 @@ class Differs:
 
 def differences(definitions: Collection[Definition], *, now: datetime, using: str) -> Iterator[dict[str, Differs]]:
     """
-    Compare open runs with their definitions and their entities as they are now. A few statements for a thousand runs; locks
-    nothing.
+    Compare open runs with their definitions and their entities as they are now. A few statements for two thousand runs;
+    locks nothing.
 
     Args:
         definitions: Of which timelines.
@@ -159,15 +165,12 @@ def differences(definitions: Collection[Definition], *, now: datetime, using: st
         using: Database alias.
 
     Returns:
-        After each thousand runs, what was found so far: name of a timeline → how it differs. Always the same object.
+        After each two thousand runs, what was found so far: name of a timeline → how it differs. Always the same object.
     """
     found = {definition.name: Differs(definition.name) for definition in definitions}
-    runs = TimelineRun.objects.using(using).open().filter(timeline__in=sorted(found)).order_by("pk")
-    some = read_models(runs[:SIZE])
-    while some:
-        _compare(_Facts.read(some, using), some, found, now)
+    for some in pages_of_open_runs(found, size=SIZE, using=using):
+        _look(some, found, now, using)
         yield found
-        some = read_models(runs.filter(pk__gt=some[-1].pk)[:SIZE])
 
 
 def differences_of_some(
@@ -188,15 +191,42 @@ def differences_of_some(
         What was found; and the last run that was looked at; None: no other is left.
     """
     found, give_up = {definition.name: Differs(definition.name)}, monotonic() + PATIENCE / 4
-    runs = TimelineRun.objects.using(using).open().filter(timeline=definition.name).order_by("pk")
-    some = read_models((runs if after is None else runs.filter(pk__gt=after))[: most + 1])
-    looked = most // 4
-    facts = _Facts.read(some[:most], using)
-    _compare(facts, some[:looked], found, now)
+    some = next(pages_of_open_runs([definition.name], after=after, size=most + 1, using=using), [])
+    looked, doubtful = most // 4, set(in_doubt(some[:most], now=now, using=using))
+    runs = {run.pk: run for run in open_runs(doubtful, using=using)}
+    facts = _Facts.read(list(runs.values()), using)
+
+    def compare(refs: Sequence[RunRef]) -> None:
+        _count_standing([ref for ref in refs if ref.id not in doubtful], found, using)
+        _compare(facts, [runs[ref.id] for ref in refs if ref.id in runs], found, now)
+
+    compare(some[:looked])
     if len(some) > looked and monotonic() <= give_up:
-        _compare(facts, some[looked:most], found, now)
+        compare(some[looked:most])
         looked = most
-    return found[definition.name], some[looked - 1].pk if len(some) > looked else None
+    return found[definition.name], some[looked - 1].id if len(some) > looked else None
+
+
+def _look(refs: Sequence[RunRef], found: dict[str, Differs], now: datetime, using: str) -> None:
+    """Compare runs; those of which the database says that they stand are just counted."""
+    doubtful = set(in_doubt(refs, now=now, using=using))
+    _count_standing([ref for ref in refs if ref.id not in doubtful], found, using)
+    for keys in portions(sorted(doubtful)):
+        runs = open_runs(keys, using=using)
+        _compare(_Facts.read(runs, using), runs, found, now)
+
+
+def _count_standing(refs: Sequence[RunRef], found: Mapping[str, Differs], using: str) -> None:
+    """Count runs that are as their timelines want them."""
+    standing: dict[str, list[UUID]] = {}
+    for ref in refs:
+        if registry.about(ref.timeline, ref.label) is not None:
+            standing.setdefault(ref.timeline, []).append(ref.id)
+    for timeline, keys in standing.items():
+        differs = found[timeline]
+        differs.runs += len(keys)
+        for name, number in open_rows(keys, registry.timeline(timeline), using=using).items():
+            differs.task(name).unchanged += number
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +274,7 @@ def _compare(facts: _Facts, runs: Sequence[TimelineRun], found: dict[str, Differ
         is_changed = not planned.open
         differs.ending += is_changed
         for change in planned.changes:
-            name = _name_of(change)
-            if (task := differs.tasks.get(name)) is None:
-                task = differs.tasks[name] = TaskDiffers()
-            is_changed |= task.count(change, run)
+            is_changed |= differs.task(_name_of(change)).count(change, run)
         differs.changed += is_changed
 
 

@@ -22,11 +22,10 @@ from timeline.store.polling import polling
 
 logger = logging.getLogger("timeline")
 
-BATCH: Final = 500
 FORGOTTEN: Final = 3  # Intervals without a round after which nobody knows a part any more.
 
 
-def sweep(*, size: int = BATCH, now: datetime, using: str) -> Swept:
+def sweep(*, size: int | None = None, now: datetime, using: str) -> Swept:
     """
     Look at the next few open runs, or at the next few new entities of a timeline that starts with each of them.
 
@@ -34,7 +33,7 @@ def sweep(*, size: int = BATCH, now: datetime, using: str) -> Swept:
     kept in the database. What was to be looked at by a process that dies meanwhile is looked at in the next round.
 
     Args:
-        size: At most so many at a time; a few statements, however many they are.
+        size: At most so many at a time; a few statements, however many they are. None: as many as each part takes at a time.
         now: Story time.
         using: Database alias.
 
@@ -83,7 +82,7 @@ def _prepare(names: Collection[str], interval: timedelta, using: str) -> None:
     rows.bulk_create(made, ignore_conflicts=True)
 
 
-def _claim_if_readable(part: Part[Any], size: int, interval: timedelta, using: str) -> Sequence[Any] | None:
+def _claim_if_readable(part: Part[Any], size: int | None, interval: timedelta, using: str) -> Sequence[Any] | None:
     """Take the next few of a part, as ``_claim``. One whose table the database refuses to read keeps no other from its turn."""
     try:
         return _claim(part, size, interval, using)
@@ -96,7 +95,7 @@ def _claim_if_readable(part: Part[Any], size: int, interval: timedelta, using: s
         return None
 
 
-def _claim(part: Part[Any], size: int, interval: timedelta, using: str) -> Sequence[Any] | None:
+def _claim(part: Part[Any], size: int | None, interval: timedelta, using: str) -> Sequence[Any] | None:
     """
     Take the next few of a part, and keep where it has come to: a short transaction, so that they are one process's alone.
 
@@ -108,6 +107,6 @@ def _claim(part: Part[Any], size: int, interval: timedelta, using: str) -> Seque
         if row is None or rows.resting(interval).exists():
             return None
         begun = {"begun_at": MachineTime()} if row.ended_at is not None else {}
-        taken = part.take(row.position, begins=bool(begun) or not row.position, size=size, using=using)
+        taken = part.take(row.position, begins=bool(begun) or not row.position, size=size or part.most, using=using)
         rows.update(position=taken.position, ended_at=MachineTime() if taken.is_last else None, **begun)
         return taken.some

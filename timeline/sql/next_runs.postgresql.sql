@@ -1,5 +1,5 @@
 -- Open runs from a place on, in the order of the index that allows one of them for each entity, timeline and key.
-SELECT {columns}
+SELECT id, timeline, entity_label, entity_id, key
 FROM timeline_timelinerun
 WHERE ended_at IS NULL AND (entity_label, entity_id, timeline, key) > (%(label)s, %(id)s, %(timeline)s, %(key)s)
 ORDER BY entity_label, entity_id, timeline, key

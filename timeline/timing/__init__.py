@@ -7,6 +7,7 @@ time of day, also across a clock change. Hours, minutes, seconds and any ``timed
 """
 
 from timeline.timing.awaiting import approval, wait_for
+from timeline.timing.distances import Distances, distances_of_days, distances_of_moments
 from timeline.timing.entering import on
 from timeline.timing.instants import (
     EARLIEST,
@@ -33,6 +34,7 @@ __all__ = [
     "RUN_START",
     "Approval",
     "Backoff",
+    "Distances",
     "NamesTask",
     "Offset",
     "Repeat",
@@ -48,6 +50,8 @@ __all__ = [
     "check_range",
     "check_time",
     "day_of",
+    "distances_of_days",
+    "distances_of_moments",
     "each_of",
     "every",
     "in_utc",

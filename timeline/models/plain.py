@@ -1,0 +1,44 @@
+"""Plain: of which fields an instance holds just what the database has in the column, so that the database can tell of them."""
+
+from __future__ import annotations
+
+from inspect import getattr_static
+from typing import Any
+
+from django.core.exceptions import FieldDoesNotExist
+from django.db.models import Field, Manager, Model
+from django.db.models.query_utils import DeferredAttribute
+from django.db.models.signals import post_init, pre_init
+
+
+def is_read_plainly(model: type[Model]) -> bool:
+    """Whether nothing of the host's has a hand in what is read as an instance of this model, and as which rows are there."""
+    return (
+        type(model._base_manager) is Manager
+        and getattr_static(model, "__init__") is Model.__init__
+        and getattr_static(model, "from_db") is getattr_static(Model, "from_db")
+        and getattr_static(model, "__getattribute__") is object.__getattribute__
+        and not pre_init.has_listeners(model)
+        and not post_init.has_listeners(model)
+    )
+
+
+def plain_column(model: type[Model], name: str, *kinds: type[Field[Any, Any]]) -> Field[Any, Any] | None:
+    """
+    Find a field that is just its column.
+
+    Args:
+        model: Whose.
+        name: Its name.
+        kinds: It is of one of these very classes: what inherits from them may read something else.
+
+    Returns:
+        None: there is no such field, or reading it may do more.
+    """
+    try:
+        field = model._meta.get_field(name)
+    except FieldDoesNotExist:
+        return None
+    if type(field) not in kinds or not isinstance(field, Field) or hasattr(field, "from_db_value"):
+        return None
+    return field if type(getattr_static(model, name, None)) is DeferredAttribute else None
