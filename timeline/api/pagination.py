@@ -19,7 +19,7 @@ from timeline.api.fields import nearest, read_instant
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.reading.recalling import recall
-from timeline.store.earliest import First, page_of_kinds
+from timeline.store.earliest import First, first_page
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -80,9 +80,7 @@ def page_of(
     limit = limit_of(request)
     latest = ordering != ORDERINGS[0]
     following = _after(tasks, _place(request), latest)
-    kind = {name: request.query_params.get(name, "") for name in ("task", "timeline")}
-    first = First(states, latest)
-    found = [] if tasks.query.is_empty() else page_of_kinds(following, **kind, first=first, most=limit + 1)
+    found = first_page(following, First(states, latest), limit + 1)
     recall(found, using=tasks.db)
     if len(found) <= limit:
         return Page(found, None)
