@@ -193,16 +193,24 @@ class TimelinePolicy:
             user: Of the request.
             most: So many at most; of a policy that has a ``sees_timeline`` of its own, those that it lets of so many.
         """
-        asks = type(self).sees_timeline is not TimelinePolicy.sees_timeline
-        if not asks and not self._has(user, "view_scheduledtask"):
+        return self.seen_of(list(self.latest_runs(runs, user, most)), user, using=runs.db)
+
+    def latest_runs(self, runs: TimelineRunQuerySet, user: User, most: int) -> TimelineRunQuerySet:
+        """The query of ``runs_seen``: whoever reads it asks ``seen_of`` which of them the user may see."""
+        if not self._asks_of_each and not self._has(user, "view_scheduledtask"):
             runs = self.runs_concerning(runs, user) if getattr(user, "is_active", False) else runs.none()
-        latest = list(runs.order_by("-pk")[:most])  # Keys tell the order of recording, and are an index.
-        using = runs.db
-        if asks:
-            self.look_up(user, [run.entity_ref for run in latest], using=using)
-        return [
-            run for run in latest if not asks or self.sees_timeline(user, run.timeline, run.entity_ref, using=using)
-        ]
+        return runs.order_by("-pk")[:most]  # Keys tell the order of recording, and are an index.
+
+    def seen_of(self, latest: list[TimelineRun], user: User, *, using: str) -> list[TimelineRun]:
+        """Of runs that ``latest_runs`` has given, those that the user may see."""
+        if not self._asks_of_each:
+            return latest
+        self.look_up(user, [run.entity_ref for run in latest], using=using)
+        return [run for run in latest if self.sees_timeline(user, run.timeline, run.entity_ref, using=using)]
+
+    @property
+    def _asks_of_each(self) -> bool:
+        return type(self).sees_timeline is not TimelinePolicy.sees_timeline
 
     def runs_concerning(self, runs: TimelineRunQuerySet, user: User) -> TimelineRunQuerySet:
         """Narrow runs down to those about a user, or about what is theirs. Says not who may see them."""

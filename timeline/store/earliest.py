@@ -13,7 +13,7 @@ from django.db.models.sql.where import AND, WhereNode
 
 from timeline.store.gathering import gather
 from timeline.store.guiding import guided
-from timeline.store.ways import KindsThere, Ways, can_look_for_each, ways_to
+from timeline.store.ways import NOWHERE, KindsThere, Ways, can_look_for_each, ways_to
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -55,12 +55,11 @@ def first_page(
         most: So many at most.
         kinds: Gives the kinds of tasks there are; left out, they are read.
     """
-    plain = tasks.first_of(first.states, most, latest=first.latest)
-    if not can_look_for_each(tasks.db) or tasks.query.is_empty():
-        return list(plain)
-    ways = ways_to(tasks, first.states, kinds or KindsThere(tasks.db))
+    if tasks.query.is_empty():
+        return []
+    ways = ways_to(tasks, first.states, kinds or KindsThere(tasks.db)) if can_look_for_each(tasks.db) else NOWHERE
     if not ways.looked_for:
-        return list(plain)
+        return list(tasks.first_of(first.states, most, latest=first.latest))
     found = _keys_on([_first_on(ways, first, most, ("-pk",) if first.latest else ("pk",), tasks.db)])
     rows = tasks.all()
     rows.query.where = WhereNode([], AND)  # With all else that is read of them.

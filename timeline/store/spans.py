@@ -34,6 +34,7 @@ class _Count(Subquery):
 
     template = "(SELECT COUNT(*) FROM (%(subquery)s) AS counted)"
     output_field = IntegerField()
+    empty_result_set_value = 0
 
 
 def counts_in(

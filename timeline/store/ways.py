@@ -1,4 +1,4 @@
-"""Ways to rows: by which index PostgreSQL finds the tasks of a question, so that it does not read those of others on the way."""
+"""Ways to rows: by which index PostgreSQL finds the tasks of a question, so that it reads none of others on the way."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
-from django.db.models import CharField, F, Func
+from django.db.models import CharField, F, Func, QuerySet
 from django.db.models.lookups import In
 
 from timeline.lifecycle import ReasonCode, State
@@ -38,7 +38,7 @@ class Way(NamedTuple):
     pairs: Sequence[tuple[str, str]]
     by_entity: bool = False
 
-    def sql(self, rows: ScheduledTaskQuerySet, using: str) -> tuple[str, list[Any]] | None:
+    def sql(self, rows: QuerySet[Any, Any], using: str) -> tuple[str, list[Any]] | None:
         """
         Write where they are found: to be put behind ``FROM``, as ``asked`` and ``found``. None: there are none.
 
@@ -68,6 +68,9 @@ class Ways(NamedTuple):
 
     looked_for: list[Way]
     walked: list[ScheduledTaskQuerySet]
+
+
+NOWHERE: Final = Ways([], [])
 
 
 class KindsThere:
@@ -139,7 +142,7 @@ def _ways_by_reason(
 
 
 def _is_rare(reasons: set[str] | None) -> bool:
-    return bool(reasons) and reasons.isdisjoint(USUAL) and len(reasons) == 1
+    return reasons is not None and len(reasons) == 1 and reasons.isdisjoint(USUAL)
 
 
 def _kinds_of(tasks: ScheduledTaskQuerySet, kinds: Callable[[], Collection[str]]) -> list[str]:
