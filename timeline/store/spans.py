@@ -13,7 +13,7 @@ from django.db.models.expressions import RawSQL
 from timeline.lifecycle import FINAL, OPEN, WAITING, State
 from timeline.store.earliest import WALKED
 from timeline.store.guiding import execute_guided
-from timeline.store.ways import Way, can_look_for_each, ways_to
+from timeline.store.ways import ALL, Way, can_look_for_each, ways_to
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 Span = tuple[datetime, datetime]
 
 FEW: Final = 50  # So many entities are looked for in each span.
-ALL: Final = 2**40  # A limit that is none: what has one is looked for pair by pair.
 
 _FIRST: Final = RawSQL("span.first", (), output_field=DateTimeField())
 _LAST: Final = RawSQL("span.last", (), output_field=DateTimeField())

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
 MOST_KINDS: Final = 64  # So many kinds are looked for one by one; of more, the rows of all are walked by state.
+ALL: Final = 2**40  # A limit that is none: what has one is looked for pair by pair.
 USUAL: Final = ("", ReasonCode.DONE.value)  # Reasons of most that was not cancelled.
 # Of a part whose entities are named, so that no index of states seems to be as good as that of entities.
 _STATE: Final = Func(F("state"), template="(%(expressions)s || '')", output_field=CharField())
