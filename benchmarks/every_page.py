@@ -197,7 +197,7 @@ def measure(who: str, client: Any, name: str, asked: tuple[str, str], times: int
     )
 
 
-def main(times: int, only: str) -> bool:
+def main(times: int, only: str, whose: str) -> bool:
     """Measure and print; gives whether all is within bounds."""
     from django.conf import settings
     from django.db import connection
@@ -206,6 +206,7 @@ def main(times: int, only: str) -> bool:
     settings.ALLOWED_HOSTS = ["testserver"]
     settings.TIMELINE = settings.TIMELINE | {"POLICY": "benchmarks.looking.Operators"}
     lookers, found = people(), addresses()
+    lookers = {whose: lookers[whose]} if whose else lookers
     if missing := unknown_routes(found):
         raise SystemExit(f"Nobody has said how to open {', '.join(sorted(missing))}.")
     with connection.cursor() as cursor:
@@ -236,7 +237,9 @@ if __name__ == "__main__":
     parser.add_argument("--tasks", type=int, default=1_000_000)
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--only", default="", help="just addresses with this in them")
+    parser.add_argument("--who", default="", choices=("superuser", "operator", "owner"), help="just this looker")
     parser.add_argument("--filled", default="", help="URL of a database that is filled, and stays")
+    parser.add_argument("--fill", default="", help="URL of an empty database to fill, which stays; measures nothing")
     arguments = parser.parse_args()
     os.environ |= {"DJANGO_SETTINGS_MODULE": "benchmarks.settings", "BENCHMARK_WEBHOOKS": "1"}
 
@@ -252,8 +255,10 @@ if __name__ == "__main__":
         registry.register(Owned)
         if not arguments.filled:
             fill(arguments.tasks)
-        return main(arguments.times, arguments.only)
+        return bool(arguments.fill) or main(arguments.times, arguments.only, arguments.who)
 
+    if arguments.fill:
+        sys.exit(0 if site(arguments.fill) else 1)
     if arguments.filled:
         sys.exit(0 if site(arguments.filled) else 1)
     with own_database(server_url()) as own:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -16,7 +16,7 @@ from timeline.lifecycle import OPEN, WAITING, ReasonCode, State
 from timeline.models import EntityRef, ScheduledTask, model_of, ref_as
 from timeline.models.entities import keys_of
 from timeline.models.families import kinds_of
-from timeline.models.kin import Names, names_of
+from timeline.models.kin import Names, keys_within, names_of
 from timeline.models.owned import can_be_looked_up, naming_one_of
 from timeline.registry import registry
 
@@ -91,11 +91,13 @@ class Belonging(NamedTuple):
         label: Label of their model.
         ids: Their keys as text; or, where there may be many, a query of the entities in the database of the rows. Their key is
             a number, a UUID or text then.
+        looked_up: Of a query, what it is known to have, by key as text; None: nothing is kept.
     """
 
     timeline: str
     label: str
     ids: list[str] | QuerySet[Any]
+    looked_up: dict[str, bool] | None = None
 
     @property
     def named(self) -> Q:
@@ -105,12 +107,24 @@ class Belonging(NamedTuple):
         return Q(entity_label=self.label, entity_id__in=self.ids)
 
     def names(self, ref: EntityRef) -> bool:
-        """Whether this entity is one of them: by a query, if they are one."""
+        """Whether this entity is one of them: by a query, if they are one and it was not looked up."""
         if ref.label != self.label:
             return False
-        if isinstance(self.ids, QuerySet):
-            return any(self.ids.filter(pk=key).exists() for key in keys_of(self.ids.model, [ref]))
-        return ref.id in self.ids
+        if not isinstance(self.ids, QuerySet):
+            return ref.id in self.ids
+        if self.looked_up is not None and ref.id in self.looked_up:
+            return self.looked_up[ref.id]
+        return any(self.ids.filter(pk=key).exists() for key in keys_of(self.ids.model, [ref]))
+
+    def look_up(self, refs: Iterable[EntityRef]) -> None:
+        """Find out which of these entities are among them, by one query, where each would be one by itself."""
+        if self.looked_up is None or not isinstance(self.ids, QuerySet):
+            return
+        unknown = {ref for ref in refs if ref.label == self.label and ref.id not in self.looked_up}
+        keys = {ref: key for ref in unknown for key in keys_within(self.ids.model, [ref])}
+        if keys:
+            found = set(self.ids.filter(pk__in=list(keys.values())).values_list("pk", flat=True))
+            self.looked_up.update({ref.id: key in found for ref, key in keys.items()})
 
 
 class TimelinePolicy:
@@ -163,6 +177,13 @@ class TimelinePolicy:
         theirs = self.belongings(user, using=using)
         return any(belonging.timeline in ("", timeline) and belonging.names(ref) for belonging in theirs)
 
+    def look_up(self, user: User, refs: Iterable[EntityRef], *, using: str) -> None:
+        """Find out which of these entities are a user's before it is asked of each: one query for each timeline, if any."""
+        if not self._has(user, "view_scheduledtask") and getattr(user, "is_active", False) and user.pk is not None:
+            refs = list(refs)
+            for belonging in self.belongings(user, using=using):
+                belonging.look_up(refs)
+
     def runs_seen(self, runs: TimelineRunQuerySet, user: User, most: int) -> list[TimelineRun]:
         """
         Read the runs of which the user may see what is foreseen, those recorded last first.
@@ -172,14 +193,24 @@ class TimelinePolicy:
             user: Of the request.
             most: So many at most; of a policy that has a ``sees_timeline`` of its own, those that it lets of so many.
         """
-        asks = type(self).sees_timeline is not TimelinePolicy.sees_timeline
-        if not asks and not self._has(user, "view_scheduledtask"):
+        return self.seen_of(list(self.latest_runs(runs, user, most)), user, using=runs.db)
+
+    def latest_runs(self, runs: TimelineRunQuerySet, user: User, most: int) -> TimelineRunQuerySet:
+        """The query of ``runs_seen``: whoever reads it asks ``seen_of`` which of them the user may see."""
+        if not self._asks_of_each and not self._has(user, "view_scheduledtask"):
             runs = self.runs_concerning(runs, user) if getattr(user, "is_active", False) else runs.none()
-        latest = list(runs.order_by("-pk")[:most])  # Keys tell the order of recording, and are an index.
-        using = runs.db
-        return [
-            run for run in latest if not asks or self.sees_timeline(user, run.timeline, run.entity_ref, using=using)
-        ]
+        return runs.order_by("-pk")[:most]  # Keys tell the order of recording, and are an index.
+
+    def seen_of(self, latest: list[TimelineRun], user: User, *, using: str) -> list[TimelineRun]:
+        """Of runs that ``latest_runs`` has given, those that the user may see."""
+        if not self._asks_of_each:
+            return latest
+        self.look_up(user, [run.entity_ref for run in latest], using=using)
+        return [run for run in latest if self.sees_timeline(user, run.timeline, run.entity_ref, using=using)]
+
+    @property
+    def _asks_of_each(self) -> bool:
+        return type(self).sees_timeline is not TimelinePolicy.sees_timeline
 
     def runs_concerning(self, runs: TimelineRunQuerySet, user: User) -> TimelineRunQuerySet:
         """Narrow runs down to those about a user, or about what is theirs. Says not who may see them."""
@@ -312,9 +343,8 @@ def _belongings(user: User, using: str) -> Iterator[Belonging]:
         yield Belonging("", ref.label, [ref.id])
     for definition in registry:
         if definition.cls.owner:
-            yield Belonging(
-                definition.name, definition.label, _owned(definition.label, definition.cls.owner, user, using)
-            )
+            owned = _owned(definition.label, definition.cls.owner, user, using)
+            yield Belonging(definition.name, definition.label, owned, {})
 
 
 def _owned(label: str, owner: str, user: User, using: str) -> list[str] | QuerySet[Any]:

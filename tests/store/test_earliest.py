@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
 from django.db.models import Q
 
 from timeline.lifecycle import FINAL, OPEN, State
 from timeline.models import ScheduledTask
-from timeline.store.earliest import First, first_of_kinds, page_of_kinds
+from timeline.store.earliest import First, first_of_kinds, first_page
 
 KINDS = ("trial.remind", "trial.expire")
 
@@ -66,24 +67,59 @@ class TestFirstOfKinds:
             assert {row.state for row in found} <= set(side[0].states)
 
 
-class TestPageOfKinds:
+ASKED = {
+    "a kind": Q(task_key=KINDS[0]),
+    "a timeline": Q(task_key__startswith="trial."),
+    "a few entities": Q(entity_label="testapp.order", entity_id__in=["1", "2"]),
+    "a few entities, or a timeline": Q(entity_label="testapp.order", entity_id="1") | Q(task_key__startswith="trial."),
+    "one entity, or a kind that is not there": Q(entity_label="testapp.order", entity_id="1")
+    | Q(task_key="other.kind"),
+    "an entity, and all but a kind": Q(entity_label="testapp.order", entity_id="1") & ~Q(task_key=KINDS[0]),
+    "a reason that few have": Q(reason_code="operator"),
+    "a reason that few have, of a timeline": Q(reason_code="operator", task_key__startswith="trial."),
+    "an entity, or a key": Q(entity_label="testapp.order", entity_id="1") | Q(pk=UUID(int=7)),
+    "all": Q(),
+    "none": Q(pk__in=[]) | Q(entity_label="testapp.order", entity_id="17"),
+}
+
+
+class TestFirstPage:
     @pytest.mark.parametrize("latest", [False, True])
     @pytest.mark.parametrize("most", [1, 4])
-    @pytest.mark.parametrize("asked", [{"task": KINDS[0], "timeline": ""}, {"task": "", "timeline": "trial"}])
+    @pytest.mark.parametrize("asked", ASKED)
     def test_has_each_once_in_order_where_many_are_due_at_one_moment(self, make_task, now, asked, most, latest):
         """A page begins behind the last task of the one before: by its time, and then by its key."""
+        states = (State.SCHEDULED, State.COMPLETED, State.CANCELLED)
         for number in range(24):
-            states = (State.SCHEDULED, State.COMPLETED, State.CANCELLED)
-            at = now + timedelta(hours=number // 12)
-            make_task(task_key=(*KINDS, "other.task")[number % 3], state=states[number // 3 % 3], scheduled_at=at)
-        meant = ScheduledTask.objects.filter(task_key__startswith=asked["task"] or "trial.")
-        meant = meant.filter(state__in=(State.SCHEDULED, State.COMPLETED))
+            make_task(
+                pk=UUID(int=number + 1),
+                task_key=(*KINDS, "other.task")[number % 3],
+                state=states[number // 3 % 3],
+                scheduled_at=now + timedelta(hours=number // 12),
+                entity_label="testapp.order",
+                entity_id=str(number % 4),
+                reason_code="operator" if number % 2 else "done",
+            )
+        shown = (State.SCHEDULED, State.CANCELLED)
+        meant = ScheduledTask.objects.filter(ASKED[asked])
         seen, rows = [], meant
 
-        while found := page_of_kinds(rows, **asked, first=First((State.SCHEDULED, State.COMPLETED), latest), most=most):
+        while found := first_page(rows, First(shown, latest), most):
             seen += found
             at, key, way = found[-1].scheduled_at, found[-1].pk, "lt" if latest else "gt"
             rows = meant.filter(Q(**{f"scheduled_at__{way}": at}) | Q(**{"scheduled_at": at, f"pk__{way}": key}))
 
-        assert seen == sorted(meant, key=lambda task: (task.scheduled_at, task.pk), reverse=latest)
-        assert len(seen) >= 5
+        wanted = meant.filter(state__in=shown)
+        assert seen == sorted(wanted, key=lambda task: (task.scheduled_at, task.pk), reverse=latest)
+        assert len(seen) >= (0 if asked == "none" else 2)
+
+    def test_reads_what_was_asked_for_of_each(self, make_task, django_assert_num_queries):
+        task = make_task(task_key=KINDS[0])
+        tasks = ScheduledTask.objects.filter(task_key=KINDS[0]).select_related("run").defer("payload")
+
+        [found] = first_page(tasks, First(OPEN), 5)
+
+        assert found == task
+        assert found.get_deferred_fields() == {"payload"}
+        with django_assert_num_queries(0):
+            assert found.run is None

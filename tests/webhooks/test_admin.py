@@ -10,6 +10,8 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
 from django.contrib.messages import get_messages
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from tests.webhooks.test_sending import deliver, told_order
@@ -70,6 +72,55 @@ class TestAnEndpoint:
 
         assert client.post(reverse(ADD), given("https://receiver.example.com/", '["told"]')).status_code == 302
         assert not Endpoint.objects.exists()
+
+
+class TestToDeleteAnEndpoint:
+    @pytest.fixture
+    def endpoint(self, endpoint_for, clock):
+        """One that was told of an order."""
+        endpoint = endpoint_for("told")
+        told_order("told.asked")
+        deliver()
+        return endpoint
+
+    def page_of(self, endpoint):
+        return reverse("admin:timeline_webhooks_endpoint_delete", args=[endpoint.pk])
+
+    def test_says_how_much_goes_with_it_and_reads_no_more_for_more(self, admin_client, endpoint, monkeypatch):
+        def look():
+            with CaptureQueriesContext(connection) as queries:
+                answer = admin_client.get(self.page_of(endpoint))
+            return dict(answer.context["model_count"]), len(queries)
+
+        before, asked = look()
+        for _number in range(4):
+            told_order("told.asked")
+        deliver()
+        after, asked_then = look()
+        monkeypatch.setattr("timeline.webhooks.deleting.MAX_COUNTED", 3)
+        monkeypatch.setattr("timeline.webhooks.admin.MAX_COUNTED", 3)
+
+        assert before == {"endpoints": "1", "deliveries": "1"}
+        assert after == {"endpoints": "1", "deliveries": "5"}
+        assert asked == asked_then
+        assert look()[0] == {"endpoints": "1", "deliveries": "3+"}
+
+    def test_is_for_whoever_may_and_takes_all_with_it(self, admin_client, endpoint):
+        answer = admin_client.post(self.page_of(endpoint), {"post": "yes"})
+
+        assert answer.status_code == 302
+        assert (Endpoint.objects.count(), Delivery.objects.count(), Attempt.objects.count()) == (0, 0, 0)
+
+    def test_is_for_nobody_else(self, client, endpoint, django_user_model, clock):
+        user = django_user_model.objects.create(
+            email="s@example.com", website="s.example", signed_up_at=clock.now, trial_ends_at=clock.now, is_staff=True
+        )
+        user.user_permissions.set(Permission.objects.filter(codename__in=["view_endpoint", "change_endpoint"]))
+        client.force_login(user)
+
+        assert client.get(self.page_of(endpoint)).status_code == 403
+        assert client.post(self.page_of(endpoint), {"post": "yes"}).status_code == 403
+        assert Endpoint.objects.exists()
 
 
 class TestADelivery:

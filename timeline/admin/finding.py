@@ -14,7 +14,6 @@ from django.utils.translation import pgettext
 from timeline.admin.asking import LONGEST
 from timeline.admin.naming import Named, named
 from timeline.admin.pages import Pages, policy_of
-from timeline.clocks import story_now
 from timeline.models import EntityRef, model_of
 from timeline.models.entities import keys_of
 from timeline.policy import TimelinePolicy
@@ -68,7 +67,7 @@ class FindPages(Pages):
         if not hits and (task := _task_of(words, visible)) is not None:
             return HttpResponseRedirect(self.address("change", task))
         context = {"words": words, "kinds": kinds, "most": MOST, "kinds_known": _names_of_kinds()}
-        return self.page(request, "find", pgettext("timeline", "Find"), story_now(self.alias), context)
+        return self.page(request, "find", pgettext("timeline", "Find"), self.now_of(request), context)
 
     def _found(self, request: HttpRequest, words: str, visible: ScheduledTaskQuerySet) -> list[Kind]:
         """A query or two for each kind, and one for what waits for all that was found."""

@@ -20,6 +20,7 @@ from timeline.lifecycle import ReasonCode, State
 from timeline.reading.explaining import why
 from timeline.reading.recalling import recall
 from timeline.registry import registry
+from timeline.store.ways import KindsThere
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,7 +92,8 @@ def listing(
         reader: Who looks.
         site: Name of the admin site, for addresses.
     """
-    page = page_of(tasks, question, now=now, zone=zone)
+    kinds = KindsThere(tasks.db)
+    page = page_of(tasks, question, now=now, zone=zone, kinds=kinds)
     recall(page.tasks, using=tasks.db)
     names = names_of((task.entity_ref for task in page.tasks), using=tasks.db, site=site)
     rows = {task.pk: row_of(task, names[task.entity_ref], now, reader) for task in page.tasks}
@@ -104,9 +106,9 @@ def listing(
         "next": question.where(**plain | {"after": page.next}) if page.next else "",
         "previous": question.where(**plain | {"before": page.previous}) if page.previous else "",
         "first": question.where(**plain) if page.previous else "",
-        "strip": strip_of(tasks, question, now=now, zone=zone),
+        "strip": strip_of(tasks, question, now=now, zone=zone, kinds=kinds),
         "strip_title": _strip_title(question),
-        "hours": hours_of(tasks, question, now=now, zone=zone),
+        "hours": hours_of(tasks, question, now=now, zone=zone, kinds=kinds),
         "hours_title": _hours_title(question),
         "everywhere": question.where(state=ALL, **plain) if question.state != ALL else "",
     }

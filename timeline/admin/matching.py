@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, prefetch_related_objects
+from django.db.models import prefetch_related_objects
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -34,6 +34,9 @@ from timeline.ids import uuid7
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.policy import APPROVALS, POSSIBLE, Action
+from timeline.reading.tallies import Amount
+from timeline.store.tallying import counts_by_state
+from timeline.store.ways import ALL, KindsThere
 from timeline.timing.offsets import Offset
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 ACTIONS: Final = [action for action in WORDINGS if isinstance(action, Action) and action not in APPROVALS]
 BATCH: Final = 100  # Tasks that change together, or none of them: then each by itself.
 SHOWN: Final = 10
+MAX_COUNTED: Final = 10_000  # Of each state, for who may do nothing with them.
 MANY: Final = 1000  # More than so many are changed by polls, as a bulk action.
 
 
@@ -66,9 +70,11 @@ class MatchingPages(Pages):
 
     def _offer(self, request: HttpRequest, question: Question, tasks: ScheduledTaskQuerySet) -> HttpResponse:
         """Which actions are possible with how many, by the states they are in."""
-        counts = dict(tasks.order_by().values_list("state").annotate(count=Count("pk")))
-        policy = policy_of(request)
-        offers = []
+        policy, offers = policy_of(request), []
+        may_act = any(policy.allows(request.user, action) for action in ACTIONS)
+        most = ALL if may_act else MAX_COUNTED  # Who may do nothing need not know each.
+        counts = counts_by_state(tasks, question.states, KindsThere(self.alias), most=most)
+        amounts = [(state, Amount(min(counts[state], most), counts[state] > most)) for state in State if counts[state]]
         for action in ACTIONS:
             able = sum(counts.get(state, 0) for state in POSSIBLE[action])
             if able and policy.allows(request.user, action):
@@ -76,8 +82,8 @@ class MatchingPages(Pages):
                 offers.append((WORDINGS[action].asks % {"count": able}, WORDINGS[action].means, where))
         context = {
             **self._about(question),
-            "counts": [(state, state.label, counts[state]) for state in State if state in counts],
-            "total": sum(counts.values()),
+            "counts": [(state, state.label, amount) for state, amount in amounts],
+            "total": sum((amount for _state, amount in amounts), Amount()),
             "offers": offers,
         }
         title = pgettext("timeline", "All that match")
@@ -91,7 +97,8 @@ class MatchingPages(Pages):
             raise PermissionDenied
         tasks = tasks.filter(state__in=POSSIBLE[action])
         if not place.total:
-            place = place._replace(total=tasks.count())
+            meant = POSSIBLE[action] & question.states
+            place = place._replace(total=counts_by_state(tasks, meant, KindsThere(self.alias)).total())
         if not place.total:
             raise Http404(_("There is no such task."))
         form = self._form_of(request, action)

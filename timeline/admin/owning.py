@@ -87,6 +87,8 @@ def belongings_of(
     runs = {task.run.pk: task.run for task in shown if task.is_open and task.run_id and task.run and task.run.is_open}
     # Who is shown a task by our own rules is shown what its run brings. Those of a host's are asked.
     ours = all(getattr(type(policy), name) is getattr(TimelinePolicy, name) for name in ("visible", "sees_timeline"))
+    if not ours:
+        policy.look_up(user, [run.entity_ref for run in runs.values()], using=using)
     seen = [run for run in runs.values() if ours or sees(policy, user, run.timeline, run.entity_ref, using)]
     named = load_to_name({task.entity_ref: None for task in shown}, using=using)
     return Belongings(items, is_cut, named, seen)

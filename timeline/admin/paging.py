@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import Q
 
 from timeline.admin.asking import Key, Question
-from timeline.store.earliest import First, page_of_kinds
+from timeline.store.earliest import First, first_page
 
 if TYPE_CHECKING:
     from timeline.models import ScheduledTask
@@ -25,17 +26,21 @@ class Page(NamedTuple):
     previous: Key | None
 
 
-def page_of(tasks: ScheduledTaskQuerySet, question: Question, *, now: datetime, zone: tzinfo) -> Page:
-    """Read one page of what is asked, in one query; of a timeline in two."""
+def page_of(
+    tasks: ScheduledTaskQuerySet,
+    question: Question,
+    *,
+    now: datetime,
+    zone: tzinfo,
+    kinds: Callable[[], Collection[str]] | None = None,
+) -> Page:
+    """Read one page of what is asked, in one query; ``kinds`` gives the kinds of tasks there are, if that needs them."""
     backward = question.before is not None
     latest = question.latest_first != backward
     rows = question.narrow(tasks, now=now, zone=zone)
     if (key := question.before or question.after) is not None:
         rows = rows.filter(_beyond(key, latest=latest))
-    # What is narrowed further has indexes of its own.
-    by_kind = not (question.reason or question.ended or question.q or question.day)
-    task, timeline = (question.task, question.timeline) if by_kind else ("", "")
-    found = page_of_kinds(rows, task=task, timeline=timeline, first=First(question.states, latest), most=SIZE + 1)
+    found = first_page(rows, First(question.states, latest), SIZE + 1, kinds=kinds)
     more, shown = len(found) > SIZE, found[:SIZE]
     if backward:
         shown.reverse()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from uuid import UUID
@@ -19,7 +19,7 @@ from timeline.api.fields import nearest, read_instant
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.reading.recalling import recall
-from timeline.store.earliest import First, page_of_kinds
+from timeline.store.earliest import First, first_page
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -62,16 +62,24 @@ class Page(NamedTuple):
 
 
 def page_of(
-    tasks: ScheduledTaskQuerySet, request: Request, ordering: str, states: Collection[str], **parameters: str
+    tasks: ScheduledTaskQuerySet,
+    request: Request,
+    ordering: str,
+    states: Collection[str],
+    *,
+    kinds: Callable[[], Collection[str]] | None = None,
+    **parameters: str,
 ) -> Page:
     """
-    Read the page that a request asks for: one query, of one row more than shown; of a timeline one more.
+    Read the page that a request asks for: one query, of one row more than shown; of a timeline one more. Whoever shows the
+    rows recalls why they are so.
 
     Args:
         tasks: All there are.
         request: May have ``cursor`` and ``limit``.
         ordering: One of ``ORDERINGS``; ties are broken by key.
         states: Of which states; each has an index in order of time.
+        kinds: Gives the kinds of tasks there are; left out, they are read where that is needed.
         parameters: What the link to the next page has beside those of the request.
 
     Raises:
@@ -80,10 +88,7 @@ def page_of(
     limit = limit_of(request)
     latest = ordering != ORDERINGS[0]
     following = _after(tasks, _place(request), latest)
-    kind = {name: request.query_params.get(name, "") for name in ("task", "timeline")}
-    first = First(states, latest)
-    found = [] if tasks.query.is_empty() else page_of_kinds(following, **kind, first=first, most=limit + 1)
-    recall(found, using=tasks.db)
+    found = first_page(following, First(states, latest), limit + 1, kinds=kinds)
     if len(found) <= limit:
         return Page(found, None)
     last = found[limit - 1]
@@ -119,6 +124,7 @@ class TaskPagination(BasePagination):
         asked = set(request.query_params.getlist("state"))  # Which the filters have looked at.
         states = asked & set(State.values) or State.values
         self.page = page_of(queryset, request, ordering_of(request), states)  # type: ignore[arg-type]
+        recall(self.page.tasks, using=queryset.db)
         return self.page.tasks
 
     def get_paginated_response(self, data: Any) -> Response:

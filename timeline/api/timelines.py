@@ -17,7 +17,7 @@ from rest_framework.response import Response
 from timeline.api.base import TimelineAPI
 from timeline.api.finding import can_be_key, find_entity
 from timeline.api.machines import MachineSerializer
-from timeline.api.pagination import DESCRIBED, ORDERINGS, limit_of, page_of
+from timeline.api.pagination import DESCRIBED, ORDERINGS, Page, limit_of, page_of
 from timeline.api.schema import answers, described
 from timeline.api.serializers import ForeseenSerializer, PartsSerializer, TaskSerializer
 from timeline.lifecycle import FINAL, OPEN
@@ -25,9 +25,13 @@ from timeline.models import EntityRef, ScheduledTask, TimelineRun, exact_ref, re
 from timeline.models.kin import names_of
 from timeline.models.run import TimelineRunQuerySet
 from timeline.models.task import ScheduledTaskQuerySet
+from timeline.policy import TimelinePolicy
 from timeline.reading.foreseeing import foreseen_of
 from timeline.reading.machines import machine_lines
+from timeline.reading.recalling import keep_told, told_of
 from timeline.registry import registry
+from timeline.store.gathering import gather_now
+from timeline.store.ways import KindsThere
 
 PARTS: Final = ("upcoming", "foreseen", "past")
 MOST_RUNS: Final = 100
@@ -69,15 +73,18 @@ class PartsView(TimelineAPI):
         """
         part = self._part()
         limit_of(self.request)  # What is foreseen is not cut, but a limit that is none is refused all the same.
-        found: dict[str, dict[str, Any]] = {}
-        for name in PARTS if part is None else [part]:
-            found[name] = self._foreseen(every_run.open()) if name == "foreseen" else self._page(name, tasks)
+        asked = PARTS if part is None else [part]
+        kinds = KindsThere(self.get_using())
+        pages = {name: self._page(name, tasks, kinds) for name in asked if name != "foreseen"}
+        listed = [task for page in pages.values() for task in page.tasks]
+        latest, moved = self._runs(every_run, listed, foreseen="foreseen" in asked, machines=part is None)
+        found = {name: self._foreseen(latest) if name == "foreseen" else self._shown(pages[name]) for name in asked}
         empty = not any(shown["results"] for shown in found.values())
         may_look = self._may_look(refs)
         if empty and not (there and may_look) and (part is None or not tasks.exists()):
             raise NotFound
         if part is None and registry.machines():
-            return Response({**found, "machines": self._machines(every_run)})
+            return Response({**found, "machines": self._machines(moved)})
         return Response(found)
 
     def _part(self) -> str | None:
@@ -89,15 +96,38 @@ class PartsView(TimelineAPI):
             raise ValidationError({"cursor": _("Give part=upcoming or part=past too; best follow the link as it is.")})
         return part
 
-    def _page(self, name: str, tasks: ScheduledTaskQuerySet) -> dict[str, Any]:
+    def _page(self, name: str, tasks: ScheduledTaskQuerySet, kinds: KindsThere) -> Page:
         states, ordering = (OPEN, ORDERINGS[0]) if name == "upcoming" else (FINAL, ORDERINGS[1])
-        page = page_of(tasks.defer("payload", "result", "error"), self.request, ordering, states, part=name)
+        rows = tasks.defer("payload", "result", "error")
+        return page_of(rows, self.request, ordering, states, kinds=kinds, part=name)
+
+    def _shown(self, page: Page) -> dict[str, Any]:
         context = {"view": self, "request": self.request}
         return {"next": page.next, "results": self.serializer_class(page.tasks, many=True, context=context).data}
 
-    def _foreseen(self, runs: TimelineRunQuerySet) -> dict[str, Any]:
+    def _runs(
+        self, every_run: TimelineRunQuerySet, listed: list[ScheduledTask], *, foreseen: bool, machines: bool
+    ) -> tuple[list[TimelineRun], list[TimelineRun]]:
+        """
+        The latest open runs and the latest of machines, as far as they are asked for. In the same statement are read the time,
+        and why the tasks that are listed are so.
+        """
+        using, user = self.get_using(), self.request.user
+        asked = [(every_run.open(), MOST_RUNS)] if foreseen else []
+        asked += [(every_run.exclude(state=""), MOST_MACHINES)] if machines and registry.machines() else []
+        is_ours = type(self.policy).runs_seen is TimelinePolicy.runs_seen  # A host's own reads them itself.
+        latest = [self.policy.latest_runs(runs, user, most) for runs, most in asked] if is_ours else []
+        self.now, [told, *read] = gather_now([told_of(listed, using=using), *latest], using=using)
+        keep_told(listed, told)
+        if is_ours:
+            found = [self.policy.seen_of(_latest_first(runs), user, using=using) for runs in read]
+        else:
+            found = [self.policy.runs_seen(runs, user, most) for runs, most in asked]
+        both = iter(found)
+        return next(both, []) if foreseen else [], next(both, [])
+
+    def _foreseen(self, latest: list[TimelineRun]) -> dict[str, Any]:
         using = self.get_using()
-        latest = self.policy.runs_seen(runs, self.request.user, MOST_RUNS)
         items = [
             {
                 "task": outlook.task_key,
@@ -112,10 +142,9 @@ class PartsView(TimelineAPI):
         ]
         return {"next": None, "results": self.foreseen_serializer_class(items, many=True).data}
 
-    def _machines(self, runs: TimelineRunQuerySet) -> list[Any]:
+    def _machines(self, latest: list[TimelineRun]) -> list[Any]:
         """Where the latest runs of machines are."""
-        seen = self.policy.runs_seen(runs.exclude(state=""), self.request.user, MOST_MACHINES)
-        lines = machine_lines(seen, people=self._sees_people, using=self.get_using())
+        lines = machine_lines(latest, people=self._sees_people, using=self.get_using())
         return list(MachineSerializer(lines, many=True, context={"view": self}).data)
 
     def _sees_people(self, run: TimelineRun) -> bool:
@@ -159,7 +188,9 @@ class UserTasks(PartsView):
         model = get_user_model()  # Accounts are where the site has them, whichever database the tasks are in.
         if (ref := exact_ref(model._meta.label_lower, id)) is None or not can_be_key(model, ref.id):
             raise NotFound
-        user = find_entity(ref, using=router.db_for_read(model))
+        asker: Any = self.request.user  # Who was read already.
+        is_asker = isinstance(asker, model) and str(asker.pk) == ref.id
+        user = asker if is_asker else find_entity(ref, using=router.db_for_read(model))
         return self.answer_of(model(pk=ref.id) if user is None else user, there=user is not None)
 
     def answer_of(self, user: Model, *, there: bool = True) -> Response:
@@ -183,3 +214,8 @@ class MyTasks(UserTasks):
 
     def _may_look(self, refs: Sequence[EntityRef]) -> bool:
         return True  # That there is nothing of their own is no secret to anybody.
+
+
+def _latest_first(runs: Sequence[TimelineRun]) -> list[TimelineRun]:
+    """Those recorded last first."""
+    return sorted(runs, key=lambda run: run.pk, reverse=True)

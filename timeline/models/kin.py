@@ -100,8 +100,8 @@ def _reached(root: EntityRef, pairs: Mapping[EntityRef, set[EntityRef]]) -> set[
 
 def _ends_of(bridge: Bridge, roots: Iterable[EntityRef], using: str) -> Iterable[tuple[EntityRef, EntityRef]]:
     """Of the rows that the link leads from or to: the two roots."""
-    children = _keys(bridge.child, (root for root in roots if root.label == bridge.root))
-    parents = _keys(bridge.link.related_model, (root for root in roots if root.label == bridge.leads_to))
+    children = keys_within(bridge.child, (root for root in roots if root.label == bridge.root))
+    parents = keys_within(bridge.link.related_model, (root for root in roots if root.label == bridge.leads_to))
     if not children and not parents:
         return
     rows: QuerySet[Model] = QuerySet(bridge.child, using=using)
@@ -112,7 +112,7 @@ def _ends_of(bridge: Bridge, roots: Iterable[EntityRef], using: str) -> Iterable
             yield ref_with(child_root, own), ref_with(parent_root, leads_to)
 
 
-def _keys(model: type[Model], refs: Iterable[EntityRef]) -> list[Any]:
+def keys_within(model: type[Model], refs: Iterable[EntityRef]) -> list[Any]:
     """Keys as the database has them; what cannot be one names no row."""
     keys, field = [], target_of(model._meta.pk)
     for ref in refs:

@@ -348,8 +348,11 @@ class ScheduledTask(EntityColumns):
             models.Index(
                 fields=["state", "scheduled_at", "id"], condition=Q(state__in=_OPEN), name="timeline_task_open"
             ),
+            # With when they ended: what is narrowed by that is passed over in the index.
             models.Index(
-                fields=["state", "scheduled_at", "id"], condition=Q(state__in=_FINAL), name="timeline_task_ended"
+                fields=["state", "scheduled_at", "id", "finished_at"],
+                condition=Q(state__in=_FINAL),
+                name="timeline_task_ended",
             ),
             models.Index(
                 fields=["cause"], condition=Q(cause__isnull=False, run__isnull=True), name="timeline_task_caused"
@@ -373,6 +376,12 @@ class ScheduledTask(EntityColumns):
                 fields=["reason_code", "task_key", "scheduled_at", "id"],
                 condition=Q(state=State.CANCELLED),
                 name="timeline_task_cancelled",
+            ),
+            # What else has a reason that few have.
+            models.Index(
+                fields=["reason_code", "state", "scheduled_at", "id"],
+                condition=~Q(state=State.CANCELLED) & ~Q(reason_code__in=["", ReasonCode.DONE]),
+                name="timeline_task_reason",
             ),
             models.Index(
                 fields=["task_key", "finished_at", "id"],

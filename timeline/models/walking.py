@@ -65,7 +65,7 @@ def names_rows(condition: Any) -> bool:
     if isinstance(condition, WhereNode):
         told = (names_rows(part) for part in condition.children)
         return not condition.negated and (any(told) if condition.connector == AND else all(told))
-    return isinstance(condition, Exact | In) and _column(condition) in _KEYS
+    return isinstance(condition, Exact | In) and column_of(condition) in _KEYS
 
 
 def _between(conditions: list[Any]) -> Q:
@@ -74,7 +74,7 @@ def _between(conditions: list[Any]) -> Q:
 
     Without any, SQLite would rather try all states of an index's condition one by one, and sort.
     """
-    timed = [part for part in conditions if _column(part) == "scheduled_at" and isinstance(part.rhs, datetime)]
+    timed = [part for part in conditions if column_of(part) == "scheduled_at" and isinstance(part.rhs, datetime)]
     since = max([EARLIEST, *(part.rhs for part in timed if isinstance(part, GreaterThan | GreaterThanOrEqual))])
     until = min([LATEST, *(part.rhs for part in timed if isinstance(part, LessThan | LessThanOrEqual))])
     return Q(scheduled_at__gte=since, scheduled_at__lte=until)
@@ -95,7 +95,7 @@ def _all_of(condition: WhereNode) -> Iterator[Any]:
 def _few_of_timeline(tasks: QuerySet[Any], conditions: list[Any]) -> list[Any] | None:
     """Read the keys of all rows of the timeline that is asked for. None: it has many, or none is asked for."""
     for part in conditions:
-        if isinstance(part, StartsWith) and _column(part) == "task_key":
+        if isinstance(part, StartsWith) and column_of(part) == "task_key":
             first = str(part.rhs)
             beyond = first[:-1] + chr(ord(first[-1]) + 1)
             rows = tasks.model._base_manager.using(tasks.db).filter(task_key__gte=first, task_key__lt=beyond)
@@ -106,10 +106,10 @@ def _few_of_timeline(tasks: QuerySet[Any], conditions: list[Any]) -> list[Any] |
 
 def _is_one(condition: Any, column: str) -> bool:
     one_of_list = isinstance(condition, In) and isinstance(condition.rhs, list) and len(condition.rhs) == 1
-    return (one_of_list or isinstance(condition, Exact)) and _column(condition) == column
+    return (one_of_list or isinstance(condition, Exact)) and column_of(condition) == column
 
 
-def _column(condition: Any) -> str | None:
+def column_of(condition: Any) -> str | None:
     """Name the column that a condition is about, if that is all it is about."""
     side = getattr(condition, "lhs", None)
     return str(side.target.name) if isinstance(side, Col) else None

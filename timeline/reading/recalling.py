@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.db import DEFAULT_DB_ALIAS
@@ -14,6 +14,8 @@ from timeline.models import LogEntry, ScheduledTask
 from timeline.reasons import SENTENCES
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from timeline.models.task import ScheduledTaskQuerySet
 
 Said = Mapping[str, Any]  # As ``detail`` keeps it: the name of a sentence, and its values.
@@ -39,19 +41,28 @@ def recall(tasks: Iterable[ScheduledTask], *, using: str) -> None:
         tasks: As they were read, or masked.
         using: Alias of the database that has them.
     """
-    asked = {task.pk: task for task in tasks if _is_in_question(task)}
-    if not asked:
-        return
+    asked = [task for task in tasks if _is_in_question(task)]
+    if asked:
+        keep_told(asked, list(told_of(asked, using=using)))
+
+
+def told_of(tasks: Iterable[ScheduledTask], *, using: str) -> QuerySet[Any]:
+    """The query of ``recall``: who reads it together with others gives its rows to ``keep_told``."""
+    asked = [task.pk for task in tasks if _is_in_question(task)]
     reasoned = LogEntry.objects.using(using).filter(task=OuterRef("pk")).exclude(reason_code="").order_by("-seq")
-    rows = (
-        ScheduledTask.objects.using(using).filter(pk__in=list(asked)).annotate(last=Subquery(reasoned.values("pk")[:1]))
-    )
+    rows = ScheduledTask.objects.using(using).filter(pk__in=asked).annotate(last=Subquery(reasoned.values("pk")[:1]))
     entries = LogEntry.objects.using(using).filter(pk__in=rows.order_by().values("last"))
-    found = {task_id: told for task_id, *told in entries.values_list("task", "reason_code", "reason", "detail__said")}
-    for key, task in asked.items():
-        code, text, said = found.get(key, ("", "", None))
-        is_its_own = (code, text) == (task.reason_code, task.reason)
-        task.__dict__[_KEPT] = _Recalled(task.reason_code, task.reason, said if is_its_own else None)
+    return entries.values_list("task", "reason_code", "reason", "detail__said")
+
+
+def keep_told(tasks: Iterable[ScheduledTask], rows: Iterable[Sequence[Any]]) -> None:
+    """Keep what ``told_of`` has read of these tasks: they are asked no more."""
+    found = {task_id: told for task_id, *told in rows}
+    for task in tasks:
+        if _is_in_question(task):
+            code, text, said = found.get(task.pk, ("", "", None))
+            is_its_own = (code, text) == (task.reason_code, task.reason)
+            task.__dict__[_KEPT] = _Recalled(task.reason_code, task.reason, said if is_its_own else None)
 
 
 def with_said(tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:

@@ -1,19 +1,19 @@
-"""The first tasks of several kinds, where others than theirs are not to be read on the way to them."""
+"""The first tasks of a question, where others than theirs are not to be read on the way to them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from django.core.exceptions import EmptyResultSet
-from django.db import connections
 from django.db.models import BooleanField, Q
 from django.db.models.expressions import RawSQL
+from django.db.models.sql.where import AND, WhereNode
 
-from timeline.store.counting import DETAIL, KIND
 from timeline.store.gathering import gather
 from timeline.store.guiding import guided
-from timeline.store.kinds import task_keys_there
+from timeline.store.ways import NOWHERE, KindsThere, Ways, can_look_for_each, ways_to
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -29,7 +29,7 @@ WALKED: Final = {"enable_sort": "off", "enable_bitmapscan": "off", "jit": "off"}
 
 class First(NamedTuple):
     """
-    What is asked for of each kind.
+    What is asked for.
 
     Args:
         states: The states.
@@ -40,25 +40,31 @@ class First(NamedTuple):
     latest: bool = False
 
 
-def page_of_kinds(
-    tasks: ScheduledTaskQuerySet, *, task: str, timeline: str, first: First, most: int
+def first_page(
+    tasks: ScheduledTaskQuerySet, first: First, most: int, *, kinds: Callable[[], Collection[str]] | None = None
 ) -> list[ScheduledTask]:
     """
-    Read the first tasks of one kind, or of a timeline, in some states: in order of their time, and then of their keys.
+    Read the first tasks of a question in some states: in order of their time, and then of their keys.
 
-    On PostgreSQL each kind and state is looked for by itself, so that a kind of which a state has none costs nothing there.
+    PostgreSQL finds each part of the question by an index of its own, see ``ways_to``: so nothing is read of those whom it is
+    not about, however many they are. One statement, and one for the kinds there are, if the question is about kinds.
 
     Args:
-        tasks: Those of the kind or timeline, narrowed down as is asked.
-        task, timeline: Key of the kind; name of the timeline, if no kind is named; both empty: of all.
+        tasks: The question.
         first: In which states, and which of them.
         most: So many at most.
+        kinds: Gives the kinds of tasks there are; left out, they are read.
     """
-    if not (task or timeline) or not can_look_for_each(tasks.db):
+    if tasks.query.is_empty():
+        return []
+    ways = ways_to(tasks, first.states, kinds or KindsThere(tasks.db)) if can_look_for_each(tasks.db) else NOWHERE
+    if not ways.looked_for:
         return list(tasks.first_of(first.states, most, latest=first.latest))
-    keys = [task] if task else [key for key in task_keys_there(tasks.db) if key.startswith(f"{timeline}.")]
-    [found] = first_of_kinds(tasks, keys, [first], most, ties=("-pk",) if first.latest else ("pk",))
-    return found[:most]
+    found = _keys_on([_first_on(ways, first, most, ("-pk",) if first.latest else ("pk",), tasks.db)])
+    rows = tasks.all()
+    rows.query.where = WhereNode([], AND)  # With all else that is read of them.
+    with guided(WALKED, using=tasks.db):
+        return sorted(rows.filter(found) if found else (), key=_moment, reverse=first.latest)[:most]
 
 
 def first_of_kinds(
@@ -74,9 +80,9 @@ def first_of_kinds(
     Read the earliest tasks of these kinds in some states (or the latest), in order of their time and with their runs, in one
     statement for all that is asked.
 
-    PostgreSQL finds each kind and state by itself in the index of kinds. By states alone, as ``first_of``, it would read what
-    everybody has in a state until there are so many: all of it, where there are none. SQLite is asked as by ``first_of``, in
-    two statements.
+    PostgreSQL finds what is about few entities by these, and else each kind and state by itself in the index of kinds. By
+    states alone, as ``first_of``, it would read what everybody has in a state until there are so many: all of it, where there
+    are none. SQLite is asked as by ``first_of``, in two statements.
 
     Of those that are due at the same moment, it is any, where they are more than are asked for.
 
@@ -88,10 +94,14 @@ def first_of_kinds(
         also: Says what else is read of them.
         ties: In which order are those that are due at the same moment; left out, it may be any.
     """
+    meant = tasks.with_handler(sorted(task_keys))
     if can_look_for_each(tasks.db):
-        found: Q | RawSQL | None = _keys_where_states_are_walked(tasks, sorted(task_keys), asked, most, ties)
+        sides = [] if meant.query.is_empty() or not task_keys else asked
+        found: Q | RawSQL | None = _keys_on(
+            [_first_on(ways_to(meant, first.states, list), first, most, ties, tasks.db) for first in sides]
+        )
     else:
-        found = _keys_by_states(tasks, sorted(task_keys), asked, most)
+        found = _keys_by_states(meant, asked, most)
     read: list[ScheduledTask] = []
     if found is not None:
         rows = tasks.model._default_manager.using(tasks.db).filter(found).select_related("run")
@@ -103,59 +113,43 @@ def first_of_kinds(
     ]
 
 
-def can_look_for_each(using: str) -> bool:
-    """Whether the database looks for each kind and state by itself, in one statement."""
-    return connections[using].features.supports_slicing_ordering_in_compound
-
-
-def _keys_by_states(tasks: ScheduledTaskQuerySet, task_keys: Sequence[str], asked: Sequence[First], most: int) -> Q:
-    rows = tasks.with_handler(task_keys)
-    sides = [rows.first_of(sorted(first.states), most, latest=first.latest) for first in asked]
+def _keys_by_states(tasks: ScheduledTaskQuerySet, asked: Sequence[First], most: int) -> Q:
+    sides = [tasks.first_of(sorted(first.states), most, latest=first.latest) for first in asked]
     found = gather([side.values_list("pk", "scheduled_at") for side in sides], using=tasks.db)
     return Q(pk__in={key for side in found for key, _at in side})
 
 
-def _keys_where_states_are_walked(
-    tasks: ScheduledTaskQuerySet, task_keys: Sequence[str], asked: Sequence[First], most: int, ties: tuple[str, ...]
-) -> RawSQL | None:
-    parts, parameters = list[str](), list[Any]()
-    for first in asked:
-        try:
-            sql, values = _first_of(tasks, task_keys, first, most, ties)
-        except EmptyResultSet:
-            continue  # Whoever asks may see none of them, or asks for no kind.
-        parts.append(f"(SELECT found.id {sql})")
-        parameters += values
-    if not parts:
+def _keys_on(sides: Sequence[tuple[str, list[Any]] | None]) -> RawSQL | None:
+    """Condition on the rows that are found on these ways; None: there are none."""
+    some = [side for side in sides if side is not None]
+    if not some:
         return None
+    parts = " UNION ALL ".join(f"({sql})" for sql, _values in some)
     # As an array the keys are found first, however many PostgreSQL expects; then each by the primary key.
-    sql = f"timeline_scheduledtask.id = ANY(ARRAY({' UNION ALL '.join(parts)}))"
-    return RawSQL(sql, parameters, output_field=BooleanField())  # noqa: S611 (our own words)
+    sql = f"timeline_scheduledtask.id = ANY(ARRAY({parts}))"
+    return RawSQL(sql, [value for _sql, values in some for value in values], output_field=BooleanField())  # noqa: S611 (ours)
 
 
 def _moment(task: ScheduledTask) -> tuple[datetime, UUID]:
     return task.scheduled_at, task.pk
 
 
-def _first_of(
-    tasks: ScheduledTaskQuerySet, task_keys: Sequence[str], first: First, most: int, ties: tuple[str, ...]
-) -> tuple[str, list[Any]]:
-    """
-    Write where the first of each kind and state are found, and in which order; with its parameters.
-
-    Raises:
-        EmptyResultSet: if there can be none.
-    """
-    pairs = [text for key in task_keys for state in sorted(first.states) for text in (key, state)]
-    if not pairs:
-        raise EmptyResultSet
-    alike = tasks.filter(task_key=KIND, state=DETAIL).order_by(
-        "-scheduled_at" if first.latest else "scheduled_at", *ties
-    )
-    sql, parameters = alike.values("pk", "scheduled_at")[:most].query.get_compiler(tasks.db).as_sql()
-    asked, way = ", ".join(["(%s, %s)"] * (len(pairs) // 2)), "DESC" if first.latest else "ASC"
-    found = (
-        f"FROM (VALUES {asked}) AS asked (kind, detail)"
-        f" CROSS JOIN LATERAL ({sql}) AS found (id, at) ORDER BY found.at {way}, found.id {way} LIMIT %s"
-    )
-    return found, [*pairs, *parameters, most]
+def _first_on(ways: Ways, first: First, most: int, ties: tuple[str, ...], using: str) -> tuple[str, list[Any]] | None:
+    """Write which are the first on these ways, with parameters; None: there can be none."""
+    parts, parameters = list[str](), list[Any]()
+    order = ("-scheduled_at" if first.latest else "scheduled_at", *ties)
+    for way in ways.looked_for:
+        if (found := way.sql(way.rows.order_by(*order).values("pk", "scheduled_at")[:most], using)) is not None:
+            parts.append(f"SELECT found.id, found.at FROM {found[0]} AS found (id, at)")  # noqa: S608 (Django wrote it)
+            parameters += found[1]
+    for rows in ways.walked:
+        with suppress(EmptyResultSet):
+            some = rows.first_of(first.states, most, latest=first.latest).values("pk", "scheduled_at")
+            sql, values = some.query.get_compiler(using).as_sql()
+            parts.append(f"({sql})")
+            parameters += values
+    if not parts:
+        return None
+    way_round = "DESC" if first.latest else "ASC"
+    every = f"SELECT found.id FROM ({' UNION ALL '.join(parts)}) AS found (id, at)"  # noqa: S608
+    return f"{every} ORDER BY found.at {way_round}, found.id {way_round} LIMIT %s", [*parameters, most]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from django import forms
@@ -11,15 +12,16 @@ from django.db import DEFAULT_DB_ALIAS
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.utils.text import Truncator
+from django.utils.text import Truncator, capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 
 from timeline.clocks import story_now
 from timeline.exceptions import InvalidInput
+from timeline.reading.tallies import Amount
 from timeline.store.isolating import atomic
 from timeline.webhooks.alarming import Alarming
-from timeline.webhooks.deleting import delete_endpoints
+from timeline.webhooks.deleting import MAX_COUNTED, delete_endpoints, deliveries_to
 from timeline.webhooks.disabling import disable, enable, replay, rotate
 from timeline.webhooks.locking import lock_endpoints
 from timeline.webhooks.models import Attempt, Delivery, Disabled, Endpoint
@@ -114,6 +116,22 @@ class EndpointAdmin(Alarming, Replaying):
             for endpoint in lock_endpoints(queryset.values_list("pk", flat=True), using=using).values():
                 if not endpoint.is_enabled:
                     enable(endpoint, now=story_now(using), using=using)
+
+    def get_deleted_objects(
+        self, objs: Iterable[Endpoint], request: HttpRequest
+    ) -> tuple[list[str], dict[str, Any], set[str], list[str]]:
+        """
+        Say how many deliveries go with endpoints, and not which, as there may be very many. Whoever may delete an endpoint
+        may delete what was sent to it, as in the API.
+        """
+        endpoints = list(objs)
+        count = deliveries_to([endpoint.pk for endpoint in endpoints], using=self.get_queryset(request).db)
+        counts = {
+            str(self.opts.verbose_name_plural): str(Amount(len(endpoints))),
+            str(Delivery._meta.verbose_name_plural): str(Amount(min(count, MAX_COUNTED), count > MAX_COUNTED)),
+        }
+        said_of_each = [f"{capfirst(self.opts.verbose_name)}: {endpoint}" for endpoint in endpoints]
+        return said_of_each, counts, set(), []
 
     def delete_model(self, request: HttpRequest, obj: Endpoint) -> None:
         """Delete one, as the API does."""

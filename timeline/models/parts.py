@@ -1,0 +1,188 @@
+"""
+Parts of a question about tasks: those that name few entities, and those of some kinds, each found by an index of its own.
+
+Read from the conditions of a query, whoever wrote them: of what a policy lets somebody see, or of what they ask for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from django.db.models.lookups import Exact, In, StartsWith
+from django.db.models.sql.where import AND, OR, WhereNode
+
+from timeline.models.entities import EntityRef
+from timeline.models.walking import column_of
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+MOST_NAMED: Final = 5000  # So many entities are looked for one by one sooner than rows of all are read.
+_NEVER_NULL: Final = {"entity_label", "entity_id", "task_key"}
+
+Names = frozenset[EntityRef]
+
+
+class Part(NamedTuple):
+    """
+    Some of the tasks that are asked for.
+
+    Args:
+        tasks: Their query. None is in two parts.
+        names: The entities that they name; None: they may be about any.
+    """
+
+    tasks: ScheduledTaskQuerySet
+    names: Names | None
+
+
+def parts_of(tasks: ScheduledTaskQuerySet) -> list[Part]:
+    """Take a question apart, where its rows are of a few entities *or* of some kinds; else it is one part."""
+    where = tasks.query.where
+    if (names := _names(where)) is not None:
+        return [Part(tasks, names)]
+    conditions = list(_all_of(where))
+    for place, condition in enumerate(conditions):
+        if not _is_choice(condition):
+            continue
+        named = [one for one in condition.children if _names(one) is not None and _is_plain(one)]
+        others = [one for one in condition.children if one not in named]
+        if named and others:
+            rest = [*conditions[:place], *conditions[place + 1 :]]
+            few = WhereNode(named, OR)
+            many = [WhereNode(others, OR), WhereNode([few], AND, negated=True)]
+            return [
+                Part(_with(tasks, [*rest, few]), _names(few)),
+                Part(_with(tasks, [*rest, *many]), None),
+            ]
+    return [Part(tasks, None)]
+
+
+def asks_for(tasks: ScheduledTaskQuerySet, column: str) -> bool:
+    """Whether any condition is about this column."""
+    return any(column_of(leaf) == column for leaf in _leaves(tasks.query.where))
+
+
+def values_named(tasks: ScheduledTaskQuerySet, column: str) -> set[str] | None:
+    """The texts that a question itself names of a column; None: it names none."""
+    return _of_column(tasks.query.where, column)
+
+
+def may_be_of(tasks: ScheduledTaskQuerySet, task_key: str) -> bool:
+    """Whether there can be tasks of this kind among them, as far as conditions about kinds tell."""
+    return _lets(tasks.query.where, task_key)
+
+
+def _lets(condition: Any, task_key: str) -> bool:
+    """Whether a condition may hold for a row of this kind. Of what is not about kinds, it may."""
+    if isinstance(condition, WhereNode):
+        if condition.negated:
+            return not _holds(condition, task_key, negated=False)
+        if condition.connector in (AND, OR):
+            parts = (_lets(part, task_key) for part in condition.children)
+            return all(parts) if condition.connector == AND else any(parts)
+        return True
+    told = _told(condition, task_key)
+    return True if told is None else told
+
+
+def _holds(condition: Any, task_key: str, *, negated: bool = True) -> bool:
+    """Whether a condition holds for each row of this kind, whatever else the row has; ``negated`` is looked at."""
+    if isinstance(condition, WhereNode):
+        if condition.negated and negated:
+            inner = WhereNode(condition.children, condition.connector)
+            return not _lets(inner, task_key)
+        if condition.connector in (AND, OR):
+            parts = (_holds(part, task_key) for part in condition.children)
+            return all(parts) if condition.connector == AND else any(parts)
+        return False
+    return bool(_told(condition, task_key))
+
+
+def _told(condition: Any, task_key: str) -> bool | None:
+    """Whether a kind fulfils a condition; None: that is about something else. Nothing is among none."""
+    if isinstance(condition, In) and condition.rhs == []:
+        return False
+    if column_of(condition) != "task_key":
+        return None
+    if isinstance(condition, StartsWith) and isinstance(condition.rhs, str):
+        return task_key.startswith(condition.rhs)
+    named = _values(condition)
+    return None if named is None else task_key in named
+
+
+def _names(condition: Any) -> Names | None:
+    """The entities that all rows name of which a condition holds; None: there may be any, or too many."""
+    if not isinstance(condition, WhereNode) or condition.negated or condition.connector not in (AND, OR):
+        return None
+    if condition.connector == OR and len(condition.children) > 1:
+        each = [_names(part) for part in condition.children]
+        found = [names for names in each if names is not None]
+        return _few(frozenset().union(*found)) if len(found) == len(each) else None
+    known = [names for part in condition.children if (names := _names(part)) is not None]
+    labels, ids = (_of_column(condition, column) for column in ("entity_label", "entity_id"))
+    if labels is not None and ids is not None and len(labels) * len(ids) <= MOST_NAMED:
+        known.append(frozenset(EntityRef(label, key) for label in labels for key in ids))
+    return min(known, key=len, default=None)
+
+
+def _few(names: Names) -> Names | None:
+    return names if len(names) <= MOST_NAMED else None
+
+
+def _of_column(condition: WhereNode, column: str) -> set[str] | None:
+    """What a column may be by a condition that has to hold in all its parts."""
+    found: set[str] | None = None
+    for part in _all_of(condition):
+        if column_of(part) == column and (values := _values(part)) is not None:
+            found = values if found is None else found & values
+    return found
+
+
+def _values(condition: Any) -> set[str] | None:
+    """The texts that a column is compared with; None: something else is asked of it."""
+    if isinstance(condition, Exact) and isinstance(condition.rhs, str):
+        return {condition.rhs}
+    if isinstance(condition, In) and isinstance(condition.rhs, list | tuple | set | frozenset):
+        values = {value for value in condition.rhs if isinstance(value, str)}
+        return values if len(values) == len(set(condition.rhs)) else None
+    return None
+
+
+def _is_choice(condition: Any) -> bool:
+    return isinstance(condition, WhereNode) and condition.connector == OR and not condition.negated
+
+
+def _is_plain(condition: Any) -> bool:
+    """Whether it is either true or false of each row, and asks nothing of other rows: so it can be denied."""
+    return all(
+        column_of(leaf) in _NEVER_NULL and (isinstance(leaf, StartsWith) or _values(leaf) is not None)
+        for leaf in _leaves(condition)
+    )
+
+
+def _all_of(condition: WhereNode) -> Iterator[Any]:
+    """What each row has to fulfil: choices and what is denied as they are."""
+    if condition.negated or (condition.connector != AND and len(condition.children) > 1):
+        yield condition
+        return
+    for part in condition.children:
+        if isinstance(part, WhereNode):
+            yield from _all_of(part)
+        else:
+            yield part
+
+
+def _leaves(condition: Any) -> Iterator[Any]:
+    if isinstance(condition, WhereNode):
+        for part in condition.children:
+            yield from _leaves(part)
+    else:
+        yield condition
+
+
+def _with(tasks: ScheduledTaskQuerySet, conditions: list[Any]) -> ScheduledTaskQuerySet:
+    changed = tasks.all()
+    changed.query.where = WhereNode(conditions, AND)
+    return changed

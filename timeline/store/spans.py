@@ -1,0 +1,134 @@
+"""Tasks counted by the time they are due: how many in each of several spans, up to a limit, so that a million cost no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from django.db import connections
+from django.db.models import DateTimeField, IntegerField, Subquery
+from django.db.models.expressions import RawSQL
+
+from timeline.lifecycle import FINAL, OPEN, WAITING, State
+from timeline.store.earliest import WALKED
+from timeline.store.guiding import execute_guided
+from timeline.store.ways import ALL, Way, can_look_for_each, ways_to
+
+if TYPE_CHECKING:
+    from timeline.models.task import ScheduledTaskQuerySet
+
+Span = tuple[datetime, datetime]
+
+FEW: Final = 50  # So many entities are looked for in each span.
+
+_FIRST: Final = RawSQL("span.first", (), output_field=DateTimeField())
+_LAST: Final = RawSQL("span.last", (), output_field=DateTimeField())
+_AT_WORK: Final = OPEN - WAITING
+_GROUPS: Final = (WAITING, _AT_WORK, frozenset({State.COMPLETED}), FINAL - {State.COMPLETED})
+
+
+class _Count(Subquery):
+    """Count the rows of a query that has a limit."""
+
+    template = "(SELECT COUNT(*) FROM (%(subquery)s) AS counted)"
+    output_field = IntegerField()
+    empty_result_set_value = 0
+
+
+def counts_in(
+    tasks: ScheduledTaskQuerySet,
+    states: Collection[State],
+    spans: Sequence[Span],
+    most: int,
+    *,
+    now: datetime,
+    kinds: Callable[[], Collection[str]],
+) -> list[int]:
+    """
+    Count the tasks of a question that are due in each span: from its first moment on and before its last.
+
+    Args:
+        tasks: The question.
+        states: In which states.
+        spans: One after the other.
+        most: Beyond so many it says that there are more, and not how many.
+        now: Story time.
+        kinds: Gives the kinds of tasks there are.
+    """
+    counts = [0] * len(spans)
+    if tasks.query.is_empty() or not spans:
+        return counts
+    if not can_look_for_each(tasks.db):
+        return _walked(tasks, states, spans, most, now)
+    ways = ways_to(tasks, states, kinds)
+    if ways.looked_for:
+        counts = _looked_for(ways.looked_for, spans, most, tasks.db)
+    for rows in ways.walked:
+        counts = [sum(pair) for pair in zip(counts, _walked(rows, states, spans, most, now), strict=True)]
+    return counts
+
+
+def _looked_for(ways: Sequence[Way], spans: Sequence[Span], most: int, using: str) -> list[int]:
+    """
+    Count what is looked for by pairs, in one statement.
+
+    A pair is looked for in each span, which ends early. What is about more than a few entities is read once for all spans: of
+    each it is little.
+    """
+    read, values = list[str](), list[Any]()
+    parts, parameters = list[str](), list[Any]()
+    for number, way in enumerate(ways):
+        at_once = way.by_entity and len(way.pairs) > FEW
+        first, last = (spans[0][0], spans[-1][1]) if at_once else (_FIRST, _LAST)
+        due = way.rows.filter(scheduled_at__gte=first, scheduled_at__lt=last).order_by().values("scheduled_at")
+        if (found := way.sql(due[: ALL if at_once else most + 1], using)) is None:
+            continue
+        if at_once:
+            read.append(f"read_{number} AS MATERIALIZED (SELECT found.at FROM {found[0]} AS found (at))")  # noqa: S608
+            values += found[1]
+            parts.append(f"(SELECT COUNT(*) FROM read_{number} WHERE at >= span.first AND at < span.last)")  # noqa: S608
+        else:
+            parts.append(f"(SELECT COUNT(*) FROM (SELECT FROM {found[0]} AS found LIMIT %s) AS counted)")  # noqa: S608
+            parameters += [*found[1], most + 1]
+    counts = [0] * len(spans)
+    if not parts:
+        return counts
+    asked = ", ".join(["(%s::int, %s::timestamptz, %s::timestamptz)"] * len(spans))
+    told = [value for number, span in enumerate(spans) for value in (number, *span)]
+    first_read = f"WITH {', '.join(read)} " if read else ""
+    sql = f"{first_read}SELECT span.number, {' + '.join(parts)} FROM (VALUES {asked}) AS span (number, first, last)"  # noqa: S608
+    with connections[using].cursor() as cursor:
+        execute_guided(cursor, sql, [*values, *parameters, *told], settings=WALKED, using=using)
+        for number, count in cursor.fetchall():
+            counts[number] = count
+    return counts
+
+
+def _walked(
+    tasks: ScheduledTaskQuerySet, states: Collection[State], spans: Sequence[Span], most: int, now: datetime
+) -> list[int]:
+    """
+    Count each span apart, and in it groups of states. Open tasks that do not wait were due by now: spans ahead have none.
+
+    Asked for all open states at once, or for all that are final, PostgreSQL 15 leaves out the states, as the index has no
+    others, and reads it from its beginning for each span.
+    """
+    asked = [
+        (number, sorted(group & set(states)))
+        for number, (begin, _end) in enumerate(spans)
+        for group in _GROUPS
+        if group & set(states) and (begin <= now or group != _AT_WORK)
+    ]
+    columns: dict[str, Any] = {}
+    for place, (number, some) in enumerate(asked):
+        due = tasks.filter(state__in=some).due_between(*spans[number])
+        columns[f"count_{place}"] = _Count(due.order_by().values("scheduled_at")[: most + 1])
+    counts = [0] * len(spans)
+    if not columns:
+        return counts
+    once = tasks.model._base_manager.using(tasks.db).order_by()[:1]
+    [row] = list(once.annotate(**columns).values_list(*columns)) or [[0] * len(asked)]
+    for (number, _states), count in zip(asked, row, strict=True):
+        counts[number] += count
+    return counts
