@@ -19,6 +19,7 @@ from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.sqlstates import sqlstate_of
 from timeline.models.statements import narrowed
 from timeline.models.step import steps_among
+from timeline.store.bound_cursors import bound_cursor
 from timeline.store.pipelining import takes_texts
 
 # What a step in a transaction waits for the lock of its task's row: far less than the second after which PostgreSQL looks for
@@ -197,21 +198,32 @@ def _statement(dialect: Dialect, verb: str, names: frozenset[str]) -> str:
 
 
 def _written(verb: str, step: NewStep, using: str, *parts: str) -> Stored | None:
-    connection = connections[using]
+    connection: Any = connections[using]
     within = ("within",) if connection.in_atomic_block else ()
     sql = _statement(dialect_of(using), verb, frozenset(within + parts))
-    values: dict[str, Any] = {name: getattr(step, name) for name in NewStep.__slots__} | {
+    native = connection.features.has_native_uuid_field
+    values: dict[str, Any] = {
+        "origin": step.origin if native else step.origin.hex,
+        "name": step.name,
+        "task": step.task if native else step.task.hex,
+        "attempt": step.attempt,
+        "digest": step.digest,
+        "code": step.code,
         "kind": step.kind.value,
         "at": connection.ops.adapt_datetimefield_value(step.at),
-        "patience": f"{PATIENCE.total_seconds()} seconds",
+        "seconds": step.seconds,
+        "result": step.result,
+        "place": step.place,
+        "done": step.done,
+        "total": step.total,
+        "done_by": step.done_by,
+        "patience": f"{PATIENCE.total_seconds()} seconds" if within else None,
     }
-    if not connection.features.has_native_uuid_field:
-        values |= {"origin": step.origin.hex, "task": step.task.hex}
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        if "last" in parts and cursor.description is None:  # A wrapper of the host's has gone on to the COMMIT.
-            return _committed(step, using)
-        rows = cursor.fetchall()  # All of them: before that SQLite does not commit.
+    cursor = connection.cursor() if "last" in parts else bound_cursor(connection)
+    cursor.execute(sql, values)
+    if "last" in parts and cursor.description is None:  # A wrapper of the host's has gone on to the COMMIT.
+        return _committed(step, using)
+    rows = cursor.fetchall()  # All of them: before that SQLite does not commit.
     return Stored(rows[0][0]) if rows else None
 
 

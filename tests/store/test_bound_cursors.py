@@ -1,0 +1,74 @@
+"""One cursor of a connection, with which the server puts the values in."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from timeline.dialects import is_by_psycopg3
+from timeline.store.bound_cursors import bound_cursor
+
+pytestmark = pytest.mark.django_db
+
+ASK = "SELECT CAST(%(number)s AS integer) + 1"
+
+
+@pytest.fixture
+def _by_psycopg3(db):
+    if not is_by_psycopg3(connection):
+        pytest.skip("This driver has no other cursors.")
+
+
+class TestBoundCursor:
+    def test_asks_as_any_other(self):
+        cursor = bound_cursor(connection)
+
+        cursor.execute(ASK, {"number": 1, "unused": None})
+
+        assert cursor.fetchall() == [(2,)]
+
+    def test_is_seen_by_who_looks_at_statements(self):
+        seen = []
+
+        def look(execute, sql, *rest):
+            seen.append(sql)
+            return execute(sql, *rest)
+
+        with connection.execute_wrapper(look), CaptureQueriesContext(connection) as asked:
+            bound_cursor(connection).execute(ASK, {"number": 1})
+
+        assert seen == [ASK]
+        assert len(asked) == 1
+
+    @pytest.mark.usefixtures("_by_psycopg3")
+    def test_has_the_server_put_the_values_in(self):
+        cursor = bound_cursor(connection)
+
+        cursor.execute(ASK, {"number": 1})
+
+        assert b"$1" in cursor._query.query
+
+    @pytest.mark.usefixtures("_by_psycopg3")
+    def test_is_kept(self):
+        assert bound_cursor(connection).cursor is bound_cursor(connection).cursor
+
+    @pytest.mark.usefixtures("_by_psycopg3")
+    def test_is_djangos_where_the_host_has_cursors_of_its_own(self, monkeypatch):
+        class Own(connection.Database.ClientCursor):
+            """Counts, or traces."""
+
+        monkeypatch.setattr(connection.connection, "cursor_factory", Own)
+
+        assert type(bound_cursor(connection).cursor) is Own
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("_by_psycopg3")
+class TestANewConnection:
+    def test_has_a_cursor_of_its_own(self):
+        bound_cursor(connection)
+        connection.close()
+
+        cursor = bound_cursor(connection)
+        cursor.execute(ASK, {"number": 1})
+
+        assert cursor.connection is connection.connection
