@@ -38,7 +38,9 @@ TAGS = [
     "<base href=//a>",
 ]
 EVIL = [
-    *sample([f"{before}{tag}" for before in ("", '">', "'/>") for tag in TAGS], 2),  # There is an odd number of tags: each.
+    *sample(
+        [f"{before}{tag}" for before in ("", '">', "'/>") for tag in TAGS], 2
+    ),  # There is an odd number of tags: each.
     "{{ 7|add:7 }}{% debug %}",
     "';alert(1)//",
     "&lt;script&gt;alert(1)&lt;/script&gt;",
