@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # The tests start hundreds of processes: what one of them has compiled, the others need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: slots settlement bookings demo test install lint types floors checks read tests tests-sqlite tests-postgresql tests-processes on-sqlite \
+.PHONY: slots settlement bookings demo test install lint types floors checks read tests tests-whole tests-sqlite tests-postgresql tests-processes on-sqlite \
 	on-postgresql on-both faults coverage pictures foreign matrix release paths baseline sizing throughput scale \
 	herd operators api-pages every-page owned-on-sqlite fuzz bench bench-quick bench-steps bench-limits bench-loops bench-machines bench-moves bench-waits \
 	bench-webhooks chaos clean
@@ -40,8 +40,8 @@ checks: install
 	$(BIN)/python manage.py makemigrations --check --dry-run --settings tests.settings
 	$(BIN)/python manage.py check --fail-level WARNING --settings tests.settings
 
-# Everything on SQLite and on PostgreSQL: the server DATABASE_URL names, or one that comes with a pip package. Five lanes at the
-# same time: in one, what starts processes and mostly waits for them; in another, what only reads the code.
+# On SQLite and on PostgreSQL: the server DATABASE_URL names, or one that comes with a pip package. What is asked on both, and what
+# on one of them, stands in tests/asking.py. Five lanes at the same time: in one, what starts processes and mostly waits for them; in another, what only reads the code.
 tests: install
 	@logs=$$(mktemp -d); trap 'rm -rf $$logs' EXIT; running=; \
 	for lane in read tests-sqlite tests-processes faults-postgresql; do \
@@ -51,6 +51,10 @@ tests: install
 	failed=; $(MAKE) --no-print-directory --keep-going tests-postgresql || failed=" tests-postgresql"; \
 	for lane in $$running; do wait $${lane#*=} || failed="$$failed $${lane%=*}"; cat $$logs/$${lane%=*}; done; \
 	if [ "$$failed" ]; then echo "Failed:$$failed"; exit 1; fi
+
+# Everything on both, with all cases where `make test` has a sample: twice as long.
+tests-whole:
+	WHOLE=1 $(MAKE) --no-print-directory tests
 
 read: lint types floors checks
 
@@ -68,9 +72,11 @@ on-postgresql: install
 	DATABASE_URL=$(or $(SECOND_DATABASE_URL),$(DATABASE_URL)) TEST_DB=postgresql $(BIN)/python -m pytest --ignore tests/faults \
 		-m "not processes" $(ARGS)
 
-# And this on the other one as well: what only PostgreSQL has, and what its planner decides.
+# And this on the other one as well: what its planner decides. Processes and faults run all statements there. As a whole, also
+# what only PostgreSQL has.
 on-both: install
-	TEST_DB=postgresql $(BIN)/python -m pytest --ignore tests/faults -m "(only_postgresql or plans) and not processes" $(ARGS)
+	TEST_DB=postgresql $(BIN)/python -m pytest --ignore tests/faults \
+		-m "($(if $(WHOLE),only_postgresql or )plans) and not processes" $(ARGS)
 
 processes-sqlite: install
 	TEST_DB=sqlite $(BIN)/python -m pytest --ignore tests/faults -m processes $(ARGS)
@@ -81,7 +87,7 @@ processes-postgresql: install
 # Which lines the tests run, on SQLite and, of what only PostgreSQL has, there. Takes twice as long as without: not part of `make test`.
 coverage: install
 	$(BIN)/coverage erase
-	TEST_DB=sqlite $(BIN)/coverage run -m pytest --ignore tests/faults $(ARGS)
+	WHOLE=1 TEST_DB=sqlite $(BIN)/coverage run -m pytest --ignore tests/faults $(ARGS)
 	TEST_DB=postgresql $(BIN)/coverage run -m pytest --ignore tests/faults -m "only_postgresql and not processes" $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under 95 --include 'timeline/*'

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from django.db.backends.sqlite3.base import DatabaseWrapper
 from django.utils import translation
 
 from project.accounts.models import User
+from tests.asking import is_asked
 from tests.brokers import broker  # noqa: F401 (a fixture)
 from tests.copying import copy_when_made
 from tests.databases import VENDOR
@@ -30,50 +33,7 @@ from timeline.webhooks.knowing import assume_none
 
 pytest_plugins = ["tests.acting", "tests.billing", "tests.booking"]
 
-# What does not depend on the database runs once: words and languages of pages and answers, documents, pictures, pure rules.
-# What asks SQL of its own of each database (store, dispatch, engine, operations, stories, lists and searches) runs on both.
-ONCE = [
-    "admin/test_answers.py",
-    "admin/test_languages.py",
-    "admin/test_naming.py",
-    "admin/test_texts.py",
-    "admin/test_titles.py",
-    "api/test_describing.py",
-    "api/test_documents.py",
-    "api/test_languages.py",
-    "api/test_roles.py",
-    "api/test_titles.py",
-    "benchmarks",
-    "browser",
-    "definition",
-    "management/test_draw.py",
-    "models/test_migrations.py",
-    "planning",
-    "project/test_booking.py",  # The demo lives on SQLite, whatever the tests do.
-    "project/test_demo.py",
-    "project/test_portal_views.py",
-    "reading/test_machine_pictures.py",
-    "reading/test_mermaid.py",
-    "reading/test_timeline_pictures.py",
-    "test_changelog.py",
-    "test_exceptions.py",
-    "test_installed.py",
-    "test_lifecycle.py",
-    "test_locale.py",
-    "test_mirror.py",
-    "test_payloads.py",
-    "test_public.py",
-    "test_pytest_plugin.py",
-    "test_reasons.py",
-    "test_release.py",
-    "test_reliability.py",
-    "timing",
-    "webhooks/test_guarding.py",
-]
-collect_ignore = [] if VENDOR == "sqlite" else ONCE
-FUZZED = VENDOR == "postgresql" or "FUZZ_CASES" in os.environ  # make fuzz has both databases.
-collect_ignore += [] if FUZZED else ["api/test_fuzzing.py"]
-collect_ignore += [] if find_spec("django_celery_beat") else ["management/test_install_beat.py"]
+collect_ignore = [] if find_spec("django_celery_beat") else ["management/test_install_beat.py"]
 
 PROCESSES = {
     "benchmark",
@@ -87,6 +47,15 @@ PROCESSES = {
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out files that are asked on the other database alone."""
+    if not collection_path.name.startswith("test_"):
+        return None
+    path = collection_path.relative_to(Path(__file__).parent).as_posix()
+    fuzzed = path == "api/test_fuzzing.py" and "FUZZ_CASES" in os.environ  # make fuzz has both databases.
+    return None if fuzzed or is_asked(path, VENDOR) else True
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave out what is about the other database, and mark what the quick part leaves out: ``pytest -m "not processes"``."""
     other = "only_postgresql" if VENDOR == "sqlite" else "only_sqlite"
@@ -96,6 +65,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("plans")
         if PROCESSES & set(getattr(item, "fixturenames", ())):
             item.add_marker("processes")
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage pass over the thousands of tests that were collected, and come less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

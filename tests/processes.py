@@ -24,8 +24,12 @@ Process = subprocess.Popen[bytes]
 
 def start_process(folder: Path, name: str, *command: str, **environment: str) -> Process:
     """Start a module of Python (``manage`` or ``celery``) on the tests' database, with what it prints in ``<name>.log``."""
+    # Django's checks, for which each of them would load all pages and the API, are asked of this process already.
+    if command[0] == "manage":
+        command = (*command, "--skip-checks")
     environment = {
         **os.environ,
+        "CELERY_SKIP_CHECKS": "1",
         "DJANGO_SETTINGS_MODULE": "tests.process_settings",
         "TEST_DATABASE_URL": url_of(connection.settings_dict),
         "TEST_FOLDER": str(folder),

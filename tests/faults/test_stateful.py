@@ -14,6 +14,7 @@ from django.db import DatabaseError, connection
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from tests.asking import WHOLE, sample
 from tests.faults.life.faults import FAULTS
 from tests.faults.life.machine import Life
 from tests.faults.planted.surgery import planted
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 LARGE = "STATEFUL_EXAMPLES" in os.environ
 EXAMPLES = int(os.environ.get("STATEFUL_EXAMPLES", "12"))
 STEPS = int(os.environ.get("STATEFUL_STEPS", "25"))
+ASKED = sample(FAULTS, 3, whole=WHOLE or LARGE)
 
 
 def live(*, shortest: bool = False):
@@ -49,7 +51,7 @@ class TestLife:
 if connection.vendor == "sqlite" or LARGE:  # On PostgreSQL it takes minutes.
 
     class TestPlantedFault:
-        @pytest.mark.parametrize("fault", FAULTS, ids=[fault.name for fault in FAULTS])
+        @pytest.mark.parametrize("fault", ASKED, ids=[fault.name for fault in ASKED])
         def test_is_noticed(self, fault, tmp_path):
             """With as many lives and steps as without a fault."""
             noticed = AssertionError, TimelineError, DatabaseError, pytest.fail.Exception

@@ -79,7 +79,8 @@ def play(operation, at):
         before = picture()
         with points.passing():
             operation.act(scene)
-    if points.dead:  # What asyncio keeps of an error keeps its statement, and with that SQLite's lock.
+    if points.dead and connection.vendor == "sqlite":
+        # What asyncio keeps of an error keeps its statement, and with that SQLite's lock.
         gc.collect()
     return scene, points, before
 
