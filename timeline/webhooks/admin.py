@@ -26,6 +26,7 @@ from timeline.webhooks.models import Attempt, Delivery, Disabled, Endpoint
 from timeline.webhooks.opening import check_endpoint
 from timeline.webhooks.replaying import Replaying
 from timeline.webhooks.secrets import encrypted, new_secret
+from timeline.webhooks.theming import FRAME
 
 MAX_RECEIVER: Final = 48  # Characters, in the list of deliveries.
 
@@ -78,6 +79,7 @@ class EndpointAdmin(Alarming, Replaying):
             "title": pgettext("timeline", "Secret"),
             "opts": self.opts,
             "endpoint": endpoint,
+            "frame": FRAME,
             "secret": secret,
         }
         answer = TemplateResponse(request, "admin/timeline_webhooks/secret.html", context)
@@ -114,6 +116,19 @@ class EndpointAdmin(Alarming, Replaying):
             for endpoint in lock_endpoints(queryset.values_list("pk", flat=True), using=using).values():
                 if not endpoint.is_enabled:
                     enable(endpoint, now=story_now(using), using=using)
+
+    def get_deleted_objects(
+        self, objs: Any, request: HttpRequest
+    ) -> tuple[list[Any], dict[str, int], set[str], list[str]]:
+        """Name the endpoints, and count their deliveries, which go with them: who may delete the one may delete the others."""
+        endpoints = list(objs)
+        deliveries = Delivery.objects.using(self.get_queryset(request).db).filter(endpoint__in=endpoints)
+        counts = {
+            str(self.opts.verbose_name_plural): len(endpoints),
+            str(Delivery._meta.verbose_name_plural): deliveries.count(),
+        }
+        refused = set() if self.has_delete_permission(request) else {str(self.opts.verbose_name)}
+        return [str(endpoint) for endpoint in endpoints], counts, refused, []
 
     def delete_model(self, request: HttpRequest, obj: Endpoint) -> None:
         """Delete one, as the API does."""
