@@ -64,16 +64,23 @@ LIVE: Final = frozenset(
 
 
 # Signs that turn the direction of the text after them, also of ours: an address would read as another one.
-_TURNING: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_TURNING: Final = re.compile("<[^>]*>|[\u202a-\u202e\u2066-\u2069]")
 
 
 class Shown(TemplateResponse):
-    """A page on which nothing that somebody has written changes how the rest reads: signs that would do so show as �."""
+    """
+    A page on which nothing that somebody has written changes how the rest reads: signs that would do so show as �. What
+    fields send and where links lead stays as it is.
+    """
 
     @property
     def rendered_content(self) -> str:
         """The page."""
-        return _TURNING.sub("\N{REPLACEMENT CHARACTER}", super().rendered_content)
+        return _TURNING.sub(_shown, super().rendered_content)
+
+
+def _shown(found: re.Match[str]) -> str:
+    return found[0] if found[0].startswith("<") else "\N{REPLACEMENT CHARACTER}"
 
 
 def policy_of(request: HttpRequest) -> TimelinePolicy:
