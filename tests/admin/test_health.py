@@ -70,6 +70,11 @@ class TestHealth:
         assert page.count(">missed<") == 1
         assert "5 minutes ago" in page.replace("\xa0", " ")
 
+    def test_leads_from_what_was_discarded_lately_to_these_alone(self, viewer):
+        assert f'<a href="{reverse("admin:timeline_scheduledtask_dead")}?since=day">0</a>' in text_of(
+            viewer.get(HEALTH)
+        )
+
     def test_asks_no_more_where_there_is_more(self, viewer, make_task):
         def statements():
             with CaptureQueriesContext(connection) as queries:

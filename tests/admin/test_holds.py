@@ -224,6 +224,8 @@ class TestWhatABrakeHasStopped:
     def test_is_released_on_the_page_of_an_entity_too(self, holder, parked, where):
         page = text_of(holder.get(ENTITY, where))
         assert 'name="reason"' in page
+        assert "It holds tasks of others, too, and they are released with these." in page
+        assert "It holds tasks of others" not in text_of(holder.get(HOLDS))
 
         holder.post(HOLDS, {"hold": str(parked.pk), "reason": "they left", **where})
 
@@ -248,6 +250,7 @@ class TestEntity:
         answer = holder.post(HOLDS, {"hold": str(held.pk), **where})
 
         assert "by ada: a dispute" in page
+        assert "It holds tasks of others" not in page
         assert 'fill="url(#tl-hatch)"' in page
         assert answer["Location"] == f"{ENTITY}?label=testapp.order&id={order.pk}"
 

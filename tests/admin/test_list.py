@@ -14,7 +14,7 @@ from tests.admin.conftest import ALL, ENTITY, LIST, detail, text_of
 from tests.testapp.models import Order
 from timeline.lifecycle import FINAL, OPEN, State
 from timeline.models import LogEntry, ScheduledTask
-from timeline.shortcuts import emit, leave, start
+from timeline.shortcuts import emit, hold, leave, start
 
 FIND = reverse("admin:timeline_scheduledtask_find")
 
@@ -112,6 +112,19 @@ class TestFilters:
         about(order, 1)
 
         assert shown(operator.get(LIST, {"state": "overdue"})) == [late.pk]
+
+    def test_say_of_what_is_due_whether_it_is_on_hold(self, operator, about, order, django_assert_num_queries):
+        about(order, -1)
+        free = text_of(operator.get(LIST))
+        with CaptureQueriesContext(connection) as queries:
+            operator.get(LIST)
+        hold(order, reason="a dispute")
+
+        with django_assert_num_queries(len(queries)):
+            held = text_of(operator.get(LIST))
+
+        assert (free.count(">overdue</span>"), free.count(">on hold</span>")) == (1, 0)
+        assert (held.count(">overdue</span>"), held.count(">on hold</span>")) == (0, 1)
 
     def test_take_timeline_task_kind_and_day(self, operator, about, order, user):
         call = about(order, 1)

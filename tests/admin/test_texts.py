@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 from typing import NamedTuple
 from urllib.parse import parse_qs
@@ -16,7 +17,7 @@ from tests.resting import recorded, resting
 from timeline import Timeline, task
 from timeline.lifecycle import State
 from timeline.models import Event, LogEntry, ScheduledTask, TimelineRun
-from timeline.shortcuts import schedule
+from timeline.shortcuts import hold, schedule
 from timeline.testing import only_timelines
 
 # Tags that act when loaded, shown or touched; each also from within an attribute and from within a text element.
@@ -102,6 +103,29 @@ def row(evil, person, now):
             detail={"error": {"class": evil, "message": evil, "traceback": evil}},
         )
     return made
+
+
+TURNING = ["\u202agnp", "a\u202egnp.exe", "\u2066x", "\u2067x\u2069y", "\u202dx\u202cy"]
+
+
+class TestTextsThatTurnTheDirection:
+    """What would show an address as another one, or the words after it in another order."""
+
+    def test_stay_in_what_a_form_sends(self, operator):
+        page = operator.get(LIST, {"q": "a\u202eb"}).content.decode()
+
+        assert 'name="q" value="a\u202eb"' in page
+        assert "q=a%E2%80%AEb" in page
+        assert "Search:</span> a\N{REPLACEMENT CHARACTER}b" in page
+
+    @pytest.mark.parametrize("evil", TURNING, ids=ascii)
+    def test_show_each_such_sign_on_each_page(self, row, evil, operator):
+        hold(row.entity_ref, reason=f"a dispute {evil}", actor="ada")
+        for address in (f"{LIST}?state=all", detail(row), f"{ENTITY}?label=accounts.user&id={row.entity_id}"):
+            page = re.sub("<[^>]*>", "", operator.get(address).content.decode())
+
+            assert "\N{REPLACEMENT CHARACTER}" in page
+            assert not set(page) & set(map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A))))
 
 
 class Page(HTMLParser):

@@ -142,7 +142,7 @@ class TestWhatGoesOutTomorrowAtNine:
 class TestWhatFailedLastNight:
     def test_is_told_by_its_error_and_all_of_it_is_redriven_by_keys_alone(self, agent, morning):
         press_to(agent, "Upcoming events")
-        press_to(agent, "Dead letters")
+        press_to(agent, "Dead letters: what failed")
         assert DOWN in agent.browser.text
         assert "2 tasks" in agent.browser.find(".tl-card").text
 

@@ -136,6 +136,10 @@ class TestChecks:
             ({"new": {"paid": "a\ud800"}, "a\ud800": {}}, "which is no name of a state"),
             ({"new": {"paid\ud800": "done"}, "done": {}}, "has an event"),
             (
+                {"new": {"paid": "done", "timeline.erased": "done"}, "done": {}},
+                "has the event 'timeline.erased' in the row of 'new'. .*Call erase",
+            ),
+            (
                 {"new": {"paid": "done"}, "done": {}, "lost": {"a": "done"}},
                 "has 'lost', which no way leads to from 'new'",
             ),

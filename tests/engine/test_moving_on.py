@@ -141,6 +141,14 @@ class TestThen:
             assert (row.state, row.failures) == (State.RETRYABLE, 0 if options == {"bulk": 10} else 1)
             assert "MoveNotAllowed" in row.error or "does not take 'work.closed'" in row.error
 
+    def test_with_the_event_of_erasing_is_a_failed_attempt_that_says_what_to_call(self, declared):
+        declared(lambda context, order: Then("timeline.erased"))
+
+        run_all()
+
+        assert not Event.objects.filter(name="timeline.erased").exists()
+        assert "is written where something is erased. Call erase." in ScheduledTask.objects.get().error
+
     def test_of_a_neighbour_that_is_refused_moves_all_the_same(self, declared):
         said = iter(["work.closed", "work.done", "work.done"])
         declared(lambda context, order: Then(next(said)), count=3, atomic=False)

@@ -97,6 +97,16 @@ class TestExplain:
             "It was completed on 2026-03-06 09:00 UTC. Its result: {'parcels': 2}.",
         ]
 
+    def test_says_when_it_was_due_first_of_what_is_tried_again(self, ship, told, clock):
+        Order.objects.update(note="fail")
+
+        clock.run_next()
+        clock.advance(minutes=30)
+        clock.run_due()
+
+        assert ScheduledTask.objects.get(pk=ship.pk).scheduled_at > ship.scheduled_at
+        assert told(ship)[1].startswith("It was due on 2026-03-06 09:00 UTC: at ships_at")
+
     @pytest.mark.parametrize(
         ("note", "ending"),
         [
@@ -143,7 +153,7 @@ class TestExplain:
         clock.run_next()
 
         lines = told(ship)
-        assert lines[1].startswith("It is due on 2026-03-06 10:00 UTC: at ships_at")
+        assert lines[1].startswith("It was due on 2026-03-06 09:00 UTC: at ships_at")
         assert any("without success" in line and "the carrier is busy" in line for line in lines)
         assert "It waits for its time, 2026-03-06 10:00 UTC." in lines
 

@@ -73,6 +73,28 @@ class TestAnEndpoint:
         assert client.post(reverse(ADD), given("https://receiver.example.com/", '["told"]')).status_code == 302
         assert not Endpoint.objects.exists()
 
+    def test_is_deleted_with_its_deliveries_by_who_may_delete_it(
+        self, admin_client, client, django_user_model, endpoint_for, receiver, clock
+    ):
+        endpoint = endpoint_for("told")
+        told_order("told.asked")
+        deliver()
+        page = reverse("admin:timeline_webhooks_endpoint_delete", args=[endpoint.pk])
+        asked = admin_client.get(page).content.decode()
+        assert "Deliveries: 1" in asked
+        assert "doesn" not in asked  # … not have permission to delete them.
+
+        for right, is_there in (("change_endpoint", True), ("delete_endpoint", False)):
+            user = django_user_model.objects.create(
+                email=f"{right}@example.com", signed_up_at=clock.now, trial_ends_at=clock.now, is_staff=True
+            )
+            user.user_permissions.add(Permission.objects.get(codename=right))
+            client.force_login(user)
+            client.post(page, {"post": "yes"})
+            assert Endpoint.objects.exists() is is_there
+
+        assert not Delivery.objects.exists()
+
 
 class TestToDeleteAnEndpoint:
     @pytest.fixture
@@ -209,7 +231,8 @@ class TestWhatWasOfATime:
         answer = admin_client.post(page, {**given, "confirmed": "1"})
 
         assert answer.status_code == 200
-        assert "errorlist" in answer.content.decode()
+        assert "Please correct this:" in answer.content.decode()
+        assert 'class="tl-error"' in answer.content.decode()
         assert not Delivery.objects.waiting().exists()
 
     def test_is_not_sent_to_one_that_is_disabled(self, admin_client, missed, clock):

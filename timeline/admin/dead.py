@@ -52,6 +52,8 @@ class DeadLetterPages(Confirming):
         context |= {
             "groups": found,
             "group": group,
+            "count": sum(each["letters"].count for each in found),
+            "is_recent": bool(since),
             "since": [(_where(since=value, task=task), name, value == since) for value, (name, _span) in SINCE.items()],
             "chips": [Chip(pgettext("timeline", "Task"), called(task).words, _where(since=since))] if task else [],
             "may_redrive": policy_of(request).allows(request.user, Action.REDRIVE),

@@ -124,7 +124,7 @@ class HealthPages(Pages):
             Count(
                 pgettext("timeline", "discarded in the last 24 hours"),
                 told_count(health.discarded),
-                self.address("dead"),
+                f"{self.address('dead')}?since=day",
             ),
         ]
         if health.holds:

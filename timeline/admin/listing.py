@@ -20,6 +20,7 @@ from timeline.lifecycle import ReasonCode, State
 from timeline.reading.explaining import why
 from timeline.reading.recalling import recall
 from timeline.registry import registry
+from timeline.store.holds import holds_over
 from timeline.store.ways import KindsThere
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class ListRow(NamedTuple):
         span: How far from now it is due, or has ended.
         why: Why it is so; may be empty.
         is_overdue: Whether it waits for longer than it should.
+        is_held: Whether it is due, and on hold.
         becomes: What somebody is about to make of it; None: nothing, or nobody can say.
     """
 
@@ -51,6 +53,7 @@ class ListRow(NamedTuple):
     span: str
     why: str
     is_overdue: bool
+    is_held: bool = False
     becomes: Outcome | None = None
 
 
@@ -96,7 +99,12 @@ def listing(
     page = page_of(tasks, question, now=now, zone=zone, kinds=kinds)
     recall(page.tasks, using=tasks.db)
     names = names_of((task.entity_ref for task in page.tasks), using=tasks.db, site=site)
-    rows = {task.pk: row_of(task, names[task.entity_ref], now, reader) for task in page.tasks}
+    due = [task for task in page.tasks if task.is_open and task.state != State.ACTIVE and task.scheduled_at <= now]
+    held = holds_over(due, using=tasks.db) if due else {}
+    rows = {
+        task.pk: row_of(task, names[task.entity_ref], now, reader)._replace(is_held=task.pk in held)
+        for task in page.tasks
+    }
     bands = in_bands(page.tasks, now=now, zone=zone)
     plain = {"after": None, "before": None}
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -62,6 +63,26 @@ LIVE: Final = frozenset(
 )
 
 
+# Signs that turn the direction of the text after them, also of ours: an address would read as another one.
+_TURNING: Final = re.compile("<[^>]*>|[\u202a-\u202e\u2066-\u2069]")
+
+
+class Shown(TemplateResponse):
+    """
+    A page on which nothing that somebody has written changes how the rest reads: signs that would do so show as �. What
+    fields send and where links lead stays as it is.
+    """
+
+    @property
+    def rendered_content(self) -> str:
+        """The page."""
+        return _TURNING.sub(_shown, super().rendered_content)
+
+
+def _shown(found: re.Match[str]) -> str:
+    return found[0] if found[0].startswith("<") else "\N{REPLACEMENT CHARACTER}"
+
+
 def policy_of(request: HttpRequest) -> TimelinePolicy:
     """Who may see and do what: one for the request, so that what it has found out is asked once."""
     known: tuple[object, TimelinePolicy] | None = request.__dict__.get(_POLICY)
@@ -115,7 +136,7 @@ class Pages(Base):
             # Asked where it is shown, unless it is known.
             "nobody_polls": request.__dict__.get(_UNPOLLED, partial(is_silent, using=self.alias)),
         }
-        response = TemplateResponse(request, f"admin/timeline/{name}.html", {**shared, **context})
+        response = Shown(request, f"admin/timeline/{name}.html", {**shared, **context})
         response["Cache-Control"] = "no-store, private"
         return response
 

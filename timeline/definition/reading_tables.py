@@ -9,7 +9,7 @@ from enum import Enum, EnumMeta
 from typing import Any, Final, TypeGuard
 
 from timeline.definition.payload_types import type_problem
-from timeline.definition.tables import BACK, OPEN, WORKING, Answer, Row, Several, Table, Target
+from timeline.definition.tables import BACK, ERASED, OPEN, WORKING, Answer, Row, Several, Table, Target
 from timeline.payloads import as_text
 
 MAX_STATE: Final = 50
@@ -75,6 +75,11 @@ def _row(state: object, row: object) -> dict[str, Target]:
         if not _is_text(event, MAX_EVENT):
             remedy = f"Use text without blanks, {MAX_EVENT} characters at most, or a StrEnum."
             raise Unreadable(f"has an event {event!a:.60} in the row of {_shown(state)}.", remedy)
+        if event == ERASED:
+            remedy = (
+                "This event is written where something is erased, and moves nothing. Call erase, and use another here."
+            )
+            raise Unreadable(f"has the event {ERASED!r} in the row of {_shown(state)}.", remedy)
         if isinstance(target, list | tuple | set | frozenset):
             where = f"{_shown(state)} and {as_text(event)!r}"
             raise Unreadable(f"has several targets for {where}.", "An event leads to one state: use an event for each.")

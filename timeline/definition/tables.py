@@ -36,6 +36,9 @@ IGNORE: Final = Answer.IGNORE
 WORKING: Final = Several.WORKING
 OPEN: Final = Several.OPEN
 
+ERASED: Final = "timeline.erased"
+"""Name of the event that says who erased, when and why. ``erase`` writes it, and nobody emits it: it is never blanked."""
+
 Target = str | Answer
 Row = Mapping[str, Target]
 

@@ -17,7 +17,7 @@ from timeline.definition.machines import table_of, unknown_event
 from timeline.definition.payload_types import check_payload
 from timeline.exceptions import InvalidInput
 from timeline.models import TimelineRun
-from timeline.operations._event_fields import EventFields
+from timeline.operations._event_fields import EventFields, refuse_ours
 from timeline.operations.emitting import emit_among
 from timeline.operations.machines import Wish
 from timeline.operations.sets import rounds
@@ -34,13 +34,15 @@ def checked(then: Then, definition: Definition) -> dict[str, Any]:
     Check, before anything is written, that the machine has the returned event; give the result that the task keeps.
 
     Raises:
-        InvalidInput: if the task belongs to no machine, or the payload is not of the declared type.
+        InvalidInput: if the task belongs to no machine, the event is one that only this package writes, or the payload is not
+            of the declared type.
         UnknownMachineEvent: if no state takes the event.
         NotPlainJSON, PayloadTooLarge: naming ``payload``.
     """
     if definition.machine is None:
         problem = _("is Then(…), and %(timeline)s is no machine.")
         raise InvalidInput("result", problem, _("Call emit(…) in the handler."), timeline=definition.name)
+    refuse_ours(then.event, field="result")
     if then.event not in table_of(definition).events:
         raise unknown_event(definition, then.event)
     check_data("payload", then.payload)

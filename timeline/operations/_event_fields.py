@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-ERASED: Final = "timeline.erased"
-"""Name of the event that says who erased, when and why. ``erase`` writes it, and nobody emits it: it is never blanked."""
+from django.utils.translation import gettext_lazy as _
+
+from timeline.definition.tables import ERASED
+from timeline.exceptions import InvalidInput
 
 
 class EventFields(NamedTuple):
@@ -18,3 +20,14 @@ class EventFields(NamedTuple):
     actor: str
     occurred_at: datetime
     recorded_at: datetime
+
+
+def refuse_ours(name: str, *, field: str) -> None:
+    """
+    See that an event is none that only this package writes: those stay when what is about somebody is blanked.
+
+    Raises:
+        InvalidInput: naming the field.
+    """
+    if name == ERASED:
+        raise InvalidInput(field, _("%(name)r is written where something is erased."), _("Call erase."), name=name)

@@ -18,7 +18,7 @@ from timeline.confiding import check_data
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
-from timeline.operations._event_fields import ERASED, EventFields
+from timeline.operations._event_fields import EventFields, refuse_ours
 from timeline.operations._knowing import mind_unknown
 from timeline.operations._recording import Recorded, known_events, record, starters_of, touches_runs
 from timeline.operations._subjects import Subject, lock_subject_now, lock_subjects, subjects_of
@@ -255,8 +255,7 @@ def _check(name: str, key: str, payload: dict[str, Any], actor: str) -> None:
     check_text("name", name, 100, least=1)
     if re.search(r"\s", name):
         raise InvalidInput("name", _("%(name)r has blanks."), _("Give text like 'user.created'."), name=name)
-    if name == ERASED:
-        raise InvalidInput("name", _("%(name)r is written where something is erased."), _("Call erase."), name=name)
+    refuse_ours(name, field="name")
     check_text("key", key, 200)
     check_text("actor", actor, 150)
     if not isinstance(payload, dict):

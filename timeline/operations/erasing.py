@@ -12,13 +12,13 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils.translation import gettext_lazy as _
 
+from timeline.definition.tables import ERASED
 from timeline.exceptions import InvalidInput
 from timeline.ids import uuid7
 from timeline.lifecycle import FINAL, OPEN, Reason, ReasonCode, RunEnd
 from timeline.models import EntityRef, Event, Hold, LogEntry, RunEntry, ScheduledTask, StepRecord, TimelineRun
 from timeline.models.entities import label_of
 from timeline.models.kin import about_entity
-from timeline.operations._event_fields import ERASED
 from timeline.operations.cancelling import cancel_all
 from timeline.operations.leaving import end_runs
 from timeline.payloads import clip

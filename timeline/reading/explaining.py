@@ -173,8 +173,9 @@ def _origin(task: ScheduledTask) -> str:
 
 
 def _schedule(task: ScheduledTask, log: Sequence[LogEntry]) -> str:
-    was = task.state in FINAL
-    said = (_("It was due on %(at)s") if was else _("It is due on %(at)s")) % {"at": in_utc(task.scheduled_at)}
+    first = _first_due(task, log)
+    was = task.state in FINAL or first != task.scheduled_at
+    said = (_("It was due on %(at)s") if was else _("It is due on %(at)s")) % {"at": in_utc(first)}
     if (
         task.scheduled_at != task.nominal_at and not task.attempt and not any(map(_is_move, log))
     ):  # Else it is told below.
@@ -185,6 +186,14 @@ def _schedule(task: ScheduledTask, log: Sequence[LogEntry]) -> str:
         field = {"field": task.anchor.removeprefix("field:"), "at": in_utc(task.anchor_value)}
         said += _(" (%(field)s was %(at)s)") % field
     return f"{said}."
+
+
+def _first_due(task: ScheduledTask, log: Sequence[LogEntry]) -> datetime:
+    """When it was due before its first attempt: what is tried again, or rests, has another time since."""
+    for entry in log:
+        if entry.from_state == State.ACTIVE and (before := entry.detail.get("scheduled_at_before")):
+            return datetime.fromisoformat(before)
+    return task.scheduled_at
 
 
 def _clock(task: ScheduledTask, now: datetime) -> Iterator[str]:

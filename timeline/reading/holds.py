@@ -10,7 +10,7 @@ from timeline.timing import in_utc
 
 def told_hold(hold: Hold, *, people: bool = True) -> str:
     """
-    Say what is on hold, since when, until when, by whom, why, and what happens then.
+    Say what is on hold, since when, until when, by whom, why, and what happens then; of a brake, first what to do.
 
     Args:
         hold: A present hold.
@@ -31,8 +31,7 @@ def told_hold(hold: Hold, *, people: bool = True) -> str:
     if people and hold.actor:
         said = _("%(said)s, by %(actor)s") % {"said": said, "actor": hold.actor}
     why = f": {hold.why}" if people or hold.is_by_brake else ""
-    said = _("%(said)s. Then %(what)s.") % {"said": f"{said}{why}", "what": Then(hold.then).label}
     if hold.is_by_brake and hold.lifted_at is None:
-        remedy = _("See what is due of it: cancel what must not run, then release it.")
-        return f"{said} {remedy}"
-    return said
+        remedy = _("See what is due of it: cancel what must not run, then release it. All that is due by then runs.")
+        return f"{said}{why}. {remedy}"
+    return _("%(said)s. Then %(what)s.") % {"said": f"{said}{why}", "what": Then(hold.then).label}

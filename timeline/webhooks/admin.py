@@ -28,6 +28,7 @@ from timeline.webhooks.models import Attempt, Delivery, Disabled, Endpoint
 from timeline.webhooks.opening import check_endpoint
 from timeline.webhooks.replaying import Replaying
 from timeline.webhooks.secrets import encrypted, new_secret
+from timeline.webhooks.theming import FRAME
 
 MAX_RECEIVER: Final = 48  # Characters, in the list of deliveries.
 
@@ -80,6 +81,7 @@ class EndpointAdmin(Alarming, Replaying):
             "title": pgettext("timeline", "Secret"),
             "opts": self.opts,
             "endpoint": endpoint,
+            "frame": FRAME,
             "secret": secret,
         }
         answer = TemplateResponse(request, "admin/timeline_webhooks/secret.html", context)
@@ -131,7 +133,8 @@ class EndpointAdmin(Alarming, Replaying):
             str(Delivery._meta.verbose_name_plural): str(Amount(min(count, MAX_COUNTED), count > MAX_COUNTED)),
         }
         said_of_each = [f"{capfirst(self.opts.verbose_name)}: {endpoint}" for endpoint in endpoints]
-        return said_of_each, counts, set(), []
+        refused = set() if self.has_delete_permission(request) else {str(self.opts.verbose_name)}
+        return said_of_each, counts, refused, []
 
     def delete_model(self, request: HttpRequest, obj: Endpoint) -> None:
         """Delete one, as the API does."""

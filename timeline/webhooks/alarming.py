@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 
 from timeline.clocks import story_now
 from timeline.webhooks.signing_on import unsent_since
+from timeline.webhooks.theming import Themed
 
 
-class Alarming(admin.ModelAdmin):  # type: ignore[type-arg]
+class Alarming(Themed):
     """Has a list that says so."""
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:

@@ -6,12 +6,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from django import forms
-from django.contrib import admin, messages
+from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext, pgettext, pgettext_lazy
 
@@ -20,6 +21,7 @@ from timeline.exceptions import DateOutOfRange, InvalidInput
 from timeline.timing import check_time
 from timeline.webhooks.disabling import replay, replayable
 from timeline.webhooks.models import Endpoint
+from timeline.webhooks.theming import FRAME, Themed
 
 MISSED: Final = "missed"
 WHICH: Final = ((MISSED, gettext_lazy("what did not arrive")), ("all", gettext_lazy("also what has arrived")))
@@ -64,7 +66,7 @@ def _checked(at: datetime) -> datetime:
         raise forms.ValidationError(_("Give a time between the years 1970 and 9000.")) from None
 
 
-class Replaying(admin.ModelAdmin):  # type: ignore[type-arg]
+class Replaying(Themed):
     """Has the page."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -104,8 +106,10 @@ class Replaying(admin.ModelAdmin):  # type: ignore[type-arg]
         context: dict[str, Any] = {
             **self.admin_site.each_context(request),
             "title": pgettext("timeline", "Send again"),
-            "subtitle": str(endpoint),
+            "endpoint": endpoint,
             "opts": self.opts,
+            "frame": FRAME,
+            "zone_name": timezone.get_current_timezone_name(),
             "form": form,
             "counted": counted,
             "chosen": _chosen(form) if counted is not None else {},
