@@ -17,8 +17,8 @@ def bound_cursor(connection: BaseDatabaseWrapper) -> Any:
     Give a cursor for one statement without a semicolon. Its caller fetches all rows, and does not close it.
 
     Where Django's own would write the values into the text, this one sends them beside it: that takes half the time, and needs
-    no prepared statement, which some poolers do not allow. Wrappers of the host see the statement as any other. Where the host has
-    cursors of its own, and on other drivers, it is Django's.
+    no prepared statement, which some poolers do not allow. Wrappers of the host see the statement as any other. Where the host
+    has cursors of its own, and on other drivers, it is Django's.
     """
     found: Any = connection
     found.close_if_health_check_failed()
