@@ -6,7 +6,7 @@ constraints, triggers, plans, JSON and times, numbers of statements. What stands
 its rights and its pictures are made of answers that the rooms below it have given on both. A file or folder that is named
 nowhere here is asked on both; so a newcomer's test is.
 
-``WHOLE=1``, which ``make tests-whole`` sets, asks everything on both, with all cases.
+``WHOLE=1``, which ``make tests-whole`` sets, asks everything on both, but for what makes a database of its own, with all cases.
 """
 
 from __future__ import annotations
