@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # The tests start hundreds of processes: what one of them has compiled, the others need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: slots settlement bookings demo test install lint types floors checks read tests tests-whole tests-sqlite tests-postgresql tests-processes on-sqlite \
+.PHONY: slots settlement bookings demo test install lint types floors checks read read-and-race tests tests-whole tests-sqlite tests-postgresql tests-processes on-sqlite \
 	on-postgresql on-both faults coverage pictures foreign matrix release paths baseline sizing throughput scale \
 	herd operators api-pages every-page owned-on-sqlite fuzz bench bench-quick bench-steps bench-limits bench-loops bench-machines bench-moves bench-waits \
 	bench-webhooks chaos clean
@@ -41,10 +41,11 @@ checks: install
 	$(BIN)/python manage.py check --fail-level WARNING --settings tests.settings
 
 # On SQLite and on PostgreSQL: the server DATABASE_URL names, or one that comes with a pip package. What is asked on both, and what
-# on one of them, stands in tests/asking.py. Five lanes at the same time: in one, what starts processes and mostly waits for them; in another, what only reads the code.
+# on one of them, stands in tests/asking.py. Five lanes at the same time, of about the same length: two that start processes and
+# mostly wait for them, and one that reads the code, which is short, before it races.
 tests: install
 	@logs=$$(mktemp -d); trap 'rm -rf $$logs' EXIT; running=; \
-	for lane in read tests-sqlite tests-processes faults-postgresql; do \
+	for lane in read-and-race tests-sqlite tests-processes faults-outside-postgresql; do \
 		$(MAKE) --no-print-directory --keep-going $$lane > $$logs/$$lane 2>&1 & running="$$running $$lane=$$!"; \
 	done; \
 	echo "On PostgreSQL; what was found meanwhile by reading, on SQLite, of processes and of faults follows."; \
@@ -57,6 +58,8 @@ tests-whole:
 	WHOLE=1 $(MAKE) --no-print-directory tests
 
 read: lint types floors checks
+
+read-and-race: read faults-within-postgresql
 
 tests-sqlite: on-sqlite faults-sqlite
 
@@ -98,6 +101,14 @@ faults: faults-sqlite faults-postgresql
 
 faults-%: install
 	TEST_DB=$* $(BIN)/python -m pytest tests/faults $(ARGS)
+
+# Of these, what is broken within the process of the tests: deaths at statements, races, the rule machine.
+faults-within-%: install
+	TEST_DB=$* $(BIN)/python -m pytest tests/faults -m "not processes" $(ARGS)
+
+# And processes that are killed.
+faults-outside-%: install
+	TEST_DB=$* $(BIN)/python -m pytest tests/faults -m processes $(ARGS)
 
 # The pictures of the docs, taken anew. Needs chromium and chromedriver.
 pictures: install

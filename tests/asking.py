@@ -6,7 +6,7 @@ constraints, triggers, plans, JSON and times, numbers of statements. What stands
 its rights and its pictures are made of answers that the rooms below it have given on both. A file or folder that is named
 nowhere here is asked on both; so a newcomer's test is.
 
-``WHOLE=1``, which ``make tests-whole`` sets, asks everything on both, with all cases.
+``WHOLE=1``, which ``make tests-whole`` sets, asks everything on both, but for what makes a database of its own, with all cases.
 """
 
 from __future__ import annotations
@@ -18,11 +18,18 @@ from typing import Final, TypeVar
 Case = TypeVar("Case")
 
 WHOLE: Final = "WHOLE" in os.environ
+# Asked on SQLite alone, always: they make a database of their own, or need none.
+OWN: Final = [
+    "benchmarks",
+    "project/test_booking.py",
+    "project/test_demo.py",
+    "test_installed.py",
+    "test_release.py",
+]
 # Asked on SQLite alone: words, rights, documents, pictures and pure rules.
 ON_SQLITE: Final = [
     "admin",
     "api",
-    "benchmarks",
     "browser",
     "calendar",
     "definition",
@@ -32,8 +39,6 @@ ON_SQLITE: Final = [
     "metrics/test_views.py",
     "models/test_migrations.py",
     "planning",
-    "project/test_booking.py",  # The demo lives on SQLite, whatever the tests do.
-    "project/test_demo.py",
     "project/test_portal_views.py",
     "reading/test_languages.py",
     "reading/test_machine_pictures.py",
@@ -43,7 +48,6 @@ ON_SQLITE: Final = [
     "test_changelog.py",
     "test_conf.py",
     "test_exceptions.py",
-    "test_installed.py",
     "test_lifecycle.py",
     "test_locale.py",
     "test_mirror.py",
@@ -52,7 +56,6 @@ ON_SQLITE: Final = [
     "test_pytest_plugin.py",
     "test_reasons.py",
     "test_registry.py",
-    "test_release.py",
     "test_reliability.py",
     "timing",
     "webhooks/test_admin.py",
@@ -102,6 +105,8 @@ def is_asked(path: str, vendor: str, *, whole: bool = WHOLE) -> bool:
         vendor: ``sqlite`` or ``postgresql``.
         whole: Whether everything is asked on both.
     """
+    if _is_in(path, OWN):
+        return vendor == "sqlite"
     if whole or path in ON_BOTH:
         return True
     if _is_in(path, ON_POSTGRESQL):
