@@ -19,6 +19,34 @@ from timeline.lifecycle import Reason, State, Trigger, target
 from timeline.testing import StoryClock
 
 ROW = re.compile(r"\| ([^|]+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \|")
+# Features that the timeline of the paths has none of: holds, brake, clock, windows, guards by Q, machines, waits, limits.
+LOOKED_AT = [
+    "engine/holding_back.py",
+    "engine/braking.py",
+    "engine/overlapping.py",
+    "engine/opening.py",
+    "engine/guarding.py",
+]
+SETTLED = [
+    *(
+        "engine/answering.py",
+        "engine/moving_on.py",
+        "engine/resting.py",
+        "engine/giving_up_places.py",
+        "store/fanning.py",
+    ),
+    *("operations/_rebinding.py", "operations/_succeeding.py", "operations/leaving.py", "operations/waking.py"),
+    *("store/competing.py", "store/alerting.py", "runs.py"),
+]
+EMITTED = [
+    *(
+        "operations/machines.py",
+        "operations/machines_at_once.py",
+        "operations/waking.py",
+        "operations/waking_others.py",
+    ),
+    *("store/first_entries.py", "store/mirroring.py", "store/competing.py", "confiding.py"),
+]
 READING = re.compile(r" *(\d+)  (timeline/\S+\.py):(\d+)  (\S+)")
 
 
@@ -126,3 +154,20 @@ class TestScript:
         definitions, files, lines = (int(figure.replace(",", "")) for figure in found.groups())
         assert (definitions, files) == (len(listed), len({file for _lines, file, _first, _name in listed}))
         assert lines <= sum(int(length) for length, *_ in listed)
+
+    @pytest.mark.parametrize(
+        ("path", "features"),
+        [
+            ("emit", EMITTED),
+            ("run", LOOKED_AT + SETTLED),
+            ("save", SETTLED),
+        ],
+    )
+    def test_enters_no_module_of_a_feature_that_its_timeline_does_not_use(self, path, features):
+        """Whether there is anything to do is asked before: a reader, and a processor, have less on the way."""
+        entered = {
+            file.removeprefix("timeline/") for _lines, file, _first, _name in READING.findall(paths("--detail", path))
+        }
+
+        assert all((settings.BASE_DIR / "timeline" / feature).exists() for feature in features)
+        assert sorted(entered & set(features)) == []

@@ -75,6 +75,9 @@ class Task(Generic[Self_, Params, Result]):
         self.is_async = inspect.iscoroutinefunction(method)
         until = getattr(getattr(options.when, "repeats", None), "until", None)
         self.guards: dict[str, Any] = {"until": until, "only_if": options.only_if, "unless": options.unless}
+        # Whether it waits for an event; and for one of another entity: which one that is, it sees when it is about to run.
+        self.waits = bool(getattr(options.when, "awaits", ()))
+        self.looks_first = getattr(options.when, "awaits_of", None) is not None
         self.function_guards = [(option, guard) for option, guard in self.guards.items() if callable(guard)]
         self.query_guards = [(option, guard) for option, guard in self.guards.items() if isinstance(guard, Q)]
         self.__doc__ = method.__doc__
@@ -157,16 +160,11 @@ class Task(Generic[Self_, Params, Result]):
         limit = self.options.limit
         return Limit(limit) if isinstance(limit, int) else limit
 
-    @property
-    def looks_first(self) -> bool:
-        """Whether it waits for an event of another entity: which one that is, it sees when it is about to run."""
-        return getattr(self.when, "awaits_of", None) is not None
-
     @cached_property
     def awaits(self) -> dict[str, str]:
         """Columns of its rows that tell from the start which events make them due; none, where it waits for no event."""
         when = self.options.when
-        if when is None or not getattr(when, "awaits", ()) or self.looks_first:
+        if when is None or not self.waits or self.looks_first:
             return {}
         return {"awaits": " ".join(when.awaits), "awaits_key": when.awaits_key}
 

@@ -19,6 +19,7 @@ from timeline.planning import Share
 from timeline.planning.sharing import LARGEST
 from timeline.registry import registry
 from timeline.store.advancing import advance
+from timeline.store.isolating import atomic
 from timeline.store.kinds import ready_kinds
 from timeline.store.polling import polling
 from timeline.store.returning import RawRow
@@ -81,7 +82,7 @@ def claim(
             using=using,
         )
     else:
-        with polling(using):
+        with atomic(using=using):
             tasks = [task for share in taken for task in _of(share, using)]
             writes = [Write(task=task, triggers=(Trigger.CLAIM,), claim_token=token, lease=lease) for task in tasks]
             rows = [task.__dict__ for task in apply(writes, now=now, using=using)]

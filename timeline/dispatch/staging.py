@@ -9,7 +9,7 @@ from timeline.lifecycle import Trigger
 from timeline.models import ScheduledTask, Wake
 from timeline.operations.waking_others import wake_noted
 from timeline.store.advancing import advance
-from timeline.store.polling import polling
+from timeline.store.isolating import atomic
 from timeline.store.probing import probe_waiting
 from timeline.store.writing import Write, apply
 
@@ -35,6 +35,6 @@ def stage(*, limit: int = 1000, now: datetime, using: str) -> int:
             return woken
         return woken + len(advance("due", Trigger.DUE, most=limit, since=found.first_due, now=now, using=using))
     woken = wake_noted(now=now, using=using) if Wake.objects.using(using).exists() else 0
-    with polling(using):
+    with atomic(using=using):
         tasks = list(ScheduledTask.objects.using(using).to_stage(now).locked(skip_locked=True)[:limit])
         return woken + len(apply([Write(task=task, triggers=(Trigger.DUE,)) for task in tasks], now=now, using=using))

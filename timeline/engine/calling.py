@@ -124,9 +124,10 @@ def refusal(attempt: Attempt) -> Write | None:
     """How an attempt ends whose handler must not be entered: a guard refuses, or the timeline is in shadow."""
     if attempt.has_records:  # A half-done task goes on, whatever a guard says by now.
         attempt.records = steps_of(attempt.idempotency_key, using=_alias_of(attempt))
-        reason = misfit(attempt)
-        return _rest_first(attempt) if reason is None else rested(attempt, reason)
-    if (waits := _rest_first(attempt)) is not None:
+        if (reason := misfit(attempt)) is not None:
+            return rested(attempt, reason)
+    waits = _rest_first(attempt) if attempt.declared.waits else None
+    if waits is not None or attempt.has_records:
         return waits
     for option, guard in attempt.declared.function_guards:
         if bool(guard(attempt.entity)) is (option != "only_if"):
@@ -138,9 +139,7 @@ def refusal(attempt: Attempt) -> Write | None:
 
 
 def _rest_first(attempt: Attempt) -> Write | None:
-    """Check what its schedule waits for, if it waits for anything; the task rests if that has not come."""
-    if attempt.declared.when is None or not attempt.declared.when.awaits:
-        return None
+    """Check what its schedule waits for; the task rests if that has not come."""
     try:
         attempt.awaited = awaited_first(attempt, _alias_of(attempt))
     except Waits as waits:

@@ -137,14 +137,17 @@ def is_time_up(since: float) -> bool:
 def _execute(attempt: Attempt, runtime: Runtime) -> ScheduledTask | Write | Exception | None:
     """Enter one handler; the task if its outcome is recorded, else the outcome; None if the attempt was no longer ours."""
     caught: list[Exception] = []
+    enter = partial(call, attempt)
+    if attempt.declared.options.timeout is not None:
+        enter = partial(call_in_time, [attempt], enter, runtime)
     try:
         with catching(caught):
             if attempt.declared.options.atomic:
                 with atomic(using=runtime.using, durable=True):
                     with hooks_apart([attempt.task.id], using=runtime.using):
-                        write = call_in_time([attempt], partial(call, attempt), runtime)
+                        write = enter()
                     return record(write, now=runtime.clock(), using=runtime.using)
-            return call_in_time([attempt], partial(call, attempt), runtime)
+            return enter()
     except LeaseLost as error:
         log_lost(error)
         let_go_if_timed_out(error)

@@ -124,6 +124,9 @@ class _Planner:
             return self.decide_in_state(declared, when)
         if when.repeats is not None:
             return self.decide_series(declared, when, when.repeats)
+        return self.decide_once(declared, when)
+
+    def decide_once(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
         row = self.latest.get(declared.name, {}).get("")
         if row is not None and row.id in self.spare and row.state in OPEN:
             return self.answer.keep(row, "it is being run")
@@ -136,7 +139,10 @@ class _Planner:
             value = self.anchors.get(when.field_name) if when.field_name else self.started_at
         if value is None:
             return self.answer.unanchored(when, row)
-        return self.answer.with_row(declared, self.due(declared, self.times(declared, when, value)), row)
+        times = self.times(declared, when, value)
+        if declared.options.window is not None:
+            times = self.due(declared, times)
+        return self.answer.with_row(declared, times, row)
 
     def decide_each(self, declared: Task[Any, ..., Any], when: When) -> Outlook:
         """The rows of an ``each_of`` task come from the outcome of the other task: the planner makes none by itself."""

@@ -178,7 +178,7 @@ class _Plans:
         columns = [
             declared[change.task_name]
             | planned_columns(change, now=self.now)
-            | first_look(definition.tasks[change.task_name], now=self.now)
+            | (first_look(self.now) if definition.tasks[change.task_name].looks_first else {})
             for change in changes
         ]
         return columns, planned.open

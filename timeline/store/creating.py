@@ -52,7 +52,7 @@ def new_task(
         **declared_columns(definition, change.task_name),
         **planned_columns(change, now=now),
         **carried,
-        **(_awaited_by(declared, run, now=now) if declared.when and declared.when.awaits else {}),
+        **(_awaited_by(declared, run, now=now) if declared.waits else {}),
         **({} if key is None else {"id": key}),
     }
     task = new_row(ScheduledTask, columns)
@@ -62,18 +62,14 @@ def new_task(
 
 def _awaited_by(declared: Task[Any, ..., Any], run: TimelineRun, *, now: datetime) -> dict[str, Any]:
     """Columns of a new row that waits for events: whose make it due, and that it looks first."""
-    if not declared.awaits:
-        return first_look(declared, now=now)
+    if declared.looks_first:
+        return first_look(now)
     root = names_of(run.entity_ref, using=run._state.db or DEFAULT_DB_ALIAS)[0]
-    return {"awaits_label": root.label, "awaits_id": root.id, **_at_once(now)}
+    return {"awaits_label": root.label, "awaits_id": root.id, **first_look(now)}
 
 
-def first_look(declared: Task[Any, ..., Any], *, now: datetime) -> dict[str, Any]:
-    """Columns of a new row that has to look for whose event it waits before it can rest; none, where it need not."""
-    return _at_once(now) if declared.looks_first else {}
-
-
-def _at_once(now: datetime) -> dict[str, Any]:
+def first_look(now: datetime) -> dict[str, Any]:
+    """Columns of a new row that has to look, before it can rest, for the event that it waits for: it is due at once."""
     return {"state": State.AVAILABLE, "scheduled_at": now}
 
 

@@ -30,9 +30,10 @@ def atomic(*, using: str, savepoint: bool = True, durable: bool = False) -> Atom
     """
     ``transaction.atomic``, but that a transaction that begins here is READ COMMITTED, whatever the host has for its own.
 
-    No statement asks for that: BEGIN says it. What is called on its commit finds the host's level again.
+    No statement asks for that: BEGIN says it, by psycopg 3. What is called on its commit finds the host's level again.
     """
-    return _ReadCommitted(using, savepoint, durable)
+    kind = _ReadCommitted if is_by_psycopg3(connections[using]) else Atomic
+    return kind(using, savepoint, durable)
 
 
 class _ReadCommitted(Atomic):
@@ -79,7 +80,7 @@ def committed(using: str) -> Iterator[None]:
 def _begins(using: str) -> Any:
     """The driver's connection, where a transaction begins on it now; else None."""
     connection: Any = connections[using]
-    if connection.in_atomic_block or not is_by_psycopg3(connection):
+    if connection.in_atomic_block:
         return None
     connection.ensure_connection()
     driver = connection.connection

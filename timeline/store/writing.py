@@ -15,7 +15,7 @@ from timeline.dialects import dialect_of
 from timeline.lifecycle import WAITING
 from timeline.models import ScheduledTask
 from timeline.store.announcing import announce, announce_times
-from timeline.store.change_columns import MAX_ACTOR, MAX_REASON, ChangeColumns, as_changes, stored_by
+from timeline.store.change_columns import MAX_ACTOR, MAX_REASON, as_changes, stored_by
 from timeline.store.changes import Write
 from timeline.store.composing import NOTHING, Composed, composed, touched
 from timeline.store.noticing import notice
@@ -87,11 +87,11 @@ def as_statement(
     changes, dialect = as_changes(writes, using=using), dialect_of(using)
     touches, at = touched(changes), stored_by(using)("finished_at", now)
     if not dialect.has_set_statements:
-        return composed(dialect, "each", touches), {"at": at, "changes": _as_json(changes)}
+        return composed(dialect, "each", touches), {"at": at, "changes": json.dumps(changes, ensure_ascii=False)}
     parameters = {"at": at, "ids": [write.task.id for write in writes]}
     if len(changes) > 1:
         made = composed(dialect, "many", touches, selection="these", wait=wait)
-        return made, parameters | {"changes": _as_json(changes)}
+        return made, parameters | {"changes": json.dumps(changes, ensure_ascii=False)}
     # A single one is locked by the write itself, unless it is to be passed over.
     made = composed(dialect, "one", touches, selection="" if wait else "these", wait=wait)
     return made, NOTHING | changes[0] | parameters
@@ -126,7 +126,3 @@ def _executed(made: Composed, parameters: dict[str, Any], *, using: str) -> Call
         written = [change for change in json.loads(parameters["changes"]) if UUID(change["id"]) in changed]
         cursor.execute(made.log, {"changes": json.dumps(written), "at": parameters["at"]})
     return lambda: changed
-
-
-def _as_json(changes: Sequence[ChangeColumns]) -> str:
-    return json.dumps(changes, ensure_ascii=False)

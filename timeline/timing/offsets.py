@@ -48,15 +48,14 @@ class Offset:
             DateOutOfRange: if the result is outside 1970–9000.
         """
         try:
-            moved = self._on_the_calendar(anchor, zone).astimezone(UTC)
+            there = self._on_the_calendar(anchor, zone) if self.months or self.days else anchor
+            moved = there.astimezone(UTC)
             moved = moved + self.exact if self.exact else moved
         except (OverflowError, ValueError):
             raise DateOutOfRange("offset", _far_from(self, anchor)) from None
         return check_range("offset", moved)
 
     def _on_the_calendar(self, anchor: datetime, zone: tzinfo) -> datetime:
-        if not (self.months or self.days):
-            return anchor
         wall = anchor.astimezone(zone).replace(tzinfo=None)
         if self.months:
             year, month = divmod(wall.year * 12 + wall.month - 1 + self.months, 12)
