@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -228,17 +228,30 @@ def move_runs(steps: Sequence[Step], *, event: str, actor: str, now: datetime, u
     """
     if not steps:
         return []
-    dialect = dialect_of(using)
     going = Going(steps, event=event, actor=actor, now=now, using=using)
-    with atomic(using=using, savepoint=False), connections[using].cursor() as cursor:
-        with going.minding():
-            cursor.execute(dialect.sql("move_runs"), going.parameters)
-            moved = cursor.fetchall()
-        going.check({UUID(str(key)) for [key] in moved})
-        if not dialect.has_set_statements:
-            cursor.execute(dialect.sql("enter_runs"), going.parameters)
-        going.tell()
+    with atomic(using=using, savepoint=False), going.minding():
+        send_moves(going, using=using)()
     return going.come()
+
+
+def send_moves(going: Going, *, using: str) -> Callable[[], None]:
+    """
+    Write moves, or send them on their way (``pipelining``).
+
+    Returns:
+        What sees that all have moved, and tells of them. It raises ``MoveNotAllowed`` as ``move_runs`` does.
+    """
+    dialect, cursor = dialect_of(using), connections[using].cursor()
+    cursor.execute(dialect.sql("move_runs"), going.parameters)
+
+    def done() -> None:
+        with cursor:
+            going.check({UUID(str(key)) for [key] in cursor.fetchall()})
+            if not dialect.has_set_statements:
+                cursor.execute(dialect.sql("enter_runs"), going.parameters)
+        going.tell()
+
+    return done
 
 
 class Going:
