@@ -152,7 +152,7 @@ def _with_rows(found: Iterable[Sequence[str | None]], using: str) -> list[tuple[
     tasks: dict[UUID | None, list[ScheduledTask]] = defaultdict(list)
     for task in as_tasks((row_of_json(task, ScheduledTask) for _run, task in said if task), using):
         tasks[task.run_id].append(task)
-    return [(run, tasks[run.pk]) for run in runs]
+    return [(run, tasks[run.id]) for run in runs]
 
 
 def can_read_ahead(using: str) -> bool:
@@ -275,7 +275,7 @@ class Going:
             "actor": clip(actor, MAX_ACTOR),
         }
         if dialect_of(using).has_arrays:
-            self.parameters["ids"] = as_array([step.run.pk.hex for step in steps])
+            self.parameters["ids"] = as_array([step.run.id.hex for step in steps])
 
     @contextmanager
     def minding(self) -> Iterator[None]:
@@ -294,7 +294,7 @@ class Going:
             MoveNotAllowed: if one has not.
         """
         for step, (before, *_rest) in zip(self._steps, self._before, strict=True):
-            if step.run.pk not in moved:
+            if step.run.id not in moved:
                 run = step.run
                 raise MoveNotAllowed(run.timeline, str(run.entity_ref), before, self._event, [], expected=before)
 
@@ -344,7 +344,7 @@ def _entered(step: Step, key: UUID, event: str, now: datetime) -> Entered:
 def _as_data(step: Step, key: UUID) -> dict[str, Any]:
     return {
         "id": key.hex,
-        "run": step.run.pk.hex,
+        "run": step.run.id.hex,
         "seq": step.run.moves + 1,
         "from_state": step.run.state,
         "to_state": step.target,
