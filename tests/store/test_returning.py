@@ -136,3 +136,18 @@ class TestValuesOf:
             [row] = values_of(cursor, connection, names)
 
         assert tuple(row) == ScheduledTask.objects.values_list(*names).get()
+
+
+@pytest.mark.django_db
+class TestEmptyJSON:
+    def test_is_each_rows_own(self, make_task):
+        """Who changes what one row says changes no other."""
+        for occurrence in ("a", "b"):
+            make_task(occurrence=occurrence, payload={}, result={})
+
+        with cursor_for_rows(connection) as cursor:
+            cursor.execute(SQL.format(COLUMNS))
+            first, second = rows_of(cursor, connection, tuple(FIELDS)).values()
+
+        assert first["payload"] == first["result"] == second["payload"] == {}
+        assert len({id(row[name]) for row in (first, second) for name in ("payload", "result")}) == 4

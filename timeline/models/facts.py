@@ -150,7 +150,7 @@ def plan_of(
     # A run that began before its timeline was a machine is in no state: it ends as it would have.
     by_table, place = definition.machine is not None and bool(run.state), None
     if by_table and run.state_at is not None:
-        place = Place(run.state, run.state_at, run.moves, (tries or {}).get(run.pk))
+        place = Place(run.state, run.state_at, run.moves, (tries or {}).get(run.id))
     return plan(
         definition,
         started_at=run.started_at,

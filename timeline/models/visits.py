@@ -44,12 +44,12 @@ class RowsToPlan:
 
 def wanted_of(known: Known, *, moved: bool = False) -> RowsToPlan:
     """Say which rows some runs are planned from. Of runs that have just ``moved``, none of the present visit has ended."""
-    whole = [run.pk for run, definition in known if not definition.in_states]
+    whole = [run.id for run, definition in known if not definition.in_states]
     others, bound, visits, in_states = set[str](), set[str](), set[str](), list[UUID]()
     for definition, runs in _by_definition(known):
         keys = {definition.task_key(name) for name in definition.in_states}
         others |= {definition.task_key(name) for name in definition.tasks} - keys
-        in_states += [run.pk for run in runs]
+        in_states += [run.id for run in runs]
         if not moved:
             bound |= keys
             visits |= {str(run.moves) for run in runs}

@@ -42,7 +42,7 @@ def plans_of(
         try:
             if definition.followed_fields and (unreadable := entities.unreadable.get(run.entity_ref)):
                 raise unreadable
-            entity, ours = entities.get(run.entity_ref), rows.get(run.pk, [])
+            entity, ours = entities.get(run.entity_ref), rows.get(run.id, [])
             planned = plan_of(
                 run, definition, entity, ours, now=now, spare=running(), tries=tries, foresees=not lenient
             )

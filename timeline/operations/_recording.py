@@ -25,6 +25,7 @@ from timeline.operations._event_fields import EventFields
 from timeline.operations._subjects import Subject
 from timeline.operations.leaving import Ended, exit_runs
 from timeline.operations.machines import ANY, Moving, Wish, decide_moves, is_moving, write_moves
+from timeline.operations.machines_ahead import are_many, write_ahead
 from timeline.operations.machines_at_once import are_plain, write_at_once
 from timeline.operations.reconciling_moved import reconcile_moved
 from timeline.operations.sets import Tally
@@ -118,8 +119,7 @@ def record(
     )
     wanted = _Wanted(said, new, events, entities, beginnings, moves, later, using)
     with atomic(using=using, savepoint=needs_savepoint(beginnings)):
-        if not moves or (done := wanted.at_once()) is None:
-            done = wanted.in_turn() if wanted.takes_turns else wanted.with_runs()
+        done = wanted.written()
     written = {ref: columns for ref, columns in events.items() if columns["id"] in done.recorded}
     again = [subject for ref, subject in subjects.items() if ref not in written]
     awaited = frozenset(ref for ref, columns in written.items() if columns["id"] in done.met)
@@ -170,6 +170,11 @@ class _Wanted:
         """Whether the event is written before what it brings: runs that end or move, or very many that begin."""
         return bool(self.moves) or len(self.beginnings) > FEW or self.ends_runs
 
+    def written(self) -> _Done:
+        """Write all, in as few trips as it allows."""
+        done = (self.at_once() or self.ahead()) if self.moves else None
+        return done or (self.in_turn() if self.takes_turns else self.with_runs())
+
     def at_once(self) -> _Done | None:
         """Write the event with the moves that it makes, in one trip; None: nothing is written, as it takes more than that."""
         if not are_plain(self.moves) or self.ends_runs:
@@ -179,6 +184,16 @@ class _Wanted:
         if done is None:
             return None
         return _Done(done.recorded, done.met, self._begin(done.recorded), Ended([], []), done.runs)
+
+    def ahead(self) -> _Done | None:
+        """Write the event and many moves, and plan what follows meanwhile; None: nothing is written, as they take more."""
+        if not are_many(self.moves, self.entities, using=self.using) or self.ends_runs:
+            return None
+        event, causes = self._insertion(), {ref: columns["id"] for ref, columns in self.events.items()}
+        now, using = self.said.recorded_at, self.using
+        moved = write_ahead(self.moves, self.said, event, causes, self.entities, later=self.later, now=now, using=using)
+        recorded = event.inserted()
+        return _Done(recorded, event.met, self._begin(recorded), Ended([], []), moved)
 
     def in_turn(self) -> _Done:
         """Write the event, then end and move runs, then begin others."""

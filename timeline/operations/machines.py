@@ -193,7 +193,7 @@ def decide_moves(
         pairs = next(iter(subjects.values())).ahead
         if pairs is None:
             pairs = lock_to_move(ref, known, _beside(asked, said.name), using=using)
-        rows = {run.pk: tasks for run, tasks in pairs}
+        rows = {run.id: tasks for run, tasks in pairs}
         runs = _by_place(run for run, _tasks in pairs)
     else:
         runs = _by_place(runs_to_move(refs, {name: keys.get(name) for name in known}, using=using))
@@ -206,7 +206,7 @@ def decide_moves(
         for run in runs[ref, definition.name]
     ]
     return [
-        Moving(subject, definition, run, target, rows.get(run.pk))
+        Moving(subject, definition, run, target, rows.get(run.id))
         for subject, definition, run, target in moves
         if target is not None
     ]

@@ -68,7 +68,7 @@ def reconcile_locked(
     if gone:
         end_runs(gone, RunEnd.ENTITY_GONE, reason=reasons.DELETED(), now=now, using=using)
     alive = [(run, definition) for run, definition in known if run.is_open]
-    unread = [(run, definition) for run, definition in alive if run.pk not in (rows or {})]
+    unread = [(run, definition) for run, definition in alive if run.id not in (rows or {})]
     standing = {**lock_rows_to_plan(wanted_of(unread, moved=moved), using=using), **(rows or {})}
     tries = tries_of(alive, using=using) if any(definition.backing_off for _run, definition in alive) else {}
     # In portions: while the database writes one, the next is planned. Whole, if a run may be refused after others were
@@ -80,7 +80,7 @@ def reconcile_locked(
     with pipelining(using) if len(parts) > 1 else nullcontext():
         for part in parts:
             planned = plans_of(part, entities, standing, tries, now=now, lenient=lenient, choose=choose)
-            read = chain.from_iterable(standing.get(run.pk, []) for run, _definition in part)
+            read = chain.from_iterable(standing.get(run.id, []) for run, _definition in part)
             written.append(carry_out(planned, read, now=now, using=using))
             nothing_left += [run for run, _definition, plan in planned if not plan.open]
     created = [task for done in written for task in done()]

@@ -45,7 +45,7 @@ def reconcile_moved(
     bound = [
         (run, definition)
         for run, definition in known
-        if definition is not None and not definition.bound_states.isdisjoint({run.state, before.get(run.pk, run.state)})
+        if definition is not None and not definition.bound_states.isdisjoint({run.state, before.get(run.id, run.state)})
     ]
     if not bound:
         return []
@@ -58,7 +58,7 @@ def read_of(
     bound: Sequence[tuple[TimelineRun, Definition]], held: Mapping[EntityRef, Model | None], *, using: str
 ) -> tuple[Entities, set[EntityRef]]:
     """Read the entities that locked runs are planned from, where that is not done; and name those of which nothing is asked."""
-    read = {run.entity_ref for run, definition in bound if definition.label and held.get(run.entity_ref) is None}
+    read = {ref for run, definition in bound if definition.label and held.get(ref := run.entity_ref) is None}
     wanted = read if any(definition.followed_fields for _run, definition in bound) else set()
     entities = load_entities(wanted, using=using)
     entities |= {ref: entity for ref, entity in held.items() if entity is not None}

@@ -94,7 +94,7 @@ def hand_on(
             for name, value in columns.items():
                 setattr(task, name, value)
     give_up_places([row for pk, row in closed.items() if pk in taken], using=using)
-    return [replace(write, slot=0) if write.task.pk in taken else write for write in writes]
+    return [replace(write, slot=0) if write.task.id in taken else write for write in writes]
 
 
 def give_up_places(tasks: Iterable[ScheduledTask], *, using: str) -> None:

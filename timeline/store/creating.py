@@ -45,7 +45,7 @@ def new_task(
     like, declared = change.like, definition.tasks[change.task_name]
     carried = {"occurrence": like.occurrence, "payload": like.payload} if isinstance(like, ScheduledTask) else {}
     columns = {
-        "run_id": run.pk,
+        "run_id": run.id,
         "entity_label": run.entity_label,
         "entity_id": run.entity_id,
         "cause_id": run.started_by_id,

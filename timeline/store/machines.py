@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -152,7 +152,7 @@ def _with_rows(found: Iterable[Sequence[str | None]], using: str) -> list[tuple[
     tasks: dict[UUID | None, list[ScheduledTask]] = defaultdict(list)
     for task in as_tasks((row_of_json(task, ScheduledTask) for _run, task in said if task), using):
         tasks[task.run_id].append(task)
-    return [(run, tasks[run.pk]) for run in runs]
+    return [(run, tasks[run.id]) for run in runs]
 
 
 def can_read_ahead(using: str) -> bool:
@@ -228,17 +228,30 @@ def move_runs(steps: Sequence[Step], *, event: str, actor: str, now: datetime, u
     """
     if not steps:
         return []
-    dialect = dialect_of(using)
     going = Going(steps, event=event, actor=actor, now=now, using=using)
-    with atomic(using=using, savepoint=False), connections[using].cursor() as cursor:
-        with going.minding():
-            cursor.execute(dialect.sql("move_runs"), going.parameters)
-            moved = cursor.fetchall()
-        going.check({UUID(str(key)) for [key] in moved})
-        if not dialect.has_set_statements:
-            cursor.execute(dialect.sql("enter_runs"), going.parameters)
-        going.tell()
+    with atomic(using=using, savepoint=False), going.minding():
+        send_moves(going, using=using)()
     return going.come()
+
+
+def send_moves(going: Going, *, using: str) -> Callable[[], None]:
+    """
+    Write moves, or send them on their way (``pipelining``).
+
+    Returns:
+        What sees that all have moved, and tells of them. It raises ``MoveNotAllowed`` as ``move_runs`` does.
+    """
+    dialect, cursor = dialect_of(using), connections[using].cursor()
+    cursor.execute(dialect.sql("move_runs"), going.parameters)
+
+    def done() -> None:
+        with cursor:
+            going.check({UUID(str(key)) for [key] in cursor.fetchall()})
+            if not dialect.has_set_statements:
+                cursor.execute(dialect.sql("enter_runs"), going.parameters)
+        going.tell()
+
+    return done
 
 
 class Going:
@@ -262,7 +275,7 @@ class Going:
             "actor": clip(actor, MAX_ACTOR),
         }
         if dialect_of(using).has_arrays:
-            self.parameters["ids"] = as_array([step.run.pk.hex for step in steps])
+            self.parameters["ids"] = as_array([step.run.id.hex for step in steps])
 
     @contextmanager
     def minding(self) -> Iterator[None]:
@@ -281,7 +294,7 @@ class Going:
             MoveNotAllowed: if one has not.
         """
         for step, (before, *_rest) in zip(self._steps, self._before, strict=True):
-            if step.run.pk not in moved:
+            if step.run.id not in moved:
                 run = step.run
                 raise MoveNotAllowed(run.timeline, str(run.entity_ref), before, self._event, [], expected=before)
 
@@ -331,7 +344,7 @@ def _entered(step: Step, key: UUID, event: str, now: datetime) -> Entered:
 def _as_data(step: Step, key: UUID) -> dict[str, Any]:
     return {
         "id": key.hex,
-        "run": step.run.pk.hex,
+        "run": step.run.id.hex,
         "seq": step.run.moves + 1,
         "from_state": step.run.state,
         "to_state": step.target,

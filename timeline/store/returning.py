@@ -13,7 +13,7 @@ from uuid import UUID
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import DateField, DateTimeField, Field, Model, QuerySet, UUIDField
+from django.db.models import DateField, DateTimeField, Field, JSONField, Model, QuerySet, UUIDField
 from django.db.models.base import ModelState
 from django.db.models.signals import post_init, pre_init
 
@@ -159,7 +159,16 @@ def _converters(model: type[Model], names: tuple[str, ...], using: str) -> list[
     connection = connections[using]
     columns = [(name, fields_of(model)[name].get_col(model._meta.db_table)) for name in names]
     return [
-        (name, convert, column)
+        (name, _unless_empty(convert) if _is_plain_json(fields_of(model)[name]) else convert, column)
         for name, column in columns
         for convert in (*connection.ops.get_db_converters(column), *column.get_db_converters(connection))
     ]
+
+
+def _is_plain_json(field: Field[Any, Any]) -> bool:
+    return isinstance(field, JSONField) and field.decoder is None
+
+
+def _unless_empty(convert: Convert) -> Convert:
+    """Read JSON without a reader where it says {}, as most does."""
+    return lambda value, column, connection: {} if value == "{}" else convert(value, column, connection)
