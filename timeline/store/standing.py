@@ -90,6 +90,12 @@ def in_doubt(runs: Iterable[RunRef], *, now: datetime, using: str) -> list[UUID]
     return found
 
 
+def is_told(definition: Definition, *, now: datetime) -> bool:
+    """Whether the database can tell of its runs at all; if not, all of them are in doubt."""
+    model = model_of(definition.label) if definition.label else None
+    return _wanted(definition, model, now) is not None
+
+
 def open_rows(runs: Sequence[UUID], definition: Definition, *, using: str) -> dict[str, int]:
     """Tell of runs that are not in doubt, by the names of the tasks that have rows: how many of these are open."""
     dialect, ids = dialect_of(using), [run_id.hex for run_id in runs]
