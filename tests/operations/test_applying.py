@@ -21,6 +21,7 @@ from timeline.operations.differing import differences
 from timeline.operations.sweeping import begin_round, sweep
 from timeline.registry import registry
 from timeline.shortcuts import start
+from timeline.store.standing import in_doubt
 from timeline.testing import only_timelines
 
 DAY = timedelta(days=1)
@@ -177,11 +178,11 @@ class TestWhatHasBegun:
         begun = []
 
         def looks(*given, **more):
-            found = drifted(*given, **more)
+            found = in_doubt(*given, **more)
             begun.extend(begin_given(task_ids=[row.pk], clock=lambda: clock.now, using="default"))
             return found
 
-        monkeypatch.setattr(applying, "drifted", looks)
+        monkeypatch.setattr(applying, "in_doubt", looks)
         apply_to(changed, reason="as it was", **choice)
         row.refresh_from_db()
         assert row.state == "active"

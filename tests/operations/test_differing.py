@@ -93,9 +93,9 @@ class TestDifferencesOfSome:
 
     def test_take_as_many_statements_for_many_as_for_few(self, orders, now, django_assert_num_queries):
         with only_timelines(Now):
-            with django_assert_num_queries(3):
+            with django_assert_num_queries(5):
                 differences_of_some(Now.definition, after=None, most=4, now=now, using="default")
-            with django_assert_num_queries(3):
+            with django_assert_num_queries(5):
                 differences_of_some(Now.definition, after=None, most=400, now=now, using="default")
 
     def test_write_nothing(self, orders, now):

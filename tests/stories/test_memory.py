@@ -18,7 +18,7 @@ from timeline import Timeline, at, task
 from timeline.dispatch import acting_in_bulk
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
-from timeline.operations import applying, differing, redriving_groups, sweeping
+from timeline.operations import _drifting, applying, differing, redriving_groups
 from timeline.operations.applying import apply_choices, check_choices
 from timeline.operations.differing import differences
 from timeline.operations.enrolling_ahead import foresee_enrolling
@@ -73,7 +73,7 @@ def _story(db, clock, now, monkeypatch):
         (differing, "SIZE"),
         (redriving_groups, "BATCH"),
         (acting_in_bulk, "BATCH"),
-        (sweeping, "BATCH"),
+        (_drifting, "PLANNED"),
     ):
         monkeypatch.setattr(module, name, BATCH)
     with only_timelines(Delivery):

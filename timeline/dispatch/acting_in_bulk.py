@@ -51,7 +51,7 @@ _VERBS: Final[Mapping[Action, Callable[..., list[ScheduledTask]]]] = {
     Action.REDRIVE: redrive,
 }
 ACTIONS: Final = tuple(_VERBS)
-BATCH: Final = 200
+BATCH: Final = 500
 A_TURN: Final = 0.4  # Seconds until a poll goes on with due tasks; it comes back to bulk actions if it has time.
 AT_ONCE_OPEN: Final = 20  # Bulk actions that one poll looks at.
 KEPT: Final = timedelta(days=30)

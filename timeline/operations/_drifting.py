@@ -31,7 +31,7 @@ from timeline.store.locking import lock_runs
 from timeline.store.mirroring import mirror_runs, shows_another
 from timeline.store.returning import read_models
 from timeline.store.rows_to_plan import RowToPlan, read_rows_to_plan
-from timeline.store.standing import RunRef, in_doubt
+from timeline.store.standing import RunRef, as_uuid, in_doubt
 
 logger = logging.getLogger("timeline")
 
@@ -51,7 +51,7 @@ class OpenRuns(Part[RunRef]):
         with connections[using].cursor() as cursor:
             cursor.execute(dialect_of(using).sql("next_runs"), {**after, "size": size})
             rows = cursor.fetchall()
-        runs = [RunRef(*row[:-1]) for row in rows]
+        runs = [RunRef(as_uuid(run_id), *named) for run_id, *named, _run_key in rows]
         if not runs:
             return Taken(runs, after, is_last=True)
         last = runs[-1]

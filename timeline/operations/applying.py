@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, NamedTuple
@@ -12,19 +12,19 @@ from django.utils.translation import gettext_lazy as _
 
 from timeline.definition import Definition
 from timeline.exceptions import InvalidInput, UnknownTask
-from timeline.lifecycle import Reason, ReasonCode, Trigger
-from timeline.models import TimelineRun
-from timeline.operations._drifting import drifted_among, unless_begun
+from timeline.lifecycle import Reason, ReasonCode, State, Trigger
+from timeline.models import EntityRef, TimelineRun
+from timeline.operations._drifting import drifted_among
 from timeline.operations.reconciling import reconcile_locked
 from timeline.operations.sets import BATCH, check_batch_size
 from timeline.payloads import check_text
-from timeline.planning import Cancel, Create, Move, Plan, PlannedChange, TaskRow, Times
+from timeline.planning import Cancel, Create, Keep, Move, Plan, PlannedChange, TaskRow, Times
 from timeline.store.creating import expiry_at
 from timeline.store.isolating import atomic
 from timeline.store.locking import lock_runs
 from timeline.store.machines import MAX_ACTOR
 from timeline.store.mirroring import mirror_runs
-from timeline.store.standing import pages_of_open_runs
+from timeline.store.standing import RunRef, in_doubt, is_told, pages_of_open_runs
 from timeline.store.writing import MAX_REASON, Write, apply
 
 READ: Final = 2000  # Runs that are looked at together.
@@ -118,22 +118,38 @@ def apply_choices(
     check_batch_size(size)
     for some in pages_of_open_runs([choices.definition.name], size=READ, using=using):
         looked = len(some)
-        for changing in drifted_among(some, now=clock(using), using=using):
-            for begin in range(0, len(changing), size):
-                part = changing[begin : begin + size]
-                yield Applied(looked, len(part), _apply_to(choices, part, clock(using), using))
-                looked = 0
+        for part in _parts(choices.definition, some, size, clock, using):
+            yield Applied(looked, *_apply_to(choices, part, clock(using), using))
+            looked = 0
         if looked:
             yield Applied(looked, 0, 0)
 
 
-def _apply_to(choices: Choices, runs: Sequence[TimelineRun], now: datetime, using: str) -> int:
+def _parts(
+    definition: Definition, some: Sequence[RunRef], size: int, clock: Callable[[str], datetime], using: str
+) -> Iterator[Sequence[RunRef]]:
+    """
+    Runs that differ, a batch at a time. Where the database can tell of the timeline, those in doubt, which are few more: they
+    are planned once they are locked, and not before as well.
+    """
+    now, named = clock(using), {ref.id: ref for ref in some}
+    if is_told(definition, now=now):
+        found: Iterable[Sequence[UUID]] = [sorted(in_doubt(some, now=now, using=using))]
+    else:
+        found = ([run.pk for run in runs] for runs in drifted_among(some, now=now, using=using))
+    for keys in found:
+        for begin in range(0, len(keys), size):
+            yield [named[key] for key in keys[begin : begin + size]]
+
+
+def _apply_to(choices: Choices, refs: Sequence[RunRef], now: datetime, using: str) -> tuple[int, int]:
+    """Reconcile runs; tell how many of them were changed, and how many rows."""
     chosen = _Chosen(choices)
     with atomic(using=using):
-        locked = lock_runs([run.pk for run in runs], {run.entity_ref for run in runs}, using=using, fresh=True)
-        created = reconcile_locked(
-            locked.runs, locked.entities, now=now, using=using, lenient=True, choose=chosen.choose
-        )
+        entities = {EntityRef(ref.label, ref.entity_id) for ref in refs}
+        locked = lock_runs([ref.id for ref in refs], entities, using=using, fresh=True)
+        standing = [run for run in locked.runs if run.is_open]
+        created = reconcile_locked(standing, locked.entities, now=now, using=using, lenient=True, choose=chosen.choose)
         unwanted = [task for task in created if task.task_name in chosen.unmade.get(task.run_id, ())]
         apply(
             [Write(task=task, triggers=(Trigger.CANCEL,), reason=choices.cancelled) for task in unwanted],
@@ -141,10 +157,10 @@ def _apply_to(choices: Choices, runs: Sequence[TimelineRun], now: datetime, usin
             using=using,
         )
         if concerned := {task.run_id for task in unwanted} | chosen.called_off:
-            again = [run for run in locked.runs if run.pk in concerned]
+            again = [run for run in standing if run.pk in concerned]
             reconcile_locked(again, locked.entities, now=now, using=using, lenient=True)
-        mirror_runs(locked.runs, using=using)
-    return chosen.rows
+        mirror_runs(standing, using=using)
+    return len(chosen.changed | {run.pk for run in standing if not run.is_open}), chosen.rows
 
 
 class _Chosen:
@@ -153,15 +169,19 @@ class _Chosen:
     def __init__(self, choices: Choices) -> None:
         self._choices = choices
         self.rows = 0
+        self.changed: set[UUID] = set()  # Runs of which a row was changed or made.
         self.called_off: set[UUID | None] = set()  # Runs of which a row was cancelled: what follows it does not come.
         self.unmade: dict[UUID | None, set[str]] = {}  # Run → tasks of which no row is wanted.
 
     def choose(self, run: TimelineRun, planned: Plan) -> Plan:
         """Give the plan that is carried out."""
-        planned = unless_begun(run, planned)
+        if any(not isinstance(change, Create) and change.row.state == State.ACTIVE for change in planned.changes):
+            return Plan(foreseen=planned.foreseen, open=True)  # Its outcome reconciles it.
         standing = {change.row.id: change.row for change in planned.changes if isinstance(change, Cancel)}
         changes = [self._change(run, change, standing) for change in planned.changes]
-        self.rows += sum(isinstance(change, Create | Move | Cancel) for change in changes)
+        if rows := sum(not isinstance(change, Keep) for change in changes):
+            self.rows += rows
+            self.changed.add(run.pk)
         return Plan(changes=changes, foreseen=planned.foreseen, open=planned.open)
 
     def _change(self, run: TimelineRun, change: PlannedChange, standing: dict[UUID, TaskRow]) -> PlannedChange:

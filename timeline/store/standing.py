@@ -29,7 +29,7 @@ from timeline.definition import Definition, Task
 from timeline.dialects import Dialect, dialect_of
 from timeline.lifecycle import ReasonCode
 from timeline.models import TimelineRun
-from timeline.models.among import Among, array_of, fits_in_array, target_of
+from timeline.models.among import Among, fits_in_array, target_of
 from timeline.models.entities import model_of
 from timeline.models.plain import is_read_plainly, plain_column
 from timeline.models.statements import as_array, element_type, narrowed
@@ -88,6 +88,12 @@ def in_doubt(runs: Iterable[RunRef], *, now: datetime, using: str) -> list[UUID]
         if (definition := registry.about(timeline, label)) is not None:
             found += _doubtful(definition, some, now, using)
     return found
+
+
+def is_told(definition: Definition, *, now: datetime) -> bool:
+    """Whether the database can tell of its runs at all; if not, all of them are in doubt."""
+    model = model_of(definition.label) if definition.label else None
+    return _wanted(definition, model, now) is not None
 
 
 def open_rows(runs: Sequence[UUID], definition: Definition, *, using: str) -> dict[str, int]:
@@ -239,7 +245,9 @@ def _runs(known: Sequence[tuple[UUID, Any]], key: Field[Any, Any], using: str) -
     """Runs, each with the key of its entity."""
     connection = connections[using]
     if dialect_of(using).has_arrays:
-        keys = array_of(key, [entity_key for _id, entity_key in known], connection)
+        keys = as_array(
+            [str(entity_key) for _id, entity_key in known]
+        )  # Django's own kinds of keys are read as written.
         return {"runs": as_array([run_id.hex for run_id, _key in known]), "keys": keys}
     return {"asked": json.dumps([(run_id.hex, key.get_db_prep_value(value, connection)) for run_id, value in known])}
 
