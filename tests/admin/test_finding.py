@@ -59,7 +59,7 @@ class TestFind:
         assert answer["Location"].endswith(f"?label=testapp.order&id={order.pk}")
 
     def test_asks_twice_for_each_kind_and_once_for_all_else(self, viewer, person):
-        """Who looks and may: four. By key and by words: two for each kind. What waits; and the time, with whether it is polled."""
+        """Four for who looks and may; two for each kind, by key and by words; what waits; and the time."""
         key = person("ben").pk
         Order.objects.create(pk=key, note="blue boots")
 
