@@ -8,6 +8,9 @@ PostgreSQL's process for this connection, which Linux tells of a server on the s
 took stands for it): so other work on the machine changes little. Parallel workers are switched off, so that nothing is left
 out.
 
+``--fill URL`` fills a database that stays, which takes a minute; ``--filled URL`` measures it again and again, ``--only`` and
+``--who`` just some addresses and lookers.
+
 Fails where the 95th percentile of the sum is over 300 ms, where an answer needs more than 12 queries (session and user of the
 request are two of them), or where a statement reads a table of more than 10,000 rows from end to end.
 """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from tests.admin.conftest import LIST, detail, text_of
@@ -55,6 +57,17 @@ class TestFind:
 
         assert answer.status_code == 302
         assert answer["Location"].endswith(f"?label=testapp.order&id={order.pk}")
+
+    def test_asks_twice_for_each_kind_and_once_for_all_else(self, viewer, person):
+        """Four for who looks and may; two for each kind, by key and by words; what waits; and the time."""
+        key = person("ben").pk
+        Order.objects.create(pk=key, note="blue boots")
+
+        with CaptureQueriesContext(connection) as queries:
+            answer = viewer.get(FIND, {"words": str(key)})
+
+        assert len(answer.context["kinds"]) == 2
+        assert len(queries) <= 4 + 2 * 2 + 2
 
     def test_shows_several_by_kind_with_what_waits_for_them(self, viewer, about):
         some = [Order.objects.create(note=f"ada's {number}") for number in range(2)]
