@@ -19,7 +19,7 @@ from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.sqlstates import sqlstate_of
 from timeline.models.statements import narrowed
 from timeline.models.step import steps_among
-from timeline.store.bound_cursors import bound_cursor
+from timeline.store.kept_cursors import bound_cursor, text_cursor
 
 # What a step in a transaction waits for the lock of its task's row: far less than the second after which PostgreSQL looks for
 # deadlocks, so that whoever wants what the step has locked does not have to give way.
@@ -118,15 +118,14 @@ def _can_commit(connection: Any) -> bool:
     """
     Whether a statement and the COMMIT of the open transaction can be sent as one text.
 
-    The transaction must be the one that ``atomic()`` ends, and not broken. And the driver must send texts as they are: two
-    statements cannot be prepared, and take no values that the server puts in.
+    The transaction must be the one that ``atomic()`` ends, and not broken. And Django's cursors must send texts as they are,
+    which they never prepare then: two statements take no values that the server puts in.
     """
     if not connection.commit_on_exit or connection.savepoint_ids or connection.needs_rollback:
         return False
     if not connection.in_atomic_block or len(connection.atomic_blocks) > 1 or not is_by_psycopg3(connection):
         return False
-    driver = connection.connection
-    return driver.prepare_threshold is None and issubclass(driver.cursor_factory, connection.Database.ClientCursor)
+    return issubclass(connection.connection.cursor_factory, connection.Database.ClientCursor)
 
 
 def record_steps(steps: Sequence[NewStep], *, using: str) -> dict[tuple[UUID, str], Stored]:
@@ -220,7 +219,7 @@ def _written(verb: str, step: NewStep, using: str, *parts: str) -> Stored | None
         "done_by": step.done_by,
         "patience": f"{PATIENCE.total_seconds()} seconds" if within else None,
     }
-    cursor = connection.cursor() if "last" in parts else bound_cursor(connection)
+    cursor = text_cursor(connection) if "last" in parts else bound_cursor(connection)
     cursor.execute(sql, values)
     if "last" in parts and cursor.description is None:  # A wrapper of the host's has gone on to the COMMIT.
         return _committed(step, using)
