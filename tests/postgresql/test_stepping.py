@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 from asgiref.sync import sync_to_async
 from django.db import connection, connections, transaction
+from django.db.backends.postgresql.base import ServerBindingCursor
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
@@ -182,9 +183,28 @@ class TestTheCommitOfAnAtomicStep:
         ]
         assert effects() == ["called", "noted", "packed"]
 
-    def test_goes_by_itself_where_the_driver_prepares(self, row, monkeypatch):
+    def test_goes_with_it_where_the_driver_prepares_what_is_a_plain_steps(self, row, monkeypatch):
         connection.ensure_connection()
-        monkeypatch.setattr(connection.connection, "prepare_threshold", 5)
+        monkeypatch.setattr(connection.connection, "prepare_threshold", 0)
+
+        asked = []
+
+        def look(execute, sql, *rest):
+            asked.append(sql)
+            return execute(sql, *rest)
+
+        with connection.execute_wrapper(look):
+            assert attempt(row).state == State.COMPLETED
+
+        assert len([sql for sql in asked if "; COMMIT" in sql]) == 2
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_prepared_statements WHERE statement LIKE '%timeline_record_step%'")
+            assert cursor.fetchone() == (1,)
+        assert effects() == ["called", "noted", "packed"]
+
+    def test_goes_by_itself_where_the_server_puts_all_values_in(self, row, monkeypatch):
+        connection.ensure_connection()
+        monkeypatch.setattr(connection.connection, "cursor_factory", ServerBindingCursor)
 
         with CaptureQueriesContext(connection) as asked:
             assert attempt(row).state == State.COMPLETED
@@ -242,7 +262,7 @@ class TestALostAnswer:
 
     @pytest.mark.parametrize("done", [True, False])
     def test_of_a_commit_by_itself_is_asked_for(self, row, done, monkeypatch):
-        """Where the driver prepares statements, the COMMIT is not sent with the record."""
+        """Where the server puts the values in, the COMMIT is not sent with the record."""
         commit, broken = connection._commit, []
 
         def break_first():

@@ -26,7 +26,7 @@ def digest_of(given: dict[str, Any]) -> str:
     """16 hex digits of what a step is given, by name: of entities their keys. What has no text of its own is not told apart."""
     text = ""
     with suppress(TypeError, ValueError, RecursionError):
-        text = json.dumps(given, default=_told_apart)
+        text = _TEXT.encode(given)
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
 
 
@@ -34,6 +34,9 @@ def _told_apart(value: object) -> object:
     if isinstance(value, Model):
         return [value._meta.label_lower, str(value.pk)]
     return [type(value).__name__, str(value)] if isinstance(value, _PLAIN) else None
+
+
+_TEXT: Final = json.JSONEncoder(default=_told_apart)  # One for all: a call of ``json.dumps`` makes one for itself.
 
 
 def code_of(cls: type) -> str:

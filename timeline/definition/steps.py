@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, ParamSpec, Protocol, TypeVar, overload
 
@@ -93,6 +93,25 @@ class Step(Generic[Self_, Params, Result]):
         """Of its method, ``self`` included."""
         return inspect.signature(self.method)
 
+    @cached_property
+    def _positions(self) -> list[str] | None:
+        """Names of the parameters behind ``self``, if each can be given by its position; else None."""
+        known = list(self.signature.parameters.values())[1:]
+        return [one.name for one in known] if all(one.kind is one.POSITIONAL_OR_KEYWORD for one in known) else None
+
+    def given(self, timeline: Any, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """
+        What a call gives its method, by name, without ``self``.
+
+        Raises:
+            TypeError: if its method cannot be called so.
+        """
+        names = self._positions
+        if names is not None and len(args) == len(names) and not kwargs:  # ``bind`` would take ten times as long.
+            return dict(zip(names, args, strict=True))
+        bound = self.signature.bind(timeline, *args, **kwargs).arguments
+        return dict(list(bound.items())[1:])
+
     @property
     def names(self) -> frozenset[str]:
         """What it is called, and what it was."""
@@ -120,13 +139,13 @@ class BoundStep(Generic[Params, Result]):
         runner: Runner | None = self.timeline._step_runner
         if runner is None:
             return body()
-        given = self.step.signature.bind(self.timeline, *args, **kwargs).arguments
-        result: Result = runner.take(self.step, self.key, dict(list(given.items())[1:]), body)
+        given = self.step.given(self.timeline, *args, **kwargs)
+        result: Result = runner.take(self.step, self.key, given, body)
         return result
 
     def keyed(self, key: str) -> BoundStep[Params, Result]:
         """The same step under a key of its own, where one handler takes it several times: ``self.upload.keyed("de")(path)``."""
-        return replace(self, key=str(key))
+        return BoundStep(self.step, self.timeline, str(key))
 
 
 class StepDecorator(Protocol):

@@ -228,8 +228,10 @@ class Steps:
             known_as += f":{first}"
         token = step_under_way.set(StepContext(name=new.name, idempotency_key=known_as))
         try:
-            with self._remembering(step):
-                yield
+            yield
+        except Exception as error:
+            self._failed.append((step, error))
+            raise
         finally:
             step_under_way.reset(token)
 

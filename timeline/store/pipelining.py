@@ -23,16 +23,14 @@ def takes_texts(using: str) -> bool:
     """
     Whether several statements can be sent as one text now, in one trip.
 
-    The driver must send texts as they are: two statements cannot be prepared, nor pipelined, and take no values that the server
-    puts in.
+    Django's cursors must send texts as they are, which they never prepare then: several statements take no values that the
+    server puts in, and cannot be pipelined.
     """
     connection: Any = connections[using]
     if not is_by_psycopg3(connection):
         return False
     driver = connection.connection
-    as_they_are = driver.prepare_threshold is None and issubclass(
-        driver.cursor_factory, connection.Database.ClientCursor
-    )
+    as_they_are = issubclass(driver.cursor_factory, connection.Database.ClientCursor)
     return as_they_are and driver.pgconn.pipeline_status == _NOT_PIPELINED
 
 

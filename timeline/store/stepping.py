@@ -19,7 +19,7 @@ from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.sqlstates import sqlstate_of
 from timeline.models.statements import narrowed
 from timeline.models.step import steps_among
-from timeline.store.bound_cursors import bound_cursor
+from timeline.store.kept_cursors import bound_cursor, text_cursor
 from timeline.store.pipelining import takes_texts
 
 # What a step in a transaction waits for the lock of its task's row: far less than the second after which PostgreSQL looks for
@@ -219,7 +219,7 @@ def _written(verb: str, step: NewStep, using: str, *parts: str) -> Stored | None
         "done_by": step.done_by,
         "patience": f"{PATIENCE.total_seconds()} seconds" if within else None,
     }
-    cursor = connection.cursor() if "last" in parts else bound_cursor(connection)
+    cursor = text_cursor(connection) if "last" in parts else bound_cursor(connection)
     cursor.execute(sql, values)
     if "last" in parts and cursor.description is None:  # A wrapper of the host's has gone on to the COMMIT.
         return _committed(step, using)

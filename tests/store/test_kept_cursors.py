@@ -5,7 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from timeline.dialects import is_by_psycopg3
-from timeline.store.bound_cursors import bound_cursor
+from timeline.store.kept_cursors import bound_cursor
 
 pytestmark = pytest.mark.django_db
 
@@ -33,11 +33,16 @@ class TestBoundCursor:
             seen.append(sql)
             return execute(sql, *rest)
 
-        with connection.execute_wrapper(look), CaptureQueriesContext(connection) as asked:
+        with connection.execute_wrapper(look):
             bound_cursor(connection).execute(ASK, {"number": 1})
 
         assert seen == [ASK]
-        assert len(asked) == 1
+
+    def test_is_logged_with_its_text(self):
+        with CaptureQueriesContext(connection) as asked:
+            bound_cursor(connection).execute(ASK, {"number": 1})
+
+        assert ["CAST" in query["sql"] for query in asked] == [True]
 
     @pytest.mark.usefixtures("_by_psycopg3")
     def test_has_the_server_put_the_values_in(self):
