@@ -52,7 +52,7 @@ def _around(sql: str, settings: Mapping[str, str], *, is_among_others: bool) -> 
     """Write a statement with its settings before it and, among others of a transaction, what sets them back after it."""
     if not is_among_others:
         return f"{as_select(settings)};\n{sql}"
-    return f"{_kept(settings)};\n{as_select(settings)};\n{sql}\n;\n{_back(settings)}"
+    return f"{_kept(settings)};\n{as_select(settings)};\n{sql}\n; {_back(settings)}"
 
 
 def _kept(settings: Mapping[str, str]) -> str:
