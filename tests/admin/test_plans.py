@@ -172,6 +172,7 @@ class TestAPlan:
     def test_takes_as_many_statements_for_many_runs_as_for_few(
         self, operator, changed, clock, django_assert_max_num_queries, django_assert_num_queries
     ):
+        start(Now, Order.objects.create(ships_at=clock.now))
         with django_assert_max_num_queries(12) as few:
             operator.get(PLAN, {"timeline": "shop"})
         for _ in range(50):

@@ -197,13 +197,13 @@ def differences_of_some(
     facts = _Facts.read(list(runs.values()), using)
 
     def compare(refs: Sequence[RunRef]) -> None:
-        _count_standing([ref for ref in refs if ref.id not in doubtful], found, using)
         _compare(facts, [runs[ref.id] for ref in refs if ref.id in runs], found, now)
 
     compare(some[:looked])
     if len(some) > looked and monotonic() <= give_up:
         compare(some[looked:most])
         looked = most
+    _count_standing([ref for ref in some[:looked] if ref.id not in doubtful], found, using)
     return found[definition.name], some[looked - 1].id if len(some) > looked else None
 
 
