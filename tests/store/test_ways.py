@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 from django.db.models import Q
 
@@ -57,6 +59,21 @@ class TestWaysTo:
 
         assert ways(Q(task_key__startswith="trial."), [*many, "other.task"]).walked
         assert ways(Q(task_key__in=many), [*many, "other.task"]).looked_for
+
+    def test_are_walks_where_a_kind_is_about_others_than_asked_for(self):
+        """All its rows would be read in search of one."""
+        trial = Q(task_key__startswith="trial.")
+
+        assert ways(trial & Q(entity_label="accounts.user")).looked_for
+        assert ways(trial & Q(entity_label="testapp.order")).walked
+
+    def test_are_by_key_where_that_is_named(self):
+        assert [way.pairs for way in ways(Q(pk=UUID(int=1), task_key__startswith="trial.")).looked_for] == [[("", "")]]
+
+    def test_are_none_to_what_is_about_two_kinds_of_entities(self):
+        found = ways(Q(task_key__startswith="trial.", entity_label="a.b") & Q(entity_label="testapp.order"))
+
+        assert (found.looked_for, found.walked) == ([], [])
 
     def test_are_two_where_entities_or_kinds_are_asked_for(self):
         few, many = ways(ORDER | Q(task_key="other.task")).looked_for

@@ -47,7 +47,7 @@ def parts_of(tasks: ScheduledTaskQuerySet) -> list[Part]:
         if not _is_choice(condition):
             continue
         named = [one for one in condition.children if _names(one) is not None and _is_plain(one)]
-        others = [one for one in condition.children if one not in named]
+        others = [one for one in condition.children if one not in named and getattr(one, "rhs", None) != []]
         if named and others:
             rest = [*conditions[:place], *conditions[place + 1 :]]
             few = WhereNode(named, OR)
@@ -62,6 +62,11 @@ def parts_of(tasks: ScheduledTaskQuerySet) -> list[Part]:
 def asks_for(tasks: ScheduledTaskQuerySet, column: str) -> bool:
     """Whether any condition is about this column."""
     return any(column_of(leaf) == column for leaf in _leaves(tasks.query.where))
+
+
+def names_key(tasks: ScheduledTaskQuerySet) -> bool:
+    """Whether one task is named by its key."""
+    return any(isinstance(part, Exact) and column_of(part) == "id" for part in _all_of(tasks.query.where))
 
 
 def values_named(tasks: ScheduledTaskQuerySet, column: str) -> set[str] | None:

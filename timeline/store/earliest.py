@@ -58,7 +58,7 @@ def first_page(
     if tasks.query.is_empty():
         return []
     ways = ways_to(tasks, first.states, kinds or KindsThere(tasks.db)) if can_look_for_each(tasks.db) else NOWHERE
-    if not ways.looked_for:
+    if not ways.looked_for:  # And if there is no way at all, this finds nothing, at once.
         return list(tasks.first_of(first.states, most, latest=first.latest))
     found = _keys_on([_first_on(ways, first, most, ("-pk",) if first.latest else ("pk",), tasks.db)])
     rows = tasks.all()

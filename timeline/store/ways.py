@@ -11,7 +11,8 @@ from django.db.models import CharField, F, Func, QuerySet
 from django.db.models.lookups import In
 
 from timeline.lifecycle import ReasonCode, State
-from timeline.models.parts import Part, asks_for, may_be_of, parts_of, values_named
+from timeline.models.parts import Part, asks_for, may_be_of, names_key, parts_of, values_named
+from timeline.registry import registry
 from timeline.store.counting import DETAIL, KIND
 from timeline.store.kinds import task_keys_there
 
@@ -119,6 +120,11 @@ def _way_of(part: Part, states: list[str], kinds: Callable[[], Collection[str]])
     if part.names is not None:
         named = tasks.filter(In(_STATE, states), entity_label=KIND, entity_id=DETAIL)
         return [Way(named, sorted(part.names), by_entity=True)]
+    labels = values_named(tasks, "entity_label")
+    if labels is not None and not labels:
+        return []  # About two kinds of entities at once.
+    if names_key(tasks):
+        return [Way(tasks.filter(In(_STATE, states)), [("", "")])]
     if _is_rare(values_named(tasks, "reason_code")):
         return list(_ways_by_reason(tasks, states, kinds))
     if asks_for(tasks, "finished_at") or not asks_for(tasks, "task_key"):
@@ -126,6 +132,8 @@ def _way_of(part: Part, states: list[str], kinds: Callable[[], Collection[str]])
     asked = _kinds_of(tasks, kinds)
     if values_named(tasks, "task_key") is None and not len(asked) < min(len(kinds()), MOST_KINDS + 1):
         return None  # All kinds, or too many: they are walked together.
+    if not _are_about(asked, labels):
+        return None  # Of a kind about others, all rows would be read in search of one.
     return [Way(tasks.filter(task_key=KIND, state=DETAIL), [(kind, state) for kind in asked for state in states])]
 
 
@@ -144,6 +152,13 @@ def _ways_by_reason(
 
 def _is_rare(reasons: set[str] | None) -> bool:
     return reasons is not None and len(reasons) == 1 and reasons.isdisjoint(USUAL)
+
+
+def _are_about(kinds: Collection[str], labels: set[str] | None) -> bool:
+    """Whether these kinds of tasks may be about entities of these models, as far as they are declared."""
+    declared = {known.name: known.label for known in registry}
+    timelines = {kind.partition(".")[0] for kind in kinds}
+    return labels is None or all(declared.get(name) in (None, *labels) for name in timelines)
 
 
 def _kinds_of(tasks: ScheduledTaskQuerySet, kinds: Callable[[], Collection[str]]) -> list[str]:
