@@ -47,7 +47,7 @@ def parts_of(tasks: ScheduledTaskQuerySet) -> list[Part]:
         if not _is_choice(condition):
             continue
         named = [one for one in condition.children if _names(one) is not None and _is_plain(one)]
-        others = [one for one in condition.children if one not in named and getattr(one, "rhs", None) != []]
+        others = [one for one in condition.children if one not in named]
         if named and others:
             rest = [*conditions[:place], *conditions[place + 1 :]]
             few = WhereNode(named, OR)
@@ -106,8 +106,8 @@ def _holds(condition: Any, task_key: str, *, negated: bool = True) -> bool:
 
 
 def _told(condition: Any, task_key: str) -> bool | None:
-    """Whether a kind fulfils a condition; None: that is about something else. Nothing is among none."""
-    if isinstance(condition, In) and condition.rhs == []:
+    """Whether a kind fulfils a condition; None: that is about something else."""
+    if _is_never(condition):
         return False
     if column_of(condition) != "task_key":
         return None
@@ -119,6 +119,8 @@ def _told(condition: Any, task_key: str) -> bool | None:
 
 def _names(condition: Any) -> Names | None:
     """The entities that all rows name of which a condition holds; None: there may be any, or too many."""
+    if _is_never(condition):
+        return frozenset()
     if not isinstance(condition, WhereNode) or condition.negated or condition.connector not in (AND, OR):
         return None
     if condition.connector == OR and len(condition.children) > 1:
@@ -153,6 +155,11 @@ def _values(condition: Any) -> set[str] | None:
         values = {value for value in condition.rhs if isinstance(value, str)}
         return values if len(values) == len(set(condition.rhs)) else None
     return None
+
+
+def _is_never(condition: Any) -> bool:
+    """Whether it asks for one of none."""
+    return isinstance(condition, In) and condition.rhs == []
 
 
 def _is_choice(condition: Any) -> bool:
