@@ -114,7 +114,11 @@ class HealthPages(Pages):
     def _counts(self, health: Health) -> list[Count]:
         where = self.address("changelist")
         told = [
-            Count(pgettext("timeline", "overdue"), told_count(health.overdue), f"{where}?state=overdue"),
+            Count(
+                pgettext("timeline", "overdue, with nothing in the way"),  # Not on hold, nor waiting for a place.
+                told_count(health.overdue),
+                f"{where}?state=overdue",
+            ),
             Count(
                 pgettext("timeline", "on their way to a worker"), told_count(health.pending), f"{where}?state=pending"
             ),
