@@ -7,12 +7,14 @@ SQLite makes the table anew either way.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 from django.db.migrations import AddConstraint
 from django.db.migrations.operations.base import Operation
 from django.db.migrations.state import ProjectState
+from django.db.models import CheckConstraint
 
 
 def _for_rows_to_come(constraint: Any, model: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
@@ -36,6 +38,64 @@ class AddConstraintForRowsToCome(AddConstraint):
         model = to_state.apps.get_model(app_label, self.model_name)
         if self.allow_migrate_model(schema_editor.connection.alias, model):
             _for_rows_to_come(self.constraint, model, schema_editor)
+
+
+class ReplaceConstraintsForRowsToCome(Operation):
+    """Puts constraints in the place of those that have the same names; ``LookAtRows`` follows in another migration."""
+
+    def __init__(self, model_name: str, constraints: Sequence[CheckConstraint]) -> None:
+        self.model_name = model_name
+        self.constraints = constraints
+
+    def state_forwards(self, app_label: str, state: ProjectState) -> None:
+        """Replace them."""
+        for constraint in self.constraints:
+            state.remove_constraint(app_label, self.model_name.lower(), constraint.name)
+            state.add_constraint(app_label, self.model_name.lower(), constraint)
+
+    def database_forwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,  # noqa: ARG002 (Django's signature)
+        to_state: ProjectState,
+    ) -> None:
+        """Replace them."""
+        self._replace(to_state.apps.get_model(app_label, self.model_name), schema_editor, _for_rows_to_come)
+
+    def database_backwards(
+        self,
+        app_label: str,
+        schema_editor: BaseDatabaseSchemaEditor,
+        from_state: ProjectState,  # noqa: ARG002 (Django's signature)
+        to_state: ProjectState,
+    ) -> None:
+        """Put those back that were there before."""
+        add = type(schema_editor).add_constraint
+        self._replace(
+            to_state.apps.get_model(app_label, self.model_name),
+            schema_editor,
+            lambda constraint, model, editor: add(editor, model, constraint),
+        )
+
+    def _replace(
+        self, model: Any, schema_editor: BaseDatabaseSchemaEditor, add: Callable[[Any, Any, Any], object]
+    ) -> None:
+        """Those that are there by those of the same names that the model has."""
+        if not self.allow_migrate_model(schema_editor.connection.alias, model):
+            return
+        names = {constraint.name for constraint in self.constraints}
+        wanted = [constraint for constraint in model._meta.constraints if constraint.name in names]
+        if schema_editor.connection.vendor != "postgresql":
+            schema_editor.add_constraint(model, wanted[0])  # Makes the table anew, with all constraints of the model.
+            return
+        for constraint in wanted:
+            schema_editor.remove_constraint(model, constraint)
+            add(constraint, model, schema_editor)
+
+    def describe(self) -> str:
+        """Say it, as ``migrate --plan`` shows it."""
+        return f"Replace constraints of {self.model_name}: {', '.join(known.name for known in self.constraints)}"
 
 
 class AddUniqueIndex(AddConstraint):
@@ -64,11 +124,11 @@ class AddUniqueIndexBesideWrites(AddConstraint):
 
 
 class LookAtRows(Operation):
-    """Sees that the rows that are there keep a constraint that was added for those to come."""
+    """Sees that the rows that are there keep constraints that were added for those to come."""
 
-    def __init__(self, model_name: str, name: str) -> None:
+    def __init__(self, model_name: str, *names: str) -> None:
         self.model_name = model_name
-        self.name = name
+        self.names = names
 
     def state_forwards(self, app_label: str, state: ProjectState) -> None:
         """Leave models as they are."""
@@ -83,8 +143,9 @@ class LookAtRows(Operation):
         """Look at them; nothing is done if that was done before."""
         model = to_state.apps.get_model(app_label, self.model_name)
         if self._is_asked(model, schema_editor):
-            table, name = map(schema_editor.quote_name, (model._meta.db_table, self.name))
-            schema_editor.execute(f"ALTER TABLE {table} VALIDATE CONSTRAINT {name}")
+            table, *names = map(schema_editor.quote_name, (model._meta.db_table, *self.names))
+            asked = ", ".join(f"VALIDATE CONSTRAINT {name}" for name in names)  # In one look.
+            schema_editor.execute(f"ALTER TABLE {table} {asked}")
 
     def database_backwards(
         self,
@@ -93,12 +154,12 @@ class LookAtRows(Operation):
         from_state: ProjectState,  # noqa: ARG002 (Django's signature)
         to_state: ProjectState,
     ) -> None:
-        """Leave the constraint for rows to come."""
+        """Leave the constraints for rows to come."""
         model = to_state.apps.get_model(app_label, self.model_name)
         if self._is_asked(model, schema_editor):
-            [constraint] = [known for known in model._meta.constraints if known.name == self.name]
-            schema_editor.remove_constraint(model, constraint)
-            _for_rows_to_come(constraint, model, schema_editor)
+            for constraint in [known for known in model._meta.constraints if known.name in self.names]:
+                schema_editor.remove_constraint(model, constraint)
+                _for_rows_to_come(constraint, model, schema_editor)
 
     def _is_asked(self, model: Any, schema_editor: BaseDatabaseSchemaEditor) -> bool:
         connection = schema_editor.connection
@@ -106,4 +167,4 @@ class LookAtRows(Operation):
 
     def describe(self) -> str:
         """Say it, as ``migrate --plan`` shows it."""
-        return f"See that all rows of {self.model_name} keep {self.name}"
+        return f"See that all rows of {self.model_name} keep {', '.join(self.names)}"

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, cast
 
 from django.db import connections, models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Cast
 from django.utils.translation import gettext_lazy as _
 
@@ -15,7 +15,7 @@ from timeline.conf import get_settings
 from timeline.dialects import dialect_of
 from timeline.ids import uuid7
 from timeline.lifecycle import AT_REST, FINAL, LEASED, OPEN, WAITING, ReasonCode, State
-from timeline.models.columns import ENTITY_IS_WHOLE, EntityColumns, in_range
+from timeline.models.columns import ENTITY_IS_WHOLE, EntityColumns, OneOf, all_in_range, is_set_if
 from timeline.models.entities import MAX_ID, MAX_LABEL, EntityRef
 from timeline.models.event import Event
 from timeline.models.kin import about_entity
@@ -294,30 +294,29 @@ class ScheduledTask(EntityColumns):
             # Also of rows that have ended: what was started and did not complete may keep its place closed.
             models.UniqueConstraint(fields=["limit_key", "slot"], condition=Q(slot__gt=0), name="timeline_task_slot"),
             models.CheckConstraint(
-                condition=Q(limit_key="") | Q(slot__gt=0) | Q(state__in=sorted(set(State) - LEASED)),
+                condition=Q(limit_key="") | Q(slot__gt=0) | Q(lease_expires_at__isnull=True),
                 name="timeline_task_has_slot",
             ),
-            models.CheckConstraint(condition=Q(state__in=sorted(State)), name="timeline_task_state_known"),
             models.CheckConstraint(
-                condition=Q(state__in=_FINAL, finished_at__isnull=False) | Q(state__in=_OPEN, finished_at__isnull=True),
-                name="timeline_task_final_finished",
+                condition=Q(OneOf(F("state"), sorted(State))),
+                name="timeline_task_state_known",
             ),
+            models.CheckConstraint(condition=is_set_if("finished_at", FINAL), name="timeline_task_final_finished"),
+            models.CheckConstraint(condition=is_set_if("lease_expires_at", LEASED), name="timeline_task_held_by_lease"),
             models.CheckConstraint(
-                condition=Q(state__in=_LEASED, lease_expires_at__isnull=False)
-                | Q(state__in=sorted(set(State) - LEASED), lease_expires_at__isnull=True),
-                name="timeline_task_held_by_lease",
-            ),
-            models.CheckConstraint(
-                condition=Q(reason_code__in=sorted(ReasonCode)) | Q(reason_code="", state__in=_OPEN),
+                condition=Q(OneOf(F("reason_code"), sorted(ReasonCode))) | Q(reason_code="", finished_at__isnull=True),
                 name="timeline_task_end_has_reason",
             ),
             models.CheckConstraint(condition=ENTITY_IS_WHOLE, name="timeline_task_entity_whole"),
             models.CheckConstraint(
-                condition=in_range(
+                condition=all_in_range(
                     "nominal_at",
                     "scheduled_at",
                     "created_at",
-                    optional=["anchor_value", "expires_at", "started_at", "finished_at"],
+                    "anchor_value",
+                    "expires_at",
+                    "started_at",
+                    "finished_at",
                 ),
                 name="timeline_task_in_range",
             ),
