@@ -25,7 +25,9 @@ from tests.api.test_webhooks import HOOKS
 from tests.bulk import bulk_action
 from tests.conftest import NOW
 from timeline.api.pagination import Place
+from timeline.confiding import check_data
 from timeline.dispatch.acting_in_bulk import begin_bulk
+from timeline.exceptions import InvalidInput
 from timeline.ids import uuid7
 from timeline.lifecycle import FINAL, OPEN, WAITING, State
 from timeline.models import BulkAction, Event, Hold, ScheduledTask
@@ -173,6 +175,8 @@ def fitting(case, entity, moment):
         return moved(case.body, moment)
     if case.operation.path.endswith("/preview/"):
         return previewed(case.body, moment)
+    if case.operation.path.endswith("/events/"):
+        return {"payload": without_secrets(case.body["payload"])} if case.body.get("payload") else {}
     if case.operation.path.endswith("/holds/"):
         return held(case.body.get("scope"), entity) | ({"until": LATER} if case.body.get("until") else {})
     return {}
@@ -191,6 +195,15 @@ def previewed(body, moment):
     if "start" in body:
         return {"start": {"timeline": "account", "started_at": moment}}
     return {"event": {"name": "user.left"}}
+
+
+def without_secrets(payload):
+    """Nothing, where a name that was made up looks like that of a secret."""
+    try:
+        check_data("payload", payload)
+    except InvalidInput:
+        return {}
+    return payload
 
 
 def make_real_hooks(case, pick):

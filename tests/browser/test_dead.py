@@ -52,12 +52,12 @@ def test_redrives_a_group(start_browser, staff, dead):
     browser.wait_for(".tl-card")
 
     browser.driver.find_element(By.CSS_SELECTOR, f"h2 a[href$='group={ONE}']").click()
-    browser.wait_for("[name=action]")
-    browser.driver.find_element(By.CSS_SELECTOR, "[name=action]").click()
+    browser.wait_for(".tl-rows")
+    browser.driver.find_element(By.CSS_SELECTOR, "a.tl-main").click()
     browser.wait_for("[name=reason]")
     browser.type("[name=reason]", "the line is mended")
     browser.driver.find_element(By.CSS_SELECTOR, ".tl-ask .tl-main").click()
-    browser.wait_for(".messagelist")
+    browser.wait_for_text("3 tasks run again.")
 
     assert ScheduledTask.objects.filter(previous__fingerprint=ONE, reason="the line is mended").count() == 3
 

@@ -61,7 +61,7 @@ def test_can_be_read_by_anybody(start_browser, staff, endpoints, width, dark, la
         look(browser, f"{name}-{width}-{language}", found, width)
     browser.driver.execute_script("document.querySelector('[name=since]').value = '2026-03-01T00:00'")
     browser.choose("[name=which]", "all")
-    browser.click("#content-main [type=submit]")
+    browser.click("#content-main .tl-main")
     browser.wait_for("[name=confirmed]")
     look(browser, f"confirm-{width}-{language}", found, width)
 

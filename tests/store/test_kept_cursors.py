@@ -4,18 +4,11 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from timeline.dialects import is_by_psycopg3
 from timeline.store.kept_cursors import bound_cursor
 
 pytestmark = pytest.mark.django_db
 
 ASK = "SELECT CAST(%(number)s AS integer) + 1"
-
-
-@pytest.fixture
-def _by_psycopg3(db):
-    if not is_by_psycopg3(connection):
-        pytest.skip("This driver has no other cursors.")
 
 
 class TestBoundCursor:
@@ -44,7 +37,7 @@ class TestBoundCursor:
 
         assert ["CAST" in query["sql"] for query in asked] == [True]
 
-    @pytest.mark.usefixtures("_by_psycopg3")
+    @pytest.mark.only_postgresql
     def test_has_the_server_put_the_values_in(self):
         cursor = bound_cursor(connection)
 
@@ -52,11 +45,11 @@ class TestBoundCursor:
 
         assert b"$1" in cursor._query.query
 
-    @pytest.mark.usefixtures("_by_psycopg3")
+    @pytest.mark.only_postgresql
     def test_is_kept(self):
         assert bound_cursor(connection).cursor is bound_cursor(connection).cursor
 
-    @pytest.mark.usefixtures("_by_psycopg3")
+    @pytest.mark.only_postgresql
     def test_is_djangos_where_the_host_has_cursors_of_its_own(self, monkeypatch):
         class Own(connection.Database.ClientCursor):
             """Counts, or traces."""
@@ -67,7 +60,7 @@ class TestBoundCursor:
 
 
 @pytest.mark.django_db(transaction=True)
-@pytest.mark.usefixtures("_by_psycopg3")
+@pytest.mark.only_postgresql
 class TestANewConnection:
     def test_has_a_cursor_of_its_own(self):
         bound_cursor(connection)
