@@ -26,7 +26,7 @@ class TestFinishedAt:
     @pytest.mark.parametrize("state", sorted(OPEN))
     def test_must_not_be_there_before(self, make_task, now, state):
         with Refusal("timeline_task_final_finished"):
-            make_task(state=state, finished_at=now)
+            make_task(state=state, finished_at=now, reason_code="done")
 
 
 class TestLease:

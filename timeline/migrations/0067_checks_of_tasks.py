@@ -9,8 +9,8 @@ from django.db import migrations, models
 from django.db.models import F, Q
 from django.db.models.lookups import Exact, GreaterThanOrEqual, LessThan
 
+from timeline.conditions import EarliestOf, IsSet, LatestOf, OneOf
 from timeline.migrations._constraints import ReplaceConstraintsForRowsToCome
-from timeline.models.columns import EarliestOf, IsSet, LatestOf, OneOf
 
 _STATES = ["active", "available", "cancelled", "completed", "discarded", "pending", "retryable", "scheduled"]
 _FINAL = ["cancelled", "completed", "discarded"]
