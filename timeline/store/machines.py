@@ -122,10 +122,8 @@ def _in_one_text(lock: str, parameters: Mapping[str, Any], using: str) -> _Found
     with connections[using].cursor() as cursor:
         cursor.execute(f"{lock};\n{dialect_of(using).sql('to_move')}", parameters)
         told = cursor.fetchone()
-        if (
-            not cursor.nextset()
-        ):  # A wrapper of the host's has gone on to the second, and what the first gave is not to be had.
-            return None
+        if not cursor.nextset():
+            return None  # A wrapper of the host's has gone on to the second: what the first gave is not to be had.
         return told, cursor.fetchall()
 
 
