@@ -27,9 +27,8 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("_filled")]
 
 LIST = "/admin/timeline/scheduledtask/"
 TASKS = {"timeline_scheduledtask"}
-IN_A_MONTH = (
-    2_500  # So many rows of the two timelines are due within the days of a strip, on one side of now or on both.
-)
+# So many rows of the two timelines are due within the days of a strip, on one side of now or on both.
+IN_A_MONTH = 2_500
 
 
 class SeatsOnly(TimelinePolicy):

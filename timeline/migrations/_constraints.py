@@ -21,6 +21,10 @@ def _for_rows_to_come(constraint: Any, model: Any, schema_editor: BaseDatabaseSc
     schema_editor.execute(f"{constraint.create_sql(model, schema_editor)} NOT VALID", params=None)
 
 
+def _for_all_rows(constraint: Any, model: Any, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    schema_editor.add_constraint(model, constraint)
+
+
 class AddConstraintForRowsToCome(AddConstraint):
     """Adds a constraint that is not asked of the rows that are there; ``LookAtRows`` follows in another migration."""
 
@@ -71,12 +75,7 @@ class ReplaceConstraintsForRowsToCome(Operation):
         to_state: ProjectState,
     ) -> None:
         """Put those back that were there before."""
-        add = type(schema_editor).add_constraint
-        self._replace(
-            to_state.apps.get_model(app_label, self.model_name),
-            schema_editor,
-            lambda constraint, model, editor: add(editor, model, constraint),
-        )
+        self._replace(to_state.apps.get_model(app_label, self.model_name), schema_editor, _for_all_rows)
 
     def _replace(
         self, model: Any, schema_editor: BaseDatabaseSchemaEditor, add: Callable[[Any, Any, Any], object]

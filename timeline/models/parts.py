@@ -13,7 +13,7 @@ from django.db.models.lookups import Exact, In, StartsWith
 from django.db.models.sql.where import AND, OR, WhereNode
 
 from timeline.models.entities import EntityRef
-from timeline.models.walking import column_of
+from timeline.models.walking import all_of, column_of
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -42,7 +42,7 @@ def parts_of(tasks: ScheduledTaskQuerySet) -> list[Part]:
     where = tasks.query.where
     if (names := _names(where)) is not None:
         return [Part(tasks, names)]
-    conditions = list(_all_of(where))
+    conditions = list(all_of(where))
     for place, condition in enumerate(conditions):
         if not _is_choice(condition):
             continue
@@ -66,7 +66,7 @@ def asks_for(tasks: ScheduledTaskQuerySet, column: str) -> bool:
 
 def names_key(tasks: ScheduledTaskQuerySet) -> bool:
     """Whether one task is named by its key."""
-    return any(isinstance(part, Exact) and column_of(part) == "id" for part in _all_of(tasks.query.where))
+    return any(isinstance(part, Exact) and column_of(part) == "id" for part in all_of(tasks.query.where))
 
 
 def values_named(tasks: ScheduledTaskQuerySet, column: str) -> set[str] | None:
@@ -141,7 +141,7 @@ def _few(names: Names) -> Names | None:
 def _of_column(condition: WhereNode, column: str) -> set[str] | None:
     """What a column may be by a condition that has to hold in all its parts."""
     found: set[str] | None = None
-    for part in _all_of(condition):
+    for part in all_of(condition):
         if column_of(part) == column and (values := _values(part)) is not None:
             found = values if found is None else found & values
     return found
@@ -172,18 +172,6 @@ def _is_plain(condition: Any) -> bool:
         column_of(leaf) in _NEVER_NULL and (isinstance(leaf, StartsWith) or _values(leaf) is not None)
         for leaf in _leaves(condition)
     )
-
-
-def _all_of(condition: WhereNode) -> Iterator[Any]:
-    """What each row has to fulfil: choices and what is denied as they are."""
-    if condition.negated or (condition.connector != AND and len(condition.children) > 1):
-        yield condition
-        return
-    for part in condition.children:
-        if isinstance(part, WhereNode):
-            yield from _all_of(part)
-        else:
-            yield part
 
 
 def _leaves(condition: Any) -> Iterator[Any]:

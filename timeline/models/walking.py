@@ -46,7 +46,7 @@ def in_states(tasks: Tasks, states: Sequence[str]) -> Tasks:
         tasks: On SQLite. What comes back is to be put in order by ``scheduled_at`` and key, and cut; a union can no more.
         states: In order.
     """
-    conditions = list(_all_of(tasks.query.where))
+    conditions = [part for part in all_of(tasks.query.where) if not isinstance(part, WhereNode)]
     if names_rows(tasks.query.where) or any(_is_one(part, "entity_label") for part in conditions):
         return tasks.filter(state__in=states)
     # An index of tasks has the states, and then the time.
@@ -85,11 +85,13 @@ def _begin_with(tasks: QuerySet[Any], condition: Q) -> None:
     tasks.query.where.children.insert(0, tasks.query.build_where(condition))
 
 
-def _all_of(condition: WhereNode) -> Iterator[Any]:
-    """What each row asked for has to fulfil."""
-    if condition.connector == AND and not condition.negated:
-        for part in condition.children:
-            yield from _all_of(part) if isinstance(part, WhereNode) else [part]
+def all_of(condition: WhereNode) -> Iterator[Any]:
+    """What each row asked for has to fulfil: choices and what is denied as they are."""
+    if condition.negated or (condition.connector != AND and len(condition.children) > 1):
+        yield condition
+        return
+    for part in condition.children:
+        yield from all_of(part) if isinstance(part, WhereNode) else [part]
 
 
 def _few_of_timeline(tasks: QuerySet[Any], conditions: list[Any]) -> list[Any] | None:
