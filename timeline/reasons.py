@@ -49,7 +49,7 @@ class Sentence:
 
     def __call__(self, **values: object) -> Reason:
         """Say it, in English whatever the present language; with what is stored beside it."""
-        return _said(self, tuple((name, _plain(value)) for name, value in values.items()))
+        return _said(self, tuple([(name, _plain(value)) for name, value in values.items()]))
 
     def told(self, values: Mapping[str, Any]) -> str:
         """Tell it in the present language, with values as they are stored."""
@@ -68,6 +68,8 @@ def _said(sentence: Sentence, plain: tuple[tuple[str, str | float], ...]) -> Rea
 
 def _plain(value: object) -> str | float:
     """A value as JSON has it: a moment in ISO 8601, a length in seconds, anything else as its text."""
+    if type(value) is str:
+        return value
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     return value.total_seconds() if isinstance(value, timedelta) else str(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from time import monotonic
@@ -20,6 +20,7 @@ from timeline.models.entities import Entities, load_entities
 from timeline.models.facts import plan_of
 from timeline.models.visits import tries_of
 from timeline.operations._drifting import open_runs, portions, rows_of_runs
+from timeline.operations._sieving import Sieve
 from timeline.planning import Cancel, Create, Keep, Move, PlannedChange
 from timeline.registry import registry
 from timeline.store.rows_to_plan import RowToPlan
@@ -167,9 +168,9 @@ def differences(definitions: Collection[Definition], *, now: datetime, using: st
     Returns:
         After each two thousand runs, what was found so far: name of a timeline → how it differs. Always the same object.
     """
-    found = {definition.name: Differs(definition.name) for definition in definitions}
+    found, sieve = {definition.name: Differs(definition.name) for definition in definitions}, Sieve()
     for some in pages_of_open_runs(found, size=SIZE, using=using):
-        _look(some, found, now, using)
+        _look(some, sieve.to_plan(some, now=now, using=using), found, now, using)
         yield found
 
 
@@ -207,11 +208,10 @@ def differences_of_some(
     return found[definition.name], some[looked - 1].id if len(some) > looked else None
 
 
-def _look(refs: Sequence[RunRef], found: dict[str, Differs], now: datetime, using: str) -> None:
-    """Compare runs; those of which the database says that they stand are just counted."""
-    doubtful = set(in_doubt(refs, now=now, using=using))
-    _count_standing([ref for ref in refs if ref.id not in doubtful], found, using)
-    for keys in portions(sorted(doubtful)):
+def _look(refs: Sequence[RunRef], wanted: Set[UUID], found: dict[str, Differs], now: datetime, using: str) -> None:
+    """Compare runs that are to be planned; the others stand, as the database says, and are just counted."""
+    _count_standing([ref for ref in refs if ref.id not in wanted], found, using)
+    for keys in portions(sorted(wanted)):
         runs = open_runs(keys, using=using)
         _compare(_Facts.read(runs, using), runs, found, now)
 

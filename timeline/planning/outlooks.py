@@ -43,6 +43,9 @@ class Outlook:
         return self.ended_at if when.takes_any_end else self.completed_at
 
 
+TO_COME: Final = Outlook(to_come=True)  # Nobody can say when.
+
+
 def outlook_of(ended: TaskRow) -> Outlook:
     """The outlook of a task whose last row has ended for good."""
     if ended.state == State.COMPLETED or ended.reason_code == ReasonCode.UNTIL:  # Its series has ended.

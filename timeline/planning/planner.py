@@ -14,7 +14,7 @@ from timeline.definition import Definition, Task
 from timeline.lifecycle import OPEN, Reason, ReasonCode
 from timeline.planning.answers import Foreseen, Plan, TaskRow, Times
 from timeline.planning.occurrences import cancel_open, end_aside, keep_occurrences, latest_of
-from timeline.planning.outlooks import LEFT_OPEN, Outlook
+from timeline.planning.outlooks import LEFT_OPEN, TO_COME, Outlook
 from timeline.planning.rows import Rows
 from timeline.planning.series import Series, at_later, is_number
 from timeline.planning.visits import Place, is_wanted, leave_behind, wait_of
@@ -88,7 +88,9 @@ class _Planner:
     def plan(self) -> Plan:
         for name in self.definition.tasks:
             self.outlook(name)
-        for name in self.latest:
+        for name, latest in self.latest.items():
+            if len(latest) == 1 and "" in latest and name in self.outlooks and name not in self.definition.repeated:
+                continue  # As most: its only row is the one that was decided on.
             stray, spare = list[TaskRow](), self.spare
             if name in self.definition.repeated:
                 stray = [row for row in self.rows(name) if not is_number(row.occurrence)]
@@ -224,7 +226,7 @@ class _Planner:
         if not predecessor.to_come:
             return Outlook(why_never=predecessor.why_never)
         if not self.foresees:
-            return Outlook(to_come=True)
+            return TO_COME
         expected = predecessor.expected_at and when.resolve(predecessor.expected_at, self.zone)
         if expected and declared.options.window is not None:
             expected = declared.options.window.shifted(expected, self.zone, self.now)
@@ -236,13 +238,15 @@ class _Planner:
     def times(self, declared: Task[Any, ..., Any], when: When, value: datetime, anchor: str | None = None) -> Times:
         nominal = when.resolve(value, self.zone)
         expires, spread = declared.options.expires, declared.options.spread
+        scheduled_at = nominal + share_of(spread, *self.about, declared.name) if spread else nominal
         return Times(
             nominal_at=nominal,
-            scheduled_at=nominal + share_of(spread, *self.about, declared.name) if spread else nominal,
+            scheduled_at=scheduled_at,
             anchor=when.anchor if anchor is None else anchor,
             anchor_value=value,
             expires_at=None if expires is None else nominal + expires,
             anchor_date=self.dates.get(when.field_name),
+            planned_at=scheduled_at,
         )
 
     def due(self, declared: Task[Any, ..., Any], times: Times) -> Times:

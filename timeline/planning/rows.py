@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +9,7 @@ from timeline import reasons
 from timeline.definition import Task
 from timeline.lifecycle import OPEN, WAITING, Reason, ReasonCode, State
 from timeline.planning.answers import Cancel, Create, Keep, Move, Plan, TaskRow, Times
-from timeline.planning.outlooks import LEFT_OPEN, Outlook, outlook_of
+from timeline.planning.outlooks import LEFT_OPEN, TO_COME, Outlook, outlook_of
 from timeline.timing import When, begins_at, day_of
 
 
@@ -84,7 +83,7 @@ class Rows:
             self.cancel(row, reasons.ANCHOR_NOT_SET(anchor=when.field_name))
         elif row is not None and row.reason_code not in LEFT_OPEN:
             return self.ended(row)
-        return Outlook(to_come=True)
+        return TO_COME
 
     def stands(self, row: TaskRow | None) -> Outlook:
         """The row stays as it is, whatever time it would get now."""
@@ -98,7 +97,7 @@ class Rows:
         self._plan.changes.append(
             Create(
                 task_name=declared.name,
-                times=replace(times, planned_at=times.scheduled_at),
+                times=times.planned(times.scheduled_at),
                 revision=previous.revision + 1 if previous else 1,
                 previous=previous.id if previous else None,
                 why=why,
@@ -115,8 +114,7 @@ class Rows:
         """
         is_later = backs_off and row.state == State.RETRYABLE
         scheduled_at = max(times.scheduled_at, row.scheduled_at) if is_later else times.scheduled_at
-        times = replace(times, scheduled_at=scheduled_at, planned_at=times.scheduled_at)
-        self._plan.changes.append(Move(row=row, times=times, reason=reason))
+        self._plan.changes.append(Move(row=row, times=times.planned(scheduled_at), reason=reason))
         return Outlook(to_come=True, expected_at=max(scheduled_at, self._now))
 
     def cancel(self, row: TaskRow, reason: Reason) -> None:
