@@ -16,6 +16,8 @@ from timeline.store.isolating import atomic
 # the first hundred. Being told not to sort raises what a plan seems to cost, and so must not call for compiling it.
 IN_ORDER: Final = {"enable_sort": "off", "enable_incremental_sort": "off", "jit": "off"}
 
+# For what reads few rows by many expressions: to compile it takes a hundred times as long as to execute it.
+AS_IT_IS: Final = {"jit": "off"}
 
 _WAS: Final = "timeline_was"  # A name of ours for settings: what those of a caller's transaction were before.
 

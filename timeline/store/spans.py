@@ -12,7 +12,7 @@ from django.db.models.expressions import RawSQL
 
 from timeline.lifecycle import FINAL, OPEN, WAITING, State
 from timeline.store.earliest import WALKED
-from timeline.store.guiding import execute_guided
+from timeline.store.guiding import AS_IT_IS, execute_guided, guided
 from timeline.store.ways import ALL, Way, can_look_for_each, ways_to
 
 if TYPE_CHECKING:
@@ -128,7 +128,8 @@ def _walked(
     if not columns:
         return counts
     once = tasks.model._base_manager.using(tasks.db).order_by()[:1]
-    [row] = list(once.annotate(**columns).values_list(*columns)) or [[0] * len(asked)]
+    with guided(AS_IT_IS, using=tasks.db):
+        [row] = list(once.annotate(**columns).values_list(*columns)) or [[0] * len(asked)]
     for (number, _states), count in zip(asked, row, strict=True):
         counts[number] += count
     return counts

@@ -35,13 +35,12 @@ from timeline.models.plain import is_read_plainly, plain_column
 from timeline.models.statements import as_array, element_type, narrowed
 from timeline.planning.outlooks import LEFT_OPEN
 from timeline.registry import registry
-from timeline.store.guiding import execute_guided
+from timeline.store.guiding import AS_IT_IS, execute_guided
 from timeline.timing import EARLIEST, LATEST, Distances, When, distances_of_days, distances_of_moments
 
 # Rows that ended so are wanted again, or end a series: the planner has more to say about them.
 _UNDONE: Final = sorted({*LEFT_OPEN, ReasonCode.UNTIL})
 
-_AS_IT_IS: Final = {"jit": "off"}  # To compile it takes a hundred times as long as to execute it.
 _ANCHOR: Final = "timeline_anchor_"
 _INSTANT: Final = re.compile(r"\{instant (?P<column>\S+)\}")
 
@@ -197,7 +196,7 @@ def _ask(
         **_tasks(fields, wanted, definition, dialect),
     }
     with connection.cursor() as cursor:
-        execute_guided(cursor, text, given, settings=_AS_IT_IS, using=using)
+        execute_guided(cursor, text, given, settings=AS_IT_IS, using=using)
         return [as_uuid(found) for (found,) in cursor.fetchall()]
 
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import connections
 from django.db.models import Count
 
-from timeline.store.guiding import execute_guided
+from timeline.store.guiding import AS_IT_IS, execute_guided
 from timeline.store.ways import ALL, NOWHERE, can_look_for_each, ways_to
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
-_AS_IT_IS: Final = {"jit": "off"}
 
 
 def counts_by_state(
@@ -49,6 +48,6 @@ def counts_by_state(
     if parts:
         sql = f"SELECT state, COUNT(*) FROM ({' UNION ALL '.join(parts)}) AS found (state) GROUP BY state"  # noqa: S608
         with connections[tasks.db].cursor() as cursor:
-            execute_guided(cursor, sql, parameters, settings=_AS_IT_IS, using=tasks.db)
+            execute_guided(cursor, sql, parameters, settings=AS_IT_IS, using=tasks.db)
             counts.update(dict(cursor.fetchall()))
     return counts
