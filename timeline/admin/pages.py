@@ -65,6 +65,10 @@ LIVE: Final = frozenset(
 
 # Signs that turn the direction of the text after them, also of ours: an address would read as another one.
 _TURNING: Final = re.compile("<[^>]*>|[\u202a-\u202e\u2066-\u2069]")
+_TURNS: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
+
+
+_ANY_TASK: Final = "00000000-0000-0000-0000-000000000000"
 
 
 class Shown(TemplateResponse):
@@ -76,7 +80,8 @@ class Shown(TemplateResponse):
     @property
     def rendered_content(self) -> str:
         """The page."""
-        return _TURNING.sub(_shown, super().rendered_content)
+        text = super().rendered_content
+        return _TURNING.sub(_shown, text) if _TURNS.search(text) else text
 
 
 def _shown(found: re.Match[str]) -> str:
@@ -130,6 +135,8 @@ class Pages(Base):
             "frame": "admin/timeline/unfold.html" if apps.is_installed("unfold") else "admin/base_site.html",
             "who": str(request.user.pk),
             "urls": {name: self.address(name) for name in PAGES},
+            # What comes before and after its key: an address is made up by Django for one task, not for hundreds.
+            "task_at": self.address("change", _ANY_TASK).split(_ANY_TASK),
             "live": request.get_full_path() if name in LIVE and request.method == "GET" else "",
             "is_told": can_stream(request),
             "login": self.login_for(request.get_full_path()),

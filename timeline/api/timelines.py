@@ -114,7 +114,7 @@ class PartsView(TimelineAPI):
         """
         using, user = self.get_using(), self.request.user
         asked = [(every_run.open(), MOST_RUNS)] if foreseen else []
-        asked += [(every_run.exclude(state=""), MOST_MACHINES)] if machines and registry.machines() else []
+        asked += [(every_run.of_machines(), MOST_MACHINES)] if machines and registry.machines() else []
         is_ours = type(self.policy).runs_seen is TimelinePolicy.runs_seen  # A host's own reads them itself.
         latest = [self.policy.latest_runs(runs, user, most) for runs, most in asked] if is_ours else []
         self.now, [told, *read] = gather_now([told_of(listed, using=using), *latest], using=using)

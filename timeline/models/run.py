@@ -46,6 +46,14 @@ class TimelineRunQuerySet(models.QuerySet["TimelineRun"]):
         runs = self.alias(its_timeline=OF_TIMELINE, its_end=_ENDED).filter(its_timeline=name)
         return runs.order_by("its_end", "started_at")
 
+    def of_machines(self) -> TimelineRunQuerySet:
+        """Runs that are, or were, in a state."""
+        return self.filter(state__gt="")
+
+    def open_of_timeline(self, name: str) -> TimelineRunQuerySet:
+        """Runs of a timeline that have not ended, in the order of their ids, by the index that finds them so."""
+        return self.open().alias(its_timeline=OF_TIMELINE).filter(its_timeline=name).order_by("pk")
+
     def still(self) -> TimelineRunQuerySet:
         """Those of a timeline that have not ended, found by the index of all its runs."""
         never = RawSQL(_NEVER, (), output_field=models.DateTimeField())  # noqa: S611 (a constant, as in the index)
@@ -122,6 +130,11 @@ class TimelineRun(EntityColumns):
             # Of pages, which count those of a timeline that are open, and that began or ended lately. By expressions: by the
             # columns, it would tempt PostgreSQL to look for the runs of an entity among all of a timeline, or all open ones.
             models.Index(OF_TIMELINE, _ENDED, "started_at", name="timeline_run_of_timeline"),
+            # The open ones of a timeline, in the order in which they are planned: of few among very many, no others are read.
+            # By an expression, for the same reason.
+            models.Index(OF_TIMELINE, "id", condition=Q(ended_at__isnull=True), name="timeline_run_open_of_timeline"),
+            # Of machines: those recorded last, of whoever may see them.
+            models.Index(fields=["id"], condition=Q(state__gt=""), name="timeline_run_of_machine"),
             # Of machines: the last one that has ended.
             models.Index(
                 fields=["entity_label", "entity_id", "timeline", "key", "ended_at"],

@@ -13,7 +13,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -58,7 +57,9 @@ def pages_of_open_runs(
     timelines: Collection[str], *, after: UUID | None = None, size: int, using: str
 ) -> Iterator[list[RunRef]]:
     """Go through the open runs of some timelines, in the order of their ids, behind one of them, so many at a time."""
-    open_runs = TimelineRun.objects.using(using).open().filter(timeline__in=sorted(timelines)).order_by("pk")
+    every_run, names = TimelineRun.objects.using(using), sorted(timelines)
+    several = every_run.open().filter(timeline__in=names).order_by("pk")
+    open_runs = every_run.open_of_timeline(names[0]) if len(names) == 1 else several
     named = open_runs.values_list("pk", "timeline", "entity_label", "entity_id")
     while page := list(map(RunRef._make, (named if after is None else named.filter(pk__gt=after))[:size])):
         yield page
@@ -121,9 +122,10 @@ def _keyed(runs: Sequence[RunRef], model: type[Model] | None) -> tuple[list[tupl
         return [(run.id, 0) for run in runs], []
     known, strange, read = list[tuple[UUID, Any]](), list[UUID](), model._meta.pk.to_python
     for run in runs:
-        key = None
-        with suppress(ValidationError):
+        try:
             key = read(run.entity_id)
+        except ValidationError:
+            key = None
         if key is not None and str(key) == run.entity_id:
             known.append((run.id, key))
         else:
