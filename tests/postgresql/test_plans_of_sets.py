@@ -76,6 +76,22 @@ class TestPlans:
         for asked in (runs.still(), runs.ended_since(NOW)):
             assert "timeline_run_of_timeline" in asked.values("pk")[:1001].explain()
 
+    def test_find_the_open_runs_of_a_timeline_in_the_order_of_their_ids(self):
+        """Of one that has few, none of the many others are read."""
+        asked = TimelineRun.objects.open_of_timeline("care")[:2001]
+
+        plan = asked.explain()
+
+        assert "timeline_run_open_of_timeline" in plan, plan
+        assert "Sort" not in plan, plan
+
+    def test_find_the_latest_runs_of_machines_by_their_own_index(self):
+        """There are none: of all that are no machine's, none is read."""
+        plan = TimelineRun.objects.of_machines().order_by("-pk")[:20].explain()
+
+        assert "timeline_run_of_machine" in plan, plan
+        assert "Sort" not in plan, plan
+
     def test_find_the_timelines_there_are_by_the_same_index(self):
         """From each to the next one, however many runs it has."""
         asked = POSTGRESQL.sql("timelines_there")

@@ -1,6 +1,7 @@
 """The index by which the latest runs of machines are found."""
 
 from django.db import migrations, models
+from django.db.models.lookups import GreaterThan
 
 from timeline.migrations._indexes import AddIndexBesideWrites
 
@@ -15,6 +16,17 @@ class Migration(migrations.Migration):
     operations = [
         AddIndexBesideWrites(
             model_name="timelinerun",
-            index=models.Index(fields=["id"], condition=models.Q(("state__gt", "")), name="timeline_run_of_machine"),
+            index=models.Index(
+                fields=["id"],
+                condition=models.Q(
+                    GreaterThan(
+                        models.Func(
+                            models.F("state"), output_field=models.TextField(), template="(%(expressions)s || '')"
+                        ),
+                        models.Value(""),
+                    )
+                ),
+                name="timeline_run_of_machine",
+            ),
         ),
     ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from django.db import models
-from django.db.models import F, Func, Q
+from django.db.models import F, Func, Q, Value
 from django.db.models.expressions import RawSQL
 from django.db.models.functions import Coalesce
+from django.db.models.lookups import Exact, GreaterThan
 
 from timeline.ids import uuid7
 from timeline.lifecycle import RunEnd
@@ -27,6 +28,11 @@ OF_TIMELINE: Final = Func(F("timeline"), template="(%(expressions)s || '')", out
 _NEVER: Final = "'9999-01-01 00:00:00+00:00'"
 _ENDED: Final = Func(
     F("ended_at"), template=f"COALESCE(%(expressions)s, {_NEVER})", output_field=models.DateTimeField()
+)
+# Conditions of indexes for one question each: worded so that PostgreSQL takes them for no other, of an entity's runs, say.
+_STILL: Final = Exact(_ENDED, RawSQL(_NEVER, (), output_field=models.DateTimeField()))  # noqa: S611 (a constant)
+_OF_MACHINE: Final = GreaterThan(
+    Func(F("state"), template="(%(expressions)s || '')", output_field=models.TextField()), Value("")
 )
 
 
@@ -48,16 +54,15 @@ class TimelineRunQuerySet(models.QuerySet["TimelineRun"]):
 
     def of_machines(self) -> TimelineRunQuerySet:
         """Runs that are, or were, in a state."""
-        return self.filter(state__gt="")
+        return self.filter(_OF_MACHINE)
 
     def open_of_timeline(self, name: str) -> TimelineRunQuerySet:
         """Runs of a timeline that have not ended, in the order of their ids, by the index that finds them so."""
-        return self.open().alias(its_timeline=OF_TIMELINE).filter(its_timeline=name).order_by("pk")
+        return self.alias(its_timeline=OF_TIMELINE).filter(its_timeline=name).still().order_by("pk")
 
     def still(self) -> TimelineRunQuerySet:
         """Those of a timeline that have not ended, found by the index of all its runs."""
-        never = RawSQL(_NEVER, (), output_field=models.DateTimeField())  # noqa: S611 (a constant, as in the index)
-        return self.alias(its_end=_ENDED).filter(its_end=never)
+        return self.filter(_STILL)
 
     def ended_since(self, at: datetime) -> TimelineRunQuerySet:
         """Those of a timeline that have ended after that, found by the same index."""
@@ -131,10 +136,9 @@ class TimelineRun(EntityColumns):
             # columns, it would tempt PostgreSQL to look for the runs of an entity among all of a timeline, or all open ones.
             models.Index(OF_TIMELINE, _ENDED, "started_at", name="timeline_run_of_timeline"),
             # The open ones of a timeline, in the order in which they are planned: of few among very many, no others are read.
-            # By an expression, for the same reason.
-            models.Index(OF_TIMELINE, "id", condition=Q(ended_at__isnull=True), name="timeline_run_open_of_timeline"),
+            models.Index(OF_TIMELINE, "id", condition=Q(_STILL), name="timeline_run_open_of_timeline"),
             # Of machines: those recorded last, of whoever may see them.
-            models.Index(fields=["id"], condition=Q(state__gt=""), name="timeline_run_of_machine"),
+            models.Index(fields=["id"], condition=Q(_OF_MACHINE), name="timeline_run_of_machine"),
             # Of machines: the last one that has ended.
             models.Index(
                 fields=["entity_label", "entity_id", "timeline", "key", "ended_at"],
