@@ -61,6 +61,18 @@ class TestWhatItShows:
         assert detail(row) in signs
         assert signs.count("") == 2  # What is foreseen, and the event.
 
+    def test_heads_of_tables_are_in_the_language_of_who_looks(self, operator, order, about):
+        """They are written once for each language, and kept."""
+        about(order, 5)
+
+        told = [
+            text_of(operator.get(ENTITY, {"label": "testapp.order", "id": order.pk}, headers={"accept-language": code}))
+            for code in ("en", "de", "en")
+        ]
+
+        assert [">When</th>" in text for text in told] == [True, False, True]
+        assert [">Wann</th>" in text for text in told] == [False, True, False]
+
     def test_says_each_state_in_words_and_by_shape(self, operator, order, about):
         for number, state in enumerate(State):
             about(order, 24 * number, state=state)

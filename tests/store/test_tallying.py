@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from django.db import connection
 from django.db.models import Q
+from django.test.utils import CaptureQueriesContext
 
 from tests.store.test_spans import ASKED, SHOWN
 from timeline.lifecycle import State
@@ -48,3 +49,12 @@ class TestCountsByState:
 
     def test_are_none_where_none_may_be_seen(self):
         assert not counts_by_state(ScheduledTask.objects.none(), SHOWN, KindsThere("default"))
+
+    @pytest.mark.only_postgresql
+    def test_are_not_sorted_where_all_are_walked(self):
+        """Expected are fewer rows than there are: a sort of hundreds of thousands goes by a file."""
+        with CaptureQueriesContext(connection) as seen:
+            counts_by_state(ScheduledTask.objects.all(), SHOWN, KindsThere("default"))
+
+        [counted] = [query["sql"] for query in seen.captured_queries if "GROUP BY" in query["sql"]]
+        assert "set_config('enable_sort', 'off', true)" in counted
