@@ -93,20 +93,20 @@ def on_hold(*, using: str) -> OnHold:
 
 def holds_over(tasks: Sequence[ScheduledTask], *, using: str) -> dict[UUID, list[Hold]]:
     """
-    Find the open holds over some tasks: two statements.
+    Find the open holds over some tasks: one statement.
 
     Returns:
         Id of a task that is on hold → its holds, the oldest first.
     """
-    rows = Hold.objects.using(using).open()
-    of_kinds = rows.exclude(scope=Scope.ENTITY)
     dialect, refs = dialect_of(using), sorted({task.entity_ref for task in tasks if task.entity_label})
-    of_entities = Hold.objects.using(using).raw(dialect.sql("holds_of_entities"), dialect.entities_of(refs))
     named: dict[EntityRef, list[Hold]] = defaultdict(list)
-    for hold in of_entities if refs else ():
+    others = list[Hold]()
+    for hold in Hold.objects.using(using).raw(dialect.sql("holds_over"), dialect.entities_of(refs)):
+        if hold.scope != Scope.ENTITY:
+            others.append(hold)
+            continue
         for ref in hold.refs:
             named[ref].append(hold)
-    others = list(of_kinds)
     found = {}
     for task in tasks:
         over = [*named.get(task.entity_ref, ()), *(hold for hold in others if _covers(hold, task))]
