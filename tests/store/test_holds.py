@@ -61,13 +61,13 @@ class TestOnHold:
 
 
 class TestHoldsOver:
-    def test_finds_all_the_holds_of_each_task_in_two_statements(self, held, make_task, django_assert_num_queries):
+    def test_finds_all_the_holds_of_each_task_in_one_statement(self, held, make_task, django_assert_num_queries):
         theirs = make_task(**USER)
         child = make_task(entity_label="accounts.customer", entity_id="7", task_key="other.task")
         free = make_task(task_key="other.task", entity_label="accounts.user", entity_id="8")
         entity, kind = held(Scope.ENTITY), held(Scope.TASK, "trial.remind")
 
-        with django_assert_num_queries(2):
+        with django_assert_num_queries(1):
             found = holds_over([theirs, child, free], using="default")
 
         assert found == {theirs.pk: [entity, kind], child.pk: [entity]}

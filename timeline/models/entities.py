@@ -251,7 +251,7 @@ def keys_of(model: type[models.Model], refs: Iterable[EntityRef]) -> list[Any]:
 
 def by_model(
     refs: Iterable[EntityRef],
-    query: Callable[[type[models.Model], list[Any]], models.QuerySet[models.Model]],
+    query: Callable[[type[models.Model], list[Any]], Iterable[models.Model]],
     *,
     among: Callable[[type[models.Model], list[Any]], list[Any]] = lambda _model, keys: keys,
     using: str,
@@ -268,7 +268,7 @@ def by_model(
     found = Entities()
     for model, keys in models_of(refs):
         try:
-            found.update(_named(query(model, keys)))
+            found.update(_named(model, query(model, keys)))
         except Exception as error:
             if not is_of_the_row(error):
                 raise
@@ -276,15 +276,15 @@ def by_model(
     return found
 
 
-def _named(rows: models.QuerySet[models.Model]) -> dict[EntityRef, models.Model]:
-    label = label_of(rows.model)
+def _named(model: type[models.Model], rows: Iterable[models.Model]) -> dict[EntityRef, models.Model]:
+    label = label_of(model)
     return {EntityRef(label, str(entity.pk)): entity for entity in rows}
 
 
 def _read_each(found: Entities, model: type[models.Model], keys: list[Any], using: str) -> None:
     for key in keys:
         try:
-            found.update(_named(model._base_manager.using(using).filter(pk=key)))
+            found.update(_named(model, model._base_manager.using(using).filter(pk=key)))
         except Exception as error:
             if not is_of_the_row(error):
                 raise

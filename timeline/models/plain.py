@@ -23,6 +23,20 @@ def is_read_plainly(model: type[Model]) -> bool:
     )
 
 
+def is_made_plainly(model: type[Model]) -> bool:
+    """Whether an instance is no more than its columns, each as Django's own field has it: it can be made from these by hand."""
+    return (
+        is_read_plainly(model)
+        and not model._meta.parents
+        and all(
+            type(field).__module__.startswith("django.db.models.")
+            and isinstance(getattr_static(model, field.attname, None), DeferredAttribute)
+            and type(getattr_static(model, field.attname)).__module__.startswith("django.db.models.")
+            for field in model._meta.concrete_fields
+        )
+    )
+
+
 def plain_column(model: type[Model], name: str, *kinds: type[Field[Any, Any]]) -> Field[Any, Any] | None:
     """
     Find a field that is just its column.

@@ -16,13 +16,14 @@ from timeline.definition import Definition
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import Reason, ReasonCode, State
 from timeline.models import EntityRef, TimelineRun
-from timeline.models.entities import Entities, load_entities
+from timeline.models.entities import Entities
 from timeline.models.facts import plan_of
 from timeline.models.visits import tries_of
 from timeline.operations._drifting import open_runs, portions, rows_of_runs
 from timeline.operations._sieving import Sieve
 from timeline.planning import Cancel, Create, Keep, Move, PlannedChange
 from timeline.registry import registry
+from timeline.store.returning import read_entities
 from timeline.store.rows_to_plan import RowToPlan
 from timeline.store.standing import RunRef, in_doubt, open_rows, pages_of_open_runs
 
@@ -240,7 +241,7 @@ class _Facts:
     @classmethod
     def read(cls, runs: Sequence[TimelineRun], using: str) -> _Facts:
         known = _known(runs)
-        entities = load_entities((run.entity_ref for run, _definition in known), using=using)
+        entities = read_entities((run.entity_ref for run, _definition in known), using=using)
         return cls(entities, rows_of_runs(known, using), tries_of(known, using=using))
 
 

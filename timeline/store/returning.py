@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
+from django.conf import settings
 from django.core.exceptions import EmptyResultSet
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -18,7 +19,9 @@ from django.db.models.base import ModelState
 from django.db.models.signals import post_init, pre_init
 
 from timeline.dialects import is_by_psycopg3
-from timeline.models.among import target_of
+from timeline.models.among import Among, target_of
+from timeline.models.entities import Entities, EntityRef, by_model
+from timeline.models.plain import is_made_plainly
 from timeline.models.task import ScheduledTask
 from timeline.store.inserting import fields_of
 
@@ -128,6 +131,23 @@ def read_models(asked: QuerySet[M]) -> list[M]:
     with cursor_for_rows(connection) as cursor:
         cursor.execute(sql, parameters)
         return as_models(rows_of(cursor, connection, tuple(fields_of(model)), model=model).values(), model, using)
+
+
+def read_entities(refs: Iterable[EntityRef], *, using: str) -> Entities:
+    """Read entities as ``load_entities`` does; in half the time where an instance is no more than its columns."""
+    return by_model(refs, partial(_entities, using=using), using=using)
+
+
+def _entities(model: type[Model], keys: list[Any], using: str) -> Iterable[Model]:
+    asked = model._base_manager.using(using).filter(Among(keys))
+    if not keys or not settings.USE_TZ or not is_made_plainly(model):
+        return asked
+    connection, columns = connections[using], tuple(fields_of(model))
+    sql, parameters = asked.query.get_compiler(using).as_sql()
+    with cursor_for_rows(connection) as cursor:
+        cursor.execute(sql, parameters)
+        rows = values_of(cursor, connection, columns, model=model)
+    return [_as_model(dict(zip(columns, row, strict=True)), model, using) for row in rows]
 
 
 def as_tasks(rows: Iterable[RawRow], using: str) -> list[ScheduledTask]:
