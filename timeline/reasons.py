@@ -216,6 +216,9 @@ STEP_LEFT_OUT: Final = Sentence(
 STEP_GONE: Final = Sentence(
     "step_gone", ReasonCode.DEFINITION, _("the code has changed: there is no step %(done)s any more, which is done")
 )
+STEP_ERASED: Final = Sentence(
+    "step_erased", ReasonCode.DEFINITION, _("what step %(step)s returned was erased; somebody has to decide")
+)
 STEPS_IN_SHADOW: Final = Sentence(
     "steps_in_shadow", ReasonCode.DEFINITION, _("its timeline is in shadow, and some of its steps are done")
 )

@@ -28,6 +28,7 @@ from timeline.models import Event, ScheduledTask, StepRecord, TimelineRun, Wake
 from timeline.operations.adopting import adopt, clear
 from timeline.operations.pruning import prune
 from timeline.operations.recurring import Ahead, recur
+from timeline.operations.sets import PORTION
 from timeline.shortcuts import (
     approve,
     cancel,
@@ -110,6 +111,7 @@ class Operation:
         again: Whether who asked asks again if it did not happen.
         orders: How many there are.
         to_the_end: Whether all that is left is run afterwards.
+        by_pipeline: Whether it is another operation only where statements are sent ahead: on PostgreSQL.
     """
 
     act: Act
@@ -118,6 +120,7 @@ class Operation:
     again: bool = True
     orders: int = 2
     to_the_end: bool = True
+    by_pipeline: bool = False
 
 
 def placed(scene: Scene) -> None:
@@ -526,6 +529,13 @@ OPERATIONS = {
     "emit, timers": Operation(lambda scene: emit("door.knocked", scene.order, key="k"), doors),
     "emit_many, timers": Operation(
         lambda scene: emit_many("door.knocked", scene.orders, key="k"), doors, to_the_end=False
+    ),
+    "emit_many, timers, ahead": Operation(
+        lambda scene: emit_many("door.knocked", scene.orders, key="k"),
+        doors,
+        orders=PORTION + 1,
+        to_the_end=False,
+        by_pipeline=True,
     ),
     "run, error answers": Operation(Scene.run, knocked, whole=False, again=False, orders=1),
     "run, timer": Operation(Scene.run, jammed, whole=False, again=False, orders=1),

@@ -9,12 +9,12 @@ from django.core import serializers
 from django.db import connection
 
 from tests.testapp.models import Order
-from timeline import Machine, Retry, Timeline, after, on, step, task
+from timeline import Discard, Machine, Retry, Timeline, after, on, step, task, wait_for
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import Reason
 from timeline.models import Event, Hold, LogEntry, RunEntry, ScheduledTask, StepRecord, TimelineRun, ref_of
 from timeline.operations.erasing import ERASED, erasable, erase
-from timeline.shortcuts import cancel, emit, hold, leave, release, schedule, start
+from timeline.shortcuts import cancel, emit, forget_step, go_on, hold, leave, redrive, release, schedule, start
 from timeline.testing import only_timelines
 
 WHO = "ada lovelace"
@@ -185,6 +185,125 @@ class TestErase:
 
         assert dump() == before
         assert erased(orders[0], clock).total > 20
+
+
+TOLD: list[object] = []
+
+
+class Paying(Timeline):
+    """Is given up half-way: in the middle of a loop, or before its last step."""
+
+    entity = "testapp.Order"
+
+    @task(after(), atomic=False)
+    def pay(self, order):
+        return self.each(self.pay_some, Order.objects.exclude(pk=order.pk), size=1)
+
+    @step(atomic=False)
+    def pay_some(self, batch):
+        if len(TOLD) == 1:
+            TOLD.append(None)
+            raise Discard("the bank is closed")
+        TOLD.append(batch[0].pk)
+        return {"paid": 1}
+
+    @task(after(), atomic=False)
+    def write(self, order):
+        self.send(self.look_up())
+
+    @step(atomic=False)
+    def look_up(self):
+        return {"name": WHO}
+
+    @step(atomic=False)
+    def send(self, who):
+        TOLD.append(who)
+        raise Discard("the server is down")
+
+    @task(wait_for("order.paid", within=DAY), atomic=False)
+    def confirm(self, order):
+        given = self.wait_for("code.given", within=DAY, key="k")
+        if self.task.revision == 1:
+            raise Discard("the server is down")
+        return given and given.name
+
+
+class TestWhatIsHalfDone:
+    @pytest.fixture(autouse=True)
+    def _known(self, db):
+        TOLD.clear()
+        with only_timelines(Paying):
+            yield
+
+    def given_up(self, name, order, clock):
+        start("paying", order)
+        emit("code.given", order, key="k", payload={"who": WHO})
+        emit("order.paid", order)
+        clock.advance(minutes=1)
+        row = ScheduledTask.objects.get(task_key=f"paying.{name}")
+        assert row.state == "discarded"
+        assert erased(order, clock, cancel=True).total
+        return row
+
+    def again(self, row, clock):
+        [row] = redrive(row, reason="the bank is open")
+        clock.advance(minutes=1)
+        row.refresh_from_db()
+        return row
+
+    def test_loops_do_not_begin_anew(self, order, clock):
+        """What is paid is not paid twice because nobody knows any more that it is."""
+        Order.objects.bulk_create(Order() for _ in range(3))
+        row = self.given_up("pay", order, clock)
+        TOLD.clear()
+
+        row = self.again(row, clock)
+
+        assert (row.state, row.reason_code, TOLD) == ("retryable", "definition", [])
+        assert row.reason == "what step pay_some returned was erased; somebody has to decide"
+
+    def test_loops_go_on_for_nobody(self, order, clock):
+        """Where they were is erased, too: they can only be begun anew."""
+        Order.objects.bulk_create(Order() for _ in range(3))
+        row = self.again(self.given_up("pay", order, clock), clock)
+        go_on(row, reason="it is well")
+        clock.advance(minutes=1)
+        row.refresh_from_db()
+        assert (row.state, row.reason_code) == ("retryable", "definition")
+        TOLD[:] = [None, None]
+
+        forget_step(row, "pay_some", reason="nothing was paid")
+        clock.advance(minutes=1)
+
+        row.refresh_from_db()
+        assert (row.state, row.result) == ("completed", {"paid": 3})
+
+    def test_steps_do_not_go_on_with_nothing(self, order, clock):
+        row = self.given_up("write", order, clock)
+        TOLD.clear()
+
+        row = self.again(row, clock)
+
+        assert (row.state, row.reason_code, TOLD) == ("retryable", "definition", [])
+        assert StepRecord.objects.get(name="look_up").result is None
+
+    def test_goes_on_if_somebody_says_so(self, order, clock):
+        row = self.again(self.given_up("write", order, clock), clock)
+        TOLD.clear()
+
+        go_on(row, reason="they need no name")
+        clock.advance(minutes=1)
+
+        assert TOLD == [None]
+
+    def test_knows_which_event_came(self, order, clock):
+        """That it came is kept; what it said is not."""
+        row = self.given_up("confirm", order, clock)
+
+        row = self.again(row, clock)
+
+        assert (row.state, row.result) == ("completed", "code.given")
+        assert not [line for line in dump(Event, StepRecord) if WHO in line]
 
 
 class TestWhatIsOpen:

@@ -10,10 +10,11 @@ from django.db import IntegrityError, connection
 from django.test.utils import CaptureQueriesContext
 
 from timeline.exceptions import AlreadyReleased
-from timeline.lifecycle import State
+from timeline.lifecycle import Reason, ReasonCode, State
 from timeline.models import Admission, Hold, ScheduledTask, Scope
 from timeline.operations import releasing
 from timeline.operations.holding import hold
+from timeline.operations.moving import move
 from timeline.operations.parking import park
 from timeline.operations.releasing import lost, release, release_due
 
@@ -141,6 +142,45 @@ class TestRelease:
         assert ahead.scheduled_at == now + 11 * HOUR
         assert ScheduledTask.objects.get(previous=due).scheduled_at == now + 3 * HOUR
         assert not Hold.objects.open().exists()
+
+    @pytest.mark.parametrize(
+        ("spans", "polls", "hours"),
+        [
+            pytest.param([(1, 6), (2, 4)], [4, 6], 5, id="one within another"),
+            pytest.param([(1, 4), (1, 6)], [7], 5, id="ended while nobody polled"),
+            pytest.param([(1, 4), (2, 4)], [4.5], 3, id="ended at once"),
+            pytest.param([(1, 2), (3, 6)], [7], 4, id="one after another while nobody polled"),
+            pytest.param([(1, 3), (3, 5), (2, 4)], [3.5, 6], 4, id="three"),
+        ],
+    )
+    def test_moves_what_is_due_as_far_as_what_is_ahead(self, held, make_task, now, spans, polls, hours):
+        """A task that is due gets a revision at the end of a hold: of the time of others it must lose nothing by that."""
+        due = make_task(scheduled_at=now, created_at=now, state=State.AVAILABLE)
+        ahead = make_task(scheduled_at=now + 90 * HOUR, created_at=now)
+        for first, last in spans:
+            row = held("shift", until=now + last * HOUR)
+            Hold.objects.filter(pk=row.pk).update(created_at=now + first * HOUR)
+
+        for hour in polls:
+            release_due(now=now + hour * HOUR, using="default")
+
+        ahead.refresh_from_db()
+        assert ahead.scheduled_at == now + (90 + hours) * HOUR
+        assert ScheduledTask.objects.open().exclude(pk=ahead.pk).get().scheduled_at == now + hours * HOUR
+        due.refresh_from_db()
+        assert due.reason_code == "moved"
+
+    def test_counts_for_a_task_that_a_person_moved_from_then_on(self, held, make_task, now):
+        due = make_task(scheduled_at=now, created_at=now, state=State.AVAILABLE)
+        row = held("shift", until=now + 5 * HOUR)
+        why = Reason(ReasonCode.MOVED, "tomorrow", "ada")
+        move(task_ids=[due.pk], at=now + 20 * HOUR, reason=why, now=now + 2 * HOUR, using="default")
+
+        release_due(now=now + 6 * HOUR, using="default")
+
+        assert ScheduledTask.objects.open().get().scheduled_at == now + 23 * HOUR
+        row.refresh_from_db()
+        assert row.settled == 1
 
     def test_counts_it_once_where_both_are_half_way(self, held, make_task, now, monkeypatch):
         monkeypatch.setattr(releasing, "BATCH", 2)

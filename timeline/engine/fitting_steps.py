@@ -29,6 +29,8 @@ def misfit(attempt: Attempt) -> Reason | None:
     if attempt.definition.shadow:
         return reasons.STEPS_IN_SHADOW()
     counted = [record for record in records.values() if record.code]
+    if erased := [record for record in counted if not record.digest]:
+        return reasons.STEP_ERASED(step=erased[0].name)
     known = frozenset().union(*(step.names for step in attempt.definition.steps.values()))
     unknown = [record for record in counted if record.name.partition("#")[0] not in known]
     options = attempt.declared.options

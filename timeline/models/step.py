@@ -38,7 +38,7 @@ class StepRecord(models.Model):
     and a redrive find what was done. ``attempt`` of ``task_id`` has done it; ``recorded_at`` is story time. ``digest`` is of
     what the step was given, ``code`` of the timeline as it was, but for its steps: where the code has changed since, it is
     noticed if a step is given something else, or comes in another order. ``code`` is empty where somebody has decided that it
-    counts.
+    counts; ``digest``, where what the step gave was erased.
 
     A loop has one record: ``done`` of ``total`` rows, in ``result`` the sums so far, in ``place`` the primary key that it has
     come to, and the keys of the batch that is under way. Its ``attempt`` is that which did the last batch; 0: none is done.

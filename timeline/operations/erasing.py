@@ -16,7 +16,7 @@ from timeline.definition.tables import ERASED
 from timeline.exceptions import InvalidInput
 from timeline.ids import uuid7
 from timeline.lifecycle import FINAL, OPEN, Reason, ReasonCode, RunEnd
-from timeline.models import EntityRef, Event, Hold, LogEntry, RunEntry, ScheduledTask, StepRecord, TimelineRun
+from timeline.models import EntityRef, Event, Hold, LogEntry, RunEntry, ScheduledTask, StepKind, StepRecord, TimelineRun
 from timeline.models.entities import label_of
 from timeline.models.kin import about_entity
 from timeline.operations.cancelling import cancel_all
@@ -169,12 +169,14 @@ def _blank_tasks(work: _Work) -> None:
             entries = LogEntry.objects.using(using).filter(task__in=ids)
             _blank_details(entries, done, using)
             done.count(LogEntry, _said(entries, {"reason": "", "actor": ""}))
-            done.count(StepRecord, _said(StepRecord.objects.using(using).filter(task_id__in=ids), _STEP))
+            steps = StepRecord.objects.using(using).filter(task_id__in=ids).exclude(kind__in=_WAITS)
+            done.count(StepRecord, _said(steps, _STEP, digest=""))
             done.count(ScheduledTask, _said(tasks.filter(pk__in=ids), _TASK))
 
 
 _TASK: Final[dict[str, Any]] = {"payload": {}, "result": None, "error": "", "reason": "", "actor": ""}
 _STEP: Final[dict[str, Any]] = {"result": None, "place": None}
+_WAITS: Final = (StepKind.WAIT, StepKind.OVER)  # They hold ids and keys of events, and no texts.
 
 
 def _blank_details(entries: QuerySet[LogEntry], done: Erased, using: str) -> None:
@@ -216,11 +218,11 @@ def _portions(rows: QuerySet[Any]) -> Iterator[Sequence[UUID]]:
         ids = list(rows.filter(pk__gt=ids[-1])[:BATCH])
 
 
-def _said(rows: QuerySet[Any], blank: dict[str, Any]) -> int:
-    """Blank those rows that say anything in these columns; give how many it were."""
+def _said(rows: QuerySet[Any], blank: dict[str, Any], **with_them: Any) -> int:
+    """Blank those rows that say anything in these columns, and write others with them; give how many it were."""
     silent = Q(**{name: value for name, value in blank.items() if value is not None})
     silent &= Q(**{f"{name}__isnull": True for name, value in blank.items() if value is None})
-    return rows.exclude(silent).update(**blank)
+    return rows.exclude(silent).update(**blank, **with_them)
 
 
 def _record(ref: EntityRef, reason: Reason, now: datetime, using: str) -> None:

@@ -22,8 +22,8 @@ from django.utils.translation import gettext_lazy as _
 from timeline import reasons
 from timeline.exceptions import AlreadyReleased, InvalidInput, UnknownTask, UnreadableEntity
 from timeline.ids import uuid7
-from timeline.lifecycle import Reason, State, Trigger
-from timeline.models import Hold, ScheduledTask, Scope, Then
+from timeline.lifecycle import WAITING, Reason, State, Trigger
+from timeline.models import Hold, LogEntry, ScheduledTask, Scope, Then
 from timeline.models.facts import zone_of
 from timeline.models.hold import HoldQuerySet
 from timeline.models.sqlstates import sqlstate_of
@@ -230,18 +230,40 @@ def _expire(hold: Hold, tasks: Sequence[ScheduledTask], locked: Locked, *, now: 
 
 def _shift(hold: Hold, tasks: Sequence[ScheduledTask], locked: Locked, *, now: datetime, using: str) -> int:
     # Read once the tasks are locked: another hold that has seen to one of them has committed that.
-    others = list(Hold.objects.using(using).filter(then=Then.SHIFT, lifted_at__gt=hold.created_at).exclude(pk=hold.pk))
+    holds = Hold.objects.using(using).filter(then=Then.SHIFT).exclude(pk=hold.pk)
+    others = [*holds.filter(lifted_at__gt=hold.created_at), *holds.over(now).exclude(lifted_at__gt=hold.created_at)]
+    since = _there_since(tasks, using)
     places = []
     for task in tasks:
-        counted = [
-            (other.created_at, other.lifted_at)
-            for other in others
-            if other.lifted_at and _has_seen_to(other, task) and covers(other, task)
-        ]
-        if length := lost(max(hold.created_at, task.created_at), hold.lifted_at or now, counted):
+        over = [other for other in others if covers(other, task)]
+        counted = [_span(other) for other in over if _is_counted(other, task, since[task.pk])]
+        spans = [_span(hold)]
+        if task.state not in WAITING:  # Its next revision comes too late for those that have not seen to it yet.
+            spans += [_span(other) for other in over if not _is_counted(other, task, since[task.pk])]
+        length = timedelta(0)
+        for first, last in spans:
+            length += lost(max(first, since[task.pk]), last, counted)
+            counted.append((first, last))
+        if length:
             places.append((task, min(_within_hours(task, task.scheduled_at + length, locked), _MOST)))
     move_locked(places, reason=_reason(hold, reasons.SHIFTED), now=now, using=using)
     return len(places)
+
+
+def _there_since(tasks: Sequence[ScheduledTask], using: str) -> dict[UUID, datetime]:
+    """
+    Since when each of some tasks has been there: a revision that a hold has made stands for the one before it. Two statements
+    for each revision that holds have made of one of them; one, if a task has an earlier revision, and none else.
+    """
+    since = {task.pk: task.created_at for task in tasks}
+    made_of = {task.previous_id: task.pk for task in tasks if task.previous_id is not None}
+    while made_of:
+        ends = LogEntry.objects.using(using).filter(task__in=list(made_of), to_state=State.CANCELLED)
+        shifted = ends.filter(detail__said__sentence=reasons.SHIFTED.name).values_list("task", flat=True)
+        rows = ScheduledTask.objects.using(using).filter(pk__in=list(shifted)).only("created_at", "previous_id")
+        since |= {made_of[row.pk]: row.created_at for row in rows}
+        made_of = {row.previous_id: made_of[row.pk] for row in rows if row.previous_id is not None}
+    return since
 
 
 def _within_hours(task: ScheduledTask, at: datetime, locked: Locked) -> datetime:
@@ -254,9 +276,19 @@ def _within_hours(task: ScheduledTask, at: datetime, locked: Locked) -> datetime
     return at
 
 
-def _has_seen_to(hold: Hold, task: ScheduledTask) -> bool:
-    """Whether it has moved the task on already, as far as the task was its business."""
-    return not hold.is_open or (hold.place is not None and hold.place >= task.pk)
+def _span(hold: Hold) -> tuple[datetime, datetime]:
+    """When it held. It is lifted, or its time has come."""
+    return hold.created_at, hold.lifted_at or hold.until or hold.created_at
+
+
+def _is_counted(hold: Hold, task: ScheduledTask, since: datetime) -> bool:
+    """
+    Whether its time is in the due time of a task already, as far as the task was its business: it has moved the task on, or
+    another hold has made this revision when the time of both was over.
+    """
+    if not hold.is_open or (hold.place is not None and hold.place >= task.pk):
+        return True
+    return since < task.created_at and _span(hold)[1] <= task.created_at
 
 
 def _reason(hold: Hold, said: reasons.Sentence) -> Reason:
