@@ -18,12 +18,14 @@ from django.db.models.functions import Greatest
 from timeline.clocks import MachineTime
 from timeline.dialects import dialect_of
 from timeline.store.isolating import atomic
+from timeline.webhooks.conf import get_settings
 from timeline.webhooks.locking import lock_endpoints
 from timeline.webhooks.models import Delivery, Endpoint, State
 from timeline.webhooks.pacing import is_probe_due, probe_after
 from timeline.webhooks.writing import PACKAGE
 
-LEASE: Final = timedelta(seconds=60)  # Longer than a claimed delivery may wait, and be under way: see sending.
+# How long what is claimed is nobody else's, beside the time that a delivery may take: longer than it may wait (``OLD``).
+LEASE: Final = timedelta(seconds=50)
 MOST_ENDPOINTS: Final = 100  # In one claim. Those whose deliveries have waited longest come first.
 AGAIN: Final = timedelta(seconds=1)  # After which one is looked at again that another process has the one before of.
 
@@ -71,7 +73,7 @@ def claim(room: Room, *, now: datetime, using: str) -> Claimed:
         _put_off(held_up, now, using)
         if free:
             taken = Delivery.objects.using(using).filter(pk__in=[delivery.pk for delivery in free])
-            taken.update(token=token, leased_until=MachineTime(LEASE))
+            taken.update(token=token, leased_until=MachineTime(LEASE + get_settings().TIMEOUT))
             _note_probes({delivery.endpoint_id for delivery in free}, endpoints, now, using)
     for delivery in free:
         delivery.endpoint = endpoints[delivery.endpoint_id]
