@@ -41,6 +41,7 @@ LAST_SHARE, COMING_FOR = 0.12, timedelta(minutes=30)
 AT_ONCE = 20  # So many apply between two looks at all others.
 TOGETHER = timedelta(minutes=4)  # When the clock is set on, what comes so soon after the next comes with it.
 KILL_EVERY = 9.0  # Seconds, as long as most are under way.
+DONE_BEFORE = 10  # Tasks.
 MEDDLE_EVERY = 1.0  # Seconds.
 WITHIN = 51.0  # Seconds, then it ends as it is, unless more time is given.
 
@@ -195,9 +196,13 @@ class _Told:
         self.workers[name] = start_process(self.stack, name, *command)
 
     def _at_work(self) -> str:
-        """One of the workers, if it has begun something since it was started; else nothing would ever be done."""
+        """
+        One of the workers, if it has done something since it was started. Else, where the machine is busy, each would be killed at
+        its first task, and a task whose workers were all killed is given up.
+        """
         name = self._chances.choice(list(self.workers))
-        return name if ScheduledTask.objects.filter(worker__startswith=f"{name}:").exists() else ""
+        done = ScheduledTask.objects.filter(worker__startswith=f"{name}:", state=State.COMPLETED).count()
+        return name if done >= DONE_BEFORE else ""
 
     def _kill(self, name: str, at: datetime) -> None:
         """Kill it, with no chance to say anything, and start another."""
