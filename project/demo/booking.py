@@ -197,8 +197,8 @@ class _Told:
 
     def _at_work(self) -> str:
         """
-        One of the workers, if it has done something since it was started. Else, where the machine is busy, each would be killed at
-        its first task, and a task whose workers were all killed is given up.
+        One of the workers, if it has done something since it was started. Else, where the machine is busy, each would be killed
+        at its first task, and a task whose workers were all killed is given up.
         """
         name = self._chances.choice(list(self.workers))
         done = ScheduledTask.objects.filter(worker__startswith=f"{name}:", state=State.COMPLETED).count()
