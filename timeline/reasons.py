@@ -111,6 +111,9 @@ WITHOUT_ZONE: Final = Sentence(
 
 # Of what is bound to a state of a machine.
 STATE_LEFT: Final = Sentence("state_left", ReasonCode.STATE, _("its run is not in %(states)s any more"))
+STATE_UNKNOWN: Final = Sentence(
+    "state_unknown", ReasonCode.DEFINITION, _("its run is in %(state)s, which the table of this code does not have")
+)
 
 # Of a task whose error is an answer.
 ANSWERED: Final = Sentence("answered", ReasonCode.THEN, _("%(error)s was raised, which means %(event)s"))

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import subprocess
+from collections import deque
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -13,7 +14,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from django.conf import settings
-from django.db.models import Min, Q
+from django.db.models import Min, Q, QuerySet
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -29,25 +30,30 @@ from timeline.lifecycle import State
 from timeline.models import ScheduledTask, TimelineRun
 
 WORKERS, THREADS = 2, 2
-# Seconds of a day: fifteen minutes of the story in a second, and four where workers have a lot to do.
-FAST, SLOW = 96.0, 360.0
+# Seconds of a day: fifteen minutes of the story in a second, four where workers have a lot to do, and a second in a second
+# where they cannot follow. Else codes would be late and reservations over only because there are so many bookings.
+FAST, SLOW, REAL = 96.0, 360.0, 86_400.0
 A_LOT = 12  # Tasks that are due.
+TOO_LATE = timedelta(minutes=20)  # In story time, a task that nobody has begun.
 # Two crowds come; the second finds it closing.
 FIRST, LAST = timedelta(hours=18, minutes=30), timedelta(hours=21, minutes=50)
 LAST_SHARE, COMING_FOR = 0.12, timedelta(minutes=30)
+AT_ONCE = 20  # So many apply between two looks at all others.
 TOGETHER = timedelta(minutes=4)  # When the clock is set on, what comes so soon after the next comes with it.
 KILL_EVERY = 9.0  # Seconds, as long as most are under way.
+DONE_BEFORE = 10  # Tasks.
 MEDDLE_EVERY = 1.0  # Seconds.
 WITHIN = 51.0  # Seconds, then it ends as it is, unless more time is given.
 
 
-def book(count: int, *, within: float = WITHIN, console: Console) -> None:
+def book(count: int, *, within: float = WITHIN, seed: int = 1, console: Console) -> None:
     """
     Take so many bookings through the portal, kill a worker every few seconds, and say how each ended; leave nothing running.
 
     Args:
         count: Of bookings, at least 1.
         within: Seconds; what is open then rests as it is, and is counted.
+        seed: Of all chances.
         console: Where it is shown.
 
     Raises:
@@ -57,8 +63,8 @@ def book(count: int, *, within: float = WITHIN, console: Console) -> None:
         with interruptible(), ExitStack() as stack:
             day = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
             clock = SettableClock(Path(settings.DATA_DIR) / "clock", seconds_per_day=FAST, begin=day + FIRST)
-            start_portal(stack)
-            told = _Told(stack, clock, day, count, console)
+            start_portal(stack, seed=seed)
+            told = _Told(stack, clock, day, count, seed, console)
             told.tell(within)
             books = read_books(settings.PORTAL_URL)
     except Interrupted:
@@ -105,22 +111,25 @@ class _Told:
         clock: Of the story.
         day: Midnight before it begins.
         count: How many apply.
+        seed: Of all chances.
         console: Where it is shown.
     """
 
-    def __init__(self, stack: ExitStack, clock: SettableClock, day: datetime, count: int, console: Console) -> None:
+    def __init__(
+        self, stack: ExitStack, clock: SettableClock, day: datetime, count: int, seed: int, console: Console
+    ) -> None:
         self.stack, self.clock, self.console = stack, clock, console
         late = round(count * LAST_SHARE)
         crowds = ((day + FIRST, count - late), (day + LAST, late))
         moments = [begin + COMING_FOR * number / many for begin, many in crowds for number in range(many)]
-        self.to_come = list(zip(moments, islice(applicants(), count), strict=True))
+        self.to_come = deque(zip(moments, islice(applicants(seed), count), strict=True))
         self.count = count
-        self.crowd = Crowd()
-        self.meddler = Meddler()
-        self.workers: list[subprocess.Popen[bytes]] = []
+        self.crowd = Crowd(seed=seed)
+        self.meddler = Meddler(seed=seed)
+        self.workers: dict[str, subprocess.Popen[bytes]] = {}
         self.started = self.killed = 0
         self.is_over = False
-        self._chances = random.Random(1)  # noqa: S311 (whom a demonstration kills)
+        self._chances = random.Random(seed)  # noqa: S311 (whom a demonstration kills)
         for _ in range(WORKERS):
             self._start_worker()
 
@@ -138,8 +147,8 @@ class _Told:
                 ended = TimelineRun.objects.filter(timeline="booking", ended_at__isnull=False).count()
                 progress.update(bar, completed=ended, description=f"{at:%a %H:%M}  bookings that have ended")
                 self.is_over = ended == self.count and not ScheduledTask.objects.open().exists()
-                if monotonic() >= kill_at and ended < 0.7 * self.count:
-                    self._kill_one(at)
+                if monotonic() >= kill_at and ended < 0.7 * self.count and (name := self._at_work()):
+                    self._kill(name, at)
                     kill_at = monotonic() + KILL_EVERY
                 if monotonic() >= meddle_at:
                     self.meddler.act()
@@ -151,33 +160,53 @@ class _Told:
             who.apply(now=now())
 
     def _let_come(self, at: datetime) -> None:
-        while self.to_come and self.to_come[0][0] <= at:
-            self.to_come.pop(0)[1].apply(now=at)
+        for _ in range(AT_ONCE):
+            if not self.to_come or self.to_come[0][0] > at:
+                return
+            self.to_come.popleft()[1].apply(now=at)
 
     def _set_on(self, at: datetime, acts_next: datetime | None) -> bool:
         """Let the clock run as fast as workers can follow; where nothing is to be done, set it on. Whether that was so."""
         waits = Q(state__in=[State.SCHEDULED, State.RETRYABLE])
         rows = ScheduledTask.objects.open()
-        busy = rows.exclude(waits).count() + rows.filter(waits, scheduled_at__lte=at).count()
-        self.clock.run_at(SLOW if busy >= A_LOT else FAST)
+        due = rows.filter(waits, scheduled_at__lte=at)
+        busy = rows.exclude(waits).count() + due.count()
+        self.clock.run_at(self._speed(busy, late=due | rows.filter(state=State.AVAILABLE), at=at))
         if busy:
             return False
-        due = rows.filter(waits).aggregate(due=Min("scheduled_at"))["due"]
-        moments = [moment for moment in (due, acts_next, *(when for when, _who in self.to_come[:1])) if moment]
+        soonest = rows.filter(waits).aggregate(due=Min("scheduled_at"))["due"]
+        comes_next = self.to_come[0][0] if self.to_come else None
+        moments = [moment for moment in (soonest, acts_next, comes_next) if moment]
         if moments and min(moments) > at:
             self.clock.set(min(moments) + TOGETHER)
             return True
         return False
 
+    def _speed(self, busy: int, *, late: QuerySet[ScheduledTask], at: datetime) -> float:
+        """Seconds of a day: as fast as workers, and those who apply, can follow."""
+        comes_late = bool(self.to_come) and self.to_come[0][0] < at - TOO_LATE
+        if comes_late or late.filter(scheduled_at__lt=at - TOO_LATE).exists():
+            return REAL
+        return SLOW if busy >= A_LOT else FAST
+
     def _start_worker(self) -> None:
         self.started += 1
         name = f"worker-{self.started}"
         command = ("manage", "timeline_worker", "--name", name, "--threads", str(THREADS))
-        self.workers.append(start_process(self.stack, name, *command))
+        self.workers[name] = start_process(self.stack, name, *command)
 
-    def _kill_one(self, at: datetime) -> None:
-        """Kill one of them, with no chance to say anything, and start another."""
-        process = self.workers.pop(self._chances.randrange(len(self.workers)))
+    def _at_work(self) -> str:
+        """
+        One of the workers, if it has done something since it was started. Else, where the machine is busy, each would be killed
+        at its first task, and a task whose workers were all killed is given up.
+        """
+        name = self._chances.choice(list(self.workers))
+        done = ScheduledTask.objects.filter(worker__startswith=f"{name}:", state=State.COMPLETED).count()
+        return name if done >= DONE_BEFORE else ""
+
+    def _kill(self, name: str, at: datetime) -> None:
+        """Kill it, with no chance to say anything, and start another."""
+        process = self.workers.pop(name)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         self.killed += 1

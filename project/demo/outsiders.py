@@ -41,10 +41,12 @@ def start(stack: ExitStack, name: str, *options: str) -> str:
     raise SystemExit(f"What the site calls did not come up; see {name}.log in the demo's folder.")
 
 
-def start_portal(stack: ExitStack, *, slow: float = 0.05, failing: float = 0.02, losing: float = 0.02) -> str:
+def start_portal(
+    stack: ExitStack, *, slow: float = 0.05, failing: float = 0.02, losing: float = 0.02, seed: int = 1
+) -> str:
     """Start the portal on which appointments are booked, and tell this process and those that follow where it is."""
     rates = f"--failing {failing} --losing {losing} --slow {slow} --most-a-second 150 --by-day-only"
-    rates += f" --pace {settings.PORTAL_PACE}"
+    rates += f" --pace {settings.PORTAL_PACE} --seed {seed}"
     url = start(stack, "portal", *rates.split())
     settings.PORTAL_URL = os.environ["PORTAL_URL"] = url
     return url

@@ -280,6 +280,28 @@ class TestSpinning:
         assert RunEntry.objects.latest("seq").event == "enough"
         assert not ScheduledTask.objects.filter(state=State.DISCARDED).exists()
 
+    def test_ends_where_that_goes_round_as_well(self, now):
+        table = {
+            "works": {"again": STAY, "enough": "checks"},
+            "checks": {"again": "works", "enough": STAY, "done": "over"},
+        }
+
+        def check(self, order):
+            return Then("again")
+
+        cls = job(
+            lambda _context, _order: Then("again"), table=table | {"over": {}}, errors={}, atomic=False,
+            working=("works", "checks"),
+            given={"timers": {}, "check": task(on("checks"))(check), "most_moves": 5, "spinning": "enough"},
+        )  # fmt: skip
+        with only_timelines(cls):
+            start(cls, Order.objects.create())
+            self.spin(cls, now)
+
+        assert states() == ["checks"]
+        assert TimelineRun.objects.get().moves == 6
+        assert "MovesTooOften" in ScheduledTask.objects.get(state=State.DISCARDED).error
+
     @pytest.mark.parametrize(
         ("given", "problem"),
         [

@@ -10,11 +10,13 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 
 from tests.machines import is_whole
+from tests.testapp.models import Order
 from tests.tours import Now, toured
-from timeline.models import Edge, RunEntry, TimelineRun
-from timeline.shortcuts import emit
+from timeline import Machine, Then, never, on, task
+from timeline.models import Edge, RunEntry, ScheduledTask, TimelineRun
+from timeline.shortcuts import emit, reconcile
 from timeline.store.edges import forget_edges
-from timeline.testing import only_timelines
+from timeline.testing import StoryClock, only_timelines
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -146,3 +148,92 @@ class TestTheDayAfterTheDeploy:
             assert called("timeline_apply") == ("Changed 0 tasks.\n", 0)
         with pytest.raises(CommandError):
             call_command("timeline_plan", "turo")
+
+
+class Before(Machine):
+    """As processes of the older code have it."""
+
+    name = "handing_over"
+    entity = "testapp.Order"
+    starts_on = "handing_over.begun"
+    initial = "new"
+    table = {
+        "new": {"given.away": "away"},
+        "away": {"away.late": "over", "came.back": "new", "was.called": "over"},
+        "over": {},
+    }
+    timers = {"away.late": on("away", hours=1), "new": never}
+
+    @task(on("away", minutes=30), atomic=False)
+    def call(self, order):
+        return Then("was.called") if order.note == "call" else None
+
+
+class Since(Machine):
+    """The state ``away`` is called ``lent``, and has neither that task nor another timer of the old name."""
+
+    name = "handing_over"
+    entity = "testapp.Order"
+    starts_on = "handing_over.begun"
+    initial = "new"
+    table = {"new": {"given.away": "lent"}, "lent": {"away.late": "over", "came.back": "new"}, "over": {}}
+    timers = {"away.late": on("lent", hours=1), "new": never}
+
+
+class TestADeployThatRenamesAState:
+    """Processes of both codes are at work, and perhaps it is taken back."""
+
+    @pytest.fixture
+    def clock(self, now):
+        with StoryClock(now) as clock:
+            yield clock
+
+    @pytest.fixture
+    def order(self, clock):
+        with only_timelines(Before):
+            order = Order.objects.create(note="call")
+            emit("handing_over.begun", order)
+            emit("given.away", order)
+        return order
+
+    def rows(self):
+        rows = ScheduledTask.objects.order_by("task_key", "revision")
+        return [(row.task_key.partition(".")[2], row.state, row.reason_code) for row in rows]
+
+    def test_leaves_the_rows_of_a_run_that_is_there(self, order, clock):
+        with only_timelines(Since):
+            reconcile(order)
+
+        assert self.rows() == [("call", "scheduled", ""), ("timer:away.late", "scheduled", "")]
+        with only_timelines(Before):
+            clock.advance(minutes=30)
+        assert TimelineRun.objects.get().state == "over"
+
+    def test_lets_what_is_due_rest_until_the_older_code_has_it(self, order, clock):
+        order.note = ""
+        order.save()
+        with only_timelines(Before):
+            clock.advance(minutes=30)
+        with only_timelines(Since):
+            clock.advance(minutes=31)
+        [_call, timer] = ScheduledTask.objects.order_by("task_key")
+        assert (timer.state, timer.reason_code, timer.failures) == ("retryable", "definition", 0)
+        assert timer.reason == "its run is in away, which the table of this code does not have"
+
+        with only_timelines(Before):
+            clock.advance(minutes=5)
+
+        run = TimelineRun.objects.get()
+        assert (run.state, run.is_open) == ("over", False)
+
+    def test_calls_them_off_once_the_runs_are_renamed(self, order, clock):
+        with only_timelines(Since):
+            called("timeline_apply", "handing_over", "--rename", "away=lent")
+
+            assert self.rows() == [
+                ("call", "cancelled", "definition"),
+                ("timer:away.late", "cancelled", "state"),
+                ("timer:away.late", "scheduled", ""),
+            ]
+            clock.advance(hours=1)
+        assert TimelineRun.objects.get().state == "over"

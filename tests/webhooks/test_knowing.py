@@ -42,3 +42,20 @@ class TestIsAny:
             assert [is_any(using="default") for _each in range(3)] == [False] * 3
 
         assert len(asked) == 1
+
+    def test_asks_nothing_of_a_database_that_has_no_endpoints(self, endpoint_for, settings):
+        """A machine that tells has entities there, and the host's router keeps this app away."""
+        endpoint_for("told")
+        settings.DATABASE_ROUTERS = [f"{__name__}.NotHere"]
+
+        with CaptureQueriesContext(connection) as asked:
+            assert not is_any(using="default")
+
+        assert not asked
+
+
+class NotHere:
+    """As a host's router that has webhooks in another database."""
+
+    def allow_migrate(self, _database, app_label, **_hints):
+        return app_label != "timeline_webhooks"

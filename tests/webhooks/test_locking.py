@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from uuid import uuid4
 
 import pytest
-from django.db import transaction
+from django.db import connections, transaction
 
 from tests.webhooks.meeting import meetings
 from timeline.clocks import MachineTime
@@ -146,3 +147,35 @@ class TestTwo:
             for at, errors in meetings(partial(make, first, second, clock)):
                 assert errors == [], f"{first}, stopped after statement {at}, and {second}"
                 is_sound()
+
+
+class TestTwoSendersThatClaim:
+    def test_keep_the_order_where_one_has_only_begun_to(self, clock):
+        """One has locked the first delivery of an entity, and not yet the second: the other leaves the second alone."""
+        site = Site(clock)
+        endpoint = site.keys[1]
+        Delivery.objects.filter(endpoint=endpoint).delete()
+        write_deliveries([fact("same"), fact("same"), fact("other")], now=site.now, using=USING)
+        rows = Delivery.objects.filter(endpoint=endpoint, state=State.WAITING).order_by("pk")
+        first, _second, other = rows.values_list("pk", flat=True)
+        begun, go = threading.Event(), threading.Event()
+
+        def begin():
+            try:
+                with transaction.atomic():
+                    list(rows.filter(pk=first).locked())
+                    begun.set()
+                    go.wait(120)
+            finally:
+                connections.close_all()
+
+        thread = threading.Thread(target=begin)
+        thread.start()
+        begun.wait(120)
+        try:
+            claimed = claim(lambda one: 9 if one.pk == endpoint else 0, now=site.now, using=USING)
+        finally:
+            go.set()
+            thread.join(120)
+
+        assert [delivery.pk for delivery in claimed.deliveries] == [other]

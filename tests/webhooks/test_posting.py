@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 
 import pytest
@@ -158,6 +158,32 @@ class TestAName:
         assert rebinding.asked == 1
         [request] = receiver.requests
         assert request.headers["host"] == f"receiver.example.com:{port}"
+
+    def test_with_an_address_that_says_nothing_is_called_at_the_next(self, names, receiver, settings):
+        """The first one takes no connection: as where IPv6 leads nowhere."""
+        port = int(receiver.url.rpartition(":")[2])
+        settings.TIMELINE_WEBHOOKS |= {"TIMEOUT": timedelta(seconds=6)}
+        names(["::1", "127.0.0.1"])
+
+        with full("::1", port):
+            answer = posted(f"http://localhost:{port}/")
+
+        assert answer.is_delivered, answer
+
+
+@contextmanager
+def full(address, port):
+    """Listen there, with no room for anybody who connects. Where the machine has no such address, nobody listens."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            silent = stack.enter_context(socket.socket(socket.AF_INET6))
+            silent.bind((address, port))
+            silent.listen(0)
+            for _each in range(3):
+                caller = stack.enter_context(socket.socket(socket.AF_INET6))
+                caller.setblocking(False)
+                caller.connect_ex((address, port))
+        yield
 
 
 class TestTLS:

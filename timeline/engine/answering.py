@@ -12,6 +12,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import reduce
+from operator import or_
 from typing import Final
 from uuid import UUID
 
@@ -56,7 +58,7 @@ def answered(attempt: Attempt, error: Exception, write: Write, *, together: bool
 
 def decided(writes: Sequence[Write], runs: Mapping[UUID, TimelineRun], *, now: datetime, using: str) -> Sequence[Write]:
     """
-    Decide which events move the machines of some tasks. One statement, if one of them has moved very often.
+    Decide which events move the machines of some tasks. One statement, if one of them has moved very often, or two.
 
     Args:
         writes: The outcomes of the tasks.
@@ -70,7 +72,11 @@ def decided(writes: Sequence[Write], runs: Mapping[UUID, TimelineRun], *, now: d
     spinning = _spinning([write for write in chosen if write.then is not None], runs, now=now, using=using)
     if not spinning:
         return chosen
-    return [_bounded(write, runs[key]) if (key := write.task.run_id) and key in spinning else write for write in chosen]
+    came_by = _came_by([runs[key] for key in spinning if key], using=using)
+    return [
+        _bounded(write, runs[key], came_by[key]) if (key := write.task.run_id) and key in spinning else write
+        for write in chosen
+    ]
 
 
 def _chosen(write: Write, run: TimelineRun | None) -> Write:
@@ -119,12 +125,21 @@ def _spinning(
     return set(entries.values_list("run", flat=True))
 
 
-def _bounded(write: Write, run: TimelineRun) -> Write:
-    """An outcome whose move would be one too many: it moves by the event for this case, or fails for good."""
+def _came_by(runs: Sequence[TimelineRun], *, using: str) -> dict[UUID, str]:
+    """Run → the event by which it came to where it is."""
+    last = reduce(or_, (Q(run=run.pk, seq=run.moves) for run in runs))
+    return dict(RunEntry.objects.using(using).filter(last).values_list("run", "event"))
+
+
+def _bounded(write: Write, run: TimelineRun, came_by: str) -> Write:
+    """
+    An outcome whose move would be one too many: it moves by the event for this case, or fails for good. So it does where that
+    event was the last one already: nobody has helped since, and it would go round by that event.
+    """
     definition = registry.timeline(run.timeline)
     if write.then is None or not _moves(definition, run, write.then.event):
         return write
-    if definition.spinning and _moves(definition, run, definition.spinning):
+    if definition.spinning and came_by != definition.spinning and _moves(definition, run, definition.spinning):
         return replace(write, then=Then(definition.spinning))
     error = MovesTooOften(definition.name, str(run.entity_ref), definition.most_moves, write.then.event)
     reason = Reason(ReasonCode.ERROR, error.in_english())

@@ -30,6 +30,8 @@ MAX_PASSING: Final = 10
 
 # A resting task looks again after this time, whether somebody has decided, or whether the code fits.
 LOOKS_AGAIN: Final = timedelta(hours=1)
+# During a deploy, a process of the other code may take it any moment.
+LOOKS_AGAIN_SOON: Final = timedelta(minutes=5)
 
 
 def failed(attempt: Attempt, error: Exception, now: datetime, *, together: bool = False) -> Write:
@@ -74,11 +76,11 @@ def _outcome(attempt: Attempt, error: Exception, now: datetime, *, together: boo
     return replace(write, triggers=(Trigger.RETRY,), scheduled_at=next_opening(attempt, now + delay))
 
 
-def rested(attempt: Attempt, reason: Reason) -> Write:
+def rested(attempt: Attempt, reason: Reason, *, again: timedelta = LOOKS_AGAIN) -> Write:
     """
     An attempt that waits for somebody's decision, or for other code: no failure. The task looks again from time to time.
     """
-    write = Write(task=attempt.task, triggers=(Trigger.RETRY,), reason=reason, scheduled_at=attempt.now + LOOKS_AGAIN)
+    write = Write(task=attempt.task, triggers=(Trigger.RETRY,), reason=reason, scheduled_at=attempt.now + again)
     further = attempt.steps is not None and attempt.steps.has_recorded
     return replace(write, failures=-attempt.task.failures) if further else write
 

@@ -16,7 +16,7 @@ from timeline.engine.guarding import guarded
 from timeline.engine.holding_back import held_back
 from timeline.engine.opening import is_outside
 from timeline.engine.overlapping import overlapping
-from timeline.exceptions import DateOutOfRange, NaiveDatetime
+from timeline.exceptions import DateOutOfRange, NaiveDatetime, Rest
 from timeline.lifecycle import Reason, ReasonCode
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.among import Among
@@ -27,6 +27,7 @@ from timeline.planning.visits import left
 from timeline.store.errors import catching
 from timeline.store.holds import IS_ANY_OPEN
 from timeline.store.queueing import Behind
+from timeline.timing import When
 
 # The task was pruned with its run while nobody heard of its worker. Nobody reads this reason: a deleted row takes no outcome.
 RUN_GONE: Final = reasons.RUN_NOT_THERE()
@@ -34,7 +35,7 @@ RUN_GONE: Final = reasons.RUN_NOT_THERE()
 _ANY_HOLD: Final = "timeline_any_hold"  # An attribute that the query adds to runs for a moment.
 
 
-def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason | Behind | Exception]:
+def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID, Reason | Behind | Rest | Exception]:
     """
     Check again everything that an attempt depends on, and give each attempt its entity.
 
@@ -47,11 +48,12 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
     run, one statement asks for holds.
 
     Returns:
-        Id of a task → why it must not run, or not now, or which run it waits for, or the error of a check, which is a failed
-        attempt of that task alone. A task that is not in the answer may run: its guards that are functions are asked next.
+        Id of a task → why it must not run, or not now, or which run it waits for, what it rests for, or the error of a check,
+        which is a failed attempt of that task alone. A task that is not in the answer may run: its guards that are functions
+        are asked next.
     """
     gone, is_any_open = _read_runs([attempt.task for attempt in attempts], using)
-    refused: dict[UUID, Reason | Behind | Exception] = dict.fromkeys(gone, RUN_GONE)
+    refused: dict[UUID, Reason | Behind | Rest | Exception] = dict.fromkeys(gone, RUN_GONE)
     attempts = _without(refused, attempts) if refused else attempts
     entities = load_entities((attempt.task.entity_ref for attempt in attempts), using=using)
     asked = [(attempt.task.run, attempt.definition) for attempt in attempts if attempt.definition.exits]
@@ -77,7 +79,7 @@ def _without(refused: Mapping[UUID, object], attempts: Sequence[Attempt]) -> Seq
 
 def _refusal(
     attempt: Attempt, entities: Entities, exits: Mapping[UUID, str], now: datetime
-) -> Reason | Exception | None:
+) -> Reason | Rest | Exception | None:
     """Why it must not run, as far as the data read so far tells; or why this cannot be told."""
     ref, caught = attempt.task.entity_ref, list[Exception]()
     attempt.entity = entities.get(ref)
@@ -121,14 +123,14 @@ def _run_ended(attempt: Attempt, exits: Mapping[UUID, str]) -> Reason | None:
     return Reason(ReasonCode.EXIT, exits[run.pk]) if run.pk in exits else None
 
 
-def _superseded(attempt: Attempt, now: datetime) -> Reason | None:
+def _superseded(attempt: Attempt, now: datetime) -> Reason | Rest | None:
     """Refuse a row whose anchor now gives another time; if a changed schedule gives a later one, it is not yet time."""
     task, when = attempt.task, attempt.declared.when
     if task.run_id is None:
         return None
     run = task.run
     if when is not None and when.during and (run is None or not is_of_visit(task, run, when)):
-        return left(task.anchor, when)
+        return _not_of_visit(attempt, when)
     if when is None or (when.anchor_in(run.state) if run else when.anchor) != task.anchor:
         return reasons.PLANNED_OTHERWISE()
     try:
@@ -145,6 +147,22 @@ def _superseded(attempt: Attempt, now: datetime) -> Reason | None:
         with translation.override("en"):
             return reasons.OUT_OF_RANGE(anchor=error.field, value=error.value)
     return None
+
+
+def _not_of_visit(attempt: Attempt, when: When) -> Reason | Rest:
+    """
+    Its run has left its states; or is in one that this code does not have, while a process that does knows what to do. Else a
+    deploy that renames a state would call off timers of runs that are there.
+    """
+    run, machine = attempt.task.run, attempt.definition.machine
+    if (
+        run is not None
+        and machine is not None
+        and attempt.task.occurrence == str(run.moves)
+        and run.state not in machine.rows
+    ):
+        return Rest(reasons.STATE_UNKNOWN(state=run.state))
+    return left(attempt.task.anchor, when)
 
 
 def _anchor_value(attempt: Attempt, field_name: str) -> datetime | None:

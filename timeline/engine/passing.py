@@ -10,8 +10,9 @@ from time import monotonic
 from timeline import reasons
 from timeline.engine.attempting import Attempt, still_ours
 from timeline.engine.executing import Outcome, Runtime, record_outcomes
-from timeline.engine.failing import failed, rested
+from timeline.engine.failing import LOOKS_AGAIN_SOON, failed, rested
 from timeline.engine.looking import look as last_look
+from timeline.exceptions import Rest
 from timeline.lifecycle import Reason, ReasonCode, Trigger
 from timeline.models import ScheduledTask
 from timeline.store.queueing import Behind
@@ -66,12 +67,14 @@ def pass_fresh_look(
     return passed, refused
 
 
-def _outcome_of(attempt: Attempt, refused: Reason | Behind | Exception, now: datetime) -> Write:
+def _outcome_of(attempt: Attempt, refused: Reason | Behind | Rest | Exception, now: datetime) -> Write:
     """The outcome of an attempt whose handler is not entered: it is cancelled, rests, has failed, or is given back."""
     if isinstance(refused, Exception):
         return failed(attempt, refused, now)  # No handler raised this error, so it is no answer for a machine.
     if isinstance(refused, Behind):
         return replace(rested(attempt, reasons.BEHIND(run=refused.key)), rests=refused, entered=False)
+    if isinstance(refused, Rest):
+        return replace(rested(attempt, refused.reason, again=LOOKS_AGAIN_SOON), entered=False)
     if refused.code == ReasonCode.HOLD:  # Its due time stays; nothing is counted, and no budget touched.
         return Write(task=attempt.task, triggers=(Trigger.RETRY,), reason=refused, entered=False)
     return Write(task=attempt.task, triggers=(Trigger.CANCEL,), reason=refused, entered=False)

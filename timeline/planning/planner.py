@@ -96,6 +96,7 @@ class _Planner:
                 stray = [row for row in self.rows(name) if not is_number(row.occurrence)]
             elif name not in self.definition.fanned_out and name not in self.definition.in_states:
                 stray, spare = [row for row in self.rows(name) if row.occurrence or name not in self.outlooks], ()
+                stray = [row for row in stray if not self.is_of_unknown_state(row)]
             if stray:
                 cancel_open(stray, reasons.NO_LONGER_PLANNED(task=name), result=self.result, spare=spare)
         self.result.open = self.by_table or any(
@@ -189,7 +190,10 @@ class _Planner:
         """A task bound to a state of a machine has a row for each visit of the state, and no other open row."""
         latest, place = self.latest.get(declared.name, {}), self.place
         row = latest.get(place.occurrence) if place else None
-        rows = self.rows(declared.name)
+        if row is not None and row.state in OPEN and self.is_of_unknown_state(row):
+            self.answer.keep(row, "the table does not have the state of the run")
+            row, place = None, None
+        rows = [other for other in self.rows(declared.name) if not self.is_of_unknown_state(other)]
         if place is None or not is_wanted(when, place, row):
             leave_behind(rows, place, when, result=self.result, spare=self.spare)
             return Outlook()
@@ -207,6 +211,18 @@ class _Planner:
         if when.backoff is not None:
             times = at_later(times, times.nominal_at + wait_of(when.backoff, place, self.about))
         return self.answer.with_row(declared, self.due(declared, times), row, place.occurrence)
+
+    def is_of_unknown_state(self, row: TaskRow) -> bool:
+        """
+        Whether a row is of the present visit, in a state that the table does not have. Then other code moved the run there, and
+        knows what the row is for: while a deploy lasts, or once it is taken back.
+        """
+        place, machine = self.place, self.definition.machine
+        return (
+            place is not None
+            and machine is not None
+            and (row.occurrence == place.occurrence and place.state not in machine.rows)
+        )
 
     def without_row(
         self, declared: Task[Any, ..., Any], when: When, row: TaskRow | None, predecessor: Outlook

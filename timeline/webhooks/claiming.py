@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import reduce
@@ -18,12 +18,14 @@ from django.db.models.functions import Greatest
 from timeline.clocks import MachineTime
 from timeline.dialects import dialect_of
 from timeline.store.isolating import atomic
+from timeline.webhooks.conf import get_settings
 from timeline.webhooks.locking import lock_endpoints
 from timeline.webhooks.models import Delivery, Endpoint, State
 from timeline.webhooks.pacing import is_probe_due, probe_after
 from timeline.webhooks.writing import PACKAGE
 
-LEASE: Final = timedelta(seconds=60)  # Longer than a claimed delivery may wait, and be under way: see sending.
+# How long what is claimed is nobody else's, beside the time that a delivery may take: longer than it may wait (``OLD``).
+LEASE: Final = timedelta(seconds=50)
 MOST_ENDPOINTS: Final = 100  # In one claim. Those whose deliveries have waited longest come first.
 AGAIN: Final = timedelta(seconds=1)  # After which one is looked at again that another process has the one before of.
 
@@ -65,13 +67,11 @@ def claim(room: Room, *, now: datetime, using: str) -> Claimed:
         rooms = {key: most for key, one in endpoints.items() if (most := _room(one, room)) > 0}
         if not rooms:
             return Claimed(token, [], set())
-        found = list(_lock(rooms, now, using))
-        free = [delivery for delivery in found if delivery.held_up_until is None]  # type: ignore[attr-defined]
-        held_up = [delivery for delivery in found if delivery.held_up_until is not None]  # type: ignore[attr-defined]
+        free, held_up = _parted(_lock(rooms, now, using))
         _put_off(held_up, now, using)
         if free:
             taken = Delivery.objects.using(using).filter(pk__in=[delivery.pk for delivery in free])
-            taken.update(token=token, leased_until=MachineTime(LEASE))
+            taken.update(token=token, leased_until=MachineTime(LEASE + get_settings().TIMEOUT))
             _note_probes({delivery.endpoint_id for delivery in free}, endpoints, now, using)
     for delivery in free:
         delivery.endpoint = endpoints[delivery.endpoint_id]
@@ -110,8 +110,8 @@ def _lock(rooms: Mapping[UUID, int], now: datetime, using: str) -> QuerySet[Deli
     """
     The first that are due of each endpoint, locked; what somebody else has locked is passed over.
 
-    ``held_up_until`` is when the one before in the same order is due, where that is not among them. A delivery that is under
-    way is still waiting in the database, so that no process can overlook it.
+    ``behind`` is the key of the one before in the same order. A delivery that is under way is still waiting in the database, so
+    that no process can overlook it.
     """
     connection, each = connections[using], dialect_of(using).sql("first_due", package=PACKAGE)
     moment = connection.ops.adapt_datetimefield_value(now)
@@ -122,10 +122,26 @@ def _lock(rooms: Mapping[UUID, int], now: datetime, using: str) -> QuerySet[Deli
     some = RawSQL(" UNION ALL ".join([each] * len(rooms)), parameters)  # noqa: S611 (parameters only)
     before = Delivery.objects.filter(
         endpoint=OuterRef("endpoint"), order_key=OuterRef("order_key"), state=State.WAITING, pk__lt=OuterRef("pk")
-    ).exclude(pk__in=some)
-    last = Subquery(before.order_by("-due_at").values("due_at")[:1], output_field=DateTimeField())
+    )
     deliveries = Delivery.objects.using(using).waiting().filter(_unleased(), pk__in=some, due_at__lte=now)
-    return deliveries.annotate(held_up_until=last).order_by("pk").locked()
+    return deliveries.annotate(behind=Subquery(before.order_by("-pk").values("pk")[:1])).order_by("pk").locked()
+
+
+def _parted(deliveries: Iterable[Delivery]) -> tuple[list[Delivery], list[Delivery]]:
+    """
+    Part deliveries, in order, into those that can be sent, and those behind one that is not among them: it is under way, or not
+    due, or somebody else has locked it, who may be claiming it.
+    """
+    free: list[Delivery] = []
+    held_up: list[Delivery] = []
+    keys: set[int | None] = {None}
+    for delivery in deliveries:
+        if delivery.behind in keys:  # type: ignore[attr-defined]
+            keys.add(delivery.pk)
+            free.append(delivery)
+        else:
+            held_up.append(delivery)
+    return free, held_up
 
 
 def _put_off(held_up: Sequence[Delivery], now: datetime, using: str) -> None:

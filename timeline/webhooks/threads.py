@@ -7,14 +7,12 @@ import queue
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from time import monotonic
 from types import TracebackType
 from typing import Final, Self
 from uuid import UUID
-
-import httpcore
 
 from timeline.webhooks.conf import get_settings
 from timeline.webhooks.connecting import make_pool
@@ -59,7 +57,6 @@ class Poster:
         )  # Of each endpoint: claimed, and not in ``done`` yet. Changed by the caller.
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="timeline-webhooks", daemon=True)
-        self._failures: Counter[UUID] = Counter()
         self._chains: set[asyncio.Task[None]] = set()
 
     def __enter__(self) -> Self:
@@ -80,7 +77,8 @@ class Poster:
 
     async def _open(self) -> None:
         given = get_settings()
-        self._pool: httpcore.AsyncConnectionPool = make_pool()
+        self._loop.set_default_executor(ThreadPoolExecutor(given.CONCURRENCY, "timeline-webhooks-names"))
+        self._pool = make_pool()
         suspects = max(1, given.CONCURRENCY // SUSPECT)
         self._places = asyncio.Semaphore(max(1, given.CONCURRENCY - suspects))
         self._places_of_suspects = asyncio.Semaphore(suspects)
@@ -101,16 +99,17 @@ class Poster:
         self._loop.call_soon_threadsafe(self._begin, list(chains.values()), monotonic())
 
     def _begin(self, chains: Iterable[Sequence[Job]], claimed: float) -> None:
+        failures = Counter[UUID]()  # Since they were claimed: whether an endpoint fails, a later claim knows itself.
         for chain in chains:
-            task = self._loop.create_task(self._post_all(chain, claimed))
+            task = self._loop.create_task(self._post_all(chain, claimed, failures))
             self._chains.add(task)
             task.add_done_callback(self._chains.discard)
 
-    async def _post_all(self, chain: Sequence[Job], claimed: float) -> None:
+    async def _post_all(self, chain: Sequence[Job], claimed: float, failures: Counter[UUID]) -> None:
         left = list(chain)
         try:
             while left:
-                answer = await self._post_one(left[0], claimed)
+                answer = await self._post_one(left[0], claimed, failures)
                 if answer is None:
                     return
                 self.done.put(Done(left.pop(0).delivery, answer))
@@ -120,12 +119,12 @@ class Poster:
             for job in left:
                 self.done.put(Done(job.delivery, None))
 
-    async def _post_one(self, job: Job, claimed: float) -> Answer | None:
+    async def _post_one(self, job: Job, claimed: float, failures: Counter[UUID]) -> Answer | None:
         endpoint: Endpoint = job.delivery.endpoint
         is_suspect = bool(job.delivery.attempts or endpoint.failures)
         async with self._each[endpoint.pk], self._places_of_suspects if is_suspect else self._places:
-            if monotonic() - claimed > OLD or (not is_suspect and self._failures[endpoint.pk] >= PAUSED_AFTER):
+            if monotonic() - claimed > OLD or (not is_suspect and failures[endpoint.pk] >= PAUSED_AFTER):
                 return None
             answer = await post(job.message, self._pool)
-        self._failures[endpoint.pk] = 0 if answer.is_delivered else self._failures[endpoint.pk] + 1
+        failures[endpoint.pk] = 0 if answer.is_delivered else failures[endpoint.pk] + 1
         return answer

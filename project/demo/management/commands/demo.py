@@ -60,6 +60,7 @@ class Command(BaseCommand):
         parser.add_argument("--transactions", type=int, default=10_000, help="Of a settlement (default: %(default)s).")
         parser.add_argument("--bookings", type=int, default=200, help="Told of a portal (default: %(default)s).")
         parser.add_argument("--within", type=float, default=51, help="Seconds for all bookings (default: %(default)s).")
+        parser.add_argument("--seed", type=int, default=1, help="Of the chances of bookings (default: %(default)s).")
         parser.add_argument(
             "--no-keys",
             action="store_true",
@@ -79,6 +80,7 @@ class Command(BaseCommand):
         transactions: int,
         bookings: int,
         within: float,
+        seed: int,
         no_keys: bool,
         **options: Any,
     ) -> None:
@@ -97,7 +99,7 @@ class Command(BaseCommand):
         if story == "settlement":
             _settle(transactions, crowd, no_server, port, speed, console, with_keys=not no_keys)
         elif story == "booking" and no_server:
-            import_module("project.demo.booking").book(bookings, within=within, console=console)
+            import_module("project.demo.booking").book(bookings, within=within, seed=seed, console=console)
         elif no_server:
             tell(crowd, days, console)
         else:
