@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django import forms
 from django.contrib import admin, messages
@@ -39,6 +39,12 @@ class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
     class Meta:
         model = Endpoint
         fields = ("url", "description", "topics", "ordered")
+        help_texts: ClassVar = {
+            "topics": gettext_lazy(
+                'Topics, as JSON: ["task.discarded", "task.completed.trial"]. What is none is refused, and those that are like'
+                " it are named."
+            ),
+        }
 
     def clean(self) -> dict[str, Any]:
         """See that its URL may be called, and that its topics are there."""
