@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any, ClassVar, Final
 
@@ -33,12 +34,33 @@ from timeline.webhooks.theming import FRAME
 MAX_RECEIVER: Final = 48  # Characters, in the list of deliveries.
 
 
+class _Decoder(json.JSONDecoder):
+    """Calls each text that cannot be read no JSON, also one that is too deep, or has a number too long."""
+
+    def decode(self, s: str, *args: Any) -> Any:
+        """Read it."""
+        try:
+            return super().decode(s, *args)
+        except json.JSONDecodeError:
+            raise
+        except (ValueError, RecursionError):
+            raise json.JSONDecodeError("It cannot be read.", s, 0) from None
+
+
+class TopicsField(forms.JSONField):
+    """A list as JSON, whatever is typed."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options | {"decoder": _Decoder})
+
+
 class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
     """What of an endpoint is written by people."""
 
     class Meta:
         model = Endpoint
         fields = ("url", "description", "topics", "ordered")
+        field_classes: ClassVar = {"topics": TopicsField}
         help_texts: ClassVar = {
             "topics": gettext_lazy(
                 'Topics, as JSON: ["task.discarded", "task.completed.trial"]. What is none is refused, and those that are like'
