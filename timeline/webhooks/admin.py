@@ -35,12 +35,14 @@ MAX_RECEIVER: Final = 48  # Characters, in the list of deliveries.
 
 
 class _Decoder(json.JSONDecoder):
-    """Calls each text that cannot be read no JSON, also one that is too deep, or has a number too long."""
+    """Calls each text no JSON that cannot be read, or not be shown: it is too deep, has a number too long, or half a letter."""
 
     def decode(self, s: str, *args: Any) -> Any:
         """Read it."""
         try:
-            return super().decode(s, *args)
+            read = super().decode(s, *args)
+            json.dumps(read, ensure_ascii=False).encode()
+            return read
         except json.JSONDecodeError:
             raise
         except (ValueError, RecursionError):
