@@ -27,6 +27,7 @@ class Refund:
     cents: int
     way: Literal["bank", "voucher"]
     reason: str
+    lines: list[int] | None = None
 
 
 class Complaint(Machine):
@@ -156,7 +157,11 @@ class TestPeople:
         assert operator.get(PEOPLE + query).status_code == 404
 
     @pytest.mark.parametrize(
-        "after", ["x", "2026-03-01/x", "2026-03-01T09:00/00000000-0000-0000-0000-000000000000", "%00"]
+        "after",
+        [
+            *("x", "2026-03-01/x", "2026-03-01T09:00/00000000-0000-0000-0000-000000000000", "%00"),
+            *("0001-01-01T00:00%2B14:00/" + "0" * 32, "9999-12-31T23:59-14:00/" + "0" * 32),
+        ],
     )
     def test_begins_anew_where_a_place_makes_no_sense(self, operator, order, after):
         assert links(operator.get(f"{PEOPLE}?after={after}").content.decode(), "complaint.settled")
@@ -192,6 +197,15 @@ class TestSay:
 
         event = Event.objects.get(name="complaint.refunded")
         assert event.payload == {"cents": 1200, "way": "bank", "reason": "broken"}
+
+    @pytest.mark.parametrize("lines", ["[" * 20_000, "9" * 5_000, "[", "NaN"], ids=["deep", "long", "half", "no number"])
+    def test_takes_no_json_that_cannot_be_read(self, operator, order, lines):
+        given = {"cents": "1200", "way": "bank", "reason": "broken", "lines": lines}
+
+        page = operator.post(button(operator, order, "complaint.refunded"), given)
+
+        assert page.status_code == 200
+        assert TimelineRun.objects.get().state == "open"
 
     def test_sent_twice_is_recorded_once(self, operator, order):
         where = button(operator, order)

@@ -105,6 +105,20 @@ class TestHostileTexts:
             assert answer.status_code in (200, 201, 400, 409), event
             answer.json()
 
+    def test_are_taken_or_refused_in_a_hold_a_bulk_action_and_an_endpoint(self, client, text):
+        """Also where one of a few words is asked for."""
+        bodies = {
+            "holds/": {"scope": "task", "target": "account.greet", "reason": "x", "then": "run"},
+            "tasks/bulk/": {"action": "cancel", "filter": {"task": "account.greet"}, "reason": "x"},
+            "webhooks/endpoints/": {"url": "https://receiver.example.com/", "topics": ["account"], "ordered": "entity"},
+        }
+        for path, body in bodies.items():
+            for name in [*body, "nothing"]:
+                for value in (text, [text], {"state": [text]}):
+                    answer = post(client, path, {**body, name: value})
+                    assert answer.status_code in (200, 201, 202, 400, 403), (path, name, value)
+                    answer.json()
+
     def test_are_taken_or_refused_in_a_header(self, client, ada, about, text):
         row = about("account.greet", ada)
         sent = text.encode(errors="surrogatepass").decode("latin-1")  # As WSGI gives headers.

@@ -149,6 +149,12 @@ class TestLoadAndLockEntities:
 
         assert read(refs, using="default") == {ref_of(order): order}
 
+    @pytest.mark.parametrize("key", [10**40, -(10**40), 2**63])
+    def test_take_a_number_that_no_column_has_room_for_as_not_there(self, read, key, order):
+        there, gone = ref_of(order), EntityRef("testapp.order", str(key))
+
+        assert set(read([gone, there], using="default")) == {there}
+
     def test_ask_once_for_each_model(self, read, db, django_assert_num_queries):
         entities = [*(Order.objects.create() for _ in range(5)), *(Parcel.objects.create() for _ in range(5))]
 

@@ -7,13 +7,15 @@ from itertools import combinations
 
 import pytest
 from django.db.models import Q
+from django.template.loader import render_to_string
 
 from project.accounts.timelines import Trial
 from project.billing.timelines.customers import Onboarding
 from project.billing.timelines.settlement import Settlement
 from tests.machines import Booking
 from timeline import Timeline, after, after_run, at, before, created, daily, each_of, every, task, wait_for
-from timeline.reading.picture_shapes import CARD, CHIP, EDGE, PAD, Chip
+from timeline.reading.machine_pictures import machine_picture
+from timeline.reading.picture_shapes import CARD, CHIP, EDGE, PAD, SIGNS, Chip
 from timeline.reading.timeline_pictures import guards_of, starts_of, timeline_picture
 from timeline.registry import registry
 
@@ -141,8 +143,23 @@ class TestPicture:
     def test_tells_kinds_apart(self):
         cards = cards_of(timeline_picture(Care.definition))
 
-        kinds = {name: (card.kind, card.sign) for name, card in cards.items() if card.kind != "task"}
-        assert kinds == {"paid": ("wait", "⌛"), "figures": ("series", "↻"), "label": ("each", "×n")}
+        kinds = {name: (card.kind, card.sign, card.sign_word) for name, card in cards.items() if card.kind != "task"}
+        assert kinds == {
+            "paid": ("wait", SIGNS["wait"], ""),
+            "figures": ("series", SIGNS["series"], ""),
+            "label": ("each", "", "×n"),
+        }
+
+    def test_needs_no_font_that_has_more_than_letters(self):
+        """Technical signs and emoji show as boxes where there is no font for them: those are drawn."""
+        drawn = [
+            render_to_string("timeline/timeline.svg", {"picture": timeline_picture(Care.definition)}),
+            render_to_string("timeline/machine.svg", {"picture": machine_picture(Booking.definition)}),
+        ]
+
+        assert [sign for text in drawn for sign in text if "\u2300" <= sign <= "\u23ff" or sign > "\U0001f000"] == []
+        assert SIGNS["wait"] in drawn[0]
+        assert "tl-m-timer" in drawn[1]
 
     def test_says_what_starts_and_ends_runs(self):
         picture = timeline_picture(Care.definition)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from io import StringIO
+from uuid import uuid4
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -31,6 +32,14 @@ def admin_client(client, django_user_model, clock):
     }
     client.force_login(django_user_model.objects.create(is_staff=True, is_superuser=True, **columns))
     return client
+
+
+@pytest.fixture
+def person_of_staff(django_user_model, clock):
+    """Somebody who may log in, and nothing else."""
+    return django_user_model.objects.create(
+        email="pia@example.com", is_staff=True, signed_up_at=clock.now, trial_ends_at=clock.now
+    )
 
 
 ADD = "admin:timeline_webhooks_endpoint_add"
@@ -94,6 +103,39 @@ class TestAnEndpoint:
             assert Endpoint.objects.exists() is is_there
 
         assert not Delivery.objects.exists()
+
+
+class TestWhatIsNoneOfThem:
+    @pytest.mark.parametrize("key", ["x", "", "\x00", "7:8", "9" * 5_000, str(10**40)])
+    @pytest.mark.parametrize(("kind", "action"), [("endpoint", "rotate_secret"), ("delivery", "send_again")])
+    def test_is_not_looked_for_when_it_is_selected(self, kind, action, key, admin_client, endpoint_for):
+        secret = endpoint_for("told").secret
+        where = reverse(f"admin:timeline_webhooks_{kind}_changelist")
+
+        answer = admin_client.post(where, {"action": action, "_selected_action": [key]}, follow=True)
+
+        assert answer.redirect_chain == [(where, 302)]
+        assert "Nothing was changed: one of those selected is not here." in answer.content.decode()
+        assert Endpoint.objects.get().secret == secret
+
+    @pytest.mark.parametrize("page", ["change", "delete", "history", "replay"])
+    def test_looks_like_one_that_is_there_to_who_may_see_none(self, page, client, endpoint_for, person_of_staff):
+        client.force_login(person_of_staff)
+
+        answers = [
+            client.get(reverse(f"admin:timeline_webhooks_endpoint_{page}", args=[key]))
+            for key in (endpoint_for("told").pk, uuid4())
+        ]
+
+        assert [answer.status_code for answer in answers] == [403, 403]
+        assert answers[0].content == answers[1].content
+
+    @pytest.mark.parametrize("topics", ["[" * 20_000, '{"a":' * 20_000, "9" * 5_000, '["\\ud800"]'], ids=["lists", "objects", "digits", "half"])
+    def test_is_no_json_if_it_cannot_be_read(self, topics, admin_client, clock):
+        answer = admin_client.post(reverse(ADD), given("https://receiver.example.com/", topics))
+
+        assert answer.context["adminform"].errors == {"topics": ["Enter a valid JSON."]}
+        assert not Endpoint.objects.exists()
 
 
 class TestToDeleteAnEndpoint:

@@ -19,7 +19,8 @@ LANE: Final = 48
 LINE: Final = 31  # From the top of a lane, which has its name, to the line with its signs.
 NARROWEST: Final = 600  # Pixels from which on words stand beside signs; the style sheet leaves them out below.
 LETTER: Final = 6.6  # Pixels of a letter of the small text, roughly.
-LONGEST_NAME: Final = 40
+LONGEST_NAME: Final = 80  # Letters of the name of a lane,
+SHORT_NAME: Final = 40  # and where the picture is narrower than that.
 
 _STEPS: Final = [
     *(timedelta(minutes=minutes) for minutes in (1, 5, 15, 30)),
@@ -40,10 +41,11 @@ class Mark(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """The signs of one task: its name at ``name_y``, the line at ``y``."""
+    """The signs of one task: its name at ``name_y``, the line at ``y``. ``short`` is for where there is no room; empty: there is."""
 
     key: str
     name: str
+    short: str
     name_y: int
     y: int
     marks: list[Mark]
@@ -97,16 +99,17 @@ def drawing(
         if axis.begin <= (item.at or now) <= axis.end:
             keys.setdefault(item.lane or item.key, []).append(item)
     lanes = [
-        Lane(key, _name(found[0]), TOP + LANE * number + 12, TOP + LANE * number + LINE, _marks(found, axis))
+        Lane(key, *_names(found[0]), TOP + LANE * number + 12, TOP + LANE * number + LINE, _marks(found, axis))
         for number, (key, found) in enumerate(list(keys.items())[:most])
     ]
     bottom = TOP + LANE * len(lanes)
     return Drawing(bottom + 16, lanes, _ticks(axis, zone), axis.x(now), bottom)
 
 
-def _name(item: Item) -> str:
-    """Of the lane that it stands in."""
-    return _short(item.lane or item.called.title or item.key)
+def _names(item: Item) -> tuple[str, str]:
+    """Of the lane that it stands in: the name, and a shorter one if it is long."""
+    name = item.lane or item.called.title or item.key
+    return _short(name, LONGEST_NAME), _short(name, SHORT_NAME) if len(name) > SHORT_NAME else ""
 
 
 class _Axis(NamedTuple):
@@ -167,5 +170,5 @@ def _said(at: datetime, step: timedelta) -> str:
     return f"{at:%Y-%m-%d}" if step < timedelta(days=100) else f"{at:%Y-%m}"
 
 
-def _short(key: str) -> str:
-    return key if len(key) <= LONGEST_NAME else f"{key[: LONGEST_NAME - 1]}…"
+def _short(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"

@@ -25,6 +25,7 @@ from timeline.models.entities import load_entities
 from timeline.operations.emitting import Emission, emit
 from timeline.reading.people import Asking, waiting_for_people
 from timeline.registry import registry
+from timeline.timing import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -166,5 +167,5 @@ def _place(text: str) -> tuple[datetime, UUID] | None:
     with suppress(ValueError):
         at, _slash, key = text.partition("/")
         moment = datetime.fromisoformat(at)
-        return (moment, UUID(key)) if moment.tzinfo else None
+        return (moment, UUID(key)) if moment.utcoffset() is not None and EARLIEST <= moment < LATEST else None
     return None

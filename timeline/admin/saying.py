@@ -38,7 +38,7 @@ class SayForm(forms.Form):
         for name in self._json & said.keys():
             try:
                 said[name] = json.loads(said[name]) if said[name] else None
-            except ValueError:
+            except (ValueError, RecursionError):
                 self.add_error(name, _("This is no JSON."))
         return said
 

@@ -120,4 +120,4 @@ def _flat(detail: Any, field: str = "") -> Iterator[dict[str, str]]:
         for below in detail:
             yield from _flat(below, field)
     else:
-        yield {"field": field, "detail": str(detail)}
+        yield {"field": field, "detail": str(detail).encode(errors="replace").decode()}  # Some repeat half a letter.

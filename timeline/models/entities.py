@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.apps import apps
 from django.core.exceptions import ValidationError
-from django.db import DatabaseError, DataError, InterfaceError, models
+from django.db import DatabaseError, DataError, InterfaceError, connections, models, router
 from django.db.models import Q
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import UnreadableEntity, WrongEntity
-from timeline.models.among import Among
+from timeline.models.among import Among, target_of
 from timeline.models.families import concrete_of, line_of, place_of, relatives
 from timeline.models.sqlstates import sqlstate_of
 from timeline.registry import registry
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 MAX_LABEL = 100
 MAX_ID = 100
+SMALL = 2**15  # Each column of integers takes what is smaller.
 
 
 class EntityRef(NamedTuple):
@@ -245,8 +246,20 @@ def keys_of(model: type[models.Model], refs: Iterable[EntityRef]) -> list[Any]:
     keys = []
     for ref in refs:
         with suppress(ValidationError):
-            keys.append(model._meta.pk.to_python(ref.id))
+            key = model._meta.pk.to_python(ref.id)
+            if not isinstance(key, int) or abs(key) < SMALL or _has_room(model, key):
+                keys.append(key)
     return keys
+
+
+def _has_room(model: type[models.Model], key: int) -> bool:
+    """Whether the column of the key takes a number: databases refuse a statement with one that is too large."""
+    field = target_of(model._meta.pk)
+    if not isinstance(field, models.IntegerField):
+        return True
+    operations = connections[router.db_for_read(model)].ops
+    least, most = operations.integer_field_range(field.get_internal_type())
+    return (least is None or key >= least) and (most is None or key <= most)
 
 
 def by_model(

@@ -56,10 +56,19 @@ class EventLine:
     is_gone: bool = False
 
     @property
+    def whole(self) -> str:
+        """The line, however long."""
+        return f"{self.event} → {self.target}" + (f" · {self.timer}" if self.timer else "")
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether there is no room for all of it."""
+        return len(self.whole) > LONGEST
+
+    @property
     def text(self) -> str:
-        """The whole line."""
-        said = f"{self.event} → {self.target}" + (f" · ⏱ {self.timer}" if self.timer else "")
-        return said if len(said) <= LONGEST else f"{said[: LONGEST - 1]}…"
+        """The line, as far as there is room."""
+        return f"{self.whole[: LONGEST - 1]}…" if self.is_cut else self.whole
 
 
 @dataclass(slots=True)
@@ -174,6 +183,11 @@ class MachinePicture:
     def text_x(self) -> int:
         """Where texts begin."""
         return self.left + 10
+
+    @property
+    def timer_x(self) -> int:
+        """The middle of the clocks beside what comes by itself."""
+        return self.left + 5
 
     @property
     def seen_x(self) -> int:

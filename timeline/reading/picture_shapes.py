@@ -22,7 +22,13 @@ LETTER: Final = 6.3  # About the width of one,
 BOLD: Final = 7.7  # in a title,
 SMALL_BOLD: Final = 6.9  # in a chip,
 WORD: Final = 8.4  # and of what stands before chips.
-SIGNS: Final = {"wait": "⌛", "series": "↻", "each": "×n", "timer": "⏱"}
+# Signs of kinds, as paths: an hourglass, a turning arrow and a clock would be letters that not each font has.
+SIGNS: Final = {
+    "wait": "M-10 -11h9M-10 0h9M-9 -11v2l3.5 3.5l-3.5 3.5v2M-2 -11v2l-3.5 3.5l3.5 3.5v2",
+    "series": "M-1.6 -8.2a4.7 4.7 0 1 0 0.8 4.2M-1.3 -11v3.2h-3.2",
+    "timer": "M-1 -5.5a4.7 4.7 0 1 1 -9.4 0a4.7 4.7 0 1 1 9.4 0M-5.7 -8.4v2.9l2 1.2",
+}
+WORDS: Final = {"each": "×n"}  # And those that are written.
 
 
 @dataclass(slots=True)
@@ -115,8 +121,13 @@ class Card:
 
     @property
     def sign(self) -> str:
-        """What tells its kind at first sight; empty: of a task that simply comes once."""
+        """The path that tells its kind at first sight, from the place where it ends; empty: none is drawn."""
         return SIGNS.get(self.kind, "")
+
+    @property
+    def sign_word(self) -> str:
+        """What is written instead; empty: nothing is."""
+        return WORDS.get(self.kind, "")
 
     @property
     def sign_x(self) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from django import forms
 from django.contrib import admin, messages
@@ -33,12 +34,41 @@ from timeline.webhooks.theming import FRAME
 MAX_RECEIVER: Final = 48  # Characters, in the list of deliveries.
 
 
+class _Decoder(json.JSONDecoder):
+    """Calls each text no JSON that cannot be read, or not be shown: it is too deep, has a number too long, or half a letter."""
+
+    def decode(self, s: str, *args: Any) -> Any:
+        """Read it."""
+        try:
+            read = super().decode(s, *args)
+            json.dumps(read, ensure_ascii=False).encode()
+            return read
+        except json.JSONDecodeError:
+            raise
+        except (ValueError, RecursionError):
+            raise json.JSONDecodeError("It cannot be read.", s, 0) from None
+
+
+class TopicsField(forms.JSONField):
+    """A list as JSON, whatever is typed."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options | {"decoder": _Decoder})
+
+
 class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
     """What of an endpoint is written by people."""
 
     class Meta:
         model = Endpoint
         fields = ("url", "description", "topics", "ordered")
+        field_classes: ClassVar = {"topics": TopicsField}
+        help_texts: ClassVar = {
+            "topics": gettext_lazy(
+                'Topics, as JSON: ["task.discarded", "task.completed.trial"]. What is none is refused, and those that are like'
+                " it are named."
+            ),
+        }
 
     def clean(self) -> dict[str, Any]:
         """See that its URL may be called, and that its topics are there."""

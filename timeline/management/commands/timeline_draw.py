@@ -41,6 +41,7 @@ svg { background: #fff; font: 11px sans-serif; fill: #222; }
 .tl-t-series .tl-t-bar, .tl-t-each .tl-t-bar { stroke-dasharray: 7 3; }
 .tl-t-title { font-size: 13px; font-weight: bold; }
 .tl-t-sign { font-size: 14px; }
+.tl-t-drawn, .tl-m-timer { fill: none; stroke: #666; stroke-width: 1.3; stroke-linecap: round; }
 .tl-t-guard { fill: #8a4b08; }
 .tl-t-chip rect { fill: #f8f8f8; stroke: #8a8a8a; }
 .tl-t-chip text { font-weight: bold; }
