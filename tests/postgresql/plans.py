@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from django.db import connection
+from contextlib import contextmanager
+
+from django.db import connection, transaction
 
 
 def plan_of(sql, parameters):
@@ -33,6 +35,19 @@ def plans_made_by(call, *, guided=True):
     with connection.execute_wrapper(explain):
         call()
     return plans
+
+
+@contextmanager
+def around_tests(blocker):
+    """
+    A transaction around those of a module's tests, for what takes seconds to fill: it is filled once, and none of it stays.
+
+    Args:
+        blocker: The fixture ``django_db_blocker``; ask for ``django_db_setup`` as well.
+    """
+    with blocker.unblock(), transaction.atomic():
+        yield
+        transaction.set_rollback(True)
 
 
 class Post:

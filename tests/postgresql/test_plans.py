@@ -9,13 +9,13 @@ from itertools import product
 from uuid import UUID
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models import Count
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from project.accounts.models import User
-from tests.postgresql.plans import Post, plan_of, plans_made_by
+from tests.postgresql.plans import Post, around_tests, plan_of, plans_made_by
 from timeline import Timeline, after, task
 from timeline.admin import matching
 from timeline.dialects import POSTGRESQL
@@ -93,7 +93,7 @@ def _filled(request, django_db_setup, django_db_blocker):
     It takes seconds to fill, so it is filled once, in a transaction around those of the tests. It begins as a new file: pages
     that other tests left behind would be known as pages without rows.
     """
-    with django_db_blocker.unblock(), transaction.atomic():
+    with around_tests(django_db_blocker):
         with connection.cursor() as cursor:
             cursor.execute("TRUNCATE timeline_scheduledtask, timeline_hold, timeline_pace CASCADE")
             if request.param == "stale":
@@ -104,7 +104,6 @@ def _filled(request, django_db_setup, django_db_blocker):
             if request.param == "fresh":
                 cursor.execute(KNOWN)
         yield
-        transaction.set_rollback(True)
 
 
 QUESTIONS = {
