@@ -21,7 +21,7 @@ from tests.asking import is_asked
 from tests.brokers import broker  # noqa: F401 (a fixture)
 from tests.copying import copy_when_made
 from tests.databases import VENDOR
-from tests.flushing import quick_flush
+from tests.flushing import quick_flush, vacuum_large
 from tests.new_project import new_project  # noqa: F401 (a fixture)
 from tests.packages import wheel  # noqa: F401 (a fixture)
 from tests.processes import Process, kill, start_worker
@@ -137,6 +137,14 @@ def _in_the_sites_language() -> None:
 def _quick_flush() -> Iterator[None]:
     with quick_flush():
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _vacuumed(django_db_blocker: Any) -> Iterator[None]:
+    yield
+    with django_db_blocker.unblock():
+        for alias in connections:
+            vacuum_large(connections[alias])
 
 
 @pytest.fixture

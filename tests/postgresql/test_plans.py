@@ -39,7 +39,8 @@ pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 ROWS = 100_000
 LISTED = [State.SCHEDULED, State.COMPLETED]
-KNOWN = "ANALYZE timeline_scheduledtask, timeline_hold, timeline_pace"
+TABLES = "timeline_scheduledtask, timeline_hold, timeline_pace"
+KNOWN = f"ANALYZE {TABLES}"
 
 FILL = """
 INSERT INTO timeline_scheduledtask (
@@ -90,12 +91,10 @@ def _filled(request, django_db_setup, django_db_blocker):
     """
     A table of that many rows, whose statistics know of them, or know an empty table.
 
-    It takes seconds to fill, so it is filled once, in a transaction around those of the tests. It begins as a new file: pages
-    that other tests left behind would be known as pages without rows.
+    It takes seconds to fill, so it is filled once, in a transaction around those of the tests.
     """
-    with around_tests(django_db_blocker):
+    with around_tests(django_db_blocker, TABLES):
         with connection.cursor() as cursor:
-            cursor.execute("TRUNCATE timeline_scheduledtask, timeline_hold, timeline_pace CASCADE")
             if request.param == "stale":
                 cursor.execute(KNOWN)
             cursor.execute(FILL, {"now": NOW, "rows": ROWS})

@@ -20,7 +20,7 @@ ONE = "1" * 16
 @pytest.fixture(scope="module")
 def _many(django_db_setup, django_db_blocker):
     """A hundred thousand tasks that have ended, one in a hundred of them discarded; filled once."""
-    with around_tests(django_db_blocker):
+    with around_tests(django_db_blocker, "timeline_scheduledtask"):
         fill()
         yield
 

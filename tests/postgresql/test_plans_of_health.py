@@ -35,7 +35,7 @@ END AS state) AS kind
 
 @pytest.fixture(scope="module")
 def _years_of_it(django_db_setup, django_db_blocker):
-    with around_tests(django_db_blocker):
+    with around_tests(django_db_blocker, "timeline_scheduledtask"):
         with connection.cursor() as cursor:
             cursor.execute(FILL, {"now": NOW})
             cursor.execute("ANALYZE timeline_scheduledtask")

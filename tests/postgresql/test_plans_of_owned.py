@@ -54,7 +54,8 @@ SELECT gen_random_uuid(), 'other.task', number::text, 1, 'cancelled', 0, 0, 'def
     0, 0, 0, 5, '', '', 'operator', '', '', %(now)s, %(now)s, 'testapp.order', number::text
 FROM generate_series(1, 9000) AS number
 """
-ANALYZE = "ANALYZE testapp_plan, testapp_seat, timeline_scheduledtask"
+FILLED = "testapp_plan, testapp_seat, timeline_scheduledtask"
+ANALYZE = f"ANALYZE {FILLED}"
 
 
 class Renewing(Timeline):
@@ -86,7 +87,7 @@ def _clock(db):
 @pytest.fixture(scope="module")
 def _filled(django_db_setup, django_db_blocker):
     """Many of one owner, and half as many of another; filled once."""
-    with around_tests(django_db_blocker):
+    with around_tests(django_db_blocker, FILLED):
         with only_timelines(), connection.cursor() as cursor:
             for name, count in (("ada", MANY), ("ben", MANY // 2)):
                 person = User.objects.create(email=f"{name}@example.com", signed_up_at=NOW, trial_ends_at=NOW)

@@ -15,7 +15,8 @@ pytestmark = pytest.mark.django_db
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 ROWS = 50_000
-KNOWN = "ANALYZE timeline_timelinerun, timeline_event"
+TABLES = "timeline_timelinerun, timeline_event"
+KNOWN = f"ANALYZE {TABLES}"
 
 FILL_RUNS = """
 INSERT INTO timeline_timelinerun (id, entity_label, entity_id, timeline, key, params, started_at, end_reason)
@@ -39,10 +40,9 @@ QUESTIONS = {
 
 @pytest.fixture(scope="module", params=["fresh", "stale"])
 def _filled(request, django_db_setup, django_db_blocker):
-    """Tables of that many rows, whose statistics know of them, or know empty tables; as in ``tests.postgresql.test_plans``."""
-    with around_tests(django_db_blocker):
+    """Tables of that many rows, whose statistics know of them, or know empty tables."""
+    with around_tests(django_db_blocker, TABLES):
         with connection.cursor() as cursor:
-            cursor.execute("TRUNCATE timeline_timelinerun, timeline_event CASCADE")
             if request.param == "stale":
                 cursor.execute(KNOWN)
             for fill in (FILL_RUNS, FILL_EVENTS):
