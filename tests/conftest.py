@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,17 +16,17 @@ from django.db.backends.sqlite3.base import DatabaseWrapper
 from django.utils import translation
 
 from project.accounts.models import User
+from tests import rows
 from tests.asking import is_asked
 from tests.brokers import broker  # noqa: F401 (a fixture)
 from tests.copying import copy_when_made
 from tests.databases import VENDOR
-from tests.flushing import quick_flush
+from tests.flushing import quick_flush, vacuum_large
 from tests.new_project import new_project  # noqa: F401 (a fixture)
 from tests.packages import wheel  # noqa: F401 (a fixture)
 from tests.processes import Process, kill, start_worker
+from tests.rows import NOW
 from tests.testapp.models import Order
-from timeline.lifecycle import FINAL, LEASED, State
-from timeline.models import ScheduledTask
 from timeline.registry import registry
 from timeline.testing import only_timelines
 from timeline.webhooks.knowing import assume_none
@@ -43,8 +43,6 @@ PROCESSES = {
     "wheel",
     "workers",
 }  # Fixtures that start processes, or need what another one is.
-
-NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
@@ -141,6 +139,14 @@ def _quick_flush() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _vacuumed(django_db_blocker: Any) -> Iterator[None]:
+    yield
+    with django_db_blocker.unblock():
+        for alias in connections:
+            vacuum_large(connections[alias])
+
+
 @pytest.fixture
 def now() -> datetime:
     """A moment of story time: 1 March 2026, 9 o'clock UTC."""
@@ -161,26 +167,8 @@ def user(db: Any) -> User:
 
 @pytest.fixture
 def make_task(db: Any) -> Any:
-    """Make an ad hoc row in any state, as if it had come there: ``make_task(state=State.PENDING, …)``."""
-
-    def make(**columns: Any) -> ScheduledTask:
-        state = columns.setdefault("state", State.SCHEDULED)
-        columns.setdefault("task_key", "trial.remind")
-        columns.setdefault("nominal_at", NOW)
-        columns.setdefault("scheduled_at", columns["nominal_at"])
-        columns.setdefault("created_at", NOW)
-        columns.setdefault("max_attempts", 5)
-        if state in FINAL:
-            columns.setdefault("finished_at", NOW)
-            columns.setdefault("reason_code", "done" if state == State.COMPLETED else "operator")
-        if state in LEASED:
-            columns.setdefault("lease_expires_at", datetime(2999, 1, 1, tzinfo=UTC))
-        task = ScheduledTask(**columns)
-        task.occurrence = task.occurrence or str(task.pk)
-        task.save(force_insert=True)
-        return task
-
-    return make
+    """The function of ``tests.rows``, in a test that may use the database."""
+    return rows.make_task
 
 
 class _Foreign(DatabaseWrapper):

@@ -9,13 +9,13 @@ from itertools import product
 from uuid import UUID
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models import Count
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from project.accounts.models import User
-from tests.postgresql.plans import Post, plan_of, plans_made_by
+from tests.postgresql.plans import Post, around_tests, plan_of, plans_made_by
 from timeline import Timeline, after, task
 from timeline.admin import matching
 from timeline.dialects import POSTGRESQL
@@ -39,7 +39,8 @@ pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 ROWS = 100_000
 LISTED = [State.SCHEDULED, State.COMPLETED]
-KNOWN = "ANALYZE timeline_scheduledtask, timeline_hold, timeline_pace"
+TABLES = "timeline_scheduledtask, timeline_hold, timeline_pace"
+KNOWN = f"ANALYZE {TABLES}"
 
 FILL = """
 INSERT INTO timeline_scheduledtask (
@@ -90,12 +91,10 @@ def _filled(request, django_db_setup, django_db_blocker):
     """
     A table of that many rows, whose statistics know of them, or know an empty table.
 
-    It takes seconds to fill, so it is filled once, in a transaction around those of the tests. It begins as a new file: pages
-    that other tests left behind would be known as pages without rows.
+    It takes seconds to fill, so it is filled once, in a transaction around those of the tests.
     """
-    with django_db_blocker.unblock(), transaction.atomic():
+    with around_tests(django_db_blocker, TABLES):
         with connection.cursor() as cursor:
-            cursor.execute("TRUNCATE timeline_scheduledtask, timeline_hold, timeline_pace CASCADE")
             if request.param == "stale":
                 cursor.execute(KNOWN)
             cursor.execute(FILL, {"now": NOW, "rows": ROWS})
@@ -104,7 +103,6 @@ def _filled(request, django_db_setup, django_db_blocker):
             if request.param == "fresh":
                 cursor.execute(KNOWN)
         yield
-        transaction.set_rollback(True)
 
 
 QUESTIONS = {

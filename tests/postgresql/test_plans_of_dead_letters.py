@@ -6,6 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from tests.postgresql.plans import around_tests
+from tests.rows import make_task
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.reading.dead_letters import dead_letters
@@ -15,9 +17,15 @@ pytestmark = [pytest.mark.only_postgresql, pytest.mark.django_db]
 ONE = "1" * 16
 
 
-@pytest.fixture
-def many(make_task):
-    """A hundred thousand tasks that have ended, one in a hundred of them discarded."""
+@pytest.fixture(scope="module")
+def _many(django_db_setup, django_db_blocker):
+    """A hundred thousand tasks that have ended, one in a hundred of them discarded; filled once."""
+    with around_tests(django_db_blocker, "timeline_scheduledtask"):
+        fill()
+        yield
+
+
+def fill():
     columns = [column.column for column in ScheduledTask._meta.concrete_fields]
     names = ", ".join(f'"{name}"' for name in columns)
     others = {"id": "gen_random_uuid()", "occurrence": "'other ' || kind.state || number"}
@@ -32,8 +40,9 @@ def many(make_task):
         cursor.execute("ANALYZE timeline_scheduledtask")
 
 
+@pytest.mark.usefixtures("_many")
 @pytest.mark.parametrize("group", ["", ONE])
-def test_reads_discarded_rows_only(many, group):
+def test_reads_discarded_rows_only(group):
     with CaptureQueriesContext(connection) as asked:
         assert dead_letters(ScheduledTask.objects.all(), group)[0].count == 1001
 
@@ -46,7 +55,8 @@ def test_reads_discarded_rows_only(many, group):
     assert "Seq Scan on timeline_scheduledtask" not in plan, plan
 
 
-def test_finds_the_next_few_of_a_group_without_sorting_all_of_it(many):
+@pytest.mark.usefixtures("_many")
+def test_finds_the_next_few_of_a_group_without_sorting_all_of_it():
     """So that a group of a hundred thousand is redriven in a hundred times what one of a thousand takes."""
     group = ScheduledTask.objects.dead_letters(ONE).order_by("pk")
     middle = group.values_list("pk", flat=True)[500]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection
 
-from tests.postgresql.plans import plans_made_by
+from tests.postgresql.plans import around_tests, plans_made_by
 from timeline.models import Hold, Scope
 from timeline.reading.diagnosing import diagnose
 
@@ -33,11 +33,13 @@ END AS state) AS kind
 """
 
 
-@pytest.fixture
-def _years_of_it():
-    with connection.cursor() as cursor:
-        cursor.execute(FILL, {"now": NOW})
-        cursor.execute("ANALYZE timeline_scheduledtask")
+@pytest.fixture(scope="module")
+def _years_of_it(django_db_setup, django_db_blocker):
+    with around_tests(django_db_blocker, "timeline_scheduledtask"):
+        with connection.cursor() as cursor:
+            cursor.execute(FILL, {"now": NOW})
+            cursor.execute("ANALYZE timeline_scheduledtask")
+        yield
 
 
 @pytest.mark.usefixtures("_years_of_it")

@@ -13,6 +13,7 @@ from django.test import Client
 from project.accounts.models import User
 from tests.postgresql.test_plans_of_owned import (  # noqa: F401 (fixtures)
     ANALYZE,
+    NOW,
     OTHERS,
     _clock,
     _filled,
@@ -41,11 +42,11 @@ class SeatsOnly(TimelinePolicy):
         )
 
 
-@pytest.fixture(autouse=True)
-def _others(_filled, now):  # noqa: F811
+@pytest.fixture(scope="module", autouse=True)
+def _others(_filled):  # noqa: F811
     """What others have."""
     with connection.cursor() as cursor:
-        cursor.execute(OTHERS, {"now": now - timedelta(days=2)})
+        cursor.execute(OTHERS, {"now": NOW - timedelta(days=2)})
         cursor.execute(ANALYZE)
 
 

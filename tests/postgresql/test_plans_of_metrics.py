@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.db import connection, transaction
+from django.db import connection
 
-from tests.postgresql.plans import plans_made_by
-from tests.postgresql.test_plans import FILL, KNOWN, LOG, NOW
+from tests.postgresql.plans import around_tests, plans_made_by
+from tests.postgresql.test_plans import FILL, KNOWN, LOG, NOW, TABLES
 from timeline import Timeline, task
 from timeline.models import Hold
 from timeline.reading.measuring import measure
@@ -38,9 +38,8 @@ def _known():
 @pytest.fixture(scope="module", params=["fresh", "stale"])
 def _filled(request, django_db_setup, django_db_blocker):
     """So many rows, filled once, in a transaction around those of the tests; see ``tests.postgresql.test_plans``."""
-    with django_db_blocker.unblock(), transaction.atomic():
+    with around_tests(django_db_blocker, TABLES):
         with connection.cursor() as cursor:
-            cursor.execute("TRUNCATE timeline_scheduledtask, timeline_hold, timeline_pace CASCADE")
             for sql in [KNOWN] if request.param == "stale" else []:
                 cursor.execute(sql)
             cursor.execute(FILL, {"now": NOW, "rows": ROWS})
@@ -48,7 +47,6 @@ def _filled(request, django_db_setup, django_db_blocker):
             for sql in [KNOWN] if request.param == "fresh" else []:
                 cursor.execute(sql)
         yield
-        transaction.set_rollback(True)
 
 
 @pytest.mark.usefixtures("_filled")

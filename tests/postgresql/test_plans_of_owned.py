@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 from django.contrib.auth.models import Permission
@@ -10,6 +11,7 @@ from django.db import connection
 from django.test import Client
 
 from project.accounts.models import User
+from tests.postgresql.plans import around_tests
 from tests.testapp.models import Plan, Seat
 from timeline import Timeline, task
 from timeline.policy import FEW
@@ -17,6 +19,7 @@ from timeline.testing import StoryClock, only_timelines
 
 pytestmark = pytest.mark.django_db
 
+NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 MANY = 3_000
 TABLES = {"testapp_plan", "testapp_seat"}
 
@@ -51,7 +54,8 @@ SELECT gen_random_uuid(), 'other.task', number::text, 1, 'cancelled', 0, 0, 'def
     0, 0, 0, 5, '', '', 'operator', '', '', %(now)s, %(now)s, 'testapp.order', number::text
 FROM generate_series(1, 9000) AS number
 """
-ANALYZE = "ANALYZE testapp_plan, testapp_seat, timeline_scheduledtask"
+FILLED = "testapp_plan, testapp_seat, timeline_scheduledtask"
+ANALYZE = f"ANALYZE {FILLED}"
 
 
 class Renewing(Timeline):
@@ -75,29 +79,31 @@ class Seating(Timeline):
 
 
 @pytest.fixture(autouse=True)
-def _clock(db, now):
-    with only_timelines(Renewing, Seating), StoryClock(now):
+def _clock(db):
+    with only_timelines(Renewing, Seating), StoryClock(NOW):
+        yield
+
+
+@pytest.fixture(scope="module")
+def _filled(django_db_setup, django_db_blocker):
+    """Many of one owner, and half as many of another; filled once."""
+    with around_tests(django_db_blocker, FILLED):
+        with only_timelines(), connection.cursor() as cursor:
+            for name, count in (("ada", MANY), ("ben", MANY // 2)):
+                person = User.objects.create(email=f"{name}@example.com", signed_up_at=NOW, trial_ends_at=NOW)
+                cursor.execute(PLANS, {"owner": person.pk, "count": count})
+            cursor.execute(SEATS)
+            cursor.execute(TASKS, {"now": NOW})
+            cursor.execute(ANALYZE)
+            # To read all of so small a table is as good as a thousand look-ups.
+            cursor.execute("SET LOCAL enable_seqscan = off")
         yield
 
 
 @pytest.fixture
-def owner(now):
-    """Who owns them."""
-    return User.objects.create(email="ada@example.com", signed_up_at=now, trial_ends_at=now)
-
-
-@pytest.fixture
-def _filled(owner, now):
-    """Many of one owner, and half as many of another."""
-    other = User.objects.create(email="ben@example.com", signed_up_at=now, trial_ends_at=now)
-    with connection.cursor() as cursor:
-        for person, count in ((owner, MANY), (other, MANY // 2)):
-            cursor.execute(PLANS, {"owner": person.pk, "count": count})
-        cursor.execute(SEATS)
-        cursor.execute(TASKS, {"now": now})
-        cursor.execute(ANALYZE)
-        # To read all of so small a table is as good as a thousand look-ups.
-        cursor.execute("SET LOCAL enable_seqscan = off")
+def owner(_filled, db):
+    """Who owns most of them."""
+    return User.objects.get(email="ada@example.com")
 
 
 def rows_read(node, tables):

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from django.db import connection
 
+from tests.postgresql.plans import around_tests
 from timeline.dialects import POSTGRESQL
 from timeline.models import TimelineRun
 
@@ -14,6 +15,8 @@ pytestmark = pytest.mark.django_db
 
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 ROWS = 50_000
+TABLES = "timeline_timelinerun, timeline_event"
+KNOWN = f"ANALYZE {TABLES}"
 
 FILL_RUNS = """
 INSERT INTO timeline_timelinerun (id, entity_label, entity_id, timeline, key, params, started_at, end_reason)
@@ -35,16 +38,18 @@ QUESTIONS = {
 }
 
 
-@pytest.fixture(params=["fresh", "stale"])
-def _filled(request):
+@pytest.fixture(scope="module", params=["fresh", "stale"])
+def _filled(request, django_db_setup, django_db_blocker):
     """Tables of that many rows, whose statistics know of them, or know empty tables."""
-    with connection.cursor() as cursor:
-        if request.param == "stale":
-            cursor.execute("ANALYZE timeline_timelinerun, timeline_event")
-        for fill in (FILL_RUNS, FILL_EVENTS):
-            cursor.execute(fill, {"now": NOW, "rows": ROWS})
-        if request.param == "fresh":
-            cursor.execute("ANALYZE timeline_timelinerun, timeline_event")
+    with around_tests(django_db_blocker, TABLES):
+        with connection.cursor() as cursor:
+            if request.param == "stale":
+                cursor.execute(KNOWN)
+            for fill in (FILL_RUNS, FILL_EVENTS):
+                cursor.execute(fill, {"now": NOW, "rows": ROWS})
+            if request.param == "fresh":
+                cursor.execute(KNOWN)
+        yield
 
 
 def plan_of(sql, parameters):

@@ -4,7 +4,7 @@ import os
 import random
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
@@ -47,7 +47,9 @@ def some_changes():
 
 
 def between(slots, zone, first, last):
-    return [slot for slot in islice(slots.since(first, zone), 1000) if slot.at <= last]
+    """All up to the last moment; beyond it is looked as well, lest one come late."""
+    found = takewhile(lambda slot: slot.at <= last + 2 * DAY, islice(slots.since(first, zone), 1000))
+    return [slot for slot in found if slot.at <= last]
 
 
 class TestAfter:
