@@ -6,6 +6,9 @@ constraints, triggers, plans, JSON and times, numbers of statements. What stands
 its rights and its pictures are made of answers that the rooms below it have given on both. A file or folder that is named
 nowhere here is asked on both; so a newcomer's test is.
 
+Processes that tests start are forked from one that has all loaded, where nobody can tell that from a start: see
+``tests/forking.py``.
+
 ``WHOLE=1``, which ``make tests-whole`` sets, asks everything on both, but for what makes a database of its own, with all cases.
 """
 
@@ -48,6 +51,7 @@ ON_SQLITE: Final = [
     "test_changelog.py",
     "test_conf.py",
     "test_exceptions.py",
+    "test_forking.py",
     "test_lifecycle.py",
     "test_locale.py",
     "test_mirror.py",

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from datetime import timedelta
 from pathlib import Path
 
-from django.conf import settings
 from django.db import connection
 
 from tests.databases import url_of
+from tests.forking import Process, start
 from timeline.clocks import MachineTime
 from timeline.models import ScheduledTask, Sign
 
 DEADLINE = 120
-
-Process = subprocess.Popen[bytes]
 
 
 def start_process(folder: Path, name: str, *command: str, **environment: str) -> Process:
@@ -35,16 +31,8 @@ def start_process(folder: Path, name: str, *command: str, **environment: str) ->
         "TEST_FOLDER": str(folder),
         **environment,
     }
-    # In a session of its own, so that it can be killed together with what it forked.
     with (folder / f"{name}.log").open("wb") as log:
-        return subprocess.Popen(
-            [sys.executable, "-m", *command],
-            cwd=settings.BASE_DIR,
-            env=environment,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+        return start(*command, environment=environment, log=log)
 
 
 def start_worker(folder: Path, name: str, *options: str) -> Process:

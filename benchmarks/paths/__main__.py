@@ -76,7 +76,9 @@ def _parts(definitions: Iterable) -> Iterable[tuple[str, int]]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks.paths", description=__doc__.strip().splitlines()[0])
-    parser.add_argument("--detail", choices=NAMES, help="one path: its files and definitions in order of first entry")
+    parser.add_argument(
+        "--detail", choices=NAMES, nargs="+", help="of these paths, files and definitions in order of first entry"
+    )
     parser.add_argument(
         "--postgresql", action="store_true", help="on PostgreSQL, where other code is entered in places"
     )
@@ -85,7 +87,7 @@ if __name__ == "__main__":
         import logging
 
         logging.getLogger("timeline").setLevel(logging.ERROR)
-        if arguments.detail:
-            detail(arguments.detail)
-        else:
+        for name in arguments.detail or ():
+            detail(name)
+        if not arguments.detail:
             table()

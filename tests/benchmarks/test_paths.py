@@ -128,6 +128,19 @@ class TestDefinitionOf:
         assert definition_of(inner) == Definition(file, "several.inner", 5, 6)
 
 
+@pytest.fixture(scope="module")
+def details():
+    """What is listed of three paths, and the figures below each: of all at once, as the script makes a database first."""
+    names, found, listed = ["emit", "run", "save"], {}, []
+    for line in paths("--detail", *names).splitlines():
+        if read := READING.match(line):
+            listed.append(read.groups())
+        elif said := re.search(r"(\S+) definitions in (\S+) files, (\S+) lines", line):
+            found[names[len(found)]] = listed, [int(figure.replace(",", "")) for figure in said.groups()]
+            listed = []
+    return found
+
+
 @pytest.mark.processes
 class TestScript:
     def test_prints_the_figures_of_six_paths(self):
@@ -144,16 +157,14 @@ class TestScript:
         for title, (files, definitions, lines, _statements, _of_them) in rows.items():
             assert 3 <= files <= definitions < lines, title
 
-    def test_lists_what_to_read_of_one(self):
-        printed = paths("--detail", "emit")
-
-        listed = READING.findall(printed)
+    def test_lists_what_to_read_of_each(self, details):
+        assert list(details) == ["emit", "run", "save"]
+        for listed, (definitions, files, lines) in details.values():
+            assert (definitions, files) == (len(listed), len({file for _lines, file, _first, _name in listed}))
+            assert lines <= sum(int(length) for length, *_ in listed)
+        listed, _figures = details["emit"]
         assert listed[0][1].startswith("timeline/shortcuts/")
         assert listed[0][3] == "emit"
-        found = re.search(r"(\S+) definitions in (\S+) files, (\S+) lines", printed)
-        definitions, files, lines = (int(figure.replace(",", "")) for figure in found.groups())
-        assert (definitions, files) == (len(listed), len({file for _lines, file, _first, _name in listed}))
-        assert lines <= sum(int(length) for length, *_ in listed)
 
     @pytest.mark.parametrize(
         ("path", "features"),
@@ -163,11 +174,10 @@ class TestScript:
             ("save", SETTLED),
         ],
     )
-    def test_enters_no_module_of_a_feature_that_its_timeline_does_not_use(self, path, features):
+    def test_enters_no_module_of_a_feature_that_its_timeline_does_not_use(self, path, features, details):
         """Whether there is anything to do is asked before: a reader, and a processor, have less on the way."""
-        entered = {
-            file.removeprefix("timeline/") for _lines, file, _first, _name in READING.findall(paths("--detail", path))
-        }
+        listed, _figures = details[path]
+        entered = {file.removeprefix("timeline/") for _lines, file, _first, _name in listed}
 
         assert all((settings.BASE_DIR / "timeline" / feature).exists() for feature in features)
         assert sorted(entered & set(features)) == []

@@ -6,11 +6,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+from tests.forking import start
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 
@@ -120,15 +121,8 @@ class Process:
         (self._folder / f"{self.name}.pid").unlink(missing_ok=True)
         command = [word.format(**values) for word in ROLES[self.role]]
         with (self._folder / f"{self.name}.log").open("ab") as log:
-            self._popen = subprocess.Popen(
-                [sys.executable, "-m", *command],
-                cwd=ROOT,
-                env={**surroundings(), **self._environment, **_moved(self.moved)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+            environment = {**surroundings(), **self._environment, **_moved(self.moved)}
+            self._popen = start(*command, environment=environment, log=log)
 
     def _signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):

@@ -90,6 +90,8 @@ class Command(BaseCommand):
             raise CommandError("--users, --days, --seconds-per-day, --transactions and --bookings must be positive.")
         if celery and story != "trial":
             raise CommandError("--celery is for the story of the trial.")
+        if celery and not no_server:
+            _see_the_broker()
         if story != settings.STORY or (not no_server and "PORTAL_PACE" not in os.environ):
             _begin_anew(story, speed)
         _empty(Path(settings.DATA_DIR))
@@ -103,8 +105,6 @@ class Command(BaseCommand):
         elif no_server:
             tell(crowd, days, console)
         else:
-            if celery:
-                _see_the_broker()
             login = make_operator(now=timezone.now())
             live(crowd, login, port=port, seconds_per_day=speed, celery=celery, console=console)
 
