@@ -9,13 +9,16 @@ import pytest
 from django.db import connection
 from django.db.models.signals import post_init
 
-from timeline.models import ScheduledTask, TimelineRun
+from tests.testapp.models import Order
+from timeline.models import EntityRef, ScheduledTask, TimelineRun
+from timeline.models.entities import load_entities, ref_of
 from timeline.store.inserting import fields_of
 from timeline.store.returning import (
     COLUMNS,
     FIELDS,
     as_tasks,
     cursor_for_rows,
+    read_entities,
     read_models,
     row_of_json,
     rows_of,
@@ -81,6 +84,33 @@ class TestReadModels:
     def test_are_none_where_nothing_is_found(self, db):
         assert read_models(ScheduledTask.objects.filter(occurrence="x")) == []
         assert read_models(ScheduledTask.objects.filter(occurrence__in=[])) == []
+
+
+class TestReadEntities:
+    @pytest.mark.parametrize("is_told", [False, True])
+    def test_are_as_they_are_loaded(self, db, now, is_told):
+        """Made by hand, or by Django where somebody is told of each; one that is gone is not among them."""
+        refs = [ref_of(Order.objects.create(ships_at=at)) for at in (now, None)]
+        asked, told = [*refs, EntityRef(refs[0].label, "4711"), EntityRef(refs[0].label, "no key")], []
+        if is_told:
+            post_init.connect(
+                lambda instance, **_signal: told.append(instance), sender=Order, weak=False, dispatch_uid="told"
+            )
+        try:
+            found = read_entities(asked, using="default")
+        finally:
+            post_init.disconnect(sender=Order, dispatch_uid="told")
+
+        loaded = load_entities(asked, using="default")
+        assert set(found) == set(loaded) == set(refs)
+        assert len(told) == (2 if is_told else 0)
+        for ref, entity in found.items():
+            for name in fields_of(Order):
+                assert getattr(entity, name) == getattr(loaded[ref], name)
+            assert (entity._state.db, entity._state.adding) == ("default", False)
+
+    def test_are_none_where_no_key_can_be_one(self, db):
+        assert read_entities([EntityRef("testapp.order", "no key")], using="default") == {}
 
 
 class TestRowsOf:
