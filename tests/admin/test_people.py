@@ -198,7 +198,9 @@ class TestSay:
         event = Event.objects.get(name="complaint.refunded")
         assert event.payload == {"cents": 1200, "way": "bank", "reason": "broken"}
 
-    @pytest.mark.parametrize("lines", ["[" * 20_000, "9" * 5_000, "[", "NaN"], ids=["deep", "long", "half", "no number"])
+    @pytest.mark.parametrize(
+        "lines", ["[" * 20_000, "9" * 5_000, "[", "NaN"], ids=["deep", "long", "half", "no number"]
+    )
     def test_takes_no_json_that_cannot_be_read(self, operator, order, lines):
         given = {"cents": "1200", "way": "bank", "reason": "broken", "lines": lines}
 

@@ -130,7 +130,11 @@ class TestWhatIsNoneOfThem:
         assert [answer.status_code for answer in answers] == [403, 403]
         assert answers[0].content == answers[1].content
 
-    @pytest.mark.parametrize("topics", ["[" * 20_000, '{"a":' * 20_000, "9" * 5_000, '["\\ud800"]'], ids=["lists", "objects", "digits", "half"])
+    @pytest.mark.parametrize(
+        "topics",
+        ["[" * 20_000, '{"a":' * 20_000, "9" * 5_000, '["\\ud800"]'],
+        ids=["lists", "objects", "digits", "half"],
+    )
     def test_is_no_json_if_it_cannot_be_read(self, topics, admin_client, clock):
         answer = admin_client.post(reverse(ADD), given("https://receiver.example.com/", topics))
 

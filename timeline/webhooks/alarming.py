@@ -1,4 +1,4 @@
-"""What the lists of endpoints and deliveries have in common: what they say at the top if nobody sends what waits, and what they refuse."""
+"""What the lists of endpoints and deliveries say at the top, if nobody sends what waits; and what both refuse."""
 
 from __future__ import annotations
 
