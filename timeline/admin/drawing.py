@@ -41,7 +41,7 @@ class Mark(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """The signs of one task: its name at ``name_y``, the line at ``y``. ``short`` is for where there is no room, else empty."""
+    """The signs of one task: its name at ``name_y``, the line at ``y``. ``short`` is for narrow pictures; empty: it fits."""
 
     key: str
     name: str

@@ -182,12 +182,12 @@ class MachinePicture:
     @property
     def text_x(self) -> int:
         """Where texts begin."""
-        return self.left + 10
+        return self.left + 14
 
     @property
     def timer_x(self) -> int:
         """The middle of the clocks beside what comes by itself."""
-        return self.left + 5
+        return self.left + 7
 
     @property
     def seen_x(self) -> int:

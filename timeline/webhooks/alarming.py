@@ -1,4 +1,4 @@
-"""What the lists of endpoints and deliveries say at the top if nobody sends what waits, and what both of them refuse."""
+"""What the lists of endpoints and deliveries say at the top, if nobody sends what waits; and what both refuse."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ class Alarming(Themed):
             raise PermissionDenied
         return super().history_view(request, object_id, extra_context)
 
-    def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet[Any], *more: Any, **named: Any
+    ) -> HttpResponse | None:
         """Act on those that were selected, unless one of them is none that could be here: Django would look for it."""
         try:
             for key in request.POST.getlist("_selected_action"):
@@ -40,5 +42,5 @@ class Alarming(Themed):
         except ValidationError:
             self.message_user(request, _("Nothing was changed: one of those selected is not here."), messages.WARNING)
             return None
-        answer: HttpResponse | None = super().response_action(request, queryset)
+        answer: HttpResponse | None = super().response_action(request, queryset, *more, **named)
         return answer
