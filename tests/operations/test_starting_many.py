@@ -9,6 +9,7 @@ from tests.testapp.models import Account, Customer, Order, Parcel
 from timeline import Timeline, after, at, task
 from timeline.exceptions import DateOutOfRange, InvalidInput, NaiveDatetime, NotPlainJSON, UnknownTimeline, WrongEntity
 from timeline.models import ScheduledTask, TimelineRun
+from timeline.operations import sets
 from timeline.operations.sets import Tally
 from timeline.shortcuts import enroll, start, start_many
 from timeline.testing import autostart, only_timelines
@@ -163,9 +164,15 @@ class TestAFault:
 
 
 class TestQueries:
-    @pytest.mark.parametrize(("many_orders", "few_orders"), [(100, 10), (1000, 900)], ids=["at once", "in portions"])
+    @pytest.mark.parametrize(
+        ("many_orders", "few_orders", "portion"), [(100, 10, 100), (100, 90, 10)], ids=["at once", "in portions"]
+    )
     @pytest.mark.parametrize("verb", [start_many, enroll])
-    def test_are_as_many_for_many_as_for_few(self, now, statements_of, verb, many_orders, few_orders):
+    def test_are_as_many_for_many_as_for_few(
+        self, now, statements_of, monkeypatch, verb, many_orders, few_orders, portion
+    ):
+        monkeypatch.setattr(sets, "PORTION", portion)
+
         def many(count):
             Order.objects.all().delete()
             Order.objects.bulk_create([Order(ships_at=now) for _ in range(count)])
