@@ -234,7 +234,7 @@ def the_task(page, row, evil):
     assert facts["Run"].endswith(f": {evil}")
     assert facts["Cause"].startswith(f"event {evil}, ")
     assert facts["Cause"].endswith(f" by {evil} {evil}")
-    assert (facts["Key"], facts["Queue"], facts["Worker"]) == (evil, f"{evil} priority 0", evil)
+    assert (facts["Key"], facts["Queue"], facts["Worker"]) == (evil, f"{evil} · priority 0", evil)
     assert story[0].endswith(f" with the event {evil}.")
     assert story[2].endswith(f" by {evil}.")
     assert story[3].endswith(f": {evil}: {evil}.")

@@ -7,8 +7,6 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from django.utils import translation
-
 from timeline import reasons
 from timeline.engine.attempting import Attempt
 from timeline.engine.braking import braked
@@ -16,18 +14,16 @@ from timeline.engine.guarding import guarded
 from timeline.engine.holding_back import held_back
 from timeline.engine.opening import is_outside
 from timeline.engine.overlapping import overlapping
-from timeline.exceptions import DateOutOfRange, NaiveDatetime, Rest
+from timeline.engine.superseding import superseded
+from timeline.exceptions import Rest
 from timeline.lifecycle import Reason, ReasonCode
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.among import Among
 from timeline.models.entities import Entities, load_entities
-from timeline.models.facts import anchors_of, is_of_visit, zone_of
 from timeline.operations.exits import exits_since
-from timeline.planning.visits import left
 from timeline.store.errors import catching
 from timeline.store.holds import IS_ANY_OPEN
 from timeline.store.queueing import Behind
-from timeline.timing import When
 
 # The task was pruned with its run while nobody heard of its worker. Nobody reads this reason: a deleted row takes no outcome.
 RUN_GONE: Final = reasons.RUN_NOT_THERE()
@@ -90,7 +86,7 @@ def _refusal(
     if attempt.definition.label and attempt.entity is None:
         return reasons.NOT_THERE()
     with catching(caught):
-        reason = _superseded(attempt, now) or _expired(attempt, now)
+        reason = superseded(attempt, now) or _expired(attempt, now)
         return is_outside(attempt) if reason is None and attempt.declared.options.window is not None else reason
     return caught[0]
 
@@ -121,54 +117,6 @@ def _run_ended(attempt: Attempt, exits: Mapping[UUID, str]) -> Reason | None:
     if not run.is_open:
         return Reason(ReasonCode.EXIT, run.end_reason)
     return Reason(ReasonCode.EXIT, exits[run.pk]) if run.pk in exits else None
-
-
-def _superseded(attempt: Attempt, now: datetime) -> Reason | Rest | None:
-    """Refuse a row whose anchor now gives another time; if a changed schedule gives a later one, it is not yet time."""
-    task, when = attempt.task, attempt.declared.when
-    if task.run_id is None:
-        return None
-    run = task.run
-    if when is not None and when.during and (run is None or not is_of_visit(task, run, when)):
-        return _not_of_visit(attempt, when)
-    if when is None or (when.anchor_in(run.state) if run else when.anchor) != task.anchor:
-        return reasons.PLANNED_OTHERWISE()
-    try:
-        value = _anchor_value(attempt, when.field_name)
-        if value is None or value != task.anchor_value:
-            return reasons.ANCHOR_CHANGED(anchor=when.field_name or when.anchor)
-        if task.definition_hash != attempt.declared.fingerprint:
-            at = when.resolve(value, zone_of(attempt.definition, attempt.entity))
-            # The nominal time is unchanged: if it is due before that, its window or a person has moved it.
-            return reasons.NOT_YET() if at > now and at != task.nominal_at else None
-    except NaiveDatetime as error:
-        return reasons.WITHOUT_ZONE(anchor=error.field)
-    except DateOutOfRange as error:
-        with translation.override("en"):
-            return reasons.OUT_OF_RANGE(anchor=error.field, value=error.value)
-    return None
-
-
-def _not_of_visit(attempt: Attempt, when: When) -> Reason | Rest:
-    """
-    Its run has left its states; or is in one that this code does not have, while a process that does knows what to do. Else a
-    deploy that renames a state would call off timers of runs that are there.
-    """
-    run, machine = attempt.task.run, attempt.definition.machine
-    if (
-        run is not None
-        and machine is not None
-        and attempt.task.occurrence == str(run.moves)
-        and run.state not in machine.rows
-    ):
-        return Rest(reasons.STATE_UNKNOWN(state=run.state))
-    return left(attempt.task.anchor, when)
-
-
-def _anchor_value(attempt: Attempt, field_name: str) -> datetime | None:
-    if not field_name:
-        return attempt.task.anchor_value
-    return anchors_of(attempt.definition, attempt.entity)[field_name]
 
 
 def _expired(attempt: Attempt, now: datetime) -> Reason | None:

@@ -17,7 +17,7 @@ from timeline.planning.occurrences import cancel_open, end_aside, keep_occurrenc
 from timeline.planning.outlooks import LEFT_OPEN, TO_COME, Outlook
 from timeline.planning.rows import Rows
 from timeline.planning.series import Series, at_later, is_number
-from timeline.planning.visits import Place, is_wanted, leave_behind, wait_of
+from timeline.planning.visits import Place, is_of_unknown_state, is_wanted, leave_behind, wait_of
 from timeline.timing import Repeat, When, share_of
 
 
@@ -213,16 +213,9 @@ class _Planner:
         return self.answer.with_row(declared, self.due(declared, times), row, place.occurrence)
 
     def is_of_unknown_state(self, row: TaskRow) -> bool:
-        """
-        Whether a row is of the present visit, in a state that the table does not have. Then other code moved the run there, and
-        knows what the row is for: while a deploy lasts, or once it is taken back.
-        """
-        place, machine = self.place, self.definition.machine
-        return (
-            place is not None
-            and machine is not None
-            and (row.occurrence == place.occurrence and place.state not in machine.rows)
-        )
+        """Whether only other code knows what a row is for."""
+        at, machine = self.place, self.definition.machine
+        return at is not None and is_of_unknown_state(row.occurrence, at.occurrence, at.state, machine)
 
     def without_row(
         self, declared: Task[Any, ..., Any], when: When, row: TaskRow | None, predecessor: Outlook

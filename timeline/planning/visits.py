@@ -9,6 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from timeline import reasons
+from timeline.definition.tables import Table
 from timeline.lifecycle import OPEN, Reason
 from timeline.planning.answers import Cancel, Keep, Plan, TaskRow
 from timeline.timing import Backoff, When, share_of, states_in
@@ -56,6 +57,14 @@ def wait_of(backoff: Backoff, place: Place, about: Sequence[str]) -> timedelta:
     """How long after the state was entered: always the same for the same visit, jitter included."""
     share = share_of(_FULL, *about, place.occurrence) / _FULL
     return backoff.wait(place.tries or 1, share)
+
+
+def is_of_unknown_state(occurrence: str, visit: str, state: str, machine: Table | None) -> bool:
+    """
+    Whether a row is of the present visit, in a state that the table does not have. Then other code moved the run there, and
+    knows what the row is for: while a deploy lasts, or once it is taken back.
+    """
+    return machine is not None and occurrence == visit and state not in machine.rows
 
 
 def leave_behind(

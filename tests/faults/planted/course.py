@@ -264,7 +264,7 @@ def narrow(stage: Stage) -> None:
     stage.worker("one")
     stage.is_at("narrow-1")
     stage.worker("other")
-    wait_until(lambda: count(UNDER_WAY) > 1, 1)  # It should not come to that.
+    wait_until(lambda: count(UNDER_WAY) > 1, LEASE)  # It should not come to that.
     stage.open_gate("narrow-1")
 
 
