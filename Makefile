@@ -7,8 +7,8 @@ BIN := $(VENV)/bin
 # The tests start hundreds of processes: what one of them has compiled, the others need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: slots settlement bookings demo test install lint types floors checks read read-and-race tests tests-whole tests-sqlite tests-postgresql tests-processes on-sqlite \
-	on-postgresql on-both faults coverage pictures foreign matrix release paths baseline sizing throughput scale \
+.PHONY: slots settlement bookings demo test install lint types floors checks read read-and-race tests tests-whole tests-sqlite break-and-lock on-sqlite \
+	on-postgresql of-postgresql faults coverage pictures foreign matrix release paths baseline sizing throughput scale \
 	herd operators api-pages every-page owned-on-sqlite fuzz bench bench-quick bench-steps bench-limits bench-loops bench-machines bench-moves bench-waits \
 	bench-webhooks chaos clean
 
@@ -41,15 +41,15 @@ checks: install
 	$(BIN)/python manage.py check --fail-level WARNING --settings tests.settings
 
 # On SQLite and on PostgreSQL: the server DATABASE_URL names, or one that comes with a pip package. What is asked on both, and what
-# on one of them, stands in tests/asking.py. Five lanes at the same time, of about the same length: two that start processes and
-# mostly wait for them, and one that reads the code, which is short, before it races.
+# on one of them, stands in tests/asking.py. Five lanes at the same time, of about the same length: one starts processes and mostly
+# waits for them, one breaks processes before it comes to what only PostgreSQL has, and one reads the code before it races.
 tests: install
 	@logs=$$(mktemp -d); trap 'rm -rf $$logs' EXIT; running=; \
-	for lane in read-and-race tests-sqlite tests-processes faults-outside-postgresql; do \
+	for lane in read-and-race tests-sqlite processes-sqlite break-and-lock; do \
 		$(MAKE) --no-print-directory --keep-going $$lane > $$logs/$$lane 2>&1 & running="$$running $$lane=$$!"; \
 	done; \
 	echo "On PostgreSQL; what was found meanwhile by reading, on SQLite, of processes and of faults follows."; \
-	failed=; $(MAKE) --no-print-directory --keep-going tests-postgresql || failed=" tests-postgresql"; \
+	failed=; $(MAKE) --no-print-directory --keep-going on-postgresql || failed=" on-postgresql"; \
 	for lane in $$running; do wait $${lane#*=} || failed="$$failed $${lane%=*}"; cat $$logs/$${lane%=*}; done; \
 	if [ "$$failed" ]; then echo "Failed:$$failed"; exit 1; fi
 
@@ -63,23 +63,20 @@ read-and-race: read faults-within-postgresql
 
 tests-sqlite: on-sqlite faults-sqlite
 
-tests-postgresql: $(if $(SECOND_DATABASE_URL),on-both) on-postgresql
-
-tests-processes: processes-sqlite processes-postgresql
+break-and-lock: faults-outside-postgresql processes-postgresql of-postgresql
 
 on-sqlite: install
 	TEST_DB=sqlite $(BIN)/python -m pytest --ignore tests/faults -m "not processes" $(ARGS)
 
-# With SECOND_DATABASE_URL, a server of another version, this runs there.
+# With SECOND_DATABASE_URL, a server of another version, this runs there; and there as well what its planner decides. As a whole,
+# all.
 on-postgresql: install
 	DATABASE_URL=$(or $(SECOND_DATABASE_URL),$(DATABASE_URL)) TEST_DB=postgresql $(BIN)/python -m pytest --ignore tests/faults \
-		-m "not processes" $(ARGS)
+		-m "not processes$(if $(SECOND_DATABASE_URL),$(if $(WHOLE),, and (plans or not of_postgresql)), and not of_postgresql)" $(ARGS)
 
-# And this on the other one as well: what its planner decides. Processes and faults run all statements there. As a whole, also
-# what only PostgreSQL has.
-on-both: install
-	TEST_DB=postgresql $(BIN)/python -m pytest --ignore tests/faults \
-		-m "($(if $(WHOLE),only_postgresql or )plans) and not processes" $(ARGS)
+# What only PostgreSQL has: locks, isolation, plans.
+of-postgresql: install
+	TEST_DB=postgresql $(BIN)/python -m pytest tests/postgresql -m "not processes" $(ARGS)
 
 processes-sqlite: install
 	TEST_DB=sqlite $(BIN)/python -m pytest --ignore tests/faults -m processes $(ARGS)

@@ -61,6 +61,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.name.startswith("test_plans"):
             item.add_marker("plans")
+        if item.path.parent.name == "postgresql":
+            item.add_marker("of_postgresql")
         if PROCESSES & set(getattr(item, "fixturenames", ())):
             item.add_marker("processes")
 

@@ -49,7 +49,10 @@ def databases(sqlite: dict[str, Any]) -> dict[str, dict[str, Any]]:
             for alias in ("default", "other")
         }
     server = _named(os.environ.get("DATABASE_URL") or start_server(folder), sqlite)
-    return {"default": server, "other": {**server, "TEST": {"NAME": f"test_{server['NAME']}_other"}}}
+    name = f"test_{server['NAME']}_{os.getpid()}"  # Several lanes of tests may use one server at the same time.
+    return {
+        alias: {**server, "TEST": {"NAME": f"{name}{end}"}} for alias, end in (("default", ""), ("other", "_other"))
+    }
 
 
 def url_of(settings: dict[str, Any]) -> str:
