@@ -54,6 +54,16 @@ class TestWithRow:
         assert changes == ([Move] if state in WAITING else [Cancel, Create])
         assert outlook.expected_at == ENDS + DAY
 
+    def test_lets_one_that_failed_wait_longer_and_keeps_when_the_plan_has_it_due(self):
+        result, later = Plan(), ENDS + 3 * DAY
+        waits = Row("expire", State.RETRYABLE, scheduled_at=later, planned_at=ENDS)
+
+        outlook = Rows(result, NOW).with_row(EXPIRE, times_at(ENDS + DAY), waits)
+
+        [move] = result.changes
+        assert (move.times.scheduled_at, move.times.planned_at) == (later, ENDS + DAY)
+        assert outlook.expected_at == later
+
     def test_leaves_one_that_has_ended_and_makes_it_again_for_another_time(self):
         done = Row("expire", State.COMPLETED)
 

@@ -46,8 +46,13 @@ class Times:
     anchor_date: date | None = None
     planned_at: datetime | None = None
 
-    def planned(self, scheduled_at: datetime) -> Times:
-        """The same times, with this due time as that of the plan. By hand: ``replace`` takes twice as long."""
+    def planned(self, due: datetime | None = None) -> Times:
+        """
+        The same times as those of the plan, and when the row is due if that is later: after a failure it waits longer.
+
+        By hand: ``replace`` takes twice as long.
+        """
+        scheduled_at = due or self.scheduled_at
         if self.planned_at == self.scheduled_at == scheduled_at:
             return self
         return Times(
@@ -57,7 +62,7 @@ class Times:
             anchor_value=self.anchor_value,
             expires_at=self.expires_at,
             anchor_date=self.anchor_date,
-            planned_at=scheduled_at,
+            planned_at=self.scheduled_at,
         )
 
 

@@ -97,7 +97,7 @@ class Rows:
         self._plan.changes.append(
             Create(
                 task_name=declared.name,
-                times=times.planned(times.scheduled_at),
+                times=times.planned(),
                 revision=previous.revision + 1 if previous else 1,
                 previous=previous.id if previous else None,
                 why=why,
