@@ -27,6 +27,7 @@ def is_made_plainly(model: type[Model]) -> bool:
     """Whether an instance is no more than its columns, each as Django's own field has it: it can be made from these by hand."""
     return (
         is_read_plainly(model)
+        and getattr_static(model, "__setattr__") is object.__setattr__
         and not model._meta.parents
         and all(
             type(field).__module__.startswith("django.db.models.")
