@@ -29,7 +29,10 @@ def superseded(attempt: Attempt, now: datetime) -> Reason | Rest | None:
         value = _anchor_value(attempt, when.field_name)
         if value is None or value != task.anchor_value:
             return reasons.ANCHOR_CHANGED(anchor=when.field_name or when.anchor)
-        if task.definition_hash != attempt.declared.fingerprint:
+        is_moved = (
+            task.planned_at is None and task.scheduled_at != task.nominal_at
+        )  # By a person: it is due when they say.
+        if task.definition_hash != attempt.declared.fingerprint and not is_moved:
             at = when.resolve(value, zone_of(attempt.definition, attempt.entity))
             # The nominal time is unchanged: if it is due before that, its window or a person has moved it.
             return reasons.NOT_YET() if at > now and at != task.nominal_at else None

@@ -95,7 +95,12 @@ def _checked(at: datetime | None, by: Offset | None) -> Callable[[ScheduledTask]
 
 
 def move_locked(
-    places: Sequence[tuple[ScheduledTask, datetime]], *, reason: Reason, now: datetime, using: str
+    places: Sequence[tuple[ScheduledTask, datetime]],
+    *,
+    reason: Reason,
+    now: datetime,
+    using: str,
+    sticks: bool = True,
 ) -> list[ScheduledTask]:
     """
     Give tasks that the caller has locked each its new time, as ``move`` does.
@@ -105,13 +110,14 @@ def move_locked(
         reason: Of the code ``moved``.
         now: Story time.
         using: Database alias.
+        sticks: Whether what waits stays there, too, if its timeline then gives another time: a person has decided on this one.
 
     Returns:
         The tasks that now stand for them, in the order given.
     """
     waiting = [(task, at) for task, at in places if task.state in WAITING]
     due = [(task, at) for task, at in places if task.state not in WAITING]
-    apply([_in_place(task, at, reason) for task, at in waiting], now=now, using=using)
+    apply([_in_place(task, at, reason, sticks) for task, at in waiting], now=now, using=using)
     successors = {task.pk: next_revision(task, at, now=now) for task, at in due}
     writes = [
         Write(task=task, triggers=(Trigger.CANCEL,), reason=reason, slot=0 if successors[task.pk].slot else None)
@@ -122,7 +128,7 @@ def move_locked(
     return [successors.get(task.pk, task) for task, _time in places]
 
 
-def _in_place(task: ScheduledTask, at: datetime, reason: Reason) -> Write:
+def _in_place(task: ScheduledTask, at: datetime, reason: Reason, sticks: bool) -> Write:
     times = Times(
         nominal_at=task.nominal_at,
         scheduled_at=at,
@@ -130,5 +136,6 @@ def _in_place(task: ScheduledTask, at: datetime, reason: Reason) -> Write:
         anchor_value=task.anchor_value,
         anchor_date=task.anchor_date,
         expires_at=expiry_at(task.task_key, at),
+        planned_at=None if sticks else task.planned_at,
     )
     return Write(task=task, times=times, reason=reason)

@@ -246,7 +246,7 @@ def _shift(hold: Hold, tasks: Sequence[ScheduledTask], locked: Locked, *, now: d
             counted.append((first, last))
         if length:
             places.append((task, min(_within_hours(task, task.scheduled_at + length, locked), _MOST)))
-    move_locked(places, reason=_reason(hold, reasons.SHIFTED), now=now, using=using)
+    move_locked(places, reason=_reason(hold, reasons.SHIFTED), now=now, using=using, sticks=False)
     return len(places)
 
 

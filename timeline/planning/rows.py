@@ -27,6 +27,12 @@ def _same_anchor(row: TaskRow, times: Times) -> bool:
     return row.anchor_value == times.anchor_value or day_of(row.anchor_value) == times.anchor_date
 
 
+def is_moved_by_somebody(row: TaskRow) -> bool:
+    """Whether a person has decided when a row that waits is due. Another definition leaves it there."""
+    is_moved = row.state == State.SCHEDULED and row.reason_code == ReasonCode.MOVED
+    return is_moved and row.planned_at is None and row.scheduled_at != row.nominal_at
+
+
 class Rows:
     """
     Decides row by row.
@@ -51,6 +57,8 @@ class Rows:
             if self._is_outdated(row, times):
                 return self.move(row, times, reasons.HOURS_CHANGED())
             return self.keep(row, "its time stands")
+        if row.anchor_value == times.anchor_value and is_moved_by_somebody(row):
+            return self.keep(row, "somebody has moved it, and what it counts from has not changed")
         named = times.anchor.partition(":")[2] or times.anchor
         if row.state in WAITING:
             rests = bool(declared.when and declared.when.awaits) and row.reason_code == ReasonCode.WAITING
