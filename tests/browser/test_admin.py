@@ -121,7 +121,7 @@ class TestByKeys:
             while focused(browser).text != words:
                 press(browser, Keys.TAB)
             press(browser, Keys.ENTER)
-            browser.wait_for(f"{place}:target")  # Browsers go there a moment after the key.
+            browser.wait_for(f"{place}:focus")  # Browsers go there a moment after the key.
         presses = 0
         while focused(browser).get_attribute("type") != "checkbox":
             press(browser, Keys.TAB)
