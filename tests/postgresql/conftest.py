@@ -8,9 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection, connections
 
+from project.accounts.models import User
 from tests.databases import VENDOR
+from tests.postgresql import owned
+from tests.postgresql.plans import around_tests
 from tests.postgresql.races import Race, Sweep, entered, go_on
-from timeline.testing import only_timelines
+from timeline.testing import StoryClock, only_timelines
 
 DATABASE = "test_timeline_new_project"
 
@@ -66,3 +69,25 @@ def empty_database(django_db_blocker):
         }
         with nodb() as cursor:
             cursor.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
+
+
+@pytest.fixture(scope="module")
+def many_owned(django_db_setup, django_db_blocker):
+    """Many plans and seats of one owner, and half as many of another; filled once."""
+    with around_tests(django_db_blocker, owned.FILLED):
+        with only_timelines(), connection.cursor() as cursor:
+            owned.fill(cursor)
+        yield
+
+
+@pytest.fixture
+def owner(many_owned, db):
+    """Who owns most of them."""
+    return User.objects.get(email="ada@example.com")
+
+
+@pytest.fixture
+def owners_clock(db):
+    """The timelines of what they own, at the moment of their tasks."""
+    with only_timelines(owned.Renewing, owned.Seating), StoryClock(owned.NOW):
+        yield

@@ -11,20 +11,12 @@ from django.db.models import Q
 from django.test import Client
 
 from project.accounts.models import User
-from tests.postgresql.test_plans_of_owned import (  # noqa: F401 (fixtures)
-    ANALYZE,
-    NOW,
-    OTHERS,
-    _clock,
-    _filled,
-    owner,
-    reads_of,
-)
+from tests.postgresql.owned import ANALYZE, NOW, OTHERS, reads_of
 from tests.testapp.models import Plan, Seat
 from timeline.lifecycle import State
 from timeline.policy import TimelinePolicy
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("_filled")]
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("many_owned", "owners_clock")]
 
 LIST = "/admin/timeline/scheduledtask/"
 TASKS = {"timeline_scheduledtask"}
@@ -43,7 +35,7 @@ class SeatsOnly(TimelinePolicy):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _others(_filled):  # noqa: F811
+def _others(many_owned):
     """What others have."""
     with connection.cursor() as cursor:
         cursor.execute(OTHERS, {"now": NOW - timedelta(days=2)})
@@ -91,7 +83,7 @@ OF_MANY = [
 
 
 class TestWhoOwnsVeryMany:
-    def test_reads_only_what_is_of_their_timelines(self, as_, owner):  # noqa: F811
+    def test_reads_only_what_is_of_their_timelines(self, as_, owner):
         client = as_(owner)
 
         for where in (*OF_MANY, "?state=completed&ended=day"):

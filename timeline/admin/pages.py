@@ -64,9 +64,8 @@ LIVE: Final = frozenset(
 
 
 # Signs that turn the direction of the text after them, also of ours: an address would read as another one.
-_TURNING: Final = re.compile("<[^>]*>|[\u202a-\u202e\u2066-\u2069]")
 _TURNS: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
-
+_TURNING: Final = re.compile(f"<[^>]*>|{_TURNS.pattern}")
 
 _ANY_TASK: Final = "00000000-0000-0000-0000-000000000000"
 

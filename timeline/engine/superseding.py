@@ -11,6 +11,7 @@ from timeline.engine.attempting import Attempt
 from timeline.exceptions import DateOutOfRange, NaiveDatetime, Rest
 from timeline.lifecycle import Reason
 from timeline.models.facts import anchors_of, is_of_visit, zone_of
+from timeline.planning.rows import is_due_by_decision
 from timeline.planning.visits import is_of_unknown_state, left
 from timeline.timing import When
 
@@ -29,10 +30,8 @@ def superseded(attempt: Attempt, now: datetime) -> Reason | Rest | None:
         value = _anchor_value(attempt, when.field_name)
         if value is None or value != task.anchor_value:
             return reasons.ANCHOR_CHANGED(anchor=when.field_name or when.anchor)
-        is_moved = (
-            task.planned_at is None and task.scheduled_at != task.nominal_at
-        )  # By a person: it is due when they say.
-        if task.definition_hash != attempt.declared.fingerprint and not is_moved:
+        is_other = task.definition_hash != attempt.declared.fingerprint
+        if is_other and not is_due_by_decision(task.nominal_at, task.scheduled_at, task.planned_at):
             at = when.resolve(value, zone_of(attempt.definition, attempt.entity))
             # The nominal time is unchanged: if it is due before that, its window or a person has moved it.
             return reasons.NOT_YET() if at > now and at != task.nominal_at else None

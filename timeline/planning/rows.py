@@ -27,10 +27,9 @@ def _same_anchor(row: TaskRow, times: Times) -> bool:
     return row.anchor_value == times.anchor_value or day_of(row.anchor_value) == times.anchor_date
 
 
-def is_moved_by_somebody(row: TaskRow) -> bool:
-    """Whether a person has decided when a row that waits is due. Another definition leaves it there."""
-    is_moved = row.state == State.SCHEDULED and row.reason_code == ReasonCode.MOVED
-    return is_moved and row.planned_at is None and row.scheduled_at != row.nominal_at
+def is_due_by_decision(nominal_at: datetime, scheduled_at: datetime, planned_at: datetime | None) -> bool:
+    """Whether somebody has decided when a row is due: no plan had it due then. Another definition leaves it there."""
+    return planned_at is None and scheduled_at != nominal_at
 
 
 class Rows:
@@ -57,7 +56,7 @@ class Rows:
             if self._is_outdated(row, times):
                 return self.move(row, times, reasons.HOURS_CHANGED())
             return self.keep(row, "its time stands")
-        if row.anchor_value == times.anchor_value and is_moved_by_somebody(row):
+        if row.anchor_value == times.anchor_value and self._is_moved_by_somebody(row):
             return self.keep(row, "somebody has moved it, and what it counts from has not changed")
         named = times.anchor.partition(":")[2] or times.anchor
         if row.state in WAITING:
@@ -74,6 +73,11 @@ class Rows:
         """
         is_as_planned = row.state == State.SCHEDULED and row.scheduled_at == row.planned_at
         return is_as_planned and row.scheduled_at > self._now and row.scheduled_at != times.scheduled_at
+
+    @staticmethod
+    def _is_moved_by_somebody(row: TaskRow) -> bool:
+        is_moved = row.state == State.SCHEDULED and row.reason_code == ReasonCode.MOVED
+        return is_moved and is_due_by_decision(row.nominal_at, row.scheduled_at, row.planned_at)
 
     def again(self, declared: Task[Any, ..., Any], times: Times, row: TaskRow) -> Outlook:
         """The row has ended: it stays ended, unless its anchor changed and gives a new time."""
