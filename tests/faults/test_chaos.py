@@ -7,8 +7,10 @@ import os
 import pytest
 
 from tests.faults.chaos import seeds
+from tests.faults.chaos.fleet import SETTINGS, SILENT
 from tests.faults.chaos.running import Outcome, run_chaos
 from tests.faults.check.history import Violation
+from timeline.conf import Settings
 
 pytestmark = [pytest.mark.only_postgresql, pytest.mark.processes]
 
@@ -25,6 +27,14 @@ class TestChaos:
         assert set(outcome.visits) == {"done", "lost"}
         assert sum(outcome.visits.values()) >= 250
         assert sum(outcome.faults.values()) >= 10
+
+
+class TestSettings:
+    def test_are_by_default_those_of_the_product(self):
+        ours, default = Settings(), SETTINGS["default"]
+
+        assert float(default["TEST_LEASE"]) == ours.LEASE.total_seconds()
+        assert float(default["TEST_SILENCE"]) == ours.SILENCE.total_seconds() == SILENT["default"]
 
 
 class TestSeeds:

@@ -11,10 +11,11 @@ from tests.faults.harness.roles import Process
 from tests.faults.harness.site import Site, manage
 
 POLL: Final = "0.2"  # Seconds.
-# The rest of the settings: as they come, or such as to take over from a dead worker sooner. Seconds.
+# The rest of the settings: as they come, with a connection for each message; or such as to take over from a dead worker sooner,
+# with connections that are kept, as README sets it. Seconds.
 SETTINGS: Final[dict[str, dict[str, str]]] = {
-    "default": {},
-    "tuned": {"TEST_LEASE": "5", "TEST_SILENCE": "4"},
+    "default": {"TEST_LEASE": "60", "TEST_SILENCE": "12"},
+    "tuned": {"TEST_LEASE": "5", "TEST_SILENCE": "4", "TEST_CONN_MAX_AGE": "600"},
 }
 SILENT: Final = {"default": 12.0, "tuned": 5.0}  # Seconds of silence after which a worker counts as gone.
 
