@@ -24,6 +24,9 @@ WHOLE: Final = "WHOLE" in os.environ
 # Asked on SQLite alone, always: they make a database of their own, or need none.
 OWN: Final = [
     "benchmarks",
+    "faults/test_check.py",
+    "faults/test_rules.py",
+    "faults/test_rules_of_machines.py",
     "project/test_booking.py",
     "project/test_demo.py",
     "test_installed.py",

@@ -6,10 +6,11 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import ClassVar
 
+from tests.faults.seeing import Row, Seen
 from tests.testapp.models import Order
 from timeline import Machine, Retry, Then, on, task
 from timeline.lifecycle import OPEN
-from timeline.models import Event, RunEntry, ScheduledTask, TimelineRun
+from timeline.models import Event, RunEntry, TimelineRun
 
 # State → what has one open row while a run is there.
 BOUND = {
@@ -51,16 +52,22 @@ class Doors(Machine):
         return Then("door.opened")
 
 
-def check_doors() -> None:
+def check_doors(seen: Seen) -> None:
     """Entries lead to what a run is, and what is bound to its state is there once, for this visit; nothing else is open."""
-    for door in TimelineRun.objects.filter(timeline="doors"):
-        entries = list(RunEntry.objects.filter(run=door.pk).order_by("seq"))
-        assert [entry.seq for entry in entries] == list(range(door.moves + 1))
-        assert (entries[-1].to_state, entries[-1].at, entries[-1].back) == (door.state, door.state_at, door.back)
-        assert all(later.from_state == earlier.to_state for earlier, later in pairwise(entries))
+    for door in seen.of(TimelineRun, timeline="doors"):
+        check_entries(seen, door, "door.")
         assert (door.ended_at is not None) == (door.state == "over")
-        events = Event.objects.filter(entity_id=door.entity_id, name__startswith="door.").exclude(name="door.made")
-        assert sorted(entry.cause_id for entry in entries[1:]) == sorted(events.values_list("pk", flat=True))
-        rows = ScheduledTask.objects.filter(run=door.pk, state__in=OPEN).values_list("task_key", "occurrence")
+        rows = [(row.task_key, row.occurrence) for row in seen.tasks(run_id=door.id) if row.state in OPEN]
         wanted = [(BOUND[door.state], str(door.moves))] if door.state in BOUND else []
-        assert list(rows) == wanted, f"a door is {door.state} for the {door.moves}th time, and has {list(rows)}"
+        assert rows == wanted, f"a door is {door.state} for the {door.moves}th time, and has {rows}"
+
+
+def check_entries(seen: Seen, run: Row, its: str) -> None:
+    """What a run is, its entries lead to; each but the first is of an event that is there. ``its``: how their names begin."""
+    entries = sorted(seen.of(RunEntry, run_id=run.id), key=lambda entry: entry.seq)
+    assert [entry.seq for entry in entries] == list(range(run.moves + 1))
+    assert (entries[-1].to_state, entries[-1].at, entries[-1].back) == (run.state, run.state_at, run.back)
+    assert all(later.from_state == earlier.to_state for earlier, later in pairwise(entries))
+    events = [event for event in seen.of(Event, entity_id=run.entity_id) if event.name.startswith(its)]
+    moves = [event.id for event in events if event.name != f"{its}made"]
+    assert sorted(entry.cause_id for entry in entries[1:]) == sorted(moves)

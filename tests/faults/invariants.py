@@ -52,15 +52,14 @@ def violations(cursor: Any, *, follow_ups: Mapping[str, set[str]], effects: Mapp
     for entry in sorted(read(cursor, LOG, "timeline_logentry"), key=lambda entry: entry["seq"]):
         log[entry["task_id"]].append(entry)
     runs = read(cursor, RUN, "timeline_timelinerun")
+    of_run: dict[Any, list[Row]] = defaultdict(list)
+    for task in tasks:
+        of_run[task["run_id"]].append(task)
     done = Counter(row["name"] for row in read(cursor, "name", "testapp_effect"))
     return [
         *(text for task in tasks for text in _of_log(task, log[task["id"]])),
         *_of_revisions(tasks),
-        *(
-            text
-            for run in runs
-            for text in _of_run(run, [task for task in tasks if task["run_id"] == run["id"]], follow_ups)
-        ),
+        *(text for run in runs for text in _of_run(run, of_run[run["id"]], follow_ups)),
         *_of_effects(tasks, done, effects),
     ]
 

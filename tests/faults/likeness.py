@@ -9,22 +9,23 @@ from typing import Any, Final
 from django.db.models import DateTimeField, Field, UUIDField
 
 from tests.faults import world
+from tests.faults.seeing import TABLES, Seen
 
 _ID: Final = re.compile("[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-def likeness() -> tuple[Any, ...]:
-    """What there is, row by row. A moment or an id counts as being there or not; equal ones count as equal nowhere else."""
+def likeness(seen: Seen) -> tuple[Any, ...]:
+    """What was seen, row by row. A moment or an id counts as being there or not; equal ones count as equal nowhere else."""
     tables = [
         Counter(
             _ID.sub("", repr([_plain(field, value) for field, value in zip(fields, row, strict=True)]))
-            for row in model._base_manager.values_list(*(field.attname for field in fields))
+            for row in seen[model]
         )
-        for model in world.TABLES
+        for model in TABLES
         for fields in [model._meta.concrete_fields]
     ]
     journals = (sorted(Counter(journal).values()) for journal in (world.ENTERED, world.CALLED))
-    return (*(sorted(table.items()) for table in tables), *journals, sorted(world.FAILING), repr(world.picture()))
+    return (*(sorted(table.items()) for table in tables), *journals, sorted(world.FAILING), repr(world.picture(seen)))
 
 
 def _plain(field: Field[Any, Any], value: object) -> object:

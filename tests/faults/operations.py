@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -63,6 +64,10 @@ class Scene:
     clock: Clock
     orders: list[Order]
     told: dict[str, Any] = field(default_factory=dict)
+
+    def again(self) -> Scene:
+        """The same, for another play."""
+        return Scene(copy(self.clock), [copy(order) for order in self.orders], dict(self.told))
 
     @property
     def order(self) -> Order:
@@ -592,4 +597,7 @@ OPERATIONS = {
 
 def arranged(operation: Operation) -> Scene:
     """Make what an operation finds. Story time must be told by the scene's clock from then on."""
-    return Scene(Clock(), new_orders(operation.orders))
+    scene = Scene(Clock(), new_orders(operation.orders))
+    with scene.clock.told():
+        operation.arrange(scene)
+    return scene

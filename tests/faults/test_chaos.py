@@ -19,8 +19,8 @@ SEED = int(os.environ.get("CHAOS_SEED", "17"))
 
 class TestChaos:
     @pytest.mark.parametrize("over", ["embedded", "celery"])
-    def test_loses_doubles_and_hastens_nothing(self, over):
-        outcome = run_chaos(tasks=1000, seconds=25, seed=SEED, over=over)
+    def test_loses_doubles_and_hastens_nothing(self, over, postgres):
+        outcome = run_chaos(tasks=1000, seconds=25, seed=SEED, over=over, postgres=postgres)
 
         assert outcome.violations == [], outcome.folder
         assert outcome.tasks >= 1000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -27,21 +28,34 @@ def python(*arguments, **environment):
     )
 
 
+def of_a_course(folder):
+    """What a course is told that has its database and its journals in a folder."""
+    return {
+        "DJANGO_SETTINGS_MODULE": "tests.faults.settings",
+        "TEST_DATABASE_URL": f"sqlite:///{folder}/course.sqlite3",
+        "TEST_FOLDER": str(folder),
+    }
+
+
+@pytest.fixture(scope="module")
+def migrated(tmp_path_factory):
+    """A folder with a migrated database."""
+    folder = tmp_path_factory.mktemp("migrated")
+    manage(of_a_course(folder), "migrate", "--run-syncdb", "--verbosity", "0")
+    return folder
+
+
 @pytest.fixture
-def course(tmp_path):
+def course(migrated, tmp_path):
     """Go a part of the course on SQLite; gives the URL of its database."""
 
     def go(*steps):
-        url = f"sqlite:///{tmp_path}/course.sqlite3"
-        environment = {
-            "DJANGO_SETTINGS_MODULE": "tests.faults.settings",
-            "TEST_DATABASE_URL": url,
-            "TEST_FOLDER": str(tmp_path),
-        }
-        manage(environment, "migrate", "--run-syncdb", "--verbosity", "0")
+        environment = of_a_course(tmp_path)
+        for file in migrated.glob("course.sqlite3*"):
+            shutil.copy(file, tmp_path)
         gone = python("-m", "tests.faults.planted.course", *steps, **environment)
         assert gone.returncode == 0, gone.stderr
-        return url
+        return environment["TEST_DATABASE_URL"]
 
     return go
 

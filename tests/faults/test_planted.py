@@ -46,8 +46,8 @@ class TestCourse:
 
         assert judge(history, slack=BUSY) == []
         seen = counted(history)
-        assert seen["tasks"] == 42
-        assert seen["handlers entered"] == seen["seen from outside at entry"] == 48
+        assert seen["tasks"] == 44
+        assert seen["handlers entered"] == seen["seen from outside at entry"] == 50
         assert (seen["runs"], seen["attempts lost"], seen["messages"]) == (1, 3, 2)
 
 

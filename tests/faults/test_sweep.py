@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -18,9 +19,12 @@ from django.test import override_settings
 
 from tests.faults.doors import Doors
 from tests.faults.dying import Points
+from tests.faults.keeping import Kept
 from tests.faults.likeness import likeness
 from tests.faults.operations import OPERATIONS, arranged
+from tests.faults.seeing import Seen
 from tests.faults.world import (
+    JOURNALS,
     Born,
     Crossing,
     Doomed,
@@ -61,7 +65,8 @@ def _quick_collections():
 
 @pytest.fixture(autouse=True)
 def _world():
-    told = {**settings.TIMELINE, "ALERTS": ["ops@example.com"]}
+    """What is found is made once, and leases that it has last for all plays."""
+    told = {**settings.TIMELINE, "ALERTS": ["ops@example.com"], "LEASE": timedelta(hours=1)}
     with (
         only_timelines(*TIMELINES),
         override_settings(TIMELINE=told),
@@ -74,20 +79,26 @@ def known() -> dict[str, dict[str, int]]:
     return json.loads(FILE.read_text()) if FILE.exists() else {}
 
 
-def play(operation, at):
-    """Let an operation die at a point, or not; give its scene, the points it passed, and what there was before."""
+@pytest.fixture
+def play(name):
+    """Let an operation die at a point, or not; give its scene, and the points it passed. It always finds the same."""
+    operation = OPERATIONS[name]
     wipe()
-    scene = arranged(operation)
-    points = Points(at)
-    with scene.clock.told():
-        operation.arrange(scene)
-        before = picture()
-        with points.passing():
+    first = arranged(operation)
+    kept = Kept(*JOURNALS)
+
+    def played(at=None):
+        kept.put_back()
+        scene, points = first.again(), Points(at)
+        with scene.clock.told(), points.passing():
             operation.act(scene)
-    if points.dead and connection.vendor == "sqlite":
-        # What asyncio keeps of an error keeps its statement, and with that SQLite's lock.
-        gc.collect()
-    return scene, points, before
+        if points.dead and connection.vendor == "sqlite":
+            # What asyncio keeps of an error keeps its statement, and with that SQLite's lock.
+            gc.collect()
+        return scene, points
+
+    yield played
+    kept.forget()
 
 
 def end(operation, scene):
@@ -95,39 +106,38 @@ def end(operation, scene):
     if operation.to_the_end:
         with scene.clock.told():
             restart(scene.clock)
-    check()
-    return picture()
+    return picture(check())
 
 
 class TestSweep:
     @pytest.mark.parametrize("name", SWEPT)
-    def test_comes_right_wherever_it_dies(self, name, record_property, capsys):
+    def test_comes_right_wherever_it_dies(self, name, play, capsys):
         """It has happened, or nothing of it; asked again and worked off, it ends as if nobody had died."""
-        operation = OPERATIONS[name]
-        play(operation, None)  # What is asked once a process is asked here.
-        scene, points, _before = play(operation, None)
-        check()
-        after = picture()
+        operation, before = OPERATIONS[name], picture()
+        play()  # What is asked once a process is asked here.
+        scene, points = play()
+        after = picture(check())
         final = end(operation, scene)
 
         last, ended = len(points.passed) - 1, []
         for at, point in enumerate(points.passed):
-            scene, died, before = play(operation, at)
+            scene, died = play(at)
             where = f"{name}, {point} ({at})"
             assert died.dead, where
-            check()
-            seen = picture()
+            seen = check()
+            there = picture(seen)
             if operation.whole:
-                assert seen in (before, after), where
-            with scene.clock.told():
-                if operation.again and seen != after:
+                assert there in (before, after), where
+            if operation.again and there != after:
+                with scene.clock.told():
                     operation.act(scene)
+                seen = Seen()
+                there = picture(seen)
             if operation.whole:
-                assert picture() == after, where
-            if at in (0, last) or (
-                not operation.whole and likeness() not in ended
-            ):  # Else it is as it was after others.
-                ended.append(likeness())
+                assert there == after, where
+            like = None if operation.whole else likeness(seen)
+            if at in (0, last) or (not operation.whole and like not in ended):  # Else it is as it was after others.
+                ended.append(like)
                 assert end(operation, scene) == final, where
 
         with capsys.disabled():

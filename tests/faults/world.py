@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import connection
 
-from tests.faults.doors import check_doors
+from tests.faults.doors import check_doors, check_entries
 from tests.faults.invariants import violations
+from tests.faults.keeping import EMPTY, at_once
+from tests.faults.seeing import Row, Seen
 from tests.testapp.models import Effect, Order
 from timeline import OPEN as ANY
 from timeline import (
@@ -39,12 +40,11 @@ from timeline.dispatch.dispatching import dispatch
 from timeline.engine.running import run
 from timeline.exceptions import BrokerUnavailable
 from timeline.lifecycle import FINAL, OPEN
-from timeline.models import Event, LogEntry, Opening, RunEntry, ScheduledTask, StepRecord, TimelineRun, Wake
+from timeline.models import Event, Opening, ScheduledTask, StepRecord, TimelineRun
 from timeline.timing import EARLIEST, LATEST
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 ENTERED: list[str] = []  # Ids of tasks whose plain handlers were entered, each time: what went to the outside.
-TABLES: Final = (Wake, Opening, RunEntry, StepRecord, LogEntry, ScheduledTask, TimelineRun, Event, Effect, Order)
 CALLED: list[str] = []  # Keys of plain steps that were entered, each time.
 FAILING: set[str] = set()  # Task keys whose handlers raise.
 
@@ -67,6 +67,7 @@ class Call(NamedTuple):
 
 
 CALLS: list[Call] = []  # Whatever became of them: a rollback takes none back.
+JOURNALS = (ENTERED, CALLED, CALLS, FAILING)
 
 
 def entered(context: Any, *, stale: bool = False) -> None:
@@ -374,16 +375,9 @@ def new_orders(count: int = 2) -> list[Order]:
 
 def wipe() -> None:
     """Let nothing be left of what was before."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        for model in TABLES:
-            cursor.execute(f"DELETE FROM {model._meta.db_table}")  # noqa: S608 (our own words)
-    if connection.vendor == "sqlite":  # No machine dies here, only processes.
-        with connection.cursor() as cursor:
-            cursor.execute("PRAGMA synchronous = OFF")
-    ENTERED.clear()
-    CALLED.clear()
-    CALLS.clear()
-    FAILING.clear()
+    at_once(EMPTY)
+    for journal in JOURNALS:
+        journal.clear()
 
 
 def let_leases_run_out() -> None:
@@ -417,129 +411,135 @@ def restart(clock: Clock) -> None:
     raise AssertionError("It does not come to rest.")
 
 
-def picture() -> list[tuple[Any, ...]]:
+def picture(seen: Seen | None = None) -> list[tuple[Any, ...]]:
     """What there is, but for ids, attempts and the log: alike for whatever came about in one way or another."""
-    place = {pk: number for number, pk in enumerate(Order.objects.order_by("pk").values_list("pk", flat=True))}
-    orders = {str(pk): number for pk, number in place.items()}
-    whose = ("entity_id", "entity_label")
-    columns = ("task_key", "revision", "state", "reason_code", "scheduled_at", "slot")
-    rows = ScheduledTask.objects.values_list(*whose, *columns)
-    tasks = [(*row[:6], row[6] if row[4] == "scheduled" else None, row[7]) for row in rows]
-    runs = TimelineRun.objects.values_list(*whose, "timeline", "key", "end_reason", "state", "moves")
-    events = Event.objects.values_list(*whose, "name", "key")
-    seen = [("task", *row) for row in tasks] + [("run", *row) for row in runs] + [("event", *row) for row in events]
-    seen += [("opening", "", key) for key in Opening.objects.values_list("limit_key", flat=True)]
-    seen += [("order", str(pk), ships_at) for pk, ships_at in Order.objects.values_list("pk", "ships_at")]
-    return sorted(((row[0], orders.get(row[1], "gone"), *row[2:]) for row in seen), key=repr)
+    seen = seen or Seen()
+    orders = {str(order.id): number for number, order in enumerate(seen[Order])}
+    found = [
+        ("task", *whose(row), row.task_key, row.revision, row.state, row.reason_code, _when(row), row.slot)
+        for row in seen.tasks()
+    ]
+    found += [
+        ("run", *whose(run), run.timeline, run.key, run.end_reason, run.state, run.moves) for run in seen[TimelineRun]
+    ]
+    found += [("event", *whose(event), event.name, event.key) for event in seen[Event]]
+    found += [("opening", "", opening.limit_key) for opening in seen[Opening]]
+    found += [("order", str(order.id), order.ships_at) for order in seen[Order]]
+    return sorted(((row[0], orders.get(row[1], "gone"), *row[2:]) for row in found), key=repr)
 
 
-def check() -> None:
-    """All that must hold."""
+def whose(row: Row) -> tuple[str, str]:
+    """Whose row it is."""
+    return row.entity_id, row.entity_label
+
+
+def _when(row: Row) -> datetime | None:
+    """When a task is due that waits for its time."""
+    return row.scheduled_at if row.state == "scheduled" else None
+
+
+def check() -> Seen:
+    """All that must hold; gives what was seen."""
     with connection.cursor() as cursor:
         assert violations(cursor, follow_ups=FOLLOW_UPS, effects=EFFECTS) == []
-    plain = ScheduledTask.objects.filter(task_key__in=["world.mail", "world.call", "crossing.look"])
+    seen = Seen()
     times = Counter(ENTERED)
-    for row in plain:
+    for row in seen.tasks("world.mail", "world.call", "crossing.look"):
         least = int(row.state == "completed")
-        assert least <= times[row.pk.hex] <= row.attempt, (
-            f"{row.task_key}: entered {times[row.pk.hex]} times, {row.state}"
+        assert least <= times[row.id.hex] <= row.attempt, (
+            f"{row.task_key}: entered {times[row.id.hex]} times, {row.state}"
         )
-    _check_steps()
-    _check_fans()
-    _check_waits()
-    _check_series()
-    _check_places()
-    _check_machines()
-    check_doors()
+    _check_steps(seen)
+    _check_fans(seen)
+    _check_waits(seen)
+    _check_series(seen)
+    _check_places(seen)
+    _check_machines(seen)
+    check_doors(seen)
+    return seen
 
 
-def _check_machines() -> None:
+def _check_machines(seen: Seen) -> None:
     """What a run is, its entries lead to; each is of an event that is there; and what a task said is said once."""
-    for light in TimelineRun.objects.filter(timeline="crossing"):
-        entries = list(RunEntry.objects.filter(run=light.pk).order_by("seq"))
-        assert [entry.seq for entry in entries] == list(range(light.moves + 1))
-        assert (entries[-1].to_state, entries[-1].at, entries[-1].back) == (light.state, light.state_at, light.back)
-        assert all(later.from_state == earlier.to_state for earlier, later in pairwise(entries))
+    for light in seen.of(TimelineRun, timeline="crossing"):
+        check_entries(seen, light, "light.")
         assert (light.ended_at is not None) == (light.state == "off")
-        moves = Event.objects.filter(entity_id=light.entity_id, name__startswith="light.").exclude(name="light.made")
-        assert sorted(entry.cause_id for entry in entries[1:]) == sorted(moves.values_list("pk", flat=True))
     for kind, event in (("switch", "light.switched"), ("look", "light.looked"), ("end", "light.broken")):
-        completed = ScheduledTask.objects.filter(task_key=f"crossing.{kind}", state="completed").count()
-        assert Event.objects.filter(name=event, actor=f"crossing.{kind}").count() == completed
+        completed = seen.tasks(f"crossing.{kind}", state="completed")
+        assert len(seen.of(Event, name=event, actor=f"crossing.{kind}")) == len(completed)
 
 
-def _check_waits() -> None:
+def _check_waits(seen: Seen) -> None:
     """What a task was told is what is recorded of its wait; and an event that came in time is not lost."""
-    for row in ScheduledTask.objects.filter(task_key="waiting.sign_in", state="completed"):
-        record = StepRecord.objects.get(task_id=row.pk, name__startswith="(wait)")
-        event = Event.objects.filter(pk=record.result).first() if record.result else None
+    for row in seen.tasks("waiting.sign_in", state="completed"):
+        [record] = [one for one in seen.of(StepRecord, task_id=row.id) if one.name.startswith("(wait)")]
+        event = next(iter(seen.of(Event, id=UUID(record.result))), None) if record.result else None
         assert row.result == (event.key if event else "nothing")
-        came = Event.objects.filter(entity_id=row.entity_id, name="code.given", recorded_at__lt=record.place["until"])
-        assert came.exists() == (event is not None), "an event is lost"
-    for row in ScheduledTask.objects.filter(task_key="waiting.refund", state="completed"):
-        decided = (
-            Event.objects.filter(entity_id=row.entity_id, name__startswith="refund.").order_by("recorded_at").first()
-        )
-        assert row.result == (decided.name if decided else "nothing")
-    failed = ScheduledTask.objects.filter(state="retryable", reason_code__in=["error", "worker_lost"])
-    assert not failed.exclude(awaits="").exists(), "a later event would cut its backoff short"
+        until = datetime.fromisoformat(record.place["until"])
+        came = [one for one in seen.of(Event, entity_id=row.entity_id, name="code.given") if one.recorded_at < until]
+        assert bool(came) == (event is not None), "an event is lost"
+    for row in seen.tasks("waiting.refund", state="completed"):
+        decided = [one for one in seen.of(Event, entity_id=row.entity_id) if one.name.startswith("refund.")]
+        first = min(decided, key=lambda one: one.recorded_at, default=None)
+        assert row.result == (first.name if first else "nothing")
+    failed = [row for row in seen.tasks(state="retryable") if row.reason_code in ("error", "worker_lost")]
+    assert not any(row.awaits for row in failed), "a later event would cut its backoff short"
 
 
-def _check_series() -> None:
+def _check_series(seen: Seen) -> None:
     """Of a series one is open at most, none is left out, and what follows comes after the last."""
-    for run_id in ScheduledTask.objects.filter(task_key="repeated.nudge").values_list("run", flat=True).distinct():
-        rows = ScheduledTask.objects.filter(run=run_id, task_key="repeated.nudge").order_by("occurrence")
+    for run_id in {row.run_id for row in seen.tasks("repeated.nudge")}:
+        rows = sorted(seen.tasks("repeated.nudge", run_id=run_id), key=lambda row: row.occurrence)
         assert [row.occurrence for row in rows] == [str(number + 1) for number in range(len(rows))]
         ended = [row.state in FINAL for row in rows]
         assert ended in ([True] * len(rows), [*[True] * (len(rows) - 1), False])
-        followed = ScheduledTask.objects.filter(run=run_id, task_key="repeated.give_up").count()
-        assert followed == int(len(rows) == 3 and all(ended))
+        followed = seen.tasks("repeated.give_up", run_id=run_id)
+        assert len(followed) == int(len(rows) == 3 and all(ended))
         assert all(ended) <= (len(rows) == 3), "the next one is not there"
 
 
-def _check_places() -> None:
+def _check_places(seen: Seen) -> None:
     """Who is under way has a place, no two the same; who has ended keeps one only if it was started, and is to be opened."""
-    held = ScheduledTask.objects.filter(slot__gt=0)
-    places = list(held.values_list("limit_key", "slot"))
+    held = [row for row in seen.tasks() if row.slot is not None and row.slot > 0]
+    places = [(row.limit_key, row.slot) for row in held]
     assert len(places) == len(set(places)), "two have one place"
     assert all(slot == 1 for _key, slot in places), "a place more than there are"
-    assert not ScheduledTask.objects.exclude(limit_key="").filter(state__in=["pending", "active"], slot=0).exists()
-    for row in held.filter(state__in=FINAL):
-        assert row.state != "completed", "it has completed, and keeps its place"
-        assert row.held_until == "opened+" or (row.held_until == "opened" and row.attempt), "it was never started"
+    assert not any(row.limit_key and row.state in ("pending", "active") for row in seen.tasks(slot=0))
+    for row in held:
+        if row.state in FINAL:
+            assert row.state != "completed", "it has completed, and keeps its place"
+            assert row.held_until == "opened+" or (row.held_until == "opened" and row.attempt), "it was never started"
 
 
-def _check_fans() -> None:
+def _check_fans(seen: Seen) -> None:
     """What is fanned out is all there, and comes once; what follows all of it comes once they have completed."""
-    for run_id in ScheduledTask.objects.filter(task_key="fanning.split", state="completed").values_list(
-        "run", flat=True
-    ):
-        tasks = ScheduledTask.objects.filter(run=run_id)
-        parts = tasks.filter(task_key="fanning.part").order_by("occurrence")
+    split = {row.run_id for row in seen.tasks("fanning.split", state="completed")}
+    for run_id in split:
+        parts = sorted(seen.tasks("fanning.part", run_id=run_id), key=lambda part: part.occurrence)
         assert [(part.occurrence, part.payload) for part in parts] == [("a", {"first": 1}), ("b", {"first": 2})]
         both = all(part.state == "completed" for part in parts)
-        assert tasks.filter(task_key="fanning.close").count() == int(both)
-    unsplit = ScheduledTask.objects.filter(task_key="fanning.split").exclude(state="completed").values("run")
-    assert not ScheduledTask.objects.filter(task_key="fanning.part", run__in=unsplit).exists()
+        assert len(seen.tasks("fanning.close", run_id=run_id)) == int(both)
+    unsplit = {row.run_id for row in seen.tasks("fanning.split") if row.state != "completed"}
+    assert not any(row.run_id in unsplit for row in seen.tasks("fanning.part"))
 
 
-def _check_steps() -> None:
+def _check_steps(seen: Seen) -> None:
     """What an atomic step writes is there just where it is recorded; a plain one was called if it is recorded."""
-    records = list(StepRecord.objects.values_list("origin", "name", "kind"))
-    written = {f"{name} {origin.hex}" for origin, name, _kind in records if name in ("reserve", "book")}
-    effects = Effect.objects.values_list("name", flat=True)
+    records = seen[StepRecord]
+    written = {f"{record.name} {record.origin.hex}" for record in records if record.name in ("reserve", "book")}
+    effects = [effect.name for effect in seen[Effect]]
     assert sorted(name for name in effects if name.startswith(("reserve", "book"))) == sorted(written)
     marked = [name for name in effects if name.startswith("mark")]
     assert len(marked) == len(set(marked)), "an order was marked twice"
-    assert len(marked) == sum(StepRecord.objects.filter(name="mark").values_list("done", flat=True))
+    assert len(marked) == sum(record.done for record in records if record.name == "mark")
     calls = Counter(CALLED)
-    for done, result in StepRecord.objects.filter(name="tell").values_list("done", "result"):
-        assert result.get("told", 0) == done
-        assert len([key for key in calls if ":tell:" in key]) >= (done + 1) // 2
-    for origin, name, kind in records:
-        if kind == "done" and name not in ("reserve", "book", "transfer", "mark", "tell"):
-            assert calls[f"{origin}:{name}"], f"{name} is recorded and was not called"
-    attempts = dict(ScheduledTask.objects.values_list("pk", "attempt"))
+    for record in records:
+        if record.name == "tell":
+            assert record.result.get("told", 0) == record.done
+            assert len([key for key in calls if ":tell:" in key]) >= (record.done + 1) // 2
+        elif record.kind == "done" and record.name not in ("reserve", "book", "transfer", "mark"):
+            assert calls[f"{record.origin}:{record.name}"], f"{record.name} is recorded and was not called"
+    attempts = {row.id: row.attempt for row in seen.tasks()} if calls else {}
     for key, times in calls.items():
         assert times <= max(attempts.get(UUID(key.partition(":")[0]), times), 1), f"{key} was called {times} times"
     assert all(times == 1 for key, times in calls.items() if key.endswith(":transfer"))

@@ -61,7 +61,14 @@ class Outcome:
 
 
 def run_chaos(
-    *, tasks: int, seconds: float, seed: int, over: str, settings: str = "tuned", keep: bool = False
+    *,
+    tasks: int,
+    seconds: float,
+    seed: int,
+    over: str,
+    settings: str = "tuned",
+    keep: bool = False,
+    postgres: Postgres | None = None,
 ) -> Outcome:
     """
     Run work and faults for so many seconds (longer, where people take longer to ask for so much), let it rest, and judge.
@@ -73,14 +80,17 @@ def run_chaos(
         over: ``embedded`` or ``celery``.
         settings: ``default`` or ``tuned``.
         keep: Leave the folder with journals and logs, whatever comes; it stays where there are violations.
+        postgres: A server with a migrated database ``template``; None: one that is made for this.
     """
     folder = new_folder()
     with ExitStack() as stack:
-        postgres = Postgres(folder / "pg")
-        stack.callback(postgres.remove)
+        template = "template" if postgres else ""
+        if postgres is None:
+            postgres = Postgres(folder / "pg")
+            stack.callback(postgres.remove)
         journals = folder / "journals"
         journals.mkdir()
-        site = Site(postgres, "chaos", journals)
+        site = Site(postgres, f"chaos_{over}", journals, template)
         links = stack.enter_context(Links())
         broker = None
         if over == "celery":

@@ -45,8 +45,7 @@ class Base(RuleBasedStateMachine):
     @invariant()
     def holds(self) -> None:
         """The tables are sound, and each row is where the model has it."""
-        check()
-        self.model.compare(self.clock.now)
+        self.model.compare(self.clock.now, check())
 
     @property
     def given(self) -> dict[str, object]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from tests.faults.seeing import Seen
 from tests.faults.world import FOLLOW_UPS
 from tests.testapp.models import Order
-from timeline.models import ScheduledTask, TimelineRun
+from timeline.models import TimelineRun
 
 FINAL = {"completed", "discarded", "cancelled"}
 WAITING = {"scheduled", "retryable"}
@@ -63,6 +65,8 @@ class Run(NamedTuple):
     end_reason: str
 
 
+_columns_of_row = attrgetter("id", *Row._fields[1:])
+_columns_of_run = attrgetter("id", *Run._fields[1:])
 STAYS = ("state", "scheduled_at", "attempt", "failures", "lost", "finished_at")  # Of a row that nothing was said of.
 
 
@@ -112,12 +116,11 @@ class Model:
         ]
         return sorted(alike, key=lambda other: other.revision)
 
-    def compare(self, now: datetime) -> None:
+    def compare(self, now: datetime, seen: Seen) -> None:
         """See that the tables are as was said, and go on from there. ``now``: story time."""
-        rows = {row[0]: Row(*row) for row in ScheduledTask.objects.order_by("pk").values_list(*Row._fields)}
-        listed = TimelineRun.objects.filter(timeline="world").values_list(*Run._fields)
-        runs = {run[0]: Run(*run) for run in listed}
-        dates = {str(pk): ships_at for pk, ships_at in Order.objects.values_list("pk", "ships_at")}
+        rows = {row.id: Row._make(_columns_of_row(row)) for row in seen.tasks()}
+        runs = {run.id: Run._make(_columns_of_run(run)) for run in seen.of(TimelineRun, timeline="world")}
+        dates = {str(order.id): order.ships_at for order in seen[Order]}
         assert self.rows.keys() - rows.keys() == self.gone[0], "other tasks are gone than should be"
         assert self.runs.keys() - runs.keys() == self.gone[1], "other runs are gone than should be"
         for pk, row in rows.items():
