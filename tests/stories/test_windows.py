@@ -459,3 +459,40 @@ class TestAGerman:
 
         with translation.override("de"):
             assert "ihre Zeit liegt außerhalb von mon-fri 09:00-17:00" in explain(rows("greet"))
+
+
+class TestASpreadThatIsLongerThanTheHours:
+    """Each is due within the hours and within the spread, at a moment of its own: none together, none after it has expired."""
+
+    @pytest.mark.parametrize(
+        ("hours", "spread", "last"),
+        [
+            (("09:00-10:00",), 2 * HOUR, 10),
+            (("09:00-10:00", "11:00-12:00"), 3 * HOUR, 12),
+            (("09:00-10:00", "11:00-12:00"), HOUR, 10),
+        ],
+        ids=["over the end", "over a break", "within"],
+    )
+    def test_is_over_the_hours_that_lie_within_it(self, db, clock, hours, spread, last):
+        clock.set(FRIDAY)
+
+        class Rush(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(hours=5), window=window(*hours, **OFFICE), spread=spread, expires=spread + HOUR)
+            def call(self, order): ...
+
+        with only_timelines(Rush):
+            start_many(Rush, Order.objects.bulk_create(Order() for _ in range(60)))
+
+        rows = ScheduledTask.objects.all()
+        due = [row.scheduled_at for row in rows]
+        opens = FRIDAY + timedelta(days=2, hours=16)
+        assert {(moment + HOUR).hour for moment in due} <= {9, 11}
+        assert len(set(due)) == 60
+        assert opens <= min(due)
+        assert max(due) < opens + min(spread, (last - 9) * HOUR)
+        assert all(row.scheduled_at < row.expires_at for row in rows)
+        assert {row.planned_at for row in rows} == set(due)
+        in_the_second_half = sum(moment >= sorted(due)[0] + (max(due) - min(due)) / 2 for moment in due)
+        assert 15 < in_the_second_half < 45
