@@ -496,3 +496,40 @@ class TestASpreadThatIsLongerThanTheHours:
         assert {row.planned_at for row in rows} == set(due)
         in_the_second_half = sum(moment >= sorted(due)[0] + (max(due) - min(due)) / 2 for moment in due)
         assert 15 < in_the_second_half < 45
+
+
+class TestASpreadOfWhatIsEnrolled:
+    """It is enrolled in the afternoon, and nobody is called in the night for that."""
+
+    @pytest.mark.parametrize(
+        ("hours_ago", "opens"),
+        [(0, FRIDAY + timedelta(days=2, hours=16)), (5, FRIDAY - HOUR), (8, FRIDAY - HOUR)],
+        ids=["to come", "due now", "due already"],
+    )
+    def test_keeps_to_the_hours(self, db, clock, hours_ago, opens):
+        clock.set(FRIDAY - HOUR)
+        orders = Order.objects.bulk_create(Order() for _ in range(30))
+
+        with only_timelines(Office):
+            enroll(Office, orders, started_at=FRIDAY - HOUR - hours_ago * HOUR, spread=72 * HOUR)
+
+        due = sorted(row.scheduled_at for row in ScheduledTask.objects.all())
+        assert all(9 <= (moment + HOUR).hour < 17 for moment in due)
+        assert {f"{moment + HOUR:%a}" for moment in due} <= {"Fri", "Mon", "Tue", "Wed"}
+        assert len(set(due)) == 30
+        assert opens <= due[0]
+        assert due[-1] < opens + 72 * HOUR
+
+    def test_calls_off_what_is_outside_where_the_window_says_so(self, db, clock):
+        class Strict(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(hours=5), window=window("09:00-17:00", outside="cancel", **OFFICE))
+            def call(self, order): ...
+
+        clock.set(FRIDAY - HOUR)
+        with only_timelines(Strict):
+            enroll(Strict, [Order.objects.create()], spread=6 * HOUR)
+            clock.advance(hours=24)
+
+        assert ScheduledTask.objects.get().state == "cancelled"
