@@ -49,6 +49,7 @@ from timeline.exceptions import (
     UnknownTask,
     UnknownTimeline,
     UnreadableEntity,
+    WorkerLost,
     WrongEntity,
     WrongIsolation,
     WrongSite,
@@ -101,6 +102,7 @@ ENGLISH = [
     DefinitionError("Trial", "is async.", "Use def."),
     LeaseLost("T1", 3),
     TimedOut("T1", 3, timedelta(minutes=2)),
+    WorkerLost("T1", 3),
     BrokerUnavailable(OSError("refused")),
 ]
 # What handlers say in their own words.

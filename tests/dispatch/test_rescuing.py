@@ -1,19 +1,24 @@
 """Rescue: what a dead worker held is run again, and a lost message sent again."""
 
 from datetime import UTC, datetime, timedelta
+from typing import ClassVar
 from uuid import uuid4
 
 import pytest
 
+from tests.machines import is_whole
 from tests.testapp.models import Order
 from tests.triggers import refusing
-from timeline import Timeline, after, task
+from timeline import BACK, WORKING, Machine, Timeline, after, never, on, step, task
 from timeline.dispatch.claiming import hand_back, messages_of
 from timeline.dispatch.rescuing import LONGEST_RESEND, rescue
 from timeline.engine.running import run
+from timeline.exceptions import WorkerLost
 from timeline.lifecycle import LEASED, State
-from timeline.models import ScheduledTask, StepRecord, TimelineRun
+from timeline.models import ScheduledTask, StepKind, StepRecord, TimelineRun
+from timeline.shortcuts import emit
 from timeline.testing import only_timelines
+from timeline.timelines import Alerts
 from timeline.timing import EARLIEST
 
 
@@ -194,6 +199,104 @@ class TestRescueOfALastAttempt:
         row = last(entity_label="testapp.order", entity_id="4711")
 
         assert rescue(now=now, using="default").discarded == [row]
+
+
+class TestTheLastLossOfATaskOfAMachine:
+    """It is an answer for the machine, as an error would be: else the run would be in a state that nobody works at."""
+
+    TABLE: ClassVar = {
+        "works": {"done": "over", "worker.gone": "people"},
+        "people": {"helped": BACK},
+        "over": {},
+        WORKING: {"unknown": "people"},
+    }
+
+    @pytest.fixture
+    def lose(self, order, now, settings, let_lease_run_out):
+        """Lets the worker of a task that is bound to ``works`` die for the last time; gives its run."""
+        settings.TIMELINE = {"MAX_LOST": 1}
+
+        class Died(BaseException): ...
+
+        def lose(means, *, between=lambda row: None, beside=()):
+            class Job(Machine):
+                entity = "testapp.Order"
+                starts_on = "job.wanted"
+                initial = "works"
+                working = ("works",)
+                table = self.TABLE
+                timers: ClassVar = {"people": never}
+                errors = means
+
+                @task(on("works"), atomic=False)
+                def work(self, order):
+                    raise Died
+
+                @step(atomic=False, once=True)
+                def pay(self): ...
+
+            with only_timelines(Job, *beside):
+                emit("job.wanted", order)
+                row = ScheduledTask.objects.get()
+                for _ in range(2):
+                    with pytest.raises(Died):
+                        run(task_ids=[row.pk], clock=lambda: now, using="default")
+                    row.refresh_from_db()
+                    between(row)
+                    let_lease_run_out(row)
+                    rescue(now=now, using="default")
+            row.refresh_from_db()
+            assert (row.state, row.reason_code, row.lost) == (State.DISCARDED, "worker_lost", 1)
+            return TimelineRun.objects.get(timeline="job")
+
+        return lose
+
+    @pytest.mark.parametrize(
+        ("errors", "event", "state"),
+        [
+            ({Exception: "unknown"}, "unknown", "people"),
+            ({Exception: "unknown", WorkerLost: "worker.gone"}, "worker.gone", "people"),
+            ({ValueError: "unknown"}, "job.wanted", "works"),
+            ({}, "job.wanted", "works"),
+        ],
+        ids=["any error", "this one", "another", "none"],
+    )
+    def test_moves_it_by_the_event_that_it_means(self, lose, errors, event, state):
+        moved = lose(errors)
+
+        assert (moved.state, moved.entries.latest("seq").event) == (state, event)
+        assert moved.is_open
+        assert is_whole(moved)
+
+    def test_leaves_it_where_nobody_knows_whether_a_step_has_happened(self, lose, now):
+        def begin(row):
+            if row.attempt == 2:
+                begun = {"task_id": row.pk, "attempt": 2, "recorded_at": now, "seconds": 0}
+                StepRecord.objects.create(origin=row.pk, name="pay", kind=StepKind.BEGUN, **begun)
+
+        stays = lose({Exception: "unknown"}, between=begin)
+
+        assert (stays.state, stays.moves) == ("works", 0)
+
+    def test_leaves_it_where_another_machine_refuses_the_event(self, lose):
+        class Other(Machine):
+            entity = "testapp.Order"
+            starts_on = "job.wanted"
+            initial = "one"
+            table: ClassVar = {"one": {"gone": "two"}, "two": {"unknown": "one", "end": "three"}, "three": {}}
+            timers: ClassVar = {("one", "two"): never}
+
+        stays = lose({Exception: "unknown"}, beside=[Other])
+
+        assert (stays.state, stays.moves) == ("works", 0)
+
+    def test_is_told_to_people_all_the_same(self, lose, settings):
+        settings.TIMELINE |= {"ALERTS": ["ada@example.com"]}
+
+        lose({Exception: "unknown"}, beside=[Alerts])
+
+        alert = ScheduledTask.objects.get(task_key="alerts.tell")
+        assert alert.payload["about"] == "job.work"
 
 
 class TestRescueOfALostMessage:

@@ -3,6 +3,7 @@
 import json
 from contextlib import ExitStack
 from datetime import timedelta
+from typing import ClassVar
 
 import pytest
 from django.db import OperationalError
@@ -108,6 +109,25 @@ class TestThen:
             assert result == {"then": "work.done", "payload": {"by": str(order.pk)}}
         assert all(map(is_whole, TimelineRun.objects.all()))
         assert all(run.is_open for run in TimelineRun.objects.all())
+
+    def test_is_kept_from_it_by_no_other_machine_that_has_ended(self):
+        class Earlier(Machine):
+            entity = "testapp.Order"
+            starts_on = "earlier.wanted"
+            initial = "on"
+            table: ClassVar = {"on": {"work.done": "off"}, "off": {}}
+
+        cls = job(lambda context, order: Then("work.done"))
+        with only_timelines(cls, Earlier):
+            order = Order.objects.create()
+            emit("earlier.wanted", order)
+            emit("work.done", order)
+            start(cls, order)
+
+            run_all()
+
+        assert states() == ["off", "over"]
+        assert ScheduledTask.objects.get().state == State.COMPLETED
 
     def test_into_an_end_ends_the_run_with_the_outcome(self, declared, clock):
         def say(context, order):

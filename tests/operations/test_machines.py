@@ -9,6 +9,7 @@ from enum import StrEnum
 import pytest
 from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from tests.machines import EVENTS, TABLE, Booking, S, expected, is_whole, no_write, placed
 from tests.testapp.models import Account, Customer, Order
@@ -445,6 +446,32 @@ class TestSeveral:
 
         assert {moved.pk: moved.state for moved in done.moved} == {run.pk: "CANCELLED", door.pk: "gone"}
         assert {ended.pk for ended in done.ended} == {run.pk, door.pk}
+
+    def test_one_that_has_ended_keeps_no_other_from_moving(self, order):
+        """Nor does it after it was pruned: what an event may do must not depend on how long rows are kept."""
+        with only_timelines(Booking, Door):
+            over = placed(order, S.FAILED, ended_at=timezone.now(), end_code="exit", end_reason="FAILED")
+            door = placed(order, Doors.OPEN, machine=Door)
+
+            with no_write(), pytest.raises(TransitionNotAllowed, match="FAILED") as refused:
+                emit("booking.cancelled", order, machine=Booking)
+            done = emit("booking.cancelled", order)
+            with no_write(), pytest.raises(TransitionNotAllowed) as both:
+                emit("booking.cancelled", order)
+
+        assert refused.value.ended
+        assert both.value.ended
+        assert [(moved.pk, moved.state) for moved in done.moved] == [(door.pk, "gone")]
+        over.refresh_from_db()
+        assert (over.state, over.moves) == ("FAILED", 0)
+
+    def test_each_entity_of_many_is_asked_of_its_own(self, order):
+        with only_timelines(Booking, Door):
+            placed(order, S.FAILED, ended_at=timezone.now(), end_code="exit", end_reason="FAILED")
+            emit("door.opened", Order.objects.create(), payload={"code_ref": "a"})
+
+            with no_write(), pytest.raises(TransitionNotAllowed, match=f"{order.pk} "):
+                emit_many("booking.cancelled", Order.objects.all())
 
     def test_meanings_of_an_event_all_happen(self, order):
         with only_timelines(Booking, Watching):

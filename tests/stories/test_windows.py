@@ -459,3 +459,77 @@ class TestAGerman:
 
         with translation.override("de"):
             assert "ihre Zeit liegt außerhalb von mon-fri 09:00-17:00" in explain(rows("greet"))
+
+
+class TestASpreadThatIsLongerThanTheHours:
+    """Each is due within the hours and within the spread, at a moment of its own: none together, none after it has expired."""
+
+    @pytest.mark.parametrize(
+        ("hours", "spread", "last"),
+        [
+            (("09:00-10:00",), 2 * HOUR, 10),
+            (("09:00-10:00", "11:00-12:00"), 3 * HOUR, 12),
+            (("09:00-10:00", "11:00-12:00"), HOUR, 10),
+        ],
+        ids=["over the end", "over a break", "within"],
+    )
+    def test_is_over_the_hours_that_lie_within_it(self, db, clock, hours, spread, last):
+        clock.set(FRIDAY)
+
+        class Rush(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(hours=5), window=window(*hours, **OFFICE), spread=spread, expires=spread + HOUR)
+            def call(self, order): ...
+
+        with only_timelines(Rush):
+            start_many(Rush, Order.objects.bulk_create(Order() for _ in range(60)))
+
+        rows = ScheduledTask.objects.all()
+        due = [row.scheduled_at for row in rows]
+        opens = FRIDAY + timedelta(days=2, hours=16)
+        assert {(moment + HOUR).hour for moment in due} <= {9, 11}
+        assert len(set(due)) == 60
+        assert opens <= min(due)
+        assert max(due) < opens + min(spread, (last - 9) * HOUR)
+        assert all(row.scheduled_at < row.expires_at for row in rows)
+        assert {row.planned_at for row in rows} == set(due)
+        in_the_second_half = sum(moment >= sorted(due)[0] + (max(due) - min(due)) / 2 for moment in due)
+        assert 15 < in_the_second_half < 45
+
+
+class TestASpreadOfWhatIsEnrolled:
+    """It is enrolled in the afternoon, and nobody is called in the night for that."""
+
+    @pytest.mark.parametrize(
+        ("hours_ago", "opens"),
+        [(0, FRIDAY + timedelta(days=2, hours=16)), (5, FRIDAY - HOUR), (8, FRIDAY - HOUR)],
+        ids=["to come", "due now", "due already"],
+    )
+    def test_keeps_to_the_hours(self, db, clock, hours_ago, opens):
+        clock.set(FRIDAY - HOUR)
+        orders = Order.objects.bulk_create(Order() for _ in range(30))
+
+        with only_timelines(Office):
+            enroll(Office, orders, started_at=FRIDAY - HOUR - hours_ago * HOUR, spread=72 * HOUR)
+
+        due = sorted(row.scheduled_at for row in ScheduledTask.objects.all())
+        assert all(9 <= (moment + HOUR).hour < 17 for moment in due)
+        assert {f"{moment + HOUR:%a}" for moment in due} <= {"Fri", "Mon", "Tue", "Wed"}
+        assert len(set(due)) == 30
+        assert opens <= due[0]
+        assert due[-1] < opens + 72 * HOUR
+
+    def test_calls_off_what_is_outside_where_the_window_says_so(self, db, clock):
+        class Strict(Timeline):
+            entity = "testapp.Order"
+
+            @task(after(hours=5), window=window("09:00-17:00", outside="cancel", **OFFICE))
+            def call(self, order): ...
+
+        clock.set(FRIDAY - HOUR)
+        with only_timelines(Strict):
+            enroll(Strict, [Order.objects.create()], spread=6 * HOUR)
+            clock.advance(hours=24)
+
+        assert ScheduledTask.objects.get().state == "cancelled"

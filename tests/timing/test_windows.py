@@ -168,3 +168,44 @@ class TestBadWindows:
 
         assert said in problem
         assert remedy
+
+
+class TestSpreadOver:
+    @given(
+        st.datetimes(FIRST, LAST),
+        st.sampled_from(
+            [
+                OFFICE,
+                window("22:00-06:00", days="fri"),
+                window("09:00-12:00", "11:00-13:00", "18:00-18:30"),
+                window("00:30-02:30"),
+            ]
+        ),
+        st.timedeltas(timedelta(minutes=1), timedelta(days=30)),
+        st.floats(0, 1, exclude_max=True),
+        st.floats(0, 1, exclude_max=True),
+    )
+    def test_is_open_within_the_spread_and_in_the_order_of_the_shares(self, moment, hours, spread, one, other):
+        opens = hours.next_open(moment.replace(tzinfo=BERLIN).astimezone(UTC), BERLIN)
+        shares = sorted(min(spread * part, spread - timedelta(seconds=1)) for part in (one, other))
+
+        early, late = (hours.spread_over(opens, share, spread, BERLIN) for share in shares)
+
+        assert opens <= early <= late < opens + spread
+        assert hours.is_open(early, BERLIN)
+        assert hours.is_open(late, BERLIN)
+
+    def test_changes_nothing_while_it_is_open(self):
+        opens, share = berlin("2026-11-25 09:00"), timedelta(minutes=95, microseconds=1000)
+
+        assert OFFICE.spread_over(opens, share, timedelta(hours=8), BERLIN) == opens + share
+
+    def test_counts_no_hour_twice_and_none_that_is_closed(self):
+        hours, opens = window("09:00-12:00", "11:00-13:00", "18:00-22:00"), berlin("2026-11-25 09:00")
+
+        def due(part):
+            return on_the_wall(hours.spread_over(opens, timedelta(hours=12) * part, timedelta(hours=12), BERLIN))
+
+        assert [due(part) for part in (0, 0.25, 0.5, 0.75)] == [
+            "Wed 25 09:00", "Wed 25 10:45", "Wed 25 12:30", "Wed 25 19:15",
+        ]  # fmt: skip

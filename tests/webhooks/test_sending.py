@@ -144,6 +144,33 @@ class TestWhatFailed:
         assert [request.id for request in receiver.requests] == [delivery.message_id]
 
 
+class TestWhatNobodySent:
+    """No sender ran for longer than a delivery is tried: each is tried once at least, in its order."""
+
+    def test_is_sent_when_one_runs_again(self, endpoint_for, receiver, clock):
+        endpoint_for("told")
+        told_order("told.asked", "told.answered")
+
+        clock.advance(days=4)
+        deliver()
+
+        assert [request.data["seq"] for request in receiver.requests] == [1, 2]
+        assert {delivery.state for delivery in Delivery.objects.all()} == {State.DELIVERED}
+
+    def test_is_given_up_if_that_one_time_fails_and_what_is_behind_it_has_its_own(self, endpoint_for, receiver, clock):
+        endpoint_for("told")
+        told_order("told.asked", "told.answered")
+        receiver.answer = lambda request: 500 if request.data["seq"] == 1 else 204
+
+        clock.advance(days=4)
+        deliver()
+        clock.advance(minutes=10)
+        deliver()
+
+        ends = Delivery.objects.order_by("pk").values_list("state", "code", "attempts")
+        assert list(ends) == [(State.FAILED, "late", 1), (State.DELIVERED, "", 1)]
+
+
 class TestALateOutcome:
     def test_is_left_and_moves_nothing_behind_it(self, endpoint_for, receiver, clock):
         """Another one has claimed it meanwhile, by the token; nor does it count as a failure of the endpoint."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from time import monotonic
 from typing import Any, Final, NamedTuple, cast
@@ -17,8 +19,10 @@ from timeline import reasons
 from timeline.clocks import MachineTime
 from timeline.conf import get_settings
 from timeline.dispatch.signing import given_signs, let_go_of_the_silent
+from timeline.engine.answering import lost_for_good
 from timeline.engine.fingerprinting import fingerprint
 from timeline.engine.settling import settle
+from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import AT_REST, ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask, StepKind, StepRecord
 from timeline.models.sqlstates import sqlstate_of
@@ -144,14 +148,21 @@ def _set_aside(writes: Sequence[Write], wait: timedelta, using: str) -> None:
 
 def _ended(writes: Sequence[Write], *, now: datetime, using: str) -> Iterator[ScheduledTask]:
     """
-    Write endings by a last loss. Each ends its run, so it locks entity and run before the task, and reads them. So each has a
-    transaction of its own, and the condition of its write repeats that the attempt is still the lost one.
+    Write endings by a last loss. Each ends its run, or moves its machine, so it locks entity and run before the task, and reads
+    them. So each has a transaction of its own, and the condition of its write repeats that the attempt is still the lost one.
     """
     for write in writes:
         caught: list[Exception] = []
         done: list[ScheduledTask] = []
         with catching(caught), polling(using, AT_ONCE):
-            done = settle([write], now=now, using=using)
+            trial = replace(
+                write, task=copy(write.task)
+            )  # What is not written after all has changed the task's columns.
+            done = settle([lost_for_good(trial, using=using)], now=now, using=using)
+        if caught and isinstance(caught[0], TransitionNotAllowed):  # Another machine of the entity refuses the event.
+            caught.clear()
+            with catching(caught), polling(using, AT_ONCE):
+                done = settle([write], now=now, using=using)
         if not caught:
             yield from done
         elif _is_locked(caught[0]):

@@ -25,10 +25,11 @@ from timeline.definition.machines import table_of
 from timeline.definition.reading_errors import events_of
 from timeline.engine.attempting import PASSING, Attempt
 from timeline.engine.failing import discarding
-from timeline.exceptions import HandlerSignal, MovesTooOften, UnknownTask
+from timeline.exceptions import HandlerSignal, MovesTooOften, UnknownTask, WorkerLost
 from timeline.lifecycle import Reason, ReasonCode, Trigger
-from timeline.models import RunEntry, TimelineRun
+from timeline.models import RunEntry, ScheduledTask, StepKind, StepRecord, TimelineRun
 from timeline.models.facts import is_of_visit
+from timeline.models.step import origins_of
 from timeline.planning.visits import left
 from timeline.registry import registry
 from timeline.store.writing import Write
@@ -54,6 +55,33 @@ def answered(attempt: Attempt, error: Exception, write: Write, *, together: bool
         return write
     events = tuple(dict.fromkeys(events_of(error, errors)))
     return replace(write, answers=events) if events else write
+
+
+def lost_for_good(write: Write, *, using: str) -> Write:
+    """
+    See whether the loss of a task's last worker is an answer for its machine, as an error would be: then the machine moves. The
+    task is discarded all the same, and people are told. It is no answer where a step may have happened, and nobody knows.
+
+    Args:
+        write: Discards the task.
+        using: Database alias.
+    """
+    task = write.task
+    try:
+        definition, declared = registry.task(task.task_key)
+    except UnknownTask:
+        return write
+    if not definition.errors or task.run_id is None or declared.is_timer:
+        return write
+    events = tuple(dict.fromkeys(events_of(WorkerLost(task.pk, task.attempt), definition.errors)))
+    if not events or _is_in_doubt(task, using):
+        return write
+    return replace(write, answers=events)
+
+
+def _is_in_doubt(task: ScheduledTask, using: str) -> bool:
+    [origin] = origins_of({task.pk: task.previous_id}, using=using).values()
+    return StepRecord.objects.using(using).filter(origin=origin, kind=StepKind.BEGUN).exists()
 
 
 def decided(writes: Sequence[Write], runs: Mapping[UUID, TimelineRun], *, now: datetime, using: str) -> Sequence[Write]:
@@ -92,7 +120,11 @@ def _chosen(write: Write, run: TimelineRun | None) -> Write:
         return write
     takes = table_of(definition).takes(run.state)
     event = next((event for event in write.answers if event in takes), None)
-    return replace(write, answers=()) if event is None else _moving_by(event, write)
+    if event is None:
+        return replace(write, answers=())
+    if write.reason is not None and write.reason.code == ReasonCode.WORKER_LOST:
+        return replace(write, answers=(), then=Then(event))
+    return _moving_by(event, write)
 
 
 def _moving_by(event: str, write: Write) -> Write:

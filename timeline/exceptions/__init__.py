@@ -12,6 +12,7 @@ from timeline.exceptions.attempts import (
     Rest,
     RetryAfter,
     TimedOut,
+    WorkerLost,
 )
 from timeline.exceptions.base import (
     DefinitionError,
@@ -97,6 +98,7 @@ __all__ = [
     "UnknownTask",
     "UnknownTimeline",
     "UnreadableEntity",
+    "WorkerLost",
     "WrongEntity",
     "WrongIsolation",
     "WrongSite",

@@ -31,6 +31,15 @@ class TimedOut(LeaseLost):
         self.timeout = timeout
 
 
+class WorkerLost(LeaseLost):
+    """
+    The last worker that a task may lose is gone with it. Nobody raises it: ``errors`` of a machine may name it, to say which
+    event that means.
+    """
+
+    message = "attempt %(attempt)s of task %(task)s was lost with its worker, and is the last."
+
+
 class Rest(BaseException):
     """
     Raised by a step where the task has to wait for somebody's decision. The attempt ends, and that is no failure.

@@ -199,7 +199,8 @@ def decide_moves(
         runs = _by_place(runs_to_move(refs, {name: keys.get(name) for name in known}, using=using))
     without = [(ref, definition) for ref, definition in asked if not runs[ref, definition.name]]
     if without:
-        _refuse_without(said, without, keys, wish, using)
+        going_on = {names[ref] for ref, definition in asked if runs[ref, definition.name]}
+        _refuse_without(said, without, keys, wish, using, beside={ref for ref in refs if names[ref] in going_on})
     moves = [
         (names[ref], definition, run, _target(run, definition, said.name, wish))
         for ref, definition in asked
@@ -278,9 +279,15 @@ def _refuse_without(
     keys: Mapping[str, str],
     wish: Wish,
     using: str,
+    *,
+    beside: Collection[EntityRef],
 ) -> None:
-    """Where no run is open, the last one has ended and takes nothing; unless the event begins another."""
+    """
+    Where no run is open, the last one has ended and takes nothing; unless the event begins another. It refuses nothing
+    ``beside`` an open run of another machine, which takes the event or refuses it. A machine that is named has to take it.
+    """
     asked = [(ref, definition) for ref, definition in without if said.name not in definition.starts_on]
+    asked = [(ref, definition) for ref, definition in asked if ref not in beside or definition.name == wish.machine]
     refs = {ref for ref, _definition in asked}
     names = {known.name: keys.get(known.name) for _ref, known in asked}
     ended = _by_place(last_moved(refs, names, using=using) if asked else ())

@@ -264,9 +264,9 @@ class _Planner:
         if hours is None:
             return times
         opens = hours.shifted(times.nominal_at, self.zone, self.now)
-        due_at = opens + (times.scheduled_at - times.nominal_at)
-        if hours.outside != "cancel":
-            due_at = hours.next_open(due_at, self.zone)
+        spread, due_at = declared.options.spread, opens
+        if spread is not None:
+            due_at = hours.spread_over(opens, times.scheduled_at - times.nominal_at, spread, self.zone)
         expires_at = times.expires_at
         if expires_at is not None and opens > times.nominal_at:
             expires_at += opens - times.nominal_at

@@ -21,6 +21,7 @@ from timeline.models.entities import NO_ENTITY
 from timeline.models.facts import facts_in, zone_of
 from timeline.models.kin import kin_of
 from timeline.planning import Create, Place, plan
+from timeline.registry import registry
 from timeline.runs import end, ending
 from timeline.store.announcing import announce
 from timeline.store.competing import keys_of
@@ -121,23 +122,45 @@ def plan_runs(
                 named = (ref.label, ref.id, key)
                 beginning.planned, beginning.open = plans.of(definition, entity, run["started_at"], named)
                 if spread is not None:
-                    share = share_of(spread, definition.name, *named)
-                    beginning.planned = [_later(columns, share, now=now) for columns in beginning.planned]
+                    spreading = _Spreading(spread, share_of(spread, definition.name, *named), now)
+                    beginning.planned = [spreading.of(columns, definition, entity) for columns in beginning.planned]
             except InvalidInput as problem:
                 beginning.problem = problem
             found.append(beginning)
     return found
 
 
-def _later(columns: dict[str, Any], share: timedelta, *, now: datetime) -> dict[str, Any]:
-    """Columns of a row that becomes due so much later; what is due already counts from now."""
-    due_at, expires_at = max(columns["scheduled_at"], now) + share, columns["expires_at"]
-    later = due_at - columns["scheduled_at"]
-    return columns | {
-        "scheduled_at": due_at,
-        "state": state_at(due_at, now),
-        "expires_at": None if expires_at is None else expires_at + later,
-    }
+@dataclass(frozen=True, slots=True)
+class _Spreading:
+    """
+    Lets the first tasks of a run become due later, within their windows; what is due already counts from now.
+
+    Args:
+        spread: Within which.
+        share: Of it, for the run's entity.
+        now: Story time.
+    """
+
+    spread: timedelta
+    share: timedelta
+    now: datetime
+
+    def of(self, columns: dict[str, Any], definition: Definition, entity: Model | None) -> dict[str, Any]:
+        """Give columns of the row that becomes due so much later."""
+        begins, expires_at = max(columns["scheduled_at"], self.now), columns["expires_at"]
+        hours = registry.task(columns["task_key"])[1].options.window
+        due_at = begins + self.share
+        if hours is not None:
+            zone = zone_of(definition, entity)
+            if hours.outside == "cancel" and not hours.is_open(columns["nominal_at"], zone):
+                return columns  # It is called off when its own time comes.
+            due_at = hours.spread_over(hours.next_open(begins, zone), self.share, self.spread, zone)
+        later = due_at - columns["scheduled_at"]
+        return columns | {
+            "scheduled_at": due_at,
+            "state": state_at(due_at, self.now),
+            "expires_at": None if expires_at is None else expires_at + later,
+        }
 
 
 class _Plans:

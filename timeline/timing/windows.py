@@ -99,6 +99,37 @@ class Window:
                 return before
         return self.next_open(moment, zone)
 
+    def spread_over(self, opens: datetime, share: timedelta, spread: timedelta, zone: tzinfo) -> datetime:
+        """
+        When a task is due that has a share of a spread: both count only while it is open, so that none wait for an opening
+        together, and none is due later than the spread allows.
+
+        Args:
+            opens: When it is open, and the spread begins. Aware.
+            share: Shorter than ``spread``.
+            spread: Within which tasks are due.
+            zone: As for ``next_open``.
+        """
+        spans = self._open_within(opens, opens + spread, self.zone or zone)
+        left = share * (sum((ends - begins for begins, ends in spans), timedelta(0)) / spread)
+        for begins, ends in spans:
+            if left < ends - begins:
+                return begins + left
+            left -= ends - begins
+        return opens
+
+    def _open_within(self, first: datetime, last: datetime, zone: tzinfo) -> list[tuple[datetime, datetime]]:
+        """When it is open between two moments."""
+        day, found = first.astimezone(zone).date() - DAY, []
+        while day <= last.astimezone(zone).date():
+            for opens, closes in self._openings(day, zone):
+                begins, ends = max(opens, first), min(closes, last)
+                if begins < ends:
+                    found.append((begins, ends))
+                    first = ends  # Openings may overlap.
+            day += DAY
+        return found
+
     def _openings(self, day: date, zone: tzinfo) -> list[tuple[datetime, datetime]]:
         """Openings that start on a day, in UTC, the first one first."""
         if day.weekday() not in self.weekdays or self._is_free(day):

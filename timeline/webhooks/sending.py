@@ -147,13 +147,13 @@ class Sender:
             give_sign(self.name, using=self.using)
 
     def _expire(self, now: datetime) -> None:
-        """Give up, from time to time, what has waited for three days: behind others, say."""
+        """Give up, from time to time, what was tried and has waited for three days; what was not is tried once."""
         if monotonic() < self._next_expiry:
             return
         self._next_expiry = monotonic() + EXPIRE_EVERY
         with atomic(using=self.using):
             waiting = Delivery.objects.using(self.using).waiting()
-            late = waiting.filter(give_up_at__lte=now, leased_until=None).locked()
+            late = waiting.filter(give_up_at__lte=now, leased_until=None, attempts__gt=0).locked()
             waiting.filter(pk__in=late.values("pk")).update(state=State.FAILED, code=Code.LATE, ended_at=now)
         _prune(now, self.using)
 
