@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -18,11 +19,15 @@ class Interrupted(Exception):
 
 def start_process(stack: ExitStack, name: str, *command: str) -> subprocess.Popen[bytes]:
     """Start a module (``manage`` or ``celery``); it ends with the stack, and its output is in ``<name>.log``."""
+    # Django's checks, for which each of them would load all pages and the API, were asked of the command that starts them.
+    if command[0] == "manage":
+        command = (*command, "--skip-checks")
     log = stack.enter_context((Path(settings.DATA_DIR) / f"{name}.log").open("wb"))
     # In a session of its own, so that Ctrl-C reaches this process alone, which then ends the others in order.
     process = subprocess.Popen(  # noqa: S603 (our own command)
         [sys.executable, "-m", *command],
         cwd=settings.BASE_DIR,
+        env=os.environ | {"CELERY_SKIP_CHECKS": "1"},
         stdout=log,
         stderr=log,
         stdin=subprocess.DEVNULL,

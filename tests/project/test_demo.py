@@ -17,6 +17,8 @@ from urllib.request import urlopen
 import pytest
 from django.conf import settings
 from django.core.mail import EmailMessage
+from django.core.management import call_command
+from django.core.management.base import SystemCheckError
 
 from project.accounts.mails import MailRefused, send_reminder
 from project.accounts.models import User
@@ -24,6 +26,7 @@ from project.demo import clock
 from project.demo.browsers import HttpBrowser
 from project.demo.live import is_down
 from project.demo.mailing import MailServer, let_be_down
+from project.demo.management.commands.demo import Command
 from project.demo.people import FULL, newcomers, people
 from tests.brokers import free_port
 from tests.processes import DEADLINE
@@ -65,6 +68,16 @@ class TestTold:
 
         assert process.wait(DEADLINE) == 1
         assert "must be positive" in (tmp_path / "out.txt").read_text()
+
+    def test_begins_with_the_checks_that_its_processes_skip(self, monkeypatch, settings, tmp_path):
+        def refuse(*_given, **_options):
+            raise SystemCheckError("wrong")
+
+        settings.DATA_DIR = tmp_path
+        monkeypatch.setattr(Command, "check", refuse)
+
+        with pytest.raises(SystemCheckError, match="wrong"):
+            call_command("demo", no_server=True)
 
 
 class TestLived:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import IntegrityError, connections
 
-from tests.upgrading.test_uninstalling import migrate, names
+from tests.upgrading.one_by_one import migrate, one_by_one
 
 pytestmark = pytest.mark.only_postgresql
 
@@ -47,7 +47,8 @@ def end_for(reason: str, *, using: str) -> None:
 
 class TestTheReasonOfATask:
     def test_is_asked_of_rows_to_come_at_once_and_of_all_in_the_end(self, fresh):
-        migrate("0016", using=fresh)
+        with one_by_one():
+            migrate("0016", using=fresh)
         end_for("done", using=fresh)
 
         migrate("0013", using=fresh)
@@ -55,7 +56,7 @@ class TestTheReasonOfATask:
         with pytest.raises(IntegrityError, match="timeline_task_end_has_reason"):
             end_for("whatever", using=fresh)
         asked_later = not_asked_of_all(fresh)
-        migrate(names()[-1], using=fresh)
+        migrate(using=fresh)
 
         assert asked_later == {"timeline_task_end_has_reason"}
         assert not_asked_of_all(fresh) == set()

@@ -24,6 +24,7 @@ from django.urls import reverse
 
 from project.accounts.models import User
 from tests.testapp.models import Order
+from tests.upgrading.one_by_one import migrate, one_by_one
 from timeline.dispatch.rescuing import rescue
 from timeline.engine.running import run
 from timeline.lifecycle import FINAL, State
@@ -44,19 +45,16 @@ def made(request: pytest.FixtureRequest, django_db_setup: None, django_db_blocke
     rows = json.loads((FOLDER / f"{request.param}.json").read_text(encoding="utf-8"))
     with django_db_blocker.unblock():
         try:
-            _migrate("zero")
-            _migrate(rows["migration"])
+            migrate("zero", using=connection.alias)
+            with one_by_one():
+                migrate(rows["migration"], using=connection.alias)
             _load(rows)
-            _migrate()
+            migrate(using=connection.alias)
             yield rows
         finally:
-            _migrate()
+            migrate(using=connection.alias)
             call_command("flush", interactive=False, verbosity=0)
             ContentType.objects.clear_cache()
-
-
-def _migrate(*target: str) -> None:
-    call_command("migrate", "timeline", *target, verbosity=0, skip_checks=True)
 
 
 def _load(made: dict[str, Any]) -> None:

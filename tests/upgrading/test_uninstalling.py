@@ -10,8 +10,8 @@ from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 from django.db import connections
 from django.db.migrations.executor import MigrationExecutor
-from django.db.migrations.loader import MigrationLoader
 
+from tests.upgrading.one_by_one import migrate, names, one_by_one
 from tests.upgrading.schema import schema_of
 from timeline.lifecycle import ReasonCode, State
 from timeline.models import (
@@ -34,21 +34,10 @@ from timeline.receivers import on_migrate
 NOW = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
 
-def migrate(target: str, *, using: str) -> None:
-    call_command("migrate", "timeline", target, database=using, verbosity=0, skip_checks=True)
-
-
-def names() -> list[str]:
-    """Our migrations, in the order in which they are applied."""
-    graph = MigrationLoader(None).graph
-    [leaf] = graph.leaf_nodes("timeline")
-    return [name for app, name in graph.forwards_plan(leaf) if app == "timeline"]
-
-
 @pytest.fixture
 def populated(fresh: str) -> str:
     """A database with a row in each table, and a task that ended for each reason there is."""
-    migrate(names()[-1], using=fresh)
+    migrate(using=fresh)
     event = Event.objects.using(fresh).create(name="order.placed", occurred_at=NOW, recorded_at=NOW, key="1")
     run = TimelineRun.objects.using(fresh).create(timeline="trial", started_at=NOW, started_by=event)
     moving = TimelineRun.objects.using(fresh).create(timeline="booking", started_at=NOW, state="BOOKED", state_at=NOW)
@@ -85,7 +74,7 @@ def populated(fresh: str) -> str:
 class TestMigrateToZero:
     def test_leaves_the_schema_as_it_was_before(self, fresh):
         before = schema_of(fresh)
-        migrate(names()[-1], using=fresh)
+        migrate(using=fresh)
         between = schema_of(fresh)
 
         migrate("zero", using=fresh)
@@ -95,7 +84,8 @@ class TestMigrateToZero:
 
     def test_takes_back_each_migration_by_itself(self, fresh):
         """Step by step as the command does, which thinks all earlier ones over for each."""
-        executor = MigrationExecutor(connections[fresh])
+        with one_by_one():
+            executor = MigrationExecutor(connections[fresh])
         state = executor.loader.project_state(list(executor.loader.applied_migrations))
         passed = []
         for name in names():
@@ -124,7 +114,7 @@ class TestWhatDjangoKeeps:
     """Content types and permissions."""
 
     def test_goes_with_djangos_own_command_once_the_app_is_out(self, fresh, settings):
-        migrate(names()[-1], using=fresh)
+        migrate(using=fresh)
         ours = ContentType.objects.using(fresh).filter(app_label="timeline")
         permissions = Permission.objects.using(fresh).filter(content_type__app_label="timeline")
         assert ours.exists()

@@ -35,6 +35,8 @@ class Command(BaseCommand):
 
     help = "Starts the site and a worker and lets people live through their trial, fast. Begins with an empty database."
 
+    requires_system_checks = ()  # ``handle`` asks for them, in a process that has what the story needs.
+
     def add_arguments(self, parser: CommandParser) -> None:
         """Take how many, how long, how fast."""
         parser.add_argument(
@@ -94,6 +96,7 @@ class Command(BaseCommand):
             _see_the_broker()
         if story != settings.STORY or (not no_server and "PORTAL_PACE" not in os.environ):
             _begin_anew(story, speed)
+        self.check()
         _empty(Path(settings.DATA_DIR))
         call_command("migrate", verbosity=0)
         console = Console()
