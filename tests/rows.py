@@ -13,6 +13,18 @@ NOW: Final = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
 def make_task(**columns: Any) -> ScheduledTask:
     """Make an ad hoc row in any state, as if it had come there: ``make_task(state=State.PENDING, …)``."""
+    task = unsaved_task(**columns)
+    task.save(force_insert=True)
+    return task
+
+
+def make_tasks(count: int, **columns: Any) -> list[ScheduledTask]:
+    """Make so many such rows, by a few statements."""
+    return ScheduledTask.objects.bulk_create(unsaved_task(**columns) for _ in range(count))
+
+
+def unsaved_task(**columns: Any) -> ScheduledTask:
+    """Such a row that is not in the database yet."""
     state = columns.setdefault("state", State.SCHEDULED)
     columns.setdefault("task_key", "trial.remind")
     columns.setdefault("nominal_at", NOW)
@@ -26,5 +38,4 @@ def make_task(**columns: Any) -> ScheduledTask:
         columns.setdefault("lease_expires_at", datetime(2999, 1, 1, tzinfo=UTC))
     task = ScheduledTask(**columns)
     task.occurrence = task.occurrence or str(task.pk)
-    task.save(force_insert=True)
     return task
