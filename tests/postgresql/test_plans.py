@@ -94,15 +94,17 @@ def _filled(request, django_db_setup, django_db_blocker):
 
     It takes seconds to fill, so it is filled once, in a transaction around those of the tests.
     """
-    with around_tests(django_db_blocker, TABLES):
-        with connection.cursor() as cursor:
-            if request.param == "stale":
-                cursor.execute(KNOWN)
-            cursor.execute(FILL, {"now": NOW, "rows": ROWS})
-            for filling in (LOG, PACES, HOLDS):
-                cursor.execute(filling, {"now": NOW})
-            if request.param == "fresh":
-                cursor.execute(KNOWN)
+
+    def fill(cursor):
+        if request.param == "stale":
+            cursor.execute(KNOWN)
+        cursor.execute(FILL, {"now": NOW, "rows": ROWS})
+        for filling in (LOG, PACES, HOLDS):
+            cursor.execute(filling, {"now": NOW})
+        if request.param == "fresh":
+            cursor.execute(KNOWN)
+
+    with around_tests(django_db_blocker, TABLES, fill):
         yield
 
 
