@@ -76,7 +76,7 @@ def pytest_collection_finish() -> None:
     """Let it pass over the thousands of tests that were collected, and come less often."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(50_000, 20, 20)
     gc.enable()
 
 
