@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -13,18 +14,17 @@ NOW: Final = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
 def make_task(**columns: Any) -> ScheduledTask:
     """Make an ad hoc row in any state, as if it had come there: ``make_task(state=State.PENDING, …)``."""
-    task = unsaved_task(**columns)
+    task = _unsaved(**columns)
     task.save(force_insert=True)
     return task
 
 
-def make_tasks(count: int, **columns: Any) -> list[ScheduledTask]:
-    """Make so many such rows, by a few statements."""
-    return ScheduledTask.objects.bulk_create(unsaved_task(**columns) for _ in range(count))
+def make_tasks(rows: Iterable[dict[str, Any]]) -> list[ScheduledTask]:
+    """Make many such rows by a few statements, each of its columns: ``make_tasks({"state": state} for state in State)``."""
+    return ScheduledTask.objects.bulk_create(_unsaved(**columns) for columns in rows)
 
 
-def unsaved_task(**columns: Any) -> ScheduledTask:
-    """Such a row that is not in the database yet."""
+def _unsaved(**columns: Any) -> ScheduledTask:
     state = columns.setdefault("state", State.SCHEDULED)
     columns.setdefault("task_key", "trial.remind")
     columns.setdefault("nominal_at", NOW)

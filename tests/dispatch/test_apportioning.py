@@ -40,7 +40,7 @@ def rows(make_tasks):
     """Have so many rows of a kind: ``rows("job.one", 3, State.PENDING)``."""
 
     def make(task_key, count=1, state=State.AVAILABLE):
-        make_tasks(count, task_key=task_key, state=state)
+        make_tasks([{"task_key": task_key, "state": state}] * count)
 
     return make
 

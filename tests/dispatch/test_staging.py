@@ -51,7 +51,7 @@ class TestStage:
     def test_asks_as_much_for_a_thousand_as_for_ten(self, make_tasks, now, statements_of):
         asked = []
         for count in (10, 1000):
-            make_tasks(count)
+            make_tasks([{}] * count)
             asked.append(statements_of(lambda: stage(now=now, using="default")))
             assert not ScheduledTask.objects.to_stage(now)
 

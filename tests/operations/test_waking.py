@@ -8,7 +8,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.databases import VENDOR
-from tests.rows import unsaved_task
 from tests.testapp.models import Order
 from timeline.lifecycle import State
 from timeline.models import LogEntry, ScheduledTask
@@ -118,7 +117,7 @@ class TestMany:
 
         assert asked(many) == asked(few)
 
-    def test_are_waked_by_one_statement_and_one_for_tasks_of_others(self, now):
+    def test_are_waked_by_one_statement_and_one_for_tasks_of_others(self, make_tasks, now):
         """On SQLite one finds them, one changes them, one logs it."""
         orders = self.orders(1000, now)
 
@@ -128,7 +127,7 @@ class TestMany:
             return len(made)
 
         before = asked()
-        ScheduledTask.objects.bulk_create(unsaved_task(**waits(now, order)) for order in orders)
+        make_tasks(waits(now, order) for order in orders)
 
         assert asked() - before == (2 if VENDOR == "postgresql" else 4)
 

@@ -129,7 +129,7 @@ class TestHowItIsAsked:
     @pytest.mark.parametrize("verb", ["note_wakes", "noted"])
     def test_goes_by_the_index_of_those_who_wait(self, order, elsewhere, make_tasks, now, verb):
         elsewhere(order)
-        make_tasks(300)  # Else each index is as good as any.
+        make_tasks([{}] * 300)  # Else each index is as good as any.
         made = statements(
             lambda: (
                 note("order.paid", "", [EntityRef("testapp.order", str(order.pk))], using="default"),

@@ -243,7 +243,7 @@ class TestApply:
         assert row.reason == odd
 
     def test_asks_as_much_for_a_thousand_as_for_ten(self, make_tasks, now, statements_of):
-        few, many = (make_tasks(count) for count in (10, 1000))
+        few, many = (make_tasks([{}] * count) for count in (10, 1000))
 
         asked = [
             statements_of(
