@@ -17,7 +17,9 @@ from timeline.engine.running import run
 from timeline.models import Event, ScheduledTask, TimelineRun
 from timeline.operations.emitting import emit
 from timeline.operations.scheduling import schedule
-from timeline.operations.starting import start
+from timeline.operations.starting import start, start_many
+from timeline.registry import registry
+from timeline.shortcuts._named import batches_of
 from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
 
@@ -94,6 +96,21 @@ def start_at(db):
 
 
 @pytest.fixture
+def start_each_at(db):
+    """Start a run of each of many by hand, in their order, by a few statements: ``start_each_at("job", orders, now)``."""
+
+    def start_runs(timeline, entities, now):
+        label = registry.timeline(timeline).label
+        portions = batches_of(entities, 1000, "default", label)
+        begun = start_many(
+            timeline=timeline, batches=portions, key="", params={}, started_at=None, clock=lambda using: now
+        )
+        assert begun.started == len(entities)
+
+    return start_runs
+
+
+@pytest.fixture
 def schedule_at(db):
     """Schedule a task ad hoc: ``schedule_at("job.work", order, at, now, …)`` gives its row."""
 
@@ -146,7 +163,7 @@ def statements_of():
 
 
 @pytest.fixture
-def crowd(now, start_at):
+def crowd(now, start_each_at):
     """
     Have ``crowd.work`` due a day later for each of so many orders: ``crowd(3, handler, …)`` gives the rows, first to last.
 
@@ -157,21 +174,20 @@ def crowd(now, start_at):
         def declare(count, handler=nothing, *, when=None, declared=None, ad_hoc=False, **options):
             known.enter_context(only_timelines(timeline_of(handler, when, declared or {}, options)))
             orders = Order.objects.bulk_create([Order(ships_at=now) for _ in range(count)])
-            for order in orders:
-                if ad_hoc:
-                    at = now + timedelta(days=1)
-                    schedule(
-                        task_key="crowd.work",
-                        entity=order,
-                        at=at,
-                        key="",
-                        payload={},
-                        cause=None,
-                        now=now,
-                        using="default",
-                    )
-                else:
-                    start_at("crowd", order, now)
+            if not ad_hoc:
+                start_each_at("crowd", orders, now)
+            for order in orders if ad_hoc else []:
+                at = now + timedelta(days=1)
+                schedule(
+                    task_key="crowd.work",
+                    entity=order,
+                    at=at,
+                    key="",
+                    payload={},
+                    cause=None,
+                    now=now,
+                    using="default",
+                )
             return list(ScheduledTask.objects.open().filter(task_key="crowd.work").order_by("pk"))
 
         yield declare

@@ -67,11 +67,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("processes")
 
 
+def pytest_configure() -> None:
+    """Let the collector of garbage wait until all tests are collected: nearly all that this makes stays."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Let the collector of garbage pass over the thousands of tests that were collected, and come less often."""
+    """Let it pass over the thousands of tests that were collected, and come less often."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
+    gc.set_threshold(50_000, 20, 20)
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -171,6 +177,12 @@ def user(db: Any) -> User:
 def make_task(db: Any) -> Any:
     """The function of ``tests.rows``, in a test that may use the database."""
     return rows.make_task
+
+
+@pytest.fixture
+def make_tasks(db: Any) -> Any:
+    """The function of ``tests.rows`` for many, in a test that may use the database."""
+    return rows.make_tasks
 
 
 class _Foreign(DatabaseWrapper):

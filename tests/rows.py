@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -13,6 +14,17 @@ NOW: Final = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
 def make_task(**columns: Any) -> ScheduledTask:
     """Make an ad hoc row in any state, as if it had come there: ``make_task(state=State.PENDING, …)``."""
+    task = _unsaved(**columns)
+    task.save(force_insert=True)
+    return task
+
+
+def make_tasks(rows: Iterable[dict[str, Any]]) -> list[ScheduledTask]:
+    """Make many such rows by a few statements, each of its columns: ``make_tasks({"state": state} for state in State)``."""
+    return ScheduledTask.objects.bulk_create(_unsaved(**columns) for columns in rows)
+
+
+def _unsaved(**columns: Any) -> ScheduledTask:
     state = columns.setdefault("state", State.SCHEDULED)
     columns.setdefault("task_key", "trial.remind")
     columns.setdefault("nominal_at", NOW)
@@ -26,5 +38,4 @@ def make_task(**columns: Any) -> ScheduledTask:
         columns.setdefault("lease_expires_at", datetime(2999, 1, 1, tzinfo=UTC))
     task = ScheduledTask(**columns)
     task.occurrence = task.occurrence or str(task.pk)
-    task.save(force_insert=True)
     return task

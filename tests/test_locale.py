@@ -92,20 +92,27 @@ def test_a_german_reads_german():
         assert str(State.CANCELLED.label) == "abgesagt"
 
 
-@pytest.fixture
-def foreign_words(tmp_path, settings, monkeypatch):
-    """Another app's catalogue says something else for each of our short texts; it comes before ours."""
+@pytest.fixture(scope="module")
+def foreign_catalogue(tmp_path_factory):
+    """A folder with another app's catalogue, which says something else for each of our short texts."""
     ours = polib.pofile(str(LOCALE / "de" / "LC_MESSAGES" / "django.po"))
     theirs = polib.POFile()
     theirs.metadata = {"Content-Type": "text/plain; charset=UTF-8", "Plural-Forms": "nplurals=2; plural=(n != 1);"}
     theirs.extend(
         polib.POEntry(msgid=text, msgstr="FREMD") for text in {entry.msgid for entry in ours if entry.msgctxt}
     )
-    folder = tmp_path / "de" / "LC_MESSAGES"
+    path = tmp_path_factory.mktemp("foreign")
+    folder = path / "de" / "LC_MESSAGES"
     folder.mkdir(parents=True)
     theirs.save_as_mofile(str(folder / "django.mo"))
+    return path
+
+
+@pytest.fixture
+def foreign_words(foreign_catalogue, settings, monkeypatch):
+    """That catalogue comes before ours."""
     monkeypatch.setattr(trans_real, "_translations", {})
-    settings.LOCALE_PATHS = [tmp_path]
+    settings.LOCALE_PATHS = [foreign_catalogue]
     with translation.override("de"):
         assert gettext("active") == "FREMD"
         yield

@@ -8,6 +8,7 @@ from project.accounts.timelines import Trial
 from timeline.definition import Timeline, created, task
 from timeline.exceptions import DefinitionError, UnknownTask, UnknownTimeline
 from timeline.registry import Registry, registry
+from timeline.signals import registered
 from timeline.timing import after, at
 
 
@@ -166,6 +167,18 @@ class TestReplaced:
 
         assert within == ["shipping"]
         assert [definition.name for definition in known] == ["shipping", "sweep"]
+
+    def test_takes_what_it_knows_without_looking_at_models_again(self, known):
+        told = []
+
+        def note(sender, **_given):
+            told.append(sender)
+
+        registered.connect(note, sender=known)
+        with known.replaced(Sweep, Shipping):
+            within = [definition.name for definition in known]
+
+        assert (within, told) == (["sweep", "shipping"], [])
 
     def test_lets_a_name_stand_for_another_class(self, known):
         other = declare(name="sweep", entity="testapp.Order")

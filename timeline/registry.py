@@ -73,10 +73,14 @@ class Registry:
     @contextmanager
     def replaced(self, *classes: type[Timeline]) -> Iterator[None]:
         """Let just these timelines be known within the block. For tests."""
-        self._aside.append(self._definitions)
-        self._definitions = {}
+        before = self._definitions
+        fitting = {known.cls: known for known in before.values()}
+        taken = {fitting[cls].name: fitting[cls] for cls in classes if cls in fitting}
+        all_taken = len(taken) == len(set(classes))  # Then each fits its model, and those beside it.
+        self._aside.append(before)
+        self._definitions = taken if all_taken else {}
         try:
-            for cls in classes:
+            for cls in () if all_taken else classes:
                 self.register(cls)
             yield
         finally:

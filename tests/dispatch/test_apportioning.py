@@ -36,12 +36,11 @@ def _only_these(db):
 
 
 @pytest.fixture
-def rows(make_task):
+def rows(make_tasks):
     """Have so many rows of a kind: ``rows("job.one", 3, State.PENDING)``."""
 
     def make(task_key, count=1, state=State.AVAILABLE):
-        for _ in range(count):
-            make_task(task_key=task_key, state=state)
+        make_tasks([{"task_key": task_key, "state": state}] * count)
 
     return make
 

@@ -29,9 +29,10 @@ def told():
 
 @pytest.fixture
 def silent():
-    """The last poll was three minutes ago, by the real clock."""
+    """The last poll was three minutes ago, by the real clock; the other database was polled just now."""
     ago = timezone.now() - timedelta(minutes=3)
     Identity.objects.update(polled_at=ago, adopted_at=ago - timedelta(days=1))
+    Identity.objects.using("other").update(polled_at=timezone.now())
 
 
 class TestTellIfUnpolled:

@@ -48,11 +48,10 @@ class TestStage:
 
         assert stage(now=now, using="default") == 1
 
-    def test_asks_as_much_for_a_thousand_as_for_ten(self, make_task, now, statements_of):
+    def test_asks_as_much_for_a_thousand_as_for_ten(self, make_tasks, now, statements_of):
         asked = []
         for count in (10, 1000):
-            for _ in range(count):
-                make_task()
+            make_tasks([{}] * count)
             asked.append(statements_of(lambda: stage(now=now, using="default")))
             assert not ScheduledTask.objects.to_stage(now)
 

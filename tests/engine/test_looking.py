@@ -240,7 +240,7 @@ class TestTheLastLook:
 
 
 class TestQueries:
-    def test_of_the_last_look_are_as_many_for_a_thousand_as_for_ten(self, later, now, statements_of, start_at):
+    def test_of_the_last_look_are_as_many_for_a_thousand_as_for_ten(self, later, now, statements_of, start_each_at):
         """Nothing is read row by row before a handler is entered: not exits, entities or guards."""
 
         class Job(Timeline):
@@ -254,8 +254,7 @@ class TestQueries:
         asked = []
         with only_timelines(Job):
             for count in (10, 1000):
-                for order in Order.objects.bulk_create([Order() for _ in range(count)]):
-                    start_at("job", order, now)
+                start_each_at("job", Order.objects.bulk_create([Order() for _ in range(count)]), now)
                 ids = list(ScheduledTask.objects.filter(state=State.SCHEDULED).values_list("pk", flat=True))
                 attempts = begin_attempts(ids, token=None, worker="", now=later, using="default")
                 asked.append(statements_of(lambda attempts=attempts: look(attempts, now=later, using="default")))

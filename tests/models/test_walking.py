@@ -38,13 +38,20 @@ def plan_of(tasks):
 
 
 @pytest.fixture(params=["no statistics", "statistics"])
-def tasks(request, make_task, user, now):
+def tasks(request, make_tasks, user, now):
     """Tasks of each state, of plans, on different days; with or without the statistics that ``ANALYZE`` makes."""
     plans = [Plan.objects.create(user=user) for _ in range(3)]
-    for number, state in enumerate(ALL * 9):
-        at = now + number % 7 * DAY
-        name = {"entity_label": "testapp.plan", "entity_id": str(plans[number % 3].pk)}
-        make_task(task_key=f"plans.{number % 2}", state=state, scheduled_at=at, nominal_at=at, **name)
+    make_tasks(
+        {
+            "task_key": f"plans.{number % 2}",
+            "state": state,
+            "scheduled_at": now + number % 7 * DAY,
+            "nominal_at": now + number % 7 * DAY,
+            "entity_label": "testapp.plan",
+            "entity_id": str(plans[number % 3].pk),
+        }
+        for number, state in enumerate(ALL * 9)
+    )
     if request.param == "statistics":
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE")

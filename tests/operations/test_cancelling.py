@@ -79,12 +79,11 @@ class TestCancel:
         row.refresh_from_db()
         assert row.state == State.SCHEDULED
 
-    def test_asks_as_much_for_a_thousand_as_for_ten(self, now, start_at, statements_of):
+    def test_asks_as_much_for_a_thousand_as_for_ten(self, now, start_each_at, statements_of):
         asked = []
         with only_timelines(Delivery):
             for count in (10, 1000):
-                for order in Order.objects.bulk_create([Order() for _ in range(count)]):
-                    start_at("delivery", order, now)
+                start_each_at("delivery", Order.objects.bulk_create([Order() for _ in range(count)]), now)
                 rows = list(ScheduledTask.objects.filter(state=State.SCHEDULED, task_key="delivery.pack"))
                 assert len(rows) == count
                 asked.append(statements_of(lambda rows=rows: cancel_rows(rows, now)))

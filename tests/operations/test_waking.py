@@ -22,11 +22,22 @@ def waiting(make_task, now):
     """A row at rest that waits for an event of an order."""
 
     def make(order, awaits="otp.given", **given):
-        at = now + timedelta(days=3650)
-        given = {"state": State.RETRYABLE, "attempt": 1, "reason_code": "waiting", "scheduled_at": at} | given
-        return make_task(awaits=awaits, awaits_label="testapp.order", awaits_id=str(order.pk), **given)
+        return make_task(**waits(now, order, awaits) | given)
 
     return make
+
+
+def waits(now, order, awaits="otp.given"):
+    """What is in the columns of such a row."""
+    return {
+        "state": State.RETRYABLE,
+        "attempt": 1,
+        "reason_code": "waiting",
+        "scheduled_at": now + timedelta(days=3650),
+        "awaits": awaits,
+        "awaits_label": "testapp.order",
+        "awaits_id": str(order.pk),
+    }
 
 
 def states():
@@ -106,7 +117,7 @@ class TestMany:
 
         assert asked(many) == asked(few)
 
-    def test_are_waked_by_one_statement_and_one_for_tasks_of_others(self, waiting, now):
+    def test_are_waked_by_one_statement_and_one_for_tasks_of_others(self, make_tasks, now):
         """On SQLite one finds them, one changes them, one logs it."""
         orders = self.orders(1000, now)
 
@@ -116,8 +127,7 @@ class TestMany:
             return len(made)
 
         before = asked()
-        for order in orders:
-            waiting(order)
+        make_tasks(waits(now, order) for order in orders)
 
         assert asked() - before == (2 if VENDOR == "postgresql" else 4)
 

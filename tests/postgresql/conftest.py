@@ -74,9 +74,12 @@ def empty_database(django_db_blocker):
 @pytest.fixture(scope="module")
 def many_owned(django_db_setup, django_db_blocker):
     """Many plans and seats of one owner, and half as many of another; filled once."""
-    with around_tests(django_db_blocker, owned.FILLED):
-        with only_timelines(), connection.cursor() as cursor:
+
+    def fill(cursor):
+        with only_timelines():
             owned.fill(cursor)
+
+    with around_tests(django_db_blocker, owned.FILLED, fill):
         yield
 
 

@@ -38,7 +38,7 @@ def plans_made_by(call, *, guided=True):
 
 
 @contextmanager
-def around_tests(blocker, tables):
+def around_tests(blocker, tables, fill):
     """
     A transaction around those of a module's tests, for what takes seconds to fill: it is filled once, and none of it stays.
 
@@ -48,10 +48,13 @@ def around_tests(blocker, tables):
     Args:
         blocker: The fixture ``django_db_blocker``; ask for ``django_db_setup`` as well.
         tables: Those that are filled, by comma.
+        fill: Fills them, by a cursor.
     """
     with blocker.unblock(), transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(f"TRUNCATE {tables} CASCADE")
+            fill(cursor)
+        connection.check_constraints()  # Else each test would do so at its end, for all the rows.
         yield
         transaction.set_rollback(True)
 

@@ -23,12 +23,13 @@ from timeline.dispatch.dispatching import dispatch
 from timeline.engine.running import run
 from timeline.ids import uuid7
 from timeline.lifecycle import OPEN, WAITING, Reason, State, Trigger
-from timeline.models import EntityRef, LogEntry, ScheduledTask
+from timeline.models import EntityRef, Hold, LogEntry, ScheduledTask
 from timeline.models.statements import narrowed
 from timeline.operations.pruning import prune
 from timeline.operations.redriving import redrive
 from timeline.operations.starting import start
 from timeline.reading.diagnosing import diagnose
+from timeline.reading.measuring import measure
 from timeline.store.admitting import admit, prune_admissions
 from timeline.store.advancing import advance
 from timeline.store.writing import Write, as_statement
@@ -93,15 +94,17 @@ def _filled(request, django_db_setup, django_db_blocker):
 
     It takes seconds to fill, so it is filled once, in a transaction around those of the tests.
     """
-    with around_tests(django_db_blocker, TABLES):
-        with connection.cursor() as cursor:
-            if request.param == "stale":
-                cursor.execute(KNOWN)
-            cursor.execute(FILL, {"now": NOW, "rows": ROWS})
-            for filling in (LOG, PACES, HOLDS):
-                cursor.execute(filling, {"now": NOW})
-            if request.param == "fresh":
-                cursor.execute(KNOWN)
+
+    def fill(cursor):
+        if request.param == "stale":
+            cursor.execute(KNOWN)
+        cursor.execute(FILL, {"now": NOW, "rows": ROWS})
+        for filling in (LOG, PACES, HOLDS):
+            cursor.execute(filling, {"now": NOW})
+        if request.param == "fresh":
+            cursor.execute(KNOWN)
+
+    with around_tests(django_db_blocker, TABLES, fill):
         yield
 
 
@@ -381,6 +384,39 @@ class TestAllThatMatch:
         shown = [plan for plan in plans if plan.startswith("Limit")]
         assert [plan.count("Index Scan using") for plan in shown] == [len(OPEN)]
         assert "timelinerun" not in " ".join(plans)
+
+
+class Trial(Timeline):
+    """That of most of the rows."""
+
+    entity = "accounts.User"
+
+    @task()
+    def remind(self, user) -> None: ...
+
+    @task()
+    def end(self, user) -> None: ...
+
+
+@pytest.mark.usefixtures("_filled")
+class TestMeasure:
+    """A scrape."""
+
+    @pytest.mark.parametrize("scope", ["", "task", "entity"])
+    @pytest.mark.parametrize("now", [NOW, NOW + timedelta(days=900)], ids=["few are due", "all are due"])
+    def test_is_answered_by_indexes(self, scope, now):
+        """Not by a walk through the table until so many are found: there may be very many before them."""
+        if scope:
+            refs = {"entity_label": "accounts.user", "entity_id": "7"} if scope == "entity" else {"target": "trial.end"}
+            Hold.objects.create(scope=scope, reason="so", created_at=NOW, names=[["accounts.user", "7"]], **refs)
+
+        with only_timelines(Trial):
+            plans = plans_made_by(lambda: measure(now=now, using="default"))
+
+        assert len(plans) == 2
+        for plan in plans:
+            assert "Seq Scan on timeline_scheduledtask" not in plan, plan
+            assert "Seq Scan on timeline_logentry" not in plan, plan
 
 
 class Closing(Timeline):

@@ -20,24 +20,22 @@ ONE = "1" * 16
 @pytest.fixture(scope="module")
 def _many(django_db_setup, django_db_blocker):
     """A hundred thousand tasks that have ended, one in a hundred of them discarded; filled once."""
-    with around_tests(django_db_blocker, "timeline_scheduledtask"):
-        fill()
+    with around_tests(django_db_blocker, "timeline_scheduledtask", fill):
         yield
 
 
-def fill():
+def fill(cursor):
     columns = [column.column for column in ScheduledTask._meta.concrete_fields]
     names = ", ".join(f'"{name}"' for name in columns)
     others = {"id": "gen_random_uuid()", "occurrence": "'other ' || kind.state || number"}
     values = ", ".join(others.get(name, f'kind."{name}"') for name in columns)
     make_task(state=State.COMPLETED)
     make_task(state=State.DISCARDED, fingerprint=ONE)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO timeline_scheduledtask ({names}) SELECT {values} FROM timeline_scheduledtask AS kind,"  # noqa: S608
-            " generate_series(1, 99000) AS number WHERE kind.state = 'completed' OR number <= 1000"
-        )
-        cursor.execute("ANALYZE timeline_scheduledtask")
+    cursor.execute(
+        f"INSERT INTO timeline_scheduledtask ({names}) SELECT {values} FROM timeline_scheduledtask AS kind,"  # noqa: S608
+        " generate_series(1, 99000) AS number WHERE kind.state = 'completed' OR number <= 1000"
+    )
+    cursor.execute("ANALYZE timeline_scheduledtask")
 
 
 @pytest.mark.usefixtures("_many")

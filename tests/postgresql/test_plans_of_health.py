@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from django.db import connection
 
 from tests.postgresql.plans import around_tests, plans_made_by
 from timeline.models import Hold, Scope
@@ -35,10 +34,11 @@ END AS state) AS kind
 
 @pytest.fixture(scope="module")
 def _years_of_it(django_db_setup, django_db_blocker):
-    with around_tests(django_db_blocker, "timeline_scheduledtask"):
-        with connection.cursor() as cursor:
-            cursor.execute(FILL, {"now": NOW})
-            cursor.execute("ANALYZE timeline_scheduledtask")
+    def fill(cursor):
+        cursor.execute(FILL, {"now": NOW})
+        cursor.execute("ANALYZE timeline_scheduledtask")
+
+    with around_tests(django_db_blocker, "timeline_scheduledtask", fill):
         yield
 
 

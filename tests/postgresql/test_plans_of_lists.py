@@ -40,6 +40,7 @@ def _others(many_owned):
     with connection.cursor() as cursor:
         cursor.execute(OTHERS, {"now": NOW - timedelta(days=2)})
         cursor.execute(ANALYZE)
+    connection.check_constraints()  # As ``around_tests`` does.
 
 
 @pytest.fixture

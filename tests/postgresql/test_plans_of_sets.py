@@ -41,14 +41,16 @@ QUESTIONS = {
 @pytest.fixture(scope="module", params=["fresh", "stale"])
 def filled(request, django_db_setup, django_db_blocker):
     """Tables of that many rows, whose statistics know of them, or know empty tables."""
-    with around_tests(django_db_blocker, TABLES):
-        with connection.cursor() as cursor:
-            if request.param == "stale":
-                cursor.execute(KNOWN)
-            for fill in (FILL_RUNS, FILL_EVENTS):
-                cursor.execute(fill, {"now": NOW, "rows": ROWS})
-            if request.param == "fresh":
-                cursor.execute(KNOWN)
+
+    def fill(cursor):
+        if request.param == "stale":
+            cursor.execute(KNOWN)
+        for filling in (FILL_RUNS, FILL_EVENTS):
+            cursor.execute(filling, {"now": NOW, "rows": ROWS})
+        if request.param == "fresh":
+            cursor.execute(KNOWN)
+
+    with around_tests(django_db_blocker, TABLES, fill):
         yield request.param
 
 

@@ -16,19 +16,19 @@ KINDS = ("trial.remind", "trial.expire")
 
 
 @pytest.fixture
-def rows(make_task, now):
+def rows(make_tasks, now):
     """Of three kinds and three states, by turns, an hour apart; each fifth is about another order."""
     states = (State.SCHEDULED, State.COMPLETED, State.CANCELLED)
-    return [
-        make_task(
-            task_key=(*KINDS, "other.task")[number % 3],
-            state=states[number % 5 % 3],
-            scheduled_at=now + timedelta(hours=number // 2),
-            entity_id=str(number % 5),
-            entity_label="testapp.order",
-        )
+    return make_tasks(
+        {
+            "task_key": (*KINDS, "other.task")[number % 3],
+            "state": states[number % 5 % 3],
+            "scheduled_at": now + timedelta(hours=number // 2),
+            "entity_id": str(number % 5),
+            "entity_label": "testapp.order",
+        }
         for number in range(60)
-    ]
+    )
 
 
 class TestFirstOfKinds:
@@ -87,19 +87,21 @@ class TestFirstPage:
     @pytest.mark.parametrize("latest", [False, True])
     @pytest.mark.parametrize("most", [1, 4])
     @pytest.mark.parametrize("asked", ASKED)
-    def test_has_each_once_in_order_where_many_are_due_at_one_moment(self, make_task, now, asked, most, latest):
+    def test_has_each_once_in_order_where_many_are_due_at_one_moment(self, make_tasks, now, asked, most, latest):
         """A page begins behind the last task of the one before: by its time, and then by its key."""
         states = (State.SCHEDULED, State.COMPLETED, State.CANCELLED)
-        for number in range(24):
-            make_task(
-                pk=UUID(int=number + 1),
-                task_key=(*KINDS, "other.task")[number % 3],
-                state=states[number // 3 % 3],
-                scheduled_at=now + timedelta(hours=number // 12),
-                entity_label="testapp.order",
-                entity_id=str(number % 4),
-                reason_code="operator" if number % 2 else "done",
-            )
+        make_tasks(
+            {
+                "pk": UUID(int=number + 1),
+                "task_key": (*KINDS, "other.task")[number % 3],
+                "state": states[number // 3 % 3],
+                "scheduled_at": now + timedelta(hours=number // 12),
+                "entity_label": "testapp.order",
+                "entity_id": str(number % 4),
+                "reason_code": "operator" if number % 2 else "done",
+            }
+            for number in range(24)
+        )
         shown = (State.SCHEDULED, State.CANCELLED)
         meant = ScheduledTask.objects.filter(ASKED[asked])
         seen, rows = [], meant

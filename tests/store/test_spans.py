@@ -43,16 +43,18 @@ def days(now):
 @pytest.mark.django_db
 class TestCountsIn:
     @pytest.fixture(autouse=True)
-    def _rows(self, make_task, now):
-        for number in range(48):
-            make_task(
-                task_key=("trial.remind", "trial.expire", "other.task")[number % 3],
-                state=(*SHOWN, State.DISCARDED)[number % 4],
-                scheduled_at=now + timedelta(hours=6 * (number - 12)),
-                entity_label="testapp.order",
-                entity_id=str(number % 5),
-                reason_code="operator" if number % 2 else "done",
-            )
+    def _rows(self, make_tasks, now):
+        make_tasks(
+            {
+                "task_key": ("trial.remind", "trial.expire", "other.task")[number % 3],
+                "state": (*SHOWN, State.DISCARDED)[number % 4],
+                "scheduled_at": now + timedelta(hours=6 * (number - 12)),
+                "entity_label": "testapp.order",
+                "entity_id": str(number % 5),
+                "reason_code": "operator" if number % 2 else "done",
+            }
+            for number in range(48)
+        )
 
     @pytest.mark.parametrize("few", [0, 50])
     @pytest.mark.parametrize("asked", ASKED)

@@ -17,15 +17,17 @@ from timeline.store.ways import KindsThere
 
 
 @pytest.fixture(autouse=True)
-def _rows(make_task):
-    for number in range(48):
-        make_task(
-            task_key=("trial.remind", "trial.expire", "other.task")[number % 3],
-            state=(*SHOWN, State.DISCARDED)[number % 4],
-            entity_label="testapp.order",
-            entity_id=str(number % 5),
-            reason_code="operator" if number % 2 else "done",
-        )
+def _rows(make_tasks):
+    make_tasks(
+        {
+            "task_key": ("trial.remind", "trial.expire", "other.task")[number % 3],
+            "state": (*SHOWN, State.DISCARDED)[number % 4],
+            "entity_label": "testapp.order",
+            "entity_id": str(number % 5),
+            "reason_code": "operator" if number % 2 else "done",
+        }
+        for number in range(48)
+    )
 
 
 @pytest.mark.django_db

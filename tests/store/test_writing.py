@@ -242,8 +242,8 @@ class TestApply:
         row.refresh_from_db()
         assert row.reason == odd
 
-    def test_asks_as_much_for_a_thousand_as_for_ten(self, make_task, now, statements_of):
-        few, many = ([make_task() for _ in range(count)] for count in (10, 1000))
+    def test_asks_as_much_for_a_thousand_as_for_ten(self, make_tasks, now, statements_of):
+        few, many = (make_tasks([{}] * count) for count in (10, 1000))
 
         asked = [
             statements_of(
