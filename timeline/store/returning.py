@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from functools import lru_cache, partial
@@ -97,12 +97,11 @@ def row_of_json(text: str, model: type[Model]) -> RawRow:
     return row
 
 
-def row_read(said: Mapping[str, Any], model: type[Model], names: Collection[str]) -> RawRow:
+def row_read(said: Mapping[str, Any], model: type[Model], names: frozenset[str]) -> RawRow:
     """Read what JSON says of a row: value by name of column, as the model has it. Those of these names."""
     return {
         name: said[column] if read is None or said[column] is None else read(said[column])
-        for name, column, read in _readers(model)
-        if name in names
+        for name, column, read in _readers_of(model, names)
     }
 
 
@@ -112,6 +111,11 @@ def _whole(model: type[Model]) -> tuple[list[str], itemgetter[Any], list[tuple[s
     readers = _readers(model)
     reads = [(name, read) for name, _column, read in readers if read is not None]
     return [name for name, *_rest in readers], itemgetter(*(column for _name, column, _read in readers)), reads
+
+
+@lru_cache
+def _readers_of(model: type[Model], names: frozenset[str]) -> list[tuple[str, str, Callable[[str], Any] | None]]:
+    return [known for known in _readers(model) if known[0] in names]
 
 
 @lru_cache
