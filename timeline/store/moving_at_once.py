@@ -55,7 +55,7 @@ LATER: Final = (
     *("fingerprint", "slot", "reason_code", "reason", "actor", "started_at", "finished_at"),
 )
 _of_later: Final = itemgetter(*LATER)
-_AT_FIRST: Final = tuple(ScheduledTask._meta.get_field(name).get_default() for name in LATER)
+_AT_FIRST: Final = tuple(fields_of(ScheduledTask)[name].get_default() for name in LATER)
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _OURS: Final = {"ids": "its_ids", "changes": "its_changes", "at": "its_at"}
 # What two functions do whose bodies this one has in place of a call, as each call takes time; and what their words are here.
