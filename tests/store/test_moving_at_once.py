@@ -7,14 +7,17 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 
 from tests.machines import Booking, S, is_whole, placed
+from tests.testapp.models import Trip
+from tests.trips import Travel, shown
 from timeline import reasons
 from timeline.exceptions import MoveNotAllowed
 from timeline.lifecycle import State, Trigger
 from timeline.models import Event, LogEntry, RunEntry, ScheduledTask, TimelineRun
+from timeline.shortcuts import emit
 from timeline.store.edges import see_edges
 from timeline.store.inserting import fields_of
 from timeline.store.machines import Going, Step
-from timeline.store.moving_at_once import fits, function_text, move_at_once
+from timeline.store.moving_at_once import LATER, fits, function_text, move_at_once
 from timeline.store.writing import Write
 from timeline.testing import only_timelines
 
@@ -138,6 +141,39 @@ class TestMoveAtOnce:
         assert move_at_once(going(run, now), event, [], [], now=now, using="default").met == {event["id"]}
 
 
+class TestMirror:
+    @pytest.fixture
+    def trip(self):
+        with only_timelines(Travel):
+            see_edges(using="default")
+            trip = Trip.objects.create()
+            emit("trip.booked", trip)
+            yield trip
+
+    def leaving(self, run, now, **columns):
+        event = event_of(run, now, name="trip.left", **columns)
+        steps = [Step(run, "UNDER_WAY", "PLANNED", event["id"])]
+        said = Going(steps, event="trip.left", actor="ada", now=now, using="default")
+        return move_at_once(said, event, [], [], now=now, using="default")
+
+    def test_is_written_in_the_same_statement(self, trip, now, django_assert_num_queries):
+        run = TimelineRun.objects.get()
+
+        with django_assert_num_queries(1):
+            done = self.leaving(run, now)
+
+        assert len(done.runs) == 1
+        assert shown(trip) == TimelineRun.objects.get().state == "UNDER_WAY"
+
+    def test_is_not_written_for_an_event_that_is_there(self, trip, now):
+        run = TimelineRun.objects.get()
+        Event.objects.create(**event_of(run, now, name="trip.left", key="k"))
+
+        assert self.leaving(run, now, key="k").recorded == set()
+
+        assert shown(trip) == TimelineRun.objects.get().state == "PLANNED"
+
+
 class TestFits:
     def test_takes_plain_cancels_alone(self, tasks_of):
         task = tasks_of()
@@ -148,13 +184,23 @@ class TestFits:
         task.slot = 1
         assert not fits([write(task)])
 
+    @pytest.mark.parametrize("name", LATER)
+    def test_takes_rows_alone_of_which_nothing_has_become(self, name, run, now):
+        """The function writes the default of each of these columns, whatever a row has."""
+        new = new_row(run, now)
+        assert fits([], [new])
+
+        setattr(new, name, 7)
+
+        assert not fits([], [new])
+
 
 class TestFunctionText:
     def test_has_each_column_of_what_is_inserted_and_the_rules_of_a_cancel(self):
         text = function_text("default")
 
         for model in (Event, ScheduledTask):
-            assert all(text.count(f'"{name}"') >= 3 for name in fields_of(model))
+            assert all(text.count(f'"{name}"') >= 3 for name in fields_of(model) if name not in LATER)
         assert "seq = task.seq + 1" in text
         assert "{" not in text.replace("'{}'", "")
         assert "timeline_move_runs" not in text

@@ -227,6 +227,8 @@ class _Wanted:
 
     def _begin(self, recorded: Collection[UUID]) -> list[Beginning]:
         """Begin the runs of events that were new."""
+        if not self.beginnings:
+            return []
         found = [known for known in self.beginnings if known.columns["started_by_id"] in recorded]
         return begin_runs(found, first=None, now=self.said.recorded_at, using=self.using)
 

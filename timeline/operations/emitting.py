@@ -28,7 +28,7 @@ from timeline.operations.waking import wake
 from timeline.operations.waking_others import note
 from timeline.payloads import check_text
 from timeline.registry import registry
-from timeline.store.inserting import as_stored
+from timeline.store.inserting import as_stored, new_row
 from timeline.store.isolating import atomic
 from timeline.store.locking import in_transaction
 from timeline.store.mirroring import tell_entity
@@ -121,7 +121,7 @@ def emit(
         if done.awaited:
             wake(said.name, said.key, done.awaited, now=at, using=using)
             note(said.name, said.key, done.awaited, using=using)
-    event = as_stored(Event(**done.new[subject.ref]), using=using)
+    event = as_stored(new_row(Event, done.new[subject.ref]), using=using)
     started = [beginning.run(using=using) for beginning in done.begun]
     for run in started:
         run.started_by = event

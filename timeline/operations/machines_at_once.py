@@ -76,7 +76,7 @@ def write_at_once(
     if all(run.entity_ref in present for run, known in bound if known.label):
         rows = {move.run.pk: move.rows or [] for move in moves}
         writes, tasks = changes_of(plans_of(bound, entities, rows, {}, now=now, lenient=True), now=now)
-        if fits(writes):
+        if fits(writes, tasks):
             return move_at_once(going, event, writes, tasks, now=now, using=using)
     going.stay()
     return None

@@ -2,7 +2,7 @@
 CREATE OR REPLACE TRIGGER timeline_guard_final
 BEFORE UPDATE ON timeline_scheduledtask
 FOR EACH ROW
-WHEN (OLD.state IN ({final}) AND (
+WHEN (OLD.state = ANY ({final_array}::varchar[]) AND (
     NEW.state IS DISTINCT FROM OLD.state
     OR NEW.attempt IS DISTINCT FROM OLD.attempt
     OR NEW.seq IS DISTINCT FROM OLD.seq

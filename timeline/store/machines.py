@@ -25,7 +25,7 @@ from timeline.store.entity_locks import lock_of
 from timeline.store.inserting import fields_of
 from timeline.store.isolating import atomic, check_level, has_to_ask
 from timeline.store.locking import missing
-from timeline.store.mirroring import mirror_states
+from timeline.store.mirroring import Said, mirror_states
 from timeline.store.pipelining import takes_texts
 from timeline.store.returning import as_models, as_tasks, cursor_for_rows, row_of_json, rows_of
 from timeline.store.telling import is_entering_heard, tell_entered
@@ -296,12 +296,15 @@ class Going:
                 run = step.run
                 raise MoveNotAllowed(run.timeline, str(run.entity_ref), before, self._event, [], expected=before)
 
-    def tell(self) -> None:
-        """Show where they are, and tell who listens."""
-        mirror_states(
-            [(step.run.timeline, step.run.entity_ref, step.run.key, step.target) for step in self._steps],
-            using=self._using,
-        )
+    @property
+    def shown(self) -> list[Said]:
+        """What is shown of them, where a host's model shows it."""
+        return [(step.run.timeline, step.run.entity_ref, step.run.key, step.target) for step in self._steps]
+
+    def tell(self, *, is_shown: bool = False) -> None:
+        """Show where they are, unless that is done, and tell who listens."""
+        if not is_shown:
+            mirror_states(self.shown, using=self._using)
         tell_entered(self._entries, using=self._using)
 
     @property

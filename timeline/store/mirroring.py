@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
+from django.db import connections
 from django.db.models import Case, CharField, Field, Model, Q, QuerySet, Value, When
 
 from timeline.definition import Definition
-from timeline.models import EntityRef, TimelineRun
-from timeline.models.among import Among
+from timeline.dialects import dialect_of
+from timeline.models import EntityRef, StateField, TimelineRun
+from timeline.models.among import Among, array_of, fits_in_array, target_of
 from timeline.models.entities import keys_of
 from timeline.models.mirrors import mirror_of
 from timeline.models.state_field import tell
+from timeline.models.statements import element_type
 from timeline.registry import registry
+
+Said = tuple[str, EntityRef, str, str]  # Name of a machine, entity, key of the run, state.
 
 
 def mirror_runs(runs: Iterable[TimelineRun], *, using: str) -> int:
@@ -22,7 +28,7 @@ def mirror_runs(runs: Iterable[TimelineRun], *, using: str) -> int:
     return mirror_states(((run.timeline, run.entity_ref, run.key, run.state) for run in runs), using=using)
 
 
-def mirror_states(said: Iterable[tuple[str, EntityRef, str, str]], *, using: str) -> int:
+def mirror_states(said: Iterable[Said], *, using: str) -> int:
     """
     Write states where their machines show them. The caller has locked the entities: no lock is waited for.
 
@@ -36,25 +42,66 @@ def mirror_states(said: Iterable[tuple[str, EntityRef, str, str]], *, using: str
     Returns:
         How many rows were changed.
     """
-    shown = shown_in({known.name: known for known in registry.machines() if known.mirror})
-    if not shown:
-        return 0
-    asked: dict[str, dict[str, list[EntityRef]]] = defaultdict(lambda: defaultdict(list))
+    return sum(_write(field, refs, using) for field, refs in _shown(said))
+
+
+def statement_to_mirror(said: Iterable[Said], *, using: str) -> tuple[str, dict[str, str]] | None:
+    """
+    Give the one statement by which ``mirror_states`` writes, for use within another, and its parameters. None: it takes more
+    than one, or none, or only Django knows how.
+    """
+    shown = _shown(said)
+    if len(shown) != 1 or len(shown[0][1]) != 1:
+        return None
+    [(field, refs)] = shown
+    if not (sql := _statement(field, using)):
+        return None
+    [(state, some)] = refs.items()
+    return sql, _parameters(field, state, keys_of(field.model, some), using)
+
+
+def _shown(said: Iterable[Said]) -> list[tuple[Field[Any, Any], dict[str, list[EntityRef]]]]:
+    """
+    What is to be written: fields in one order, each with the states, and whose they are. Whoever emits has locked the rows of
+    all of them.
+    """
+    fields: dict[tuple[str, str], Field[Any, Any] | None] = {}
+    asked: dict[str, dict[str, list[EntityRef]]] = {}
     for timeline, ref, key, state in said:
-        if state and not key and timeline in shown and shown[timeline][0].label == ref.label:
-            asked[timeline][state].append(ref)
-    # Models in one order. Whoever emits has locked the rows of all of them.
-    return sum(_write(shown[name][1], asked[name], using) for name in sorted(asked))
+        about = timeline, ref.label
+        if about not in fields:
+            fields[about] = mirror_of(registry.about(*about))
+        if state and not key and fields[about] is not None:
+            asked.setdefault(timeline, defaultdict(list))[state].append(ref)
+    shown = {timeline: field for (timeline, _label), field in fields.items() if field is not None}
+    return [(shown[timeline], asked[timeline]) for timeline in sorted(asked)]
 
 
-def shown_in(definitions: Mapping[str, Definition]) -> dict[str, tuple[Definition, Field[Any, Any]]]:
-    """Those that have a mirror, by name, each with its field."""
-    fields = {name: (known, mirror_of(known)) for name, known in definitions.items()}
-    return {name: (known, field) for name, (known, field) in fields.items() if field is not None}
+@lru_cache(maxsize=256)
+def _statement(field: Field[Any, Any], using: str) -> str:
+    """Write the statement once: Django writes it anew each time, which takes longer than PostgreSQL needs for it."""
+    connection, dialect, meta = connections[using], dialect_of(using), field.model._meta
+    key = target_of(meta.pk)
+    if not dialect.has_set_statements or not fits_in_array(key) or type(field) is not StateField:
+        return ""
+    sql = dialect.sql("mirror").replace("{type}", element_type(key, connection))
+    for word, name in {"table": meta.db_table, "key": str(meta.pk.column), "column": str(field.column)}.items():
+        sql = sql.replace(f"{{{word}}}", connection.ops.quote_name(name).replace("%", "%%"))
+    return sql
 
 
-def _write(field: Field[Any, Any], refs: Mapping[str, list[EntityRef]], using: str) -> int:
+def _parameters(field: Field[Any, Any], state: str, keys: Iterable[Any], using: str) -> dict[str, str]:
+    connection = connections[using]
+    array = array_of(target_of(field.model._meta.pk), keys, connection)
+    return {"shown": str(field.get_db_prep_save(state, connection)), "shown_to": array}
+
+
+def _write(field: Field[Any, Any], refs: Mapping[str, Sequence[EntityRef]], using: str) -> int:
     keys = {state: keys_of(field.model, some) for state, some in sorted(refs.items())}
+    if len(keys) == 1 and (sql := _statement(field, using)):
+        with connections[using].cursor() as cursor:
+            cursor.execute(sql, _parameters(field, *next(iter(keys.items())), using))
+            return int(cursor.rowcount)
     rows: QuerySet[Model] = QuerySet(field.model, using=using)
     if len(keys) == 1:
         [(only, some)] = keys.items()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
+from operator import itemgetter
 from typing import Any, Final
 from uuid import UUID
 
@@ -25,8 +26,8 @@ from timeline.store.changes import Write
 from timeline.store.competing import compete
 from timeline.store.composing import composed
 from timeline.store.inserting import as_stored, fields_of, writers_of
-from timeline.store.isolating import atomic
 from timeline.store.machines import Going
+from timeline.store.mirroring import statement_to_mirror
 from timeline.store.noticing import notice
 from timeline.store.returning import row_read
 from timeline.store.telling import tell_written
@@ -47,6 +48,14 @@ _TOUCHES: Final = frozenset(
         State.CANCELLED,
     }
 )
+# What only becomes of a task later. A new row has the default of each, which stands in the function: to read a column from JSON
+# takes PostgreSQL longer than to write it.
+LATER: Final = (
+    *("seq", "attempt", "failures", "lost", "claim_token", "lease_expires_at", "sent_at", "worker", "result", "error"),
+    *("fingerprint", "slot", "reason_code", "reason", "actor", "started_at", "finished_at"),
+)
+_of_later: Final = itemgetter(*LATER)
+_AT_FIRST: Final = tuple(fields_of(ScheduledTask)[name].get_default() for name in LATER)
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _OURS: Final = {"ids": "its_ids", "changes": "its_changes", "at": "its_at"}
 # What two functions do whose bodies this one has in place of a call, as each call takes time; and what their words are here.
@@ -76,9 +85,11 @@ class Moved:
     runs: list[TimelineRun]
 
 
-def fits(writes: Sequence[Write]) -> bool:
-    """Whether these changes can be a part of it: all are plain cancels of tasks that have no place."""
-    return all(write.triggers == (Trigger.CANCEL,) and not write.task.slot and write.slot is None for write in writes)
+def fits(writes: Iterable[Write], tasks: Iterable[ScheduledTask] = ()) -> bool:
+    """Whether these can be a part of it: plain cancels of tasks that have no place, and rows of which nothing has become."""
+    return all(
+        write.triggers == (Trigger.CANCEL,) and not write.task.slot and write.slot is None for write in writes
+    ) and all(_of_later(task.__dict__) == _AT_FIRST for task in tasks)
 
 
 def move_at_once(
@@ -91,7 +102,8 @@ def move_at_once(
     using: str,
 ) -> Moved:
     """
-    Write a move. The caller has locked the entity, its runs and their rows. Only where ``can_read_ahead``.
+    Write a move, in the caller's transaction. That one has locked the entity, its runs and their rows. Only where
+    ``can_read_ahead``.
 
     Args:
         going: The moves. Its runs say already where they come to.
@@ -110,17 +122,22 @@ def move_at_once(
         "event_row": _JSON.encode(_as_text(Event, event, using)),
         "changes": _JSON.encode(as_changes(writes, using=using)) if writes else None,
         "tasks_changed": as_array([write.task.id.hex for write in writes]),
-        "tasks": _JSON.encode([_as_text(ScheduledTask, task.__dict__, using) for task in tasks]) if tasks else None,
+        "tasks": _JSON.encode([_as_text(ScheduledTask, task.__dict__, using, but=LATER) for task in tasks])
+        if tasks
+        else None,
     }
-    with atomic(using=using, savepoint=False), connections[using].cursor() as cursor:
-        with going.minding():
-            cursor.execute(dialect_of(using).sql(NAME), parameters)
-            [done] = cursor.fetchone()
-        if done is None:
-            return Moved(set(), set(), [])
-        said = json.loads(done)
-        going.check({UUID(key) for key in said["moved"]})
-        going.tell()
+    sql, mirror = dialect_of(using).sql(NAME), statement_to_mirror(going.shown, using=using)
+    if mirror is not None:
+        sql = dialect_of(using).sql("move_and_mirror").replace("{move}", sql).replace("{mirror}", mirror[0])
+        parameters |= mirror[1]
+    with going.minding(), connections[using].cursor() as cursor:
+        cursor.execute(sql, parameters)
+        [done] = cursor.fetchone()
+    if done is None:
+        return Moved(set(), set(), [])
+    said = json.loads(done)
+    going.check({UUID(key) for key in said["moved"]})
+    going.tell(is_shown=mirror is not None)
     _take(writes, said["told"] or (), using=using)
     there = {UUID(key) for key in said["made"] or ()}
     created = [as_stored(task, using=using) for task in tasks if task.pk in there]
@@ -142,10 +159,14 @@ def _take(writes: Sequence[Write], told: Iterable[dict[str, Any]], *, using: str
 _JSON: Final = json.JSONEncoder(ensure_ascii=False)
 
 
-def _as_text(model: type[Model], row: Mapping[str, Any], using: str) -> dict[str, str]:
+def _as_text(model: type[Model], row: Mapping[str, Any], using: str, *, but: tuple[str, ...] = ()) -> dict[str, str]:
     """A row as the statement reads it: each value as text. What is not there is NULL."""
-    write = writers_of(model, using)
-    return {name: write[name](value) for name in write if (value := row[name]) is not None}
+    return {name: write(value) for name, write in _writers(model, using, but) if (value := row[name]) is not None}
+
+
+@cache
+def _writers(model: type[Model], using: str, but: tuple[str, ...]) -> list[tuple[str, Callable[[Any], str]]]:
+    return [(name, write) for name, write in writers_of(model, using).items() if name not in but]
 
 
 @cache
@@ -181,14 +202,19 @@ def _body_of(function: str, words: Mapping[str, str]) -> str:
 
 def _columns(word: str, model: type[Model], using: str) -> dict[str, str]:
     """What is inserted of a model: names of columns, what they are made of, and as what they are read from JSON."""
-    fields = {name: target_of(field) for name, field in fields_of(model).items()}
-    columns = {name: f'"{field.column}"' for name, field in fields_of(model).items()}
+    later = LATER if model is ScheduledTask else ()
+    fields = {name: target_of(field) for name, field in fields_of(model).items() if name not in later}
+    columns = {name: f'"{fields_of(model)[name].column}"' for name in fields}
     texts = {name for name, field in fields.items() if isinstance(field, JSONField)}
     types = {
         name: "text" if name in texts else element_type(field, connections[using]) for name, field in fields.items()
     }
+    made = {name: f'new."{name}"' + ("::jsonb" if name in texts else "") for name in columns}
+    for name, value in zip(LATER, _AT_FIRST, strict=True) if later else ():
+        if value is not None:
+            columns[name], made[name] = f'"{fields_of(model)[name].column}"', f"'{value}'"
     return {
         word: ", ".join(columns.values()),
-        f"its_{word}": ", ".join(f'new."{name}"' + ("::jsonb" if name in texts else "") for name in columns),
-        f"as_{word}": ", ".join(f'"{name}" {types[name]}' for name in columns),
+        f"its_{word}": ", ".join(made.values()),
+        f"as_{word}": ", ".join(f'"{name}" {types[name]}' for name in types),
     }

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
 from functools import lru_cache, partial
+from operator import itemgetter
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -88,16 +89,33 @@ def values_of(
 
 def row_of_json(text: str, model: type[Model]) -> RawRow:
     """Read a row, whole, that PostgreSQL has written as JSON: value by name of column, as the model has it."""
-    return row_read(json.loads(text), model)
+    names, of_columns, readers = _whole(model)
+    row = dict(zip(names, of_columns(json.loads(text)), strict=True))
+    for name, read in readers:
+        if (value := row[name]) is not None:
+            row[name] = read(value)
+    return row
 
 
-def row_read(said: Mapping[str, Any], model: type[Model], names: Collection[str] = ()) -> RawRow:
-    """Read what JSON says of a row: value by name of column, as the model has it. Those of these names; none: all."""
+def row_read(said: Mapping[str, Any], model: type[Model], names: frozenset[str]) -> RawRow:
+    """Read what JSON says of a row: value by name of column, as the model has it. Those of these names."""
     return {
         name: said[column] if read is None or said[column] is None else read(said[column])
-        for name, column, read in _readers(model)
-        if not names or name in names
+        for name, column, read in _readers_of(model, names)
     }
+
+
+@lru_cache
+def _whole(model: type[Model]) -> tuple[list[str], itemgetter[Any], list[tuple[str, Callable[[str], Any]]]]:
+    """Names of all columns, what takes their values from JSON, and how those are read that JSON has as text."""
+    readers = _readers(model)
+    reads = [(name, read) for name, _column, read in readers if read is not None]
+    return [name for name, *_rest in readers], itemgetter(*(column for _name, column, _read in readers)), reads
+
+
+@lru_cache
+def _readers_of(model: type[Model], names: frozenset[str]) -> list[tuple[str, str, Callable[[str], Any] | None]]:
+    return [known for known in _readers(model) if known[0] in names]
 
 
 @lru_cache
