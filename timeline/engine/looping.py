@@ -55,7 +55,7 @@ class Course:
             done=record.done or 0,
             sums=record.result or {},
             seconds=record.seconds,
-            done_by=record.attempt if record.task_id == task else 0,
+            done_by=record.attempt if record.by_task == task else 0,
         )
 
     def with_batch(self, keys: Sequence[Any], sums: Sums, *, seconds: float, by: int) -> Course:

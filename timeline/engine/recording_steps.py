@@ -62,7 +62,7 @@ class StepRecorder:
             task=task.id,
             attempt=task.attempt,
             digest=digest_of(given),
-            code=self._attempt.definition.code,
+            code=self._attempt.definition.kept_code,
             at=self._attempt.now,
         )
 
@@ -236,7 +236,7 @@ class StepRecorder:
 
     def _is_ours(self, record: StepRecord | None, new: NewStep) -> bool:
         """Whether this attempt has recorded it: within an attempt, a name is used only once."""
-        return record is not None and (record.task_id, record.attempt) == (new.task, new.attempt)
+        return record is not None and (record.by_task, record.attempt) == (new.task, new.attempt)
 
     def _recorded(self, new: NewStep) -> StepRecord | None:
         return StepRecord.objects.using(self._using).filter(origin=new.origin, name=new.name).first()

@@ -18,7 +18,7 @@ from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.sqlstates import sqlstate_of
 from timeline.models.statements import narrowed
-from timeline.models.step import steps_among
+from timeline.models.step import recorded_by, steps_among
 from timeline.store.kept_cursors import bound_cursor, text_cursor
 from timeline.store.pipelining import takes_texts
 
@@ -184,7 +184,7 @@ def is_its_workers(step: NewStep, *, using: str) -> bool:
 def withdraw_step(step: NewStep, *, using: str) -> None:
     """Forget that this attempt began a step: it is known that nothing happened."""
     begun = StepRecord.objects.using(using).filter(origin=step.origin, name=step.name, kind=StepKind.BEGUN)
-    begun.filter(task_id=step.task, attempt=step.attempt).delete()
+    begun.filter(recorded_by([step.task]), attempt=step.attempt).delete()
 
 
 def steps_of(origin: UUID, *, using: str) -> dict[str, StepRecord]:
