@@ -67,7 +67,10 @@ class Recorded:
         Raises:
             Rest: if the code has changed, and does not fit the steps that are done.
         """
-        records, name = self._attempt.records, named(step.name, key)
+        records = self._attempt.records
+        if not records:
+            return None
+        name = named(step.name, key)
         record = records.get(name) or (records.get(named(step.options.was, key)) if step.options.was else None)
         if record is None:
             if not step.is_async:
