@@ -6,7 +6,6 @@ import hashlib
 import json
 from base64 import b85encode
 from collections.abc import Iterator
-from contextlib import suppress
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
@@ -25,9 +24,10 @@ _PLAIN: Final = (Decimal, date, time, timedelta, UUID, Enum, bytes)
 
 def digest_of(given: dict[str, Any]) -> str:
     """16 hex digits of what a step is given, by name: of entities their keys. What has no text of its own is not told apart."""
-    text = ""
-    with suppress(TypeError, ValueError, RecursionError):
+    try:
         text = _TEXT.encode(given)
+    except (TypeError, ValueError, RecursionError):
+        text = ""
     return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:16]
 
 

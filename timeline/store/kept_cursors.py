@@ -41,6 +41,6 @@ def _cursor(connection: Any, how: str, make: Callable[[Any], Any]) -> Any:
     kept: dict[str, tuple[Any, Any]] = vars(_kept)
     known_as = f"{how} {connection.alias}"
     before = kept.get(known_as)
-    if before is None or before[0] is not driver or before[1].db is not connection:
+    if before is None or before[0] is not driver:
         before = kept[known_as] = driver, connection._prepare_cursor(make(driver))
     return before[1]
