@@ -12,7 +12,7 @@ import pytest
 
 from tests.testapp.models import Order
 from timeline import Timeline, step, task
-from timeline.definition.fingerprints import digest_of
+from timeline.definition.fingerprints import digest_of, kept
 
 
 def logged(method):
@@ -117,6 +117,16 @@ def named(name, function):
 
     method.__name__ = name
     return method
+
+
+class TestKept:
+    def test_is_short(self):
+        assert len(kept("0123456789abcdef")) == 5
+
+    def test_differs_where_the_code_does(self):
+        codes = {f"{number << shift:016x}" for shift in (32, 46, 62) for number in (0, 1)}
+
+        assert len({kept(code) for code in codes}) == len(codes)
 
 
 class TestDigest:

@@ -75,11 +75,18 @@ class TestRescueOfALostAttempt:
         row.refresh_from_db()
         assert (row.state, row.lost) == (State.RETRYABLE, 1)
 
+    @pytest.mark.parametrize("says_its_task", [True, False])
     @pytest.mark.parametrize(("recorded", "counts"), [(3, 0), (2, 3)])
-    def test_begins_anew_where_a_step_was_done_in_it(self, lost, now, recorded, counts):
+    def test_begins_anew_where_a_step_was_done_in_it(self, lost, now, recorded, counts, says_its_task):
         row = lost(attempt=3, lost=2)
         StepRecord.objects.create(
-            origin=row.pk, name="upload", task_id=row.pk, attempt=recorded, kind="done", recorded_at=now, seconds=1
+            origin=row.pk,
+            name="upload",
+            task_id=row.pk if says_its_task else None,
+            attempt=recorded,
+            kind="done",
+            recorded_at=now,
+            seconds=1,
         )
 
         rescue(now=now, using="default")

@@ -5,6 +5,7 @@ import pytest
 from tests.engine.invoicing import invoicing
 from timeline import Timeline, after, step, task
 from timeline.lifecycle import State
+from timeline.models import StepRecord
 
 
 class TestRenamed:
@@ -130,6 +131,14 @@ class TestOtherCode:
 
         assert (rests.state, rests.reason_code) == (State.RETRYABLE, "definition")
         assert "all of it" not in journal.done
+
+    @pytest.mark.parametrize(("code", "state"), [("", State.COMPLETED), ("0" * 16, State.RETRYABLE)])
+    def test_is_told_by_records_with_the_longer_fingerprint(self, declared, run_at, later, again, journal, code, state):
+        """They were made before 0072. Of the same code no arguments are compared."""
+        row = self.half_done(declared, run_at, later, journal)
+        StepRecord.objects.update(code=code or invoicing(journal).definition.code, digest="other")
+
+        assert again(row).state == state
 
     def test_is_noticed_in_each_process_alike(self, journal):
         assert invoicing(journal).definition.code == invoicing(journal).definition.code

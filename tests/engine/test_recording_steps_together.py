@@ -62,7 +62,7 @@ class TestTogether:
         assert {task.state for task in done} == {State.COMPLETED}
         assert sorted(task.result[1]["order"] for task in done) == sorted(int(row.entity_id) for row in rows)
         assert StepRecord.objects.count() == 2 * HANDLERS
-        assert {(record.origin, record.task_id, record.attempt) for record in StepRecord.objects.all()} == {
+        assert {(record.origin, record.by_task, record.attempt) for record in StepRecord.objects.all()} == {
             (row.pk, row.pk, 1) for row in rows
         }
 

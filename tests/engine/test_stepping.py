@@ -30,7 +30,10 @@ class TestWhatIsDone:
 
         assert (done.state, done.result) == (State.COMPLETED, {"url": "/invoices/1"})
         assert journal.done == ["number", "upload", "send"]
-        records = list(StepRecord.objects.order_by("pk").values_list("origin", "name", "task_id", "attempt", "result"))
+        records = [
+            (record.origin, record.name, record.by_task, record.attempt, record.result)
+            for record in StepRecord.objects.order_by("pk")
+        ]
         assert records == [
             (row.pk, "number", row.pk, 1, 1),
             (row.pk, "upload", row.pk, 1, "/invoices/1"),

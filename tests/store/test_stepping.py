@@ -1,5 +1,7 @@
 """Each write of a step holds only while the attempt is its worker's."""
 
+from uuid import uuid4
+
 import pytest
 
 from timeline.lifecycle import State
@@ -55,6 +57,24 @@ class TestRecord:
 
         assert record_step(new, using="default") is None
         assert StepRecord.objects.count() == 1
+
+    def test_does_not_say_again_which_task_its_origin_is(self, new):
+        record_step(new, using="default")
+
+        record = StepRecord.objects.get()
+        assert (record.task_id, record.by_task) == (None, new.task)
+
+    def test_says_which_revision_has_done_it(self, new):
+        record_step(new._replace(origin=uuid4()), using="default")
+
+        assert StepRecord.objects.get().task_id == new.task
+
+    @pytest.mark.only_postgresql
+    def test_says_it_to_code_that_looks_for_it(self, new):
+        """Such code has a longer fingerprint."""
+        record_step(new._replace(code="0" * 16), using="default")
+
+        assert StepRecord.objects.get().task_id == new.task
 
     @pytest.mark.usefixtures("taken")
     def test_is_not_taken_from_who_has_lost_the_task(self, new):

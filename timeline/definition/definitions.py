@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from timeline.definition.asks import Ask
-from timeline.definition.fingerprints import code_of
+from timeline.definition.fingerprints import code_of, kept
 from timeline.definition.handlers import Task
 from timeline.definition.keys import key_from
 from timeline.definition.recurring import Recurring
@@ -90,8 +90,13 @@ class Definition:
 
     @cached_property
     def code(self) -> str:
-        """Changes when the code changes that takes the steps: 16 hex digits, kept with each record of a step."""
+        """Changes when the code changes that takes the steps: 16 hex digits."""
         return code_of(self.cls)
+
+    @cached_property
+    def kept_code(self) -> str:
+        """The code as a record of a step keeps it."""
+        return kept(self.code)
 
     @cached_property
     def asked_in(self) -> Mapping[str, tuple[str, ...]]:

@@ -26,7 +26,7 @@ from timeline.exceptions import TransitionNotAllowed
 from timeline.lifecycle import AT_REST, ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask, StepKind, StepRecord
 from timeline.models.sqlstates import sqlstate_of
-from timeline.models.step import origins_of
+from timeline.models.step import origins_of, recorded_by
 from timeline.store.errors import catching
 from timeline.store.polling import AT_ONCE, polling
 from timeline.store.writing import Write, apply
@@ -115,8 +115,8 @@ def _further(tasks: Sequence[ScheduledTask], using: str) -> set[UUID]:
     records = StepRecord.objects.using(using).filter(
         origin__in=set(origins.values()), kind__in=(StepKind.DONE, StepKind.LOOP)
     )
-    records = records.filter(task_id__in=[task.pk for task in tasks])
-    done = set(records.values_list("task_id", "attempt"))
+    records = records.filter(recorded_by([task.pk for task in tasks])).only("origin", "task_id", "attempt")
+    done = {(record.by_task, record.attempt) for record in records}
     return {task.pk for task in tasks if (task.pk, task.attempt) in done}
 
 

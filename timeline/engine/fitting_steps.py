@@ -51,7 +51,8 @@ class Recorded:
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
-        self._code = attempt.definition.code
+        # A record that was made before 0072 has the longer one.
+        self._same = {"", attempt.definition.code, attempt.definition.kept_code}
         self._passed: set[str] = set()
 
     def find(self, step: Step[Any, ..., Any], key: str, given: dict[str, Any]) -> StepRecord | None:
@@ -66,7 +67,10 @@ class Recorded:
         Raises:
             Rest: if the code has changed, and does not fit the steps that are done.
         """
-        records, name = self._attempt.records, named(step.name, key)
+        records = self._attempt.records
+        if not records:
+            return None
+        name = named(step.name, key)
         record = records.get(name) or (records.get(named(step.options.was, key)) if step.options.was else None)
         if record is None:
             if not step.is_async:
@@ -87,7 +91,7 @@ class Recorded:
                 self._rest(reasons.STEP_LEFT_OUT(step=comes_to, done=record.name))
 
     def _is_of_other_code(self, record: StepRecord) -> bool:
-        return record.code not in ("", self._code)
+        return record.code not in self._same
 
     def _rest(self, reason: Reason) -> None:
         if self._attempt.declared.options.drift == "rest":

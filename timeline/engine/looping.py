@@ -55,7 +55,7 @@ class Course:
             done=record.done or 0,
             sums=record.result or {},
             seconds=record.seconds,
-            done_by=record.attempt if record.task_id == task else 0,
+            done_by=record.attempt if record.by_task == task else 0,
         )
 
     def with_batch(self, keys: Sequence[Any], sums: Sums, *, seconds: float, by: int) -> Course:
@@ -73,8 +73,7 @@ class Course:
     def recorded(self, new: NewStep, *, is_over: bool = False) -> NewStep:
         """What is to be recorded of the loop."""
         place = {"after": self.after} if self.keys is None else {"after": self.after, "keys": self.keys}
-        return replace(
-            new,
+        return new._replace(
             kind=StepKind.DONE if is_over else StepKind.LOOP,
             seconds=self.seconds,
             result=json.dumps(self.sums, ensure_ascii=False),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +61,7 @@ class StepRecorder:
             task=task.id,
             attempt=task.attempt,
             digest=digest_of(given),
-            code=self._attempt.definition.code,
+            code=self._attempt.definition.kept_code,
             at=self._attempt.now,
         )
 
@@ -95,7 +94,7 @@ class StepRecorder:
 
     def begin(self, new: NewStep) -> None:
         """Record that a step begins that may be called only once. If the answer is lost, ask whether that is recorded."""
-        stored = self._written(record_step, replace(new, kind=StepKind.BEGUN, at=self.now()))
+        stored = self._written(record_step, new._replace(kind=StepKind.BEGUN, at=self.now()))
         if stored is None and not (self._is_ours(self._recorded(new), new) and is_its_workers(new, using=self._using)):
             raise LeaseLost(new.task, new.attempt)
         self.in_doubt = new.name
@@ -171,7 +170,7 @@ class StepRecorder:
         Raises:
             LeaseLost: if the attempt is not its worker's any more.
         """
-        return self._come_to(place, self._written(record_place, replace(place, at=self.now())), by_us=by_us)
+        return self._come_to(place, self._written(record_place, place._replace(at=self.now())), by_us=by_us)
 
     def loop_in_transaction(self, turn: Callable[[], NewStep]) -> Any:
         """
@@ -192,7 +191,7 @@ class StepRecorder:
         try:
             with atomic(using=self._using, durable=True):
                 with hooks_apart([task.id], using=self._using):
-                    place = replace(turn(), at=self.now())
+                    place = turn()._replace(at=self.now())
                 stored = record_place(place, using=self._using)
                 if stored is None:
                     raise LeaseLost(task.id, task.attempt)
@@ -236,7 +235,7 @@ class StepRecorder:
 
     def _is_ours(self, record: StepRecord | None, new: NewStep) -> bool:
         """Whether this attempt has recorded it: within an attempt, a name is used only once."""
-        return record is not None and (record.task_id, record.attempt) == (new.task, new.attempt)
+        return record is not None and (record.by_task, record.attempt) == (new.task, new.attempt)
 
     def _recorded(self, new: NewStep) -> StepRecord | None:
         return StepRecord.objects.using(self._using).filter(origin=new.origin, name=new.name).first()

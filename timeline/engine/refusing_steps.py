@@ -94,4 +94,4 @@ def is_in_transaction(using: str) -> bool:
         return False
     status = getattr(getattr(connection.connection, "pgconn", None), "transaction_status", 0)
     in_one = status not in _NO_TRANSACTION
-    return not connection.get_autocommit() or in_one or getattr(connection.connection, "in_transaction", False)
+    return not connection.autocommit or in_one or getattr(connection.connection, "in_transaction", False)

@@ -148,8 +148,8 @@ class EventWaiter:
         event = first_met(wait, using=self._using)
         if event is None and now < wait.until and not _is_hopeless(wait, self._using):
             raise Waits(rests, wait.until)
-        ended = replace(steps.recorder.new(name, {}), kind=StepKind.OVER, digest="", code="", at=now)
-        ended = replace(ended, place=json.dumps(wait.as_json()))
+        ended = steps.recorder.new(name, {})._replace(kind=StepKind.OVER, digest="", code="", at=now)
+        ended = ended._replace(place=json.dumps(wait.as_json()))
         if event is None:
             return self._run_out(steps, rests, ended, now)
         steps.recorder.keep_place(_with(ended, event))
@@ -274,4 +274,4 @@ def _is_locked(task: ScheduledTask, wait: Wait, using: str) -> bool:
 
 
 def _with(ended: NewStep, event: Event | None) -> NewStep:
-    return replace(ended, done=0) if event is None else replace(ended, done=1, result=json.dumps(str(event.pk)))
+    return ended._replace(done=0) if event is None else ended._replace(done=1, result=json.dumps(str(event.pk)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from uuid import UUID
 
 from django.db import OperationalError, ProgrammingError, connections, models
@@ -35,7 +35,8 @@ class StepRecord(models.Model):
     One step of one task.
 
     ``origin`` is the task's idempotency key: the earliest revision that leads to it and did not complete. So a retry, a move
-    and a redrive find what was done. ``attempt`` of ``task_id`` has done it; ``recorded_at`` is story time. ``digest`` is of
+    and a redrive find what was done. ``attempt`` of ``by_task`` has done it: ``task_id``, which may be left out where it is the
+    origin, as it mostly is: that is a tenth of a record. ``recorded_at`` is story time. ``digest`` is of
     what the step was given, ``code`` of the timeline as it was, but for its steps: where the code has changed since, it is
     noticed if a step is given something else, or comes in another order. ``code`` is empty where somebody has decided that it
     counts; ``digest``, where what the step gave was erased.
@@ -49,7 +50,7 @@ class StepRecord(models.Model):
 
     origin = models.UUIDField()
     name = models.CharField(max_length=MAX_NAME)
-    task_id = models.UUIDField()
+    task_id = models.UUIDField(null=True, blank=True)
     attempt = models.PositiveIntegerField()
     kind = models.CharField(max_length=5, choices=StepKind.choices)
     recorded_at = models.DateTimeField()
@@ -70,6 +71,16 @@ class StepRecord(models.Model):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.kind}"
+
+    @property
+    def by_task(self) -> UUID:
+        """Id of the revision that has recorded it."""
+        return self.task_id or self.origin
+
+
+def recorded_by(task_ids: Collection[UUID]) -> Q:
+    """The records that these revisions have made."""
+    return Q(task_id__in=task_ids) | Q(task_id=None, origin__in=task_ids)
 
 
 def origins_of(previous: dict[UUID, UUID | None], *, using: str) -> dict[UUID, UUID]:

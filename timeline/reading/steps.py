@@ -75,7 +75,7 @@ def _line(record: StepRecord, results: bool) -> StepLine:
     return StepLine(
         name=record.name,
         kind=StepKind(record.kind),
-        task_id=record.task_id,
+        task_id=record.by_task,
         attempt=record.attempt,
         recorded_at=record.recorded_at,
         seconds=record.seconds or None,

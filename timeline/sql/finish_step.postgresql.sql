@@ -8,6 +8,6 @@ WITH task AS MATERIALIZED (
 UPDATE timeline_step AS step
 SET kind = %(kind)s, recorded_at = %(at)s, seconds = %(seconds)s, result = %(result)s::jsonb
 FROM task
-WHERE step.origin = %(origin)s AND step.name = %(name)s AND step.kind = 'begun' AND step.task_id = task.id
+WHERE step.origin = %(origin)s AND step.name = %(name)s AND step.kind = 'begun' AND COALESCE(step.task_id, step.origin) = task.id
     AND step.attempt = task.attempt
 RETURNING step.result::text

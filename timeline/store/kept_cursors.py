@@ -8,7 +8,9 @@ from typing import Any
 
 from timeline.dialects import is_by_psycopg3
 
-_kept = threading.local()  # How it was made, alias → the driver's connection of this thread, and our cursor of it.
+_kept = (
+    threading.local()
+)  # How it was made, alias → the driver's connection of this thread, and our cursor of it, in Django's.
 
 
 def bound_cursor(connection: Any) -> Any:
@@ -30,7 +32,8 @@ def text_cursor(connection: Any) -> Any:
 
 def _cursor(connection: Any, how: str, make: Callable[[Any], Any]) -> Any:
     connection.close_if_health_check_failed()
-    connection.ensure_connection()
+    if connection.connection is None:
+        connection.ensure_connection()
     driver = connection.connection
     own = not is_by_psycopg3(connection) or not driver.cursor_factory.__module__.startswith("django.")
     if own or connection.queries_logged:  # Of a prepared statement, the log of queries would have no text.
@@ -39,5 +42,5 @@ def _cursor(connection: Any, how: str, make: Callable[[Any], Any]) -> Any:
     known_as = f"{how} {connection.alias}"
     before = kept.get(known_as)
     if before is None or before[0] is not driver:
-        before = kept[known_as] = driver, make(driver)
-    return connection._prepare_cursor(before[1])
+        before = kept[known_as] = driver, connection._prepare_cursor(make(driver))
+    return before[1]

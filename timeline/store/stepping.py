@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Final, NamedTuple
@@ -13,33 +12,33 @@ from django.db import DatabaseError, connections
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
-from timeline.dialects import Dialect, dialect_of
+from timeline.dialects import dialect_of, dialect_of_vendor
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.sqlstates import sqlstate_of
 from timeline.models.statements import narrowed
-from timeline.models.step import steps_among
+from timeline.models.step import recorded_by, steps_among
 from timeline.store.kept_cursors import bound_cursor, text_cursor
 from timeline.store.pipelining import takes_texts
 
 # What a step in a transaction waits for the lock of its task's row: far less than the second after which PostgreSQL looks for
 # deadlocks, so that whoever wants what the step has locked does not have to give way.
 PATIENCE: Final = timedelta(milliseconds=50)
+_PATIENCE: Final = f"{PATIENCE.total_seconds()} seconds"
 NOT_RECORDED: Final = "TL001"  # What ``function_record_last_step`` raises, so that the COMMIT behind it is none.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewStep:
+class NewStep(NamedTuple):
     """
-    What is to be recorded of a step.
+    What is to be recorded of a step. A tuple, since two are made for each step.
 
     Args:
         origin: Idempotency key of the task.
         name: Of the step, with its key.
         task, attempt: Whose worker records it.
         digest, code: See ``StepRecord``.
-        kind: Whether it is done, or begins.
         at: Story time.
+        kind: Whether it is done, or begins.
         seconds: How long it took.
         result: JSON as text; None: nothing.
         place, done, total: Of a loop, see ``StepRecord``; the place is JSON as text.
@@ -52,8 +51,8 @@ class NewStep:
     attempt: int
     digest: str
     code: str
-    kind: StepKind = StepKind.DONE
     at: datetime
+    kind: StepKind = StepKind.DONE
     seconds: float = 0.0
     result: str | None = None
     place: str | None = None
@@ -63,7 +62,7 @@ class NewStep:
 
     def ended(self, *, at: datetime, seconds: float, result: str | None) -> NewStep:
         """The same step, done."""
-        return NewStep(  # Not by ``replace``, which takes three times as long: this is done for each step.
+        return NewStep(  # Not by ``_replace``, which takes three times as long: this is done for each step.
             origin=self.origin,
             name=self.name,
             task=self.task,
@@ -105,9 +104,9 @@ def record_step(step: NewStep, *, using: str, last: bool = False) -> Stored | No
     """
     connection: Any = connections[using]
     if not last or not _can_commit(connection):
-        return _written("record_step", step, using)
+        return _written("record_step", step, connection)
     try:
-        return _written("record_step", step, using, "last")
+        return _written("record_step", step, connection, "last")
     except DatabaseError as error:
         if sqlstate_of(error) != NOT_RECORDED:
             raise
@@ -159,7 +158,7 @@ def finish_step(step: NewStep, *, using: str) -> Stored | None:
     Returns:
         None: nothing was written, since the attempt is not its worker's any more.
     """
-    return _written("finish_step", step, using)
+    return _written("finish_step", step, connections[using])
 
 
 def record_place(step: NewStep, *, using: str) -> Stored | None:
@@ -172,7 +171,7 @@ def record_place(step: NewStep, *, using: str) -> Stored | None:
         None: nothing was written. There is a record of its name that is none of a loop, or the attempt is not its worker's any
         more.
     """
-    return _written("record_place", step, using)
+    return _written("record_place", step, connections[using])
 
 
 def is_its_workers(step: NewStep, *, using: str) -> bool:
@@ -184,7 +183,7 @@ def is_its_workers(step: NewStep, *, using: str) -> bool:
 def withdraw_step(step: NewStep, *, using: str) -> None:
     """Forget that this attempt began a step: it is known that nothing happened."""
     begun = StepRecord.objects.using(using).filter(origin=step.origin, name=step.name, kind=StepKind.BEGUN)
-    begun.filter(task_id=step.task, attempt=step.attempt).delete()
+    begun.filter(recorded_by([step.task]), attempt=step.attempt).delete()
 
 
 def steps_of(origin: UUID, *, using: str) -> dict[str, StepRecord]:
@@ -193,14 +192,13 @@ def steps_of(origin: UUID, *, using: str) -> dict[str, StepRecord]:
 
 
 @cache
-def _statement(dialect: Dialect, verb: str, names: frozenset[str]) -> str:
-    return narrowed(dialect.sql(verb), names)
+def _statement(vendor: str, verb: str, *parts: str) -> str:
+    return narrowed(dialect_of_vendor(vendor).sql(verb), frozenset(parts))
 
 
-def _written(verb: str, step: NewStep, using: str, *parts: str) -> Stored | None:
-    connection: Any = connections[using]
+def _written(verb: str, step: NewStep, connection: Any, *parts: str) -> Stored | None:
     within = ("within",) if connection.in_atomic_block else ()
-    sql = _statement(dialect_of(using), verb, frozenset(within + parts))
+    sql = _statement(connection.vendor, verb, *within, *parts)
     native = connection.features.has_native_uuid_field
     values: dict[str, Any] = {
         "origin": step.origin if native else step.origin.hex,
@@ -217,12 +215,12 @@ def _written(verb: str, step: NewStep, using: str, *parts: str) -> Stored | None
         "done": step.done,
         "total": step.total,
         "done_by": step.done_by,
-        "patience": f"{PATIENCE.total_seconds()} seconds" if within else None,
+        "patience": _PATIENCE if within else None,
     }
     cursor = text_cursor(connection) if "last" in parts else bound_cursor(connection)
     cursor.execute(sql, values)
     if "last" in parts and cursor.description is None:  # A wrapper of the host's has gone on to the COMMIT.
-        return _committed(step, using)
+        return _committed(step, connection.alias)
     rows = cursor.fetchall()  # All of them: before that SQLite does not commit.
     return Stored(rows[0][0]) if rows else None
 
