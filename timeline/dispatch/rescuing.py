@@ -155,9 +155,8 @@ def _ended(writes: Sequence[Write], *, now: datetime, using: str) -> Iterator[Sc
         caught: list[Exception] = []
         done: list[ScheduledTask] = []
         with catching(caught), polling(using, AT_ONCE):
-            trial = replace(
-                write, task=copy(write.task)
-            )  # What is not written after all has changed the task's columns.
+            # What is not written after all has changed the task's columns.
+            trial = replace(write, task=copy(write.task))
             done = settle([lost_for_good(trial, using=using)], now=now, using=using)
         if caught and isinstance(caught[0], TransitionNotAllowed):  # Another machine of the entity refuses the event.
             caught.clear()

@@ -8,9 +8,8 @@ from typing import Any
 
 from timeline.dialects import is_by_psycopg3
 
-_kept = (
-    threading.local()
-)  # How it was made, alias → the driver's connection of this thread, and our cursor of it, in Django's.
+# How it was made, alias → the driver's connection of this thread, and our cursor of it, in Django's.
+_kept = threading.local()
 
 
 def bound_cursor(connection: Any) -> Any:
