@@ -22,7 +22,7 @@ def drop_functions(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) ->
             "to_move",
             "move_at_once",
         )
-        for name in ("refuse", "keep", *called):
+        for name in ("refuse", "refuse_transition", "refuse_ended", "keep", *called):
             schema_editor.execute(f"DROP FUNCTION IF EXISTS timeline_{name}")
 
 

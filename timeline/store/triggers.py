@@ -54,7 +54,12 @@ CALLED: Final = {
     moving_at_once.NAME: Total._meta.db_table,
 }
 COMPOSED: Final = f"function_{moving_at_once.NAME}"  # Of rules that other statements have, too.
-OWN_FUNCTIONS: Final = {"guard_move": "move_function"}  # Of one trigger alone, and there with it.
+# Of one trigger alone, and there with it.
+OWN_FUNCTIONS: Final = {
+    "guard_transition": "transition_function",
+    "guard_final": "final_function",
+    "guard_move": "move_function",
+}
 
 
 def triggers_of(using: str) -> dict[str, str]:
