@@ -134,7 +134,7 @@ class TestOtherCode:
 
     @pytest.mark.parametrize(("code", "state"), [("", State.COMPLETED), ("0" * 16, State.RETRYABLE)])
     def test_is_told_by_records_with_the_longer_fingerprint(self, declared, run_at, later, again, journal, code, state):
-        """They were made before 0072. Of the same code no arguments are compared."""
+        """They were made before 0071. Of the same code no arguments are compared."""
         row = self.half_done(declared, run_at, later, journal)
         StepRecord.objects.update(code=code or invoicing(journal).definition.code, digest="other")
 

@@ -51,7 +51,7 @@ class Recorded:
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
-        # A record that was made before 0072 has the longer one.
+        # A record that was made before 0071 has the longer one.
         self._same = {"", attempt.definition.code, attempt.definition.kept_code}
         self._passed: set[str] = set()
 

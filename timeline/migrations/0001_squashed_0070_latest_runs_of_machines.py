@@ -116,7 +116,7 @@ def drop_functions(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) ->
             "to_move",
             "move_at_once",
         )
-        for name in ("refuse", "refuse_move", "keep", *called):
+        for name in ("refuse", "refuse_transition", "refuse_ended", "refuse_move", "keep", *called):
             schema_editor.execute(f"DROP FUNCTION IF EXISTS timeline_{name}")
 
 

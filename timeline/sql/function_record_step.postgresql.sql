@@ -2,7 +2,7 @@
 -- While the attempt is its worker's: whoever takes it from them changes the task's row, which is locked here last. In a
 -- transaction that has locked something else, that row is not waited for for longer than `patience`; what the host has its
 -- transactions wait is put back. Gives what the database has made of the result.
--- The id of the task is left out where it is the origin. Code before 0072 does not know that, and looks for it: it is known by its
+-- The id of the task is left out where it is the origin. Code before 0071 does not know that, and looks for it: it is known by its
 -- longer `code`.
 CREATE OR REPLACE FUNCTION timeline_record_step(
     its_origin uuid, its_name text, its_task uuid, its_attempt integer, its_kind text, its_at timestamptz,
