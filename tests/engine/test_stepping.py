@@ -124,8 +124,9 @@ class TestWhatIsDone:
         pruned = prune(ended_before=later + timedelta(days=9), archive=archived.extend, using="default")
 
         assert pruned == Pruned(runs=1, tasks=1, log_entries=3)
-        steps = {row["fields"]["name"] for row in archived if row["model"] == "timeline.steprecord"}
-        assert steps == {"number", "upload", "send"}
+        steps = [row["fields"] for row in archived if row["model"] == "timeline.steprecord"]
+        assert {step["name"] for step in steps} == {"number", "upload", "send"}
+        assert {step["task_id"] for step in steps} == {step["origin"] for step in steps}
         assert not StepRecord.objects.exists()
 
     def test_takes_one_statement_each(self, declared, run_at, later, journal):

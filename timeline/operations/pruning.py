@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -67,22 +67,29 @@ def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int 
         if not run_ids and not task_ids and not hold_ids:
             return Pruned()
         log = LogEntry.objects.using(using).filter(task__in=task_ids)
-        steps = StepRecord.objects.using(using).filter(
-            origin__in=task_ids
-        )  # All revisions go together, so their first does.
+        # All revisions go together, so their first does.
+        steps = StepRecord.objects.using(using).filter(origin__in=task_ids)
         tasks = all_tasks.filter(pk__in=task_ids)
         runs = TimelineRun.objects.using(using).filter(pk__in=run_ids)
         holds = Hold.objects.using(using).filter(pk__in=hold_ids)
         for_good, kept, moving = _parted(runs, using)
         entries = RunEntry.objects.using(using).filter(run__in=moving) if moving else RunEntry.objects.none()
         if archive is not None:
-            several = (runs, entries, tasks, log, steps, holds)
+            several = (runs, entries, tasks, log, _whole(steps), holds)
             archive([row for rows in several for row in serializers.serialize("python", rows)])
         entries.delete()
         counts = [rows.delete()[0] for rows in (steps, log, tasks, runs.filter(pk__in=for_good), holds)]
         if kept:
             runs.filter(pk__in=kept).update(pruned=True)
     return Pruned(log_entries=counts[1], tasks=counts[2], runs=counts[3], holds=counts[4])
+
+
+def _whole(steps: Iterable[StepRecord]) -> list[StepRecord]:
+    """The records, each with the id of its task, which the table leaves out where it is the origin."""
+    told = list(steps)
+    for record in told:
+        record.task_id = record.by_task
+    return told
 
 
 def _parted(runs: QuerySet[TimelineRun], using: str) -> tuple[list[UUID], list[UUID], list[UUID]]:
