@@ -190,16 +190,7 @@ def dialect_of(using: str) -> Dialect:
     Raises:
         ImproperlyConfigured: if it is of a kind that we do not run on.
     """
-    return dialect_of_vendor(connections[using].vendor)
-
-
-def dialect_of_vendor(vendor: str) -> Dialect:
-    """
-    Give the dialect of a kind of database.
-
-    Raises:
-        ImproperlyConfigured: if we do not run on it.
-    """
+    vendor = connections[using].vendor
     if vendor not in _BY_VENDOR:
         raise ImproperlyConfigured(f"timeline does not run on {vendor} yet. Use SQLite or PostgreSQL.")
     return _BY_VENDOR[vendor]

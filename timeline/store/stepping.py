@@ -12,7 +12,7 @@ from django.db import DatabaseError, connections
 from django.db.models import TextField
 from django.db.models.functions import Cast
 
-from timeline.dialects import dialect_of, dialect_of_vendor
+from timeline.dialects import dialect_of
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.sqlstates import sqlstate_of
@@ -192,13 +192,13 @@ def steps_of(origin: UUID, *, using: str) -> dict[str, StepRecord]:
 
 
 @cache
-def _statement(vendor: str, verb: str, *parts: str) -> str:
-    return narrowed(dialect_of_vendor(vendor).sql(verb), frozenset(parts))
+def _statement(using: str, verb: str, *parts: str) -> str:
+    return narrowed(dialect_of(using).sql(verb), frozenset(parts))
 
 
 def _written(verb: str, step: NewStep, connection: Any, *parts: str) -> Stored | None:
     within = ("within",) if connection.in_atomic_block else ()
-    sql = _statement(connection.vendor, verb, *within, *parts)
+    sql = _statement(connection.alias, verb, *within, *parts)
     native = connection.features.has_native_uuid_field
     values: dict[str, Any] = {
         "origin": step.origin if native else step.origin.hex,
