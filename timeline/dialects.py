@@ -73,8 +73,7 @@ class Dialect:
         Give a statement: one a file, ``timeline/sql/<verb>.<vendor>.sql``, or ``<verb>.sql`` where both are told alike.
 
         Its lines of comment are left out. Values reach it as parameters only; the lifecycle's sets stand in it as ``{final}``,
-        ``{leased}``, ``{open}``, ``{waiting}``, ``{at_rest}`` and ``{pairs}``, two of them also as the constant of an array,
-        ``{final_array}`` and ``{pairs_array}``, and the words of the database by their names.
+        ``{leased}``, ``{open}``, ``{waiting}``, ``{at_rest}`` and ``{pairs}``, and the words of the database by their names.
 
         Args:
             verb: What it does.
@@ -208,27 +207,18 @@ def is_by_psycopg3(connection: BaseDatabaseWrapper) -> bool:
     return connection.vendor == POSTGRESQL.vendor and hasattr(getattr(connection, "Database", None), "adapters")
 
 
-_PAIRS: Final = sorted(f"{source} {target}" for source, target in ALLOWED_PAIRS)
-
-
 @cache
 def _read(dialect: Dialect, verb: str, package: str) -> str:
     folder = files(package) / "sql"
     its_own = folder / f"{verb}.{dialect.vendor}.sql"
     file = its_own if its_own.is_file() else folder / f"{verb}.sql"
     text = _WHOLE_LINE_COMMENT.sub("", file.read_text(encoding="utf-8"))
-    pairs = _quoted(_PAIRS)
+    pairs = _quoted(f"{source} {target}" for source, target in ALLOWED_PAIRS)
     known = {"final": FINAL, "leased": LEASED, "open": OPEN, "waiting": WAITING, "at_rest": AT_REST}
     sets = {name: _quoted(states) for name, states in known.items()} | {"pairs": pairs}
-    sets |= {"pairs_array": _as_array(_PAIRS), "final_array": _as_array(FINAL)}
     for name, words in (sets | dict(dialect.words)).items():
         text = text.replace(f"{{{name}}}", words)
     return text
-
-
-def _as_array(words: Iterable[str]) -> str:
-    """The same as one constant of PostgreSQL."""
-    return f"'{{{','.join(sorted(words))}}}'"
 
 
 def _quoted(words: Iterable[str]) -> str:

@@ -80,8 +80,9 @@ class Registry:
         self._aside.append(before)
         self._definitions = taken if all_taken else {}
         try:
-            for cls in () if all_taken else classes:
-                self.register(cls)
+            if not all_taken:
+                for cls in classes:
+                    self.register(cls)
             yield
         finally:
             self._definitions = self._aside.pop()

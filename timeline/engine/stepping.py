@@ -32,26 +32,6 @@ if TYPE_CHECKING:
     from timeline.store.stepping import NewStep
 
 
-_Failed = list[tuple["Step[Any, ..., Any]", BaseException]]
-
-
-class _UnderWay:
-    """Gives a method its step, and remembers an error that it raises. A class: a generator takes three times as long."""
-
-    __slots__ = ("_context", "_failed", "_step", "_token")
-
-    def __init__(self, step: Step[Any, ..., Any], context: StepContext, failed: _Failed) -> None:
-        self._step, self._context, self._failed = step, context, failed
-
-    def __enter__(self) -> None:
-        self._token = step_under_way.set(self._context)
-
-    def __exit__(self, _kind: object, error: BaseException | None, _where: object) -> None:
-        step_under_way.reset(self._token)
-        if isinstance(error, Exception):
-            self._failed.append((self._step, error))
-
-
 class Steps:
     """
     The steps of one attempt. They are done by one thread, or by one asyncio loop.
@@ -69,7 +49,7 @@ class Steps:
         self._before = Recorded(attempt)
         self._called: set[str] = set()
         self._stopped: BaseException | None = None
-        self._failed: _Failed = []
+        self._failed: list[tuple[Step[Any, ..., Any], BaseException]] = []
         self._beside: set[asyncio.Task[Any]] = set()
         self._is_over = False
         self._has_failed = False
@@ -97,12 +77,9 @@ class Steps:
         self._announce(step, key)
         if step.is_async:
             return self._take_async(step, key, given, body)
-        try:  # Not ``with self.stopping()``, whose generator takes as long as the rest of this.
+        with self.stopping():
             record = self._before.find(step, key, given)
             return record.result if record is not None else self._do(step, key, given, body)
-        except (Rest, LeaseLost) as error:
-            self._stopped = error
-            raise
 
     def each(
         self, step: Step[Any, ..., Any], key: str, rows: QuerySet[Any], size: int, body: Callable[[Any], Any]
@@ -240,7 +217,8 @@ class Steps:
         finally:
             self._beside.discard(this)
 
-    def _under_way(self, step: Step[Any, ..., Any], new: NewStep, key: str, *, first: object = None) -> _UnderWay:
+    @contextmanager
+    def _under_way(self, step: Step[Any, ..., Any], new: NewStep, key: str, *, first: object = None) -> Iterator[None]:
         """
         Give the method its step, and the key of the first row of its batch if it has one; remember an error that it raises.
         """
@@ -248,7 +226,14 @@ class Steps:
         known_as = f"{new.origin}:{named(step.options.was or step.name, key)}"
         if first is not None:
             known_as += f":{first}"
-        return _UnderWay(step, StepContext(name=new.name, idempotency_key=known_as), self._failed)
+        token = step_under_way.set(StepContext(name=new.name, idempotency_key=known_as))
+        try:
+            yield
+        except Exception as error:
+            self._failed.append((step, error))
+            raise
+        finally:
+            step_under_way.reset(token)
 
     @contextmanager
     def _remembering(self, step: Step[Any, ..., Any]) -> Iterator[None]:

@@ -16,7 +16,8 @@ BEGIN
     END IF;
     RETURN QUERY
     INSERT INTO timeline_step (origin, name, task_id, attempt, kind, recorded_at, seconds, digest, code, result)
-    SELECT its_origin, its_name, CASE WHEN length(its_code) < 16 THEN NULLIF(task.id, its_origin) ELSE task.id END, task.attempt, its_kind, its_at, its_seconds, its_digest, its_code, its_result
+    SELECT its_origin, its_name, CASE WHEN length(its_code) < 16 THEN NULLIF(task.id, its_origin) ELSE task.id END,
+        task.attempt, its_kind, its_at, its_seconds, its_digest, its_code, its_result
     FROM timeline_scheduledtask AS task
     WHERE task.id = its_task AND task.state || '' = 'active' AND task.attempt = its_attempt
     FOR NO KEY UPDATE OF task

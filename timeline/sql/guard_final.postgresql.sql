@@ -2,5 +2,5 @@
 CREATE OR REPLACE TRIGGER timeline_guard_final
 BEFORE UPDATE ON timeline_scheduledtask
 FOR EACH ROW
-WHEN (OLD.state = ANY ({final_array}::varchar[]))
+WHEN (OLD.state IN ({final}))
 EXECUTE FUNCTION timeline_refuse_ended()

@@ -1,7 +1,8 @@
 -- Record steps of several tasks at once, each while the attempt is its worker's. Rows that somebody has locked are not waited for:
 -- what is not given back was not recorded here. Gives what the database has made of the results.
 INSERT INTO timeline_step (origin, name, task_id, attempt, kind, recorded_at, seconds, digest, code, result)
-SELECT new.origin, new.name, NULLIF(task.id, new.origin), task.attempt, 'done', new.at, new.seconds, new.digest, new.code, new.result
+SELECT new.origin, new.name, NULLIF(task.id, new.origin), task.attempt, 'done', new.at, new.seconds, new.digest, new.code,
+    new.result
 FROM unnest(
     %(origins)s::uuid[], %(names)s::text[], %(tasks)s::uuid[], %(attempts)s::integer[], %(ats)s::timestamptz[],
     %(seconds)s::double precision[], %(digests)s::text[], %(codes)s::text[], %(results)s::jsonb[]
