@@ -165,7 +165,7 @@ class Registry:
 
     def knows(self, label: str) -> bool:
         """Whether any timeline is about this kind of entity."""
-        return any(known.label == label for known in self)
+        return label in [known.label for known in self]  # Asked for each of many entities.
 
     def started_by(self, event: str, label: str) -> list[Definition]:
         """Timelines of this kind of entity that the event starts."""

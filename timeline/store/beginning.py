@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
+from itertools import chain, repeat
 from typing import Any, Final
 from uuid import UUID
 
@@ -315,22 +316,33 @@ def _inserting_tasks(beginnings: Sequence[Beginning], *, under: str = "", using:
 
 def _tasks_of(beginnings: Sequence[Beginning], using: str) -> dict[str, list[Any]]:
     """Columns of the rows that runs have from the start."""
-    rows = [(beginning.columns, planned) for beginning in beginnings for planned in beginning.planned]
-    if not rows:
+    runs = [beginning.columns for beginning in beginnings for _planned in beginning.planned]
+    if not runs:
         return {}
-    return {
-        "id": uuid7_texts(len(rows)),
-        "run_id": [run["id"] for run, _planned in rows],
-        "cause_id": [run["started_by_id"] for run, _planned in rows],
-        "entity_label": [run["entity_label"] for run, _planned in rows],
-        "entity_id": [run["entity_id"] for run, _planned in rows],
-        **{name: [planned[name] for _run, planned in rows] for name in rows[0][1] if name not in _OF_SOME},
-        **(
-            {"occurrence": numbers} if any(numbers := [planned.get("occurrence", "") for _run, planned in rows]) else {}
-        ),
-        **(_limited(rows, using) if any("held_until" in planned for _run, planned in rows) else {}),
-        **(_awaited(rows, using) if any("awaits" in planned for _run, planned in rows) else {}),
+    some, times = beginnings[0].planned, len(beginnings)
+    if any(beginning.planned is not some for beginning in beginnings):  # Else what all runs share is written down once.
+        some, times = list(chain.from_iterable(beginning.planned for beginning in beginnings)), 1
+
+    def of_runs(name: str) -> list[Any]:
+        texts = ((beginning.columns[name], len(beginning.planned)) for beginning in beginnings)
+        return list(chain.from_iterable(repeat(key and key.hex, count) for key, count in texts))
+
+    given = {
+        "id": uuid7_texts(len(runs)),
+        "run_id": of_runs("id"),
+        "cause_id": of_runs("started_by_id"),
+        "entity_label": [run["entity_label"] for run in runs],
+        "entity_id": [run["entity_id"] for run in runs],
+        **{name: [planned[name] for planned in some] * times for name in some[0] if name not in _OF_SOME},
     }
+    if any(numbers := [planned.get("occurrence", "") for planned in some]):
+        given["occurrence"] = numbers * times
+    rows = list(zip(runs, [*some] * times, strict=True))
+    if any("held_until" in planned for planned in some):
+        given |= _limited(rows, using)
+    if any("awaits" in planned for planned in some):
+        given |= _awaited(rows, using)
+    return given
 
 
 def _limited(rows: Sequence[tuple[dict[str, Any], dict[str, Any]]], using: str) -> dict[str, list[str]]:

@@ -137,7 +137,7 @@ class Insertion:
         self.sql = _statement(model, tuple(common), apart, under, taken, asks, using)
         write = writers_of(model, using)
         parameters = [None if value is None else write[name](value) for name, value in common.items()]
-        arrays = [[None if value is None else write[name](value) for value in columns[name]] for name in apart]
+        arrays = [_texts(columns[name], write[name]) for name in apart]
         if dialect_of(using).has_arrays:
             parameters += [as_array(array) for array in arrays]
         elif arrays:
@@ -262,6 +262,13 @@ def _writer(field: Field[Any, Any], using: str) -> Callable[[Any], str]:
     if isinstance(field, CharField | TextField):
         return _as_text
     return _as_digit if isinstance(field, BooleanField) else str
+
+
+def _texts(values: Sequence[Any], write: Callable[[Any], str]) -> Sequence[str | None]:
+    """Write the values of a column; those of most are text already."""
+    if (write is _as_text or write is _digits) and set(map(type, values)) == {str}:
+        return values
+    return [None if value is None else write(value) for value in values]
 
 
 def _as_text(value: object) -> str:
