@@ -165,6 +165,8 @@ class TestRedis:
         assert redis_server.double("queue", "none") == 2
 
         assert redis_server.client.lrange("queue", 0, -1) == [b"two", b"one"] * 2
+        assert redis_server.double("queue") == 2
+        assert redis_server.client.llen("queue") == 6
 
 
 class TestProcess:

@@ -57,12 +57,17 @@ class Redis:
         self.client.flushall()
 
     def double(self, *queues: str, within: float = 1.0) -> int:
-        """Put all messages that wait into their queues once more; if there are none, look for a while. Gives how many."""
+        """
+        Put each message that waits into its queue once more; if there are none, look for a while. Gives how many.
+
+        A message that waits several times is put there once more, too: else a queue that nobody gets to would soon hold nothing
+        but copies.
+        """
         give_up = time.monotonic() + within
         while time.monotonic() < give_up:
             doubled = 0
             for queue in queues:
-                if waiting := self.client.lrange(queue, 0, -1):
+                if waiting := list(dict.fromkeys(self.client.lrange(queue, 0, -1))):
                     self.client.lpush(queue, *reversed(waiting))
                     doubled += len(waiting)
             if doubled:
