@@ -26,18 +26,18 @@ class Settings:
         BASE_URL: Where people reach the site, as ``https://example.com``: what mails link to. Empty: they have no links.
         CLOCK: Dotted path of a callable that returns story time (aware). None: the database's clock.
         FIGURES_RETENTION: How long figures by the hour are kept. None: for ever.
-        LEASE: How long a claimed or active row is its worker's before it counts as lost; extended while it runs.
+        LEASE: How long a claimed or active row belongs to its worker; extended while the task runs. Then the attempt is lost.
         LIVE_STREAMS: How many open pages a process of the site keeps a connection for, under ASGI; 0: none. The others ask.
         MAX_ATTEMPTS: Default budget of handler errors before a task is discarded; at least 1.
         MAX_LOST: Budget of attempts whose worker died, not counting a lost first attempt; at least 1.
         MAX_PENDING: How many claimed tasks of a queue may be on their way through the broker at a time; at least 1.
-        METRICS_TOKEN: Who brings it reads the metrics, whoever they are; 16 characters or more. Empty: nobody does so by it.
+        METRICS_TOKEN: A request with it may read the metrics; 16 characters or more. Empty: no token gives access.
         POLICY: Dotted path of the class that says who may see and do what, ``timeline.policy.TimelinePolicy`` or a subclass.
-        POLL_INTERVAL: The longest sleep of a poller. Twice this late, and a task is overdue.
+        POLL_INTERVAL: The longest sleep of a poller. A task that is twice this late is overdue.
         QUEUE_PREFIX: First part of the names of Celery's queues. Sites that share a broker need one each.
         RECORDED_EVENTS: Names of events that no timeline knows and that are recorded on purpose.
         RETENTION: How long ``timeline.maintain`` keeps what has ended. None: for ever.
-        SECRET_NAMES: What a name in a payload may not end in, word by word; empty: anything goes.
+        SECRET_NAMES: Endings, as whole words, that no name in a payload may have; empty: all names are allowed.
         SILENCE: How long a worker may give no sign before what it runs counts as lost.
         SITE: Name of this site: production and staging need one each. A database of another site is not worked on.
         STRICT_EVENTS: Whether an event that no timeline knows is refused (``UnknownEvent``). Else: a warning, with ``DEBUG``.

@@ -1,8 +1,8 @@
 """
 The life of a task: eight states and the only ways between them.
 
-``TRANSITIONS`` stands once, here. Final states, the CHECK constraints, the database trigger, the docs table and the
-tests derive from it. Pure rules: no database.
+``TRANSITIONS`` is the only table of these ways. The final states, the CHECK constraints, the database trigger and many tests
+are made from it; a test compares the table in the docs with it. Pure rules: no database.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ TRANSITIONS: Final[Mapping[tuple[State, Trigger], State]] = {
     (State.RETRYABLE, Trigger.CANCEL): State.CANCELLED,
 }
 
-# What one write may do in two moves, because nothing lies between. The log still has both entries.
+# Two moves that one write may make, because nothing happens between them. The log still has both entries.
 COMPOSED: Final[frozenset[tuple[State, State]]] = frozenset(
     {
         (State.SCHEDULED, State.PENDING),
@@ -77,7 +77,7 @@ COMPOSED: Final[frozenset[tuple[State, State]]] = frozenset(
 FINAL: Final = frozenset(State) - {state for state, _trigger in TRANSITIONS}
 OPEN: Final = frozenset(State) - FINAL
 CREATED_AS: Final = frozenset({State.SCHEDULED, State.AVAILABLE})
-WAITING: Final = frozenset({State.SCHEDULED, State.RETRYABLE})  # Only these move in time in place.
+WAITING: Final = frozenset({State.SCHEDULED, State.RETRYABLE})  # Only rows in these are moved to another time in place.
 LEASED: Final = frozenset({State.PENDING, State.ACTIVE})  # Somebody holds the row, until its lease runs out.
 ALLOWED_PAIRS: Final = frozenset({(source, target) for (source, _trigger), target in TRANSITIONS.items()}) | COMPOSED
 
@@ -124,15 +124,15 @@ class ReasonCode(TextChoices):
     THEN = "then", pgettext_lazy("timeline", "moved its machine")
 
 
-# Of a task that waits, was waked, or was given back because it is on hold, the reason it has. So its last attempt has ended at
-# rest, which is as good as none.
+# Reasons of a task that waits for an event, was woken by it, or was given back because of a hold. Its last attempt has neither
+# failed nor been lost, so it counts as if there had been none.
 AT_REST: Final = frozenset({ReasonCode.WAITING, ReasonCode.EVENT, ReasonCode.HOLD})
 
 
 class RunEnd(StrEnum):
     """How a run ended. A closed set; the text beside it is free."""
 
-    FINISHED = "finished"  # Nothing was left of it.
+    FINISHED = "finished"  # No task was left.
     EXIT = "exit"  # An event; the text is the name of the exit.
     LEFT = "left"  # By hand; the text is what somebody wrote.
     ENTITY_GONE = "entity_gone"
@@ -163,11 +163,11 @@ class Reason:
 
 def target(state: State, *triggers: Trigger, task: object = "") -> State:
     """
-    Say where the triggers lead, one after the other.
+    Give the state to which the triggers lead, one after the other.
 
     Args:
-        state: Where the task stands.
-        triggers: One; or two, where one write may make both moves.
+        state: The present state of the task.
+        triggers: One; or two that one write may make, see ``COMPOSED``.
         task: Named in the error only.
 
     Raises:

@@ -23,7 +23,7 @@ class Context:
         run: Its run; None for an ad hoc task.
         event: The event that caused the row or started its run; None if none did.
         now: Story time at which the attempt started.
-        lost: Whether the attempt before this one was lost with its worker: what it did outside may have happened.
+        lost: Whether the attempt before this one was lost with its worker: its calls to the outside may have happened.
         idempotency_key: The same for every attempt, retry, move and redrive until one completes; give it to services
             that accept one.
     """

@@ -345,39 +345,38 @@ def task(
     Args:
         when: ``after``, ``before``, ``at``, ``on``, ``every``, ``wait_for`` or ``each_of``. Left out: the task gets rows
             only by ``schedule()``.
-        only_if: Read when it is about to run: the task is cancelled (``guard``) unless this holds for the entity. A
-            function of the entity, or a ``Q`` of its model. People read the function's name as the reason.
-        unless: The same the other way round.
-        atomic: Whether handler, follow-ups and outcome share one transaction. On PostgreSQL, other tasks may be in it too,
-            each undone by itself if it fails; if all of it is undone, each is entered again in one of its own. ``"own"``: it
-            has one of its own at once. ``"shared"``, for handlers that do nothing but write to this database and seldom
-            fail: the fastest, since one that fails undoes all. False for handlers that call the outside, and for those
-            declared with ``async def``, which run side by side.
-        bulk: Call the handler once for many entities, so many at most (1 to 1,000): it takes a list of them, reads of each
-            from ``self.tasks[entity]``, and may return a mapping from entity to result, or to the exception it failed with.
+        only_if: Checked when it is about to run: if false, the task is cancelled (``guard``). A function of the entity, or
+            a ``Q`` of its model. People read the function's name as the reason.
+        unless: The opposite condition: if true, the task is cancelled.
+        atomic: Whether handler, follow-ups and outcome share one transaction. On PostgreSQL, other tasks may share it, each
+            with a savepoint; if all of it is undone, each task is entered again in a transaction of its own. ``"own"``: it
+            never shares its transaction. ``"shared"``, for handlers that only write to this database and seldom fail:
+            without savepoints, so it is the fastest, but a failure undoes all tasks of the transaction. False for handlers
+            that call the outside, and for those declared with ``async def``, which run side by side.
+        bulk: Call the handler once for up to this many entities (1 to 1,000): it takes a list of them, finds the context of
+            each in ``self.tasks[entity]``, and may return a mapping from entity to result, or to the exception of its failure.
         retry: How it is tried again; left out: ``Retry()``.
         expires: How long after its nominal time it is too late to run (then cancelled, ``expired``); a hundred years at
             most. None: never.
-        timeout: How long its handler may take; with ``bulk``, the whole call. Past it, the attempt fails (``timeout``), and the
-            handler is broken off where it can be. None: as long as it likes.
-        priority: Smaller runs first among what is due; -32,768 to 32,767.
-        queue: Name of the queue it is for.
-        drift: What to do if steps of it are done, and the code of its timeline has changed since so that it takes them with
-            other arguments, or in another order: ``"rest"`` until somebody decides, or ``"go on"``, for a handler that branches
-            on what changes by itself.
-        aside: Whether its run may end without it: it is cancelled then (``run_ended``). For reminders and alarms beside what a
-            run is about.
-        spread: Within which it becomes due after its nominal time, each entity at a moment of its own, always the same; 30
-            days at most. For what would be due for everybody at nine. None: at its nominal time.
-        limit: How many of it may be under way at once; or a ``Limit``, which says of what else. None: any number.
-        was: The name that the method had before; rows keep it, those that are there and those to come. Empty: its own.
+        timeout: How long its handler may take; with ``bulk``, the whole call. After that the attempt fails (``timeout``), and
+            the handler is interrupted if possible. None: as long as it likes.
+        priority: Among due tasks, smaller numbers run first; -32,768 to 32,767.
+        queue: Name of its queue.
+        drift: What a half-done task does if the code has changed, and calls the steps that are done with other arguments or in
+            another order: ``"rest"`` until somebody decides, or ``"go on"``, for a handler that branches on something that
+            changes by itself.
+        aside: Whether its run may end without it: then it is cancelled (``run_ended``). For reminders and alarms.
+        spread: Time after its nominal time within which it becomes due, each entity at a moment of its own, always the same;
+            30 days at most. For tasks that would be due for everybody at nine. None: at its nominal time.
+        limit: How many may run at the same time; or a ``Limit``, which also says what competes. None: any number.
+        was: The name that the method had before; its rows, old and new, keep that name. Empty: its own.
         window: Hours in which it may be due, as ``window`` makes them, also when it is tried again. None: at any hour.
         title: What people call it, in the admin, in ``explain`` and in the API; may be lazy, as ``gettext_lazy`` gives it.
             Empty: they read its key.
-        destructive: Whether it does what nobody can undo: deletes, deactivates, charges. Says so together with ``park_above``.
-        park_above: How many of it may start within ``park_within``. If more would, it is put on hold instead, and people are
-            told; it goes on when somebody releases that. See docs/holds.md for the rule.
-        park_within: What counts together; up to 7 days. An hour, unless you say otherwise.
+        destructive: Whether it does something that nobody can undo: deletes, deactivates, charges. Needs ``park_above``.
+        park_above: How many of this kind may start within ``park_within``. If more would start, the kind is put on hold, and
+            people are told; it goes on when somebody releases the hold. See docs/holds.md for the rule.
+        park_within: Time within which starts count for ``park_above``; an hour by default, 7 days at most.
     """
     options = Options(
         when=when,

@@ -28,12 +28,12 @@ class Limit:
     How many tasks may be under way at once.
 
     Args:
-        most: So many; 1 to 1,000.
-        key: What they compete for: tasks of any kind that name the same one share its places. Left out: the task itself.
-        by: A field of the entity: so many for each value that it has.
+        most: How many; 1 to 1,000.
+        key: Tasks of any kind that name the same key share its places. Left out: tasks of this kind share them.
+        by: A field of the entity: there are so many places for each of its values.
         until: When a place is free again: at the end of an ``"attempt"``, or at the ``"end"`` of the task, so that nothing else
             takes the place while it rests, or waits to be tried again.
-        on_discard: With ``until="end"``: what becomes of the place if a task was started and does not complete. ``"hold"``: it
+        on_discard: With ``until="end"``: what happens to the place if a task was started and does not complete. ``"hold"``: it
             stays taken until a person opens it. ``"open"``: it is free.
     """
 

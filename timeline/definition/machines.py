@@ -59,18 +59,18 @@ class Machine(Timeline, abstract=True):
     timers: ClassVar[Mapping[Any, Any]] = {}
     """Event → when it comes by itself: ``on(…)``, ``after(…)``, or a time of a field. A rest, or several → ``never``."""
     errors: ClassVar[Mapping[type[Exception], str]] = {}
-    """Class of what a handler raises → the event that it means. Of several the one of its own class, or the nearest."""
+    """Class of an exception that a handler raises → the event that it means. Of several classes, the nearest counts."""
     most_moves: ClassVar[int] = 1_000
-    """So many moves of a run within an hour are made by its handlers and timers; what would make more is discarded."""
+    """How many moves of a run its handlers and timers may make within an hour; a task that would make one more is discarded."""
     spinning: ClassVar[str] = ""
-    """The event that comes instead then, where the state takes it. Nothing: none."""
+    """The event that moves the run instead, if its state takes it. Empty: none."""
     asks: ClassVar[Mapping[Any, Any]] = {}
-    """Event → who may say it: a permission ``app.codename``, ``OWNER``, or several of these. They are buttons in the admin, and
-    events that the API takes from who may say them, while the run's state takes the event."""
+    """Event → who may send it: a permission ``app.codename``, ``OWNER``, or several of these. While the run's state takes the
+    event, it is a button in the admin, and the API takes it from these people."""
     tells: ClassVar[Collection[str]] = ()
-    """States that it comes to, and events that move it, of which webhooks are told."""
+    """States that it reaches, and events that move it, that webhooks tell."""
     mirror: ClassVar[str] = ""
-    """A ``StateField`` of the entity that shows the state, written with each move. Nothing: none does."""
+    """A ``StateField`` of the entity that shows the state, written with each move. Empty: none."""
 
     @classmethod
     def next(cls, state: str, event: str) -> Target:
@@ -96,11 +96,11 @@ class Machine(Timeline, abstract=True):
 
     def visits(self, state: str, *, since: str = "") -> int:
         """
-        Count how often this run has come to a state, this time included: ``self.visits(S.OTP_SUBMITTING) >= 3``.
+        Count how often this run has entered a state, this time included: ``self.visits(S.OTP_SUBMITTING) >= 3``.
 
         Args:
             state: Of the table.
-            since: Only since it came to this state the last time; nothing: since it began.
+            since: Only since the run last entered this state; empty: since the run began.
 
         Raises:
             InvalidInput: if there is no such state, or the task has no run.

@@ -89,12 +89,12 @@ def daily(
     Start a run each day. The next one is always there as rows, which people can move and cancel.
 
     Args:
-        at: On the wall clock, ``"02:00"``. Where the clock is changed past it, as much later; where it comes twice, the first.
+        at: On the wall clock, ``"02:00"``. If a clock change skips it, as much later; if it comes twice, the first.
         zone: Name of a time zone, ``"Europe/Berlin"``; left out: the site's.
-        once_per: ``"day"``, ``"week"`` or ``"month"``: one run of each, also when the time is changed. Left out: one a slot.
+        once_per: ``"day"``, ``"week"`` or ``"month"``: one run in each, even if ``at`` is changed. Left out: one for each slot.
         overlap: While an earlier run is still open: ``"skip"``, the run is cancelled (``overlap``); ``"queue"``, it waits
             until that has ended; or ``"allow"``.
-        catch_up: Which slots are made up for that nobody was there to see: the ``"latest"``, ``"none"`` or ``"all"``, the
+        catch_up: Which slots that came while nobody polled run later: the ``"latest"``, ``"none"`` or ``"all"``, the
             newest thousand at most. The others leave one cancelled row (``expired``) that names their range.
         within: How long ago they may be; 366 days at most.
     """

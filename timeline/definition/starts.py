@@ -106,9 +106,9 @@ def after_run(timeline: type[Timeline], /, *, ended: Ended = "completed") -> Aft
     Start a run when a run of another timeline has ended, in the same transaction: for the same entity, with the same key.
 
     Args:
-        timeline: The other, about the same model; one that itself starts after a run is refused.
-        ended: ``"completed"``: it finished, something of it was completed, and nothing of it was discarded that nobody has
-            redriven. ``"finished"``: nothing was left of it, however that went. ``"exit"``, ``"left"``: it was ended by an
-            event, or by hand. ``"any"``: each of these. A run whose entity was deleted starts none.
+        timeline: The other timeline, about the same model; it must not itself start by ``after_run``.
+        ended: ``"completed"``: it finished, at least one task completed, and no discarded task is left that was not redriven.
+            ``"finished"``: no task is left, however they ended. ``"exit"``, ``"left"``: it was ended by an event, or by
+            hand. ``"any"``: any of these. A run whose entity was deleted starts none.
     """
     return AfterRun(timeline, ended)

@@ -162,22 +162,22 @@ def step(
     method: Any = None, /, *, atomic: bool = True, retry: Retry | None = None, was: str = "", once: bool = False
 ) -> Any:
     """
-    Declare a step: a method that handlers call, and that is passed over once it is done.
+    Declare a step: a method that handlers call, and that is skipped once it is done.
 
-    What it returns is kept (JSON, 64 KiB), under the task's idempotency key and the step's name. A later attempt at the same
-    task, a move and a redrive of what did not complete find it there, and go on behind it. Only handlers declared with
-    ``atomic=False`` take steps.
+    Its return value is kept (JSON, 64 KiB), under the task's idempotency key and the step's name. A later attempt at the same
+    task finds it there and goes on after it; so does the next revision, after a move or a redrive of a task that has not
+    completed. Only handlers declared with ``atomic=False`` can call steps.
 
     Args:
-        atomic: Whether what it writes to this database, and that it is done, are one transaction: that happens once. False
-            for what calls the outside: that may happen again if it is killed before it is recorded; give
-            ``self.step.idempotency_key`` to who is called. A step declared with ``async def`` has to say False.
+        atomic: Whether its writes to this database and its record are one transaction: then they happen once. False for a
+            step that calls the outside: it may be done again if its worker dies before it is recorded; pass
+            ``self.step.idempotency_key`` to the service that it calls. For a step declared with ``async def``, False.
         retry: How the task is tried again when this step fails; left out: as the task says. Each step has the whole budget:
             failures are counted anew once a step is done.
-        was: The name it had before it was renamed: what is recorded under that counts.
-        once: For who is called outside and knows no idempotency keys: it is never called twice. That it begins is recorded
-            first. If its end is not, nobody knows whether it happened: the task rests until a person has decided. Raise
-            ``RetryAfter`` in it where it is known that nothing happened. Wants ``atomic=False``.
+        was: The name it had before it was renamed: records under that name count.
+        once: For services that know no idempotency keys: it is never called twice. Its beginning is recorded first. If its
+            end is not recorded, nobody knows whether it happened: the task rests until a person has decided. Raise
+            ``RetryAfter`` in it if it is known that nothing happened. Needs ``atomic=False``.
     """
     options = StepOptions(atomic=atomic, retry=retry, was=was, once=once)
     return Step(method, options) if method is not None else partial(Step, options=options)

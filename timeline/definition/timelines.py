@@ -42,41 +42,41 @@ class Timeline:
     A subclass names its entity and decorates methods with ``@task``. An instance is the context of one execution:
     ``self.task``, ``self.run``, ``self.event``, ``self.now``, ``self.lost``, ``self.idempotency_key`` (see ``Context``). A
     handler declared with ``bulk`` has ``self.now`` and, for each entity, such a context in ``self.tasks[entity]``.
-    In a unit test, ``Trial().remind(user)`` calls the method as it stands; give it what it reads: ``Trial(now=…)``.
-    A method declared with ``@step`` is called by handlers, and passed over once it is done; within it there is ``self.step``.
-    ``self.each(…)`` takes a step for many rows, ``self.progress(…)`` tells people how far a handler is.
-    With ``self.fan_out(…)`` a handler has another task done once for each of several things.
+    In a unit test, ``Trial().remind(user)`` calls the plain method; pass what it reads: ``Trial(now=…)``.
+    Handlers call methods declared with ``@step``; a step that is done is skipped. Within a step there is ``self.step``.
+    ``self.each(…)`` calls a step for many rows, ``self.progress(…)`` shows people how far a handler is.
+    ``self.fan_out(…)`` makes another task be done once for each of several things.
     A class declared ``abstract=True`` only lends its tasks to subclasses.
     """
 
     entity: ClassVar[str | None] = None
     """Model of the entity, ``"app.Model"``; None for a system timeline, whose handlers take no entity."""
     name: ClassVar[str] = ""
-    """First half of its task keys; stored, so keep it when the class is renamed. Nothing: the class name in snake case."""
+    """First half of its task keys; stored, so keep it when the class is renamed. Empty: the class name in snake case."""
     starts_on: ClassVar[str | Created | AfterRun | Recurring | tuple[str | Created | AfterRun | Recurring, ...]] = ()
-    """Events that start a run, ``created()``, ``after_run(…)``, ``daily(…)`` and its kin. Nothing: only ``start()`` does."""
+    """Events that start a run, ``created()``, ``after_run(…)``, ``daily(…)`` and the like. Empty: only ``start()`` does."""
     exits: ClassVar[Mapping[str, str]] = {}
     """Events that end a run → name of the exit."""
     time_zone: ClassVar[str] = ""
-    """Field of the entity with the name of its time zone, for calendar days and for handlers. Nothing: the site's."""
+    """Field of the entity with the name of its time zone, for calendar days and for handlers. Empty: the site's."""
     language: ClassVar[str] = ""
-    """Field of the entity with the code of its language, for handlers. Nothing: the site's."""
+    """Field of the entity with the code of its language, for handlers. Empty: the site's."""
     owner: ClassVar[str] = ""
-    """Foreign keys from the entity to the user who may see its rows, ``"account.user"``. Nothing: none but staff."""
+    """Foreign keys from the entity to the user who may see its rows, ``"account.user"``. Empty: only staff may."""
     shadow: ClassVar[bool] = False
-    """Live its whole life but enter no handler: a task that would have run is completed, with the reason ``shadow``."""
+    """Do everything except entering handlers: a task that would have run is completed, with the reason ``shadow``."""
 
     once: ClassVar[bool] = False
-    """One run ever for an entity (and key): once it has begun, none begins again, also when it has ended and was pruned."""
+    """One run ever for an entity (and key): none begins again, even if that run has ended and was pruned."""
     key: ClassVar[str | tuple[str, ...]] = ()
-    """Fields of the event's payload that tell runs of an entity apart, ``("payment_id", "attempt")``: run key ``42:3``."""
+    """Fields of the event's payload that distinguish runs of an entity, ``("payment_id", "attempt")``: run key ``42:3``."""
 
     search: ClassVar[str | tuple[str, ...]] = ()
-    """Fields by which people find the entity in the admin, ``("email", "name")``, as in ``ModelAdmin.search_fields``. Nothing:
+    """Fields by which people find the entity in the admin, ``("email", "name")``, as in ``ModelAdmin.search_fields``. Empty:
     those of its own admin."""
 
     again: ClassVar[bool] = False
-    """One more run when a run has finished, if an event that starts one came while it was open: one, however many came."""
+    """If starting events come while a run is open, one more run begins when it has finished: one, however many came."""
 
     definition: ClassVar[Definition]
 
@@ -141,20 +141,20 @@ class Timeline:
     ) -> Coroutine[Any, Any, dict[str, Any]]: ...
     def each(self, step: BoundStep[[list[Row]], Any], rows: QuerySet[Row], /, *, size: int = 100) -> Any:
         """
-        Take a step for all rows of a queryset, batch by batch, in the order of their primary keys.
+        Call a step for all rows of a queryset, batch by batch, in the order of their primary keys.
 
-        How far it has come is recorded with each batch: a later attempt goes on there. The batch of an atomic step is in its
-        transaction. Of a plain step it is recorded first which rows are in it: if it is taken again, it is of the same rows,
-        also of those that the queryset's filters would not give any more, and ``self.step.idempotency_key`` is the same.
-        Rows that come to be behind the place it has come to are taken; those before it are not.
+        With each batch it is recorded how far the loop has come: a later attempt goes on there. A batch of an atomic step and
+        its record are one transaction. Before a batch of a plain step, its rows are recorded: if it is repeated, it has the
+        same rows, also those that the filters would not return any more, and the same ``self.step.idempotency_key``. New rows
+        after the present place are included; new rows before it are not.
 
         Args:
-            step: Of this class, called with a list of rows; it returns None, or numbers by name, which are summed.
+            step: Of this class, called with a list of rows; it returns None, or numbers by name, which are added up.
             rows: Filters, annotations and ``select_related`` are kept; the order is not.
-            size: So many rows in a batch, 1 to 10,000.
+            size: Rows in a batch, 1 to 10,000.
 
         Returns:
-            Name → sum over all batches. Of a step declared with ``async def``: a coroutine that gives it.
+            Name → sum over all batches; for a step declared with ``async def``, a coroutine that returns this.
 
         Raises:
             InvalidInput: naming ``step``, ``rows`` or ``size``.
@@ -168,19 +168,19 @@ class Timeline:
 
     def progress(self, done: int, total: int | None = None, note: str = "") -> None:
         """
-        Tell how far the handler is, for people: at most once a second, and when all is done.
+        Show people how far the handler is: written at most once a second, and when ``done`` equals ``total``.
 
-        Only handlers declared with ``atomic=False`` tell it, outside of transactions: else nobody would see it before the end.
-        In a unit test, where nothing runs, what is given is checked, and that is all.
+        Only for handlers declared with ``atomic=False``, outside of transactions: else nobody would see it before the end.
+        In a unit test, the arguments are checked, and nothing else happens.
 
         Args:
-            done: So many; 0 or more.
-            total: Of so many; None: nobody knows.
-            note: What it is at; 200 characters at most.
+            done: How many are done; 0 or more.
+            total: How many there are; None: nobody knows.
+            note: What the handler is doing; 200 characters at most.
 
         Raises:
             InvalidInput: naming what is wrong, or where it is called.
-            LeaseLost: if the attempt is not its worker's any more. Let it pass: it has been cancelled, say.
+            LeaseLost: if the attempt does not belong to its worker any more, such as after a cancel. Do not catch it.
         """
         check_progress(done, total, note)
         if self._teller is not None:
@@ -199,19 +199,19 @@ class Timeline:
         /,
     ) -> None:
         """
-        Have a task done once for each of these, as soon as this one completes.
+        Make a task be done once for each of these, as soon as this one completes.
 
         Their rows are written with the outcome of this handler: all of them, or none if it does not complete. A later attempt
-        says anew what it wants. In a unit test, where nothing runs, what is given is checked, and that is all.
+        decides anew. In a unit test, the arguments are checked, and nothing else happens.
 
         Args:
-            task: Declared with ``each_of(…)`` of the very task whose handler this is: ``self.settle``.
+            task: Declared with ``each_of(…)`` of the task that this handler belongs to: ``self.settle``.
             occurrences: Name of each (text of 1 to 100 characters) → its payload: plain JSON, 64 KiB at most. Or the names
                 alone. 10,000 at most for all calls of a handler together, no name twice for a task.
 
         Raises:
-            InvalidInput: naming what is wrong with them, or where it is called: by a call for many, by an ad hoc task, within
-                a step. Nothing of the call is remembered then.
+            InvalidInput: naming what is wrong with them, or where it must not be called: in a call for many, in an ad hoc task,
+                in a step. The call has no effect then.
         """
         declared, payloads = task_of(self.definition, task), payloads_of(occurrences)
         if self._fan_out is not None:
@@ -219,23 +219,22 @@ class Timeline:
 
     def wait_for(self, *events: str, within: timedelta, key: str = "", name: str = "", of: Any = THEIR_OWN) -> Any:
         """
-        Wait for the first event of these that comes to the entity, or to another one; the task rests until then, and needs no
-        worker.
+        Wait for the first of these events of the entity, or of another one; until then the task rests, and needs no worker.
 
-        The attempt ends here. When the event comes, or the time has run out, the handler is entered anew, passes over the
-        steps that are done, and gets its answer here. What came since the run began counts, or with steps: what came since the
-        last but one was done. An event serves one wait of a task. In a unit test, what is given as ``awaited`` is the answer.
+        The attempt ends here. When the event comes, or the time has run out, the handler is entered again from its beginning,
+        skips the steps that are done, and gets the answer here. Events since the last step but one was done count; without such
+        a step, events since the run began. An event answers one wait of a task. In a unit test, ``awaited`` is the answer.
 
         Args:
             events: Names, as they are emitted.
-            within: How long it waits at most, from when it goes to rest.
-            key: Of the event; left out: whichever it has.
-            name: Tells several waits of one handler for the same apart; 90 characters at most.
-            of: Whose events, an entity of the same database that is saved; left out: the task's own entity's. If it is deleted,
-                nothing is to come any more, and the time has run out.
+            within: How long it waits at most, counted from when it goes to rest.
+            key: Of the event; left out: any.
+            name: Distinguishes several waits of one handler for the same event; 90 characters at most.
+            of: The saved entity, of the same database, whose events count; left out: the task's own. If it is deleted, no
+                event can come any more, so the time has run out.
 
         Returns:
-            The event; None: the time ran out. In a handler declared with ``async def``: a coroutine that gives it.
+            The event, or None if the time ran out; in a handler declared with ``async def``, a coroutine that returns it.
 
         Raises:
             InvalidInput: naming what is wrong with what it is given, or where it is called: in an atomic handler, in a step, in
@@ -275,7 +274,7 @@ class Timeline:
 
     @property
     def tasks(self) -> Mapping[Any, Context]:
-        """Of a handler declared with ``bulk``: entity → its own context."""
+        """In a handler declared with ``bulk``: entity → its own context."""
         tasks: Mapping[Any, Context] = self._given("tasks")
         return tasks
 
@@ -287,7 +286,7 @@ class Timeline:
 
     @property
     def step(self) -> StepContext:
-        """Of a method declared with ``@step``: its name, and a key for who is called outside."""
+        """In a method declared with ``@step``: its name, and an idempotency key for services that it calls."""
         under_way: StepContext = step_under_way.get() or self._given("step")
         return under_way
 

@@ -1,4 +1,4 @@
-"""Dispatch: what a poll does. Begin what the clock has come to, rescue, send again, stage, claim, send."""
+"""Dispatch: what a poll does. Begin runs by the clock, give up lost attempts, send lost messages again, stage, claim, send."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from timeline.registry import registry
 from timeline.store.edges import see_edges
 from timeline.store.probing import probe_lost
 
-ROOM_AFTER: Final = 0.02  # Seconds until workers may have made room; if not, twice as long, and so on.
+ROOM_AFTER: Final = 0.02  # Seconds to wait until workers have made room; if they have not, twice as long, and so on.
 MAX_PATIENCE: Final = 0.2  # Seconds.
-CLAIM: Final = 0.02  # Seconds that one claim should take: others wait for the rows it locks, and for the processor.
+CLAIM: Final = 0.02  # Seconds that one claim should take: meanwhile others wait for its rows, and for the processor.
 AT_FIRST: Final = 100  # Tasks claimed at a time, until we know how long that takes.
-LEAST: Final = 25  # Fewer would hardly take less.
+LEAST: Final = 25  # To claim fewer takes almost as long.
 
 
 class Sender(Protocol):
@@ -74,10 +74,10 @@ def dispatch(
 
     Args:
         sender: Takes the messages.
-        limit: At most so many tasks of a queue are claimed at a time; but as many as are declared to run together.
+        limit: How many tasks of a queue are claimed at a time at most; more, if more are declared to run together.
         wait: Whether to wait for room while enough is on its way and more is ready: for a process that does nothing else.
-        whole: False between two polls: only new tasks are sent, since the database was looked at within a poll interval; lost
-            tasks wait for the next whole poll.
+        whole: False for a poll that comes before its interval is over, when it was woken: it only sends new tasks, and leaves
+            lost ones to the next whole poll.
         ahead: What this process remembers of runs that the clock begins; None: nothing.
         now: Story time.
         using: Database alias.

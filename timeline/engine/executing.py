@@ -37,9 +37,9 @@ class Runtime:
     Where a group runs.
 
     Args:
-        clock: Tells story time.
+        clock: Gives story time.
         using: Database alias.
-        watch: Asked before each handler, and told of each.
+        watch: Says before each handler whether to go on, and is told how long it took.
     """
 
     clock: Callable[[], datetime]
@@ -64,8 +64,8 @@ def execute_each(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     """
     Enter handlers one after the other, and record how they ended.
 
-    An atomic handler shares one transaction with its outcome and its follow-ups. The guarded write of the outcome is the
-    fence. Other handlers run in no transaction, and their outcomes are recorded together.
+    An atomic handler shares one transaction with its outcome and its follow-ups. If the attempt is no longer ours, the write of
+    the outcome fails, and the transaction is undone. Other handlers run in no transaction; their outcomes are written together.
 
     Args:
         attempts: Attempts that were begun and have passed the last look; at least one.
@@ -91,7 +91,7 @@ def execute_each(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
             elif outcome is not None:
                 outcomes.append((attempt, outcome))
             runtime.watch.took(attempt.task.task_key, 1, monotonic() - started)
-    finally:  # Also if a handler ends this thread: the handlers before it are done.
+    finally:  # Also if a handler ends this thread: earlier handlers have ended, and must not be entered again.
         runtime.watch.lend(None)
         if outcomes:
             tasks = [attempt.task for attempt, _end in outcomes]
@@ -103,7 +103,7 @@ def call_in_time(
     attempts: Sequence[Attempt], act: Callable[[], Answer], runtime: Runtime, *, undone: Sequence[Attempt] = ()
 ) -> Answer:
     """
-    Call a handler that may take only so long.
+    Call a handler, with its time limit if it has one.
 
     Args:
         attempts: The attempts that the call is for.
@@ -135,7 +135,7 @@ def is_time_up(since: float) -> bool:
 
 
 def _execute(attempt: Attempt, runtime: Runtime) -> ScheduledTask | Write | Exception | None:
-    """Enter one handler; the task if its outcome is recorded, else the outcome; None if the attempt was no longer ours."""
+    """Enter one handler. Give the task if its outcome is recorded, else the outcome; None if the attempt was no longer ours."""
     caught: list[Exception] = []
     enter = partial(call, attempt)
     if attempt.declared.options.timeout is not None:

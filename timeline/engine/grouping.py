@@ -35,7 +35,7 @@ class Look(Enum):
 
     DONE = "they have passed it just now"
     DUE = "they were begun just now"
-    DUE_LATE = "they have waited since they were begun: somebody may have called them off"
+    DUE_LATE = "they have waited since they were begun: somebody may have cancelled them"
 
 
 def run_group(attempts: Sequence[Attempt], runtime: Runtime, *, look: Look = Look.DUE) -> list[ScheduledTask]:
@@ -48,8 +48,8 @@ def run_group(attempts: Sequence[Attempt], runtime: Runtime, *, look: Look = Loo
         look: Which part of the last look is still to be done.
 
     Returns:
-        The tasks with their outcomes. Left out: those whose attempt was not ours any more at its end, and those given back
-        because the worker stops.
+        The tasks with their outcomes; without tasks whose attempt was no longer ours at its end, and without tasks that were
+        given back because the worker stops.
     """
     for attempt in attempts:
         runtime.watch.entered(attempt.task)

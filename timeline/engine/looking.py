@@ -1,4 +1,4 @@
-"""The last look: is what a task is about still true, at the moment of running?"""
+"""The last look: just before its handler is entered, may a task still run?"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from timeline.store.errors import catching
 from timeline.store.holds import IS_ANY_OPEN
 from timeline.store.queueing import Behind
 
-# The task was pruned with its run while nobody heard of its worker. Nobody reads this reason: a deleted row takes no outcome.
+# The task was pruned with its run while its worker gave no signs. Nobody reads this reason: there is no row to write it to.
 RUN_GONE: Final = reasons.RUN_NOT_THERE()
 
 _ANY_HOLD: Final = "timeline_any_hold"  # An attribute that the query adds to runs for a moment.
@@ -35,7 +35,7 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
     """
     Check again everything that an attempt depends on, and give each attempt its entity.
 
-    What a definition does not ask for is not looked for, and its module not entered.
+    A check that no definition needs is skipped, and its module is not entered.
 
     Run open? No exit since it started? Entity there? Anchor and schedule still the same? Not too late? Nothing on hold?
     Guards that are a ``Q``? Has an earlier run of a timeline that the clock starts ended? Not too many of a destructive kind?
@@ -44,9 +44,9 @@ def look(attempts: Sequence[Attempt], *, now: datetime, using: str) -> dict[UUID
     run, one statement asks for holds.
 
     Returns:
-        Id of a task → why it must not run, or not now, or which run it waits for, what it rests for, or the error of a check,
-        which is a failed attempt of that task alone. A task that is not in the answer may run: its guards that are functions
-        are asked next.
+        Id of a task → the reason why it must not run (now), the earlier run that it waits for, why it rests, or the error that
+        a check raised, which is a failed attempt of that task alone. Other tasks may run; their guards that are functions are
+        called next.
     """
     gone, is_any_open = _read_runs([attempt.task for attempt in attempts], using)
     refused: dict[UUID, Reason | Behind | Rest | Exception] = dict.fromkeys(gone, RUN_GONE)
@@ -76,7 +76,7 @@ def _without(refused: Mapping[UUID, object], attempts: Sequence[Attempt]) -> Seq
 def _refusal(
     attempt: Attempt, entities: Entities, exits: Mapping[UUID, str], now: datetime
 ) -> Reason | Rest | Exception | None:
-    """Why it must not run, as far as the data read so far tells; or why this cannot be told."""
+    """The reason why it must not run, by the data that has been read; or the error because of which nobody knows."""
     ref, caught = attempt.task.entity_ref, list[Exception]()
     attempt.entity = entities.get(ref)
     if (ended := _run_ended(attempt, exits)) is not None:
@@ -96,7 +96,7 @@ def _read_runs(tasks: Iterable[ScheduledTask], using: str) -> tuple[set[UUID], b
     Give each task its run as it is now.
 
     Returns:
-        The ids of tasks whose run is not there any more; and whether anything is on hold, None: that was not asked.
+        The ids of tasks whose run does not exist any more; and whether anything is on hold (None: not read, as no run was).
     """
     tasks = [task for task in tasks if task.run_id is not None]
     if not tasks:

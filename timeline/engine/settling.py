@@ -1,4 +1,4 @@
-"""Settle: write in one transaction how tasks ended or went to rest, what they fan out or move, what follows, whom to tell."""
+"""Settle: write outcomes and all that follows from them in one transaction: waits, fanned-out rows, moves, tasks, alerts."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def settle(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = T
     Write outcomes, then reconcile their runs: follow-ups get their rows, and a run without open tasks is finished.
 
     A task that waits for an event goes to rest; if the event came meanwhile, it is due at once. Entities and runs are locked
-    before the tasks; a run that has ended meanwhile is left as it is. So is a run in which one of many occurrences has
-    ended, until the last of them has. A machine moves after the outcome is written, because that write is the fence. When a
-    task is discarded, people are told.
+    before the tasks. Not reconciled are runs that have ended meanwhile, and runs in which other occurrences of a fanned-out
+    task are still open. A machine moves after the outcome is written, because that write shows whether the attempt is still
+    ours. When a task is discarded, people are told.
 
     Args:
-        writes: Any number; writes that end nothing are just made.
+        writes: Any number; those after which nothing follows are only written.
         now: Story time.
         using: Database alias.
         wait: Whether to wait for locks; False: leave out tasks that are locked, or need a lock that cannot be tried.
@@ -74,7 +74,7 @@ def _follow(
     now: datetime,
     using: str,
 ) -> set[UUID]:
-    """Write what goes with outcomes that have been written: waits, moves of machines, rows that are fanned out. Runs moved."""
+    """Write waits, moves of machines and fanned-out rows, for outcomes that were written. Give the ids of the moved runs."""
     settled = {task.id for task in done}
     made = [write for write in writes if write.task.id in settled]
     begin_to_wait(made, now=now, using=using)
@@ -95,7 +95,7 @@ def _discards(write: Write) -> bool:
 
 
 def _held(writes: Sequence[Write], locked: Locked) -> list[Write]:
-    """The writes whose entities and runs are locked, as far as they need locks."""
+    """The writes that need no locks, and those whose entities and runs are locked."""
     runs = {run.pk for run in locked.runs}
     return [
         write
@@ -106,8 +106,8 @@ def _held(writes: Sequence[Write], locked: Locked) -> list[Write]:
 
 def _decided(done: Sequence[ScheduledTask], using: str) -> list[UUID]:
     """
-    Runs in which something may follow now, in order. Of many occurrences, only the last to end counts. Nothing follows a task
-    that is bound to a state of a machine: the machine moves, or stays where it is.
+    Ids of runs in which a task may follow now, in order. If a task is fanned out, only its last occurrence to end counts. No
+    task follows one that is bound to a state of a machine: the machine moves, or stays in its state.
     """
     ended = [task for task in done if task.state in FINAL and not registry.is_in_state(task.task_key)]
     fanned_out = {(task.run_id, task.task_key) for task in ended if task.is_fanned_out}

@@ -1,4 +1,4 @@
-"""Reconcile: make the rows of runs what their definition wants. Every path that changes what is true ends here."""
+"""Reconcile: make the rows of runs as their definition wants them. Called after everything that may change what it wants."""
 
 from __future__ import annotations
 
@@ -41,22 +41,22 @@ def reconcile_locked(
 
     Args:
         runs: Those that have ended are left as they are.
-        entities: As locked; one that is missing is gone, unless it cannot be read.
+        entities: Of the runs, locked; a missing one was deleted, unless it is ``unreadable`` or in ``there``.
         now: Story time.
         using: Database alias.
-        lenient: Leave a run whose entity gives no proper time, or cannot be read, as it is, rather than raise: for a worker,
-            which must record an outcome whatever the entity holds, and for an operator.
-        there: Entities that are there, and were not read, as nothing is asked of them.
+        lenient: If the entity of a run gives no proper time, or cannot be read, leave the run as it is, and do not raise: for a
+            worker, which must record an outcome whatever the entity holds, and for an operator.
+        there: Entities that exist, and were not read because none of their fields is needed.
         moved: Whether they are runs of machines that have just moved.
-        rows: Id of a run → what it is planned from, as far as that was read; what may change of it is locked.
-        choose: Makes of what is planned for a run what is carried out; None: just that.
+        rows: Id of a run → its rows, for runs whose rows were read before; those that may change are locked.
+        choose: Gets the plan of a run, and gives the plan to carry out; None: the same.
 
     Returns:
         The tasks created.
 
     Raises:
         DateOutOfRange, NaiveDatetime: if a field of an entity gives no proper time; nothing is changed then.
-        UnreadableEntity: if one cannot be read, and its timeline follows what it holds.
+        UnreadableEntity: if an entity cannot be read, and its timeline depends on its fields.
     """
     known = [
         (run, definition)
@@ -71,8 +71,8 @@ def reconcile_locked(
     unread = [(run, definition) for run, definition in alive if run.id not in (rows or {})]
     standing = {**lock_rows_to_plan(wanted_of(unread, moved=moved), using=using), **(rows or {})}
     tries = tries_of(alive, using=using) if any(definition.backing_off for _run, definition in alive) else {}
-    # In portions: while the database writes one, the next is planned. Whole, if a run may be refused after others were
-    # written, or if code of the host's is asked, which may want what cannot be asked ahead.
+    # In portions: while the database writes one, the next is planned. All at once if planning may raise, because nothing must
+    # have been written then; or if it may call the host's code, which may query the database meanwhile.
     whole = not lenient or choose is not None or any(entity is not None for entity in entities.values())
     whole = whole or any(definition.asks_of_holidays for _run, definition in alive)
     parts = [alive] if whole else portions_of(alive, using=using)

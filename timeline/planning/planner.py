@@ -51,7 +51,7 @@ def plan(
         about: Label and id of the entity, and key of the run: they give each entity its own moment in a spread.
         by_table: Whether the run is a machine's, which ends only where its table says so.
         place: The state of such a run; None: it is in no state.
-        foresees: Whether to tell the later follow-ups, and their times. The rows that are wanted now do not depend on this.
+        foresees: Whether to give the later follow-ups and their times, too. The rows that are wanted now do not depend on it.
 
     Raises:
         DateOutOfRange: if a time falls outside 1970–9000.
@@ -64,7 +64,7 @@ def plan(
 
 @dataclass(slots=True)
 class _Planner:
-    """Decides task by task, predecessors first. What it is given: see ``plan``."""
+    """Decides task by task, predecessors first. Its arguments are those of ``plan``."""
 
     definition: Definition
     started_at: datetime
@@ -90,7 +90,7 @@ class _Planner:
             self.outlook(name)
         for name, latest in self.latest.items():
             if len(latest) == 1 and "" in latest and name in self.outlooks and name not in self.definition.repeated:
-                continue  # As most: its only row is the one that was decided on.
+                continue  # The usual case: its only row is the one that was decided on.
             stray, spare = list[TaskRow](), self.spare
             if name in self.definition.repeated:
                 stray = [row for row in self.rows(name) if not is_number(row.occurrence)]
@@ -213,7 +213,7 @@ class _Planner:
         return self.answer.with_row(declared, self.due(declared, times), row, place.occurrence)
 
     def is_of_unknown_state(self, row: TaskRow) -> bool:
-        """Whether only other code knows what a row is for."""
+        """Whether a row is for a state that is not in our table, so that only an older or newer process knows it."""
         at, machine = self.place, self.definition.machine
         return at is not None and is_of_unknown_state(row.occurrence, at.occurrence, at.state, machine)
 
@@ -259,7 +259,7 @@ class _Planner:
         )
 
     def due(self, declared: Task[Any, ..., Any], times: Times) -> Times:
-        """The same times within the window of the task: it becomes due at the opening, and a spread counts from there."""
+        """The times, shifted into the window of the task: it is due when the window opens, and a spread counts from then."""
         hours = declared.options.window
         if hours is None:
             return times

@@ -1,9 +1,8 @@
 """
 The verbs people import. Each reads story time once, finds the database of the entity, and makes one operation call.
 
-``using`` names another database; left out, it is the one that ``entity.save()`` would write to: what the host's routers say, or
-else the one it came from. In async code, each has a twin
-with an ``a`` in front; see the end of the module.
+``using`` names another database; left out, it is the one that ``entity.save()`` would write to: the one of the host's routers,
+or else the one that the entity was read from. Each verb has an async form with an ``a`` in front; see the end of the module.
 """
 
 from asgiref.sync import sync_to_async

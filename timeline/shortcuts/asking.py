@@ -51,8 +51,8 @@ def what_if(
     using: str | None = None,
 ) -> list[Effect]:
     """
-    Say what an entity would have ahead if these fields of it, which tasks are anchored to, held something else, if a run of
-    this timeline were started, and if this event came. It is done, looked at and undone. See
+    Say what an entity would have ahead if fields that its tasks count from had other values, if a run of this timeline were
+    started, and if this event came. The change is made, looked at and undone. See
     ``timeline.operations.trying.try_out`` for errors.
     """
     ref, using = ref_of(entity), using or alias_of(entity if not isinstance(entity, EntityRef) else None)
@@ -78,7 +78,7 @@ def foreseen(entity: Model | None = None, *, using: str | None = None) -> list[O
 
 
 def explain(task: ScheduledTask) -> str:
-    """Tell the story of a task in plain sentences: why it is there, when it is due, what happened, what comes next."""
+    """Tell the story of a task in plain sentences: why it exists, when it is due, what happened, what comes next."""
     using = task._state.db or DEFAULT_DB_ALIAS
     return explaining.explain(task, now=story_now(using), using=using)
 

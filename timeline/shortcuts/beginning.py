@@ -34,9 +34,9 @@ def emit(
     using: str | None = None,
 ) -> Emission:
     """
-    Record a domain event in the current transaction: it ends the runs it exits, moves machines, and starts the runs it starts.
+    Record a domain event in the current transaction, and end runs, move machines and start runs by it, in this order.
 
-    With ``expect``, the run of the entity's machine has to be in that state; with ``machine``, that one has to take the event.
+    With ``expect``, the run of the entity's machine has to be in that state; with ``machine``, this machine has to take it.
     See ``timeline.operations.emitting.emit`` for arguments and errors.
     """
     using = using or alias_of(entity)
@@ -71,9 +71,9 @@ def emit_many(
     Record the same domain event of many entities, as ``emit`` would for each, in batches of a few statements.
 
     Each batch commits on its own, unless you are in a transaction. Called again after an error or a crash, with the same
-    ``key``, it carries on where it stopped. ``entities`` may be any iterable, also one that never holds them all; of a
-    queryset, only the keys are read, in their order. With ``spread``, what it
-    starts becomes due one after the other within that time. See ``timeline.operations.emitting.emit_many`` for errors.
+    ``key``, it goes on where it stopped. ``entities`` may be any iterable, also a generator; of a queryset, only the keys are
+    read, in their order. With ``spread``, the first tasks become due one after the other within that time.
+    See ``timeline.operations.emitting.emit_many`` for errors.
     """
     return emitting.emit_many(
         name=as_text(name) if isinstance(name, str) else name,
@@ -123,8 +123,8 @@ def start_many(
     """
     Start a run for each of many entities, as ``start`` would, in batches of a few statements.
 
-    ``started_at`` may name a field of the entity. Batches commit as those of ``emit_many`` do; called again, it carries on,
-    for an entity whose run is open is left as it is. See ``timeline.operations.starting.start_many`` for errors.
+    ``started_at`` may name a field of the entity. Batches commit as those of ``emit_many`` do. Call it again to go on:
+    entities with an open run are skipped. See ``timeline.operations.starting.start_many`` for errors.
     """
     definition = registry.timeline(timeline)
     return starting.start_many(
@@ -154,8 +154,8 @@ def enroll(
     """
     Start a run for each entity of a queryset that has no open one; with ``once``, that never had one.
 
-    Any number of entities, in batches as those of ``start_many``: no more than a batch is held at a time, and called again it
-    goes on with those left. ``past`` says what becomes of tasks that were due before: ``run``, ``skip`` or ``expire``.
+    Any number of entities, in batches as those of ``start_many``; only one batch is in memory. Call it again to go on with the
+    rest. ``past`` says what happens to tasks that were due before: ``run``, ``skip`` or ``expire``.
     See ``timeline.operations.enrolling.enroll`` for arguments and errors.
     """
     definition = registry.timeline(timeline)

@@ -1,8 +1,8 @@
 """
-What changes tasks: a person's decisions, and what the host's code says of its entities.
+Verbs that change tasks: a person's decisions, and changes that the host's code asks for.
 
-A decision about what somebody saw says so with ``seen``, ids of tasks → their ``seq`` as it was shown: ``{task.pk: task.seq}``.
-If one has changed since, nothing is done, and ``ChangedSince`` says what it is by now.
+If somebody decides about tasks that they saw, pass ``seen``: ids of tasks → the ``seq`` shown, ``{task.pk: task.seq}``.
+If one of them has changed since, nothing is done, and ``ChangedSince`` says how it is now.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ def schedule(
 def cancel(
     tasks: Tasks, *, reason: str, actor: str = "", using: str | None = None, seen: Seen | None = None
 ) -> list[ScheduledTask]:
-    """Call tasks off. See ``timeline.operations.cancelling.cancel`` for errors."""
+    """Cancel tasks. See ``timeline.operations.cancelling.cancel`` for errors."""
     ids, using = named(tasks, using)
     why = Reason.operator(reason, actor)
     return cancelling.cancel(task_ids=ids, reason=why, now=story_now(using), using=using, seen=seen)
 
 
 def cancel_all(entity: Model | None, *, reason: str, actor: str = "", using: str | None = None) -> list[ScheduledTask]:
-    """Call off whatever is open of an entity; None: of none. See ``timeline.operations.cancelling.cancel_all``."""
+    """Cancel all open tasks of an entity; None: those without an entity. See ``timeline.operations.cancelling.cancel_all``."""
     using = using or alias_of(entity)
     why = Reason.operator(reason, actor)
     return cancelling.cancel_all(ref=ref_of(entity), reason=why, using=using)
@@ -91,7 +91,7 @@ def move(
     seen: Seen | None = None,
 ) -> list[ScheduledTask]:
     """
-    Give tasks another time: all of them ``at`` one, or each ``by`` so much later than its own, or earlier.
+    Give tasks another time: ``at`` this time, or each ``by`` so much later than its own time (negative: earlier).
 
     See ``timeline.operations.moving.move`` for arguments and errors.
     """
@@ -120,7 +120,7 @@ def redrive(
     spread: timedelta | None = None,
 ) -> list[ScheduledTask]:
     """
-    Run again what has ended, as new rows; with ``spread``, one after the other within that time.
+    Run tasks that have ended again, as new rows; with ``spread``, one after the other within that time.
 
     See ``timeline.operations.redriving.redrive`` for arguments and errors.
     """
@@ -171,7 +171,7 @@ def step_happened(
     using: str | None = None,
     seen: Seen | None = None,
 ) -> ScheduledTask:
-    """Say of a step that may have happened that it did. See ``timeline.operations.deciding.step_happened``."""
+    """Record that a step which may have happened did happen. See ``timeline.operations.deciding.step_happened``."""
     [task_id], using = named(task, using)
     why = Reason.operator(reason, actor)
     return deciding.step_happened(

@@ -1,4 +1,4 @@
-"""What takes away what is known of somebody, and leaves that something was."""
+"""Blank texts about somebody, and keep the rows."""
 
 from __future__ import annotations
 

@@ -36,13 +36,13 @@ def hold(
     using: str | None = None,
 ) -> Hold:
     """
-    Let nothing run of an entity, of a task's kind, of a timeline, of a queue, or at all: until then, or until it is released.
+    Stop the tasks of an entity, of a kind, of a timeline, of a queue, or all tasks, until a time or until it is released.
 
     Args:
         entity, task, timeline, queue, everything: One of them. ``task`` is a key, ``trial.remind``.
         until, reason, actor: See ``timeline.operations.holding.hold``, also for errors.
-        then: What becomes of the tasks when it ends: ``run`` what is due, ``shift`` all of them by how long they were held,
-            or ``expire`` what is due.
+        then: What happens when it ends: ``run`` due tasks, ``shift`` all tasks by the time that they were held, or ``expire``
+            due tasks.
         using: Database alias.
     """
     targets = {

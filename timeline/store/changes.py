@@ -1,4 +1,4 @@
-"""One change of one task: what it may say, and the states that it passes."""
+"""One change of one task: what it may change, and the states that it passes through."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
     """
-    One change of one task. What is None stays as it is.
+    One change of one task. An argument that is None changes nothing.
 
     Args:
         task: As it was read; its state and attempt guard the write.
         triggers: One move, or two composed; none: only times change.
         reason: Kept on the row and in the log.
         scheduled_at: New due time (aware).
-        times: New due time with all it was computed from.
-        definition_hash: Goes with ``times``.
+        times: New due time, with the values that it was computed from.
+        definition_hash: Of the definition that ``times`` come from.
         result: What the handler returned, as JSON text.
         error: Of the failed attempt: ``class``, ``message``, ``traceback``.
-        fingerprint: Of that attempt: what it has in common with others that failed alike.
-        raised: What it was made of, for the log of the process; not stored.
-        failures, lost: Added to the counts.
+        fingerprint: Of that attempt: equal for attempts that failed in the same way.
+        raised: The exception that ``error`` was made from, for the log of the process; not stored.
+        failures, lost: Added to the counts of the row.
         claim_token, worker: Who takes the row.
         lease: How long the row is theirs, where the new state is pending or active; None: ``TIMELINE["LEASE"]``.
         evidence: Kept in the log.
-        fans_out: What follows from its completion: name of a task → its occurrences. Written by ``fanning``.
+        fans_out: Rows to make when it completes: name of a task → its occurrences. Written by ``fanning``.
         rests: What it waits for from now on.
-        then: The event that moves its machine with it. Written by ``moving_on``.
-        answers: Events that an error may mean; the first that its machine takes moves that instead. See ``answering``.
-        slot: The place that it takes; 0: it gives its place up.
-        entered: Whether its handler was, or may have been, in the attempt that ends so.
+        then: The event that moves its machine in the same transaction. Written by ``moving_on``.
+        answers: Events that an error may mean; the first one that its machine takes moves the machine. See ``answering``.
+        slot: The number of the place of its limit that it takes; 0: it gives its place up.
+        entered: Whether the handler was entered, or may have been, in the attempt that this write ends.
     """
 
     task: ScheduledTask
@@ -74,18 +74,18 @@ class Write:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it changes its task, and means nothing more: no wait, no move of a machine, no rows fanned out."""
+        """Whether it only changes its task: no wait, no move of a machine, no rows fanned out."""
         return self.rests is None and self.then is None and not self.answers and not self.fans_out
 
     @property
     def due_at(self) -> datetime | None:
-        """New due time; None: as it is."""
+        """New due time; None: it stays."""
         return self.times.scheduled_at if self.times else self.scheduled_at
 
     @property
     def states(self) -> tuple[State, ...]:
         """
-        Each state passed, from where it stands to where it ends.
+        All states from the present one to the new one.
 
         Raises:
             TransitionNotAllowed: if the lifecycle has no such move.
@@ -99,7 +99,7 @@ class Write:
 
 @cache
 def passed(state: str, triggers: tuple[Trigger, ...]) -> tuple[State, ...]:
-    """The same, of any task that stands there."""
+    """All states on the way of these triggers, of any task that is in ``state``."""
     start = State(state)
     target(start, *triggers)
     return (start, *(target(start, *triggers[:count]) for count in range(1, len(triggers) + 1)))

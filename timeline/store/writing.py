@@ -1,4 +1,4 @@
-"""The one way a task changes: any number of rows in one guarded UPDATE, their log entries in the same transaction."""
+"""Write changes of tasks: any number of rows in one guarded UPDATE, their log entries in the same transaction."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ __all__ = ["MAX_ACTOR", "MAX_REASON", "Write", "apply", "send_writes"]
 
 def apply(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = True) -> list[ScheduledTask]:
     """
-    Write the changes and their log entries. What waits afterwards and is due now or soon is announced; how tasks ended is told.
+    Write the changes and their log entries. Announce tasks that are due now or soon; send the signals of tasks that ended.
 
     Args:
         writes: Any number, one a task.
         now: Story time, for the log and for started and finished.
         using: Database alias.
-        wait: For rows that somebody else has locked; False: pass them over.
+        wait: Whether to wait for rows that somebody else has locked; False: leave them out.
 
     Returns:
-        The given task objects whose guard held, brought up to date, in the order given. One that is missing was changed
-        by somebody else since it was read, or not waited for; nothing was written for it.
+        The given task objects whose rows still had the state and attempt that was read, brought up to date, in the order given.
+        A missing one was changed by somebody else meanwhile, or is locked and was not waited for; nothing was written for it.
 
     Raises:
         TransitionNotAllowed: if the lifecycle has no such move; nothing is written then.
@@ -49,9 +49,10 @@ def send_writes(
     writes: Sequence[Write], *, now: datetime, using: str, wait: bool = True
 ) -> Callable[[], list[ScheduledTask]]:
     """
-    Write the changes, or send them on their way (``pipelining``); call what is given for what ``apply`` gives, and does then.
+    Write the changes, or send them without waiting for an answer (``pipelining``). Arguments and errors: as for ``apply``.
 
-    Arguments, and what it raises, as for ``apply``.
+    Returns:
+        A function that waits for the answer, does the rest of ``apply``, and returns what ``apply`` returns.
     """
     if not writes:
         return list
@@ -67,7 +68,7 @@ def send_writes(
             task.__dict__.update(changed[task.id])
         tell_written(made, using=using)
         if held and any(task.id in held and not task.slot for task in tasks):
-            announce(using=using)  # Somebody waits for the place, perhaps.
+            announce(using=using)  # Another task may wait for the place.
         if ahead := [task.scheduled_at for task in tasks if task.state in WAITING]:
             announce_times(ahead, now=now, using=using)
         return tasks
@@ -79,7 +80,7 @@ def as_statement(
     writes: Sequence[Write], *, now: datetime, using: str, wait: bool = True
 ) -> tuple[Composed, dict[str, Any]]:
     """
-    Write the changes as one statement, and its parameters. See ``apply``.
+    Give the one statement that makes the changes, and its parameters. See ``apply``.
 
     Args:
         writes: At least one.
@@ -92,22 +93,22 @@ def as_statement(
     if len(changes) > 1:
         made = composed(dialect, "many", touches, selection="these", wait=wait)
         return made, parameters | {"changes": json.dumps(changes, ensure_ascii=False)}
-    # A single one is locked by the write itself, unless it is to be passed over.
+    # The UPDATE of a single row locks it; a selection is needed only to leave it out if it is locked.
     made = composed(dialect, "one", touches, selection="" if wait else "these", wait=wait)
     return made, NOTHING | changes[0] | parameters
 
 
 def _executed(made: Composed, parameters: dict[str, Any], *, using: str) -> Callable[[], dict[UUID, RawRow]]:
     """
-    Make changes and their log entries, or send them on their way (``pipelining``): PostgreSQL in one statement, SQLite in two.
+    Make changes and their log entries, or send them without waiting (``pipelining``); in one statement, on SQLite in two.
 
     Args:
         made: The statement, or two.
-        parameters: What goes into it.
+        parameters: Of the statements.
         using: Database alias.
 
     Returns:
-        What gives, by id, the columns of the rows that were changed, as they are then.
+        A function that gives, by id, the new columns of the rows that were changed.
     """
     connection = connections[using]
     if not made.log:
