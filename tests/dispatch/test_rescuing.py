@@ -297,6 +297,19 @@ class TestTheLastLossOfATaskOfAMachine:
 
         assert (stays.state, stays.moves) == ("works", 0)
 
+    def test_leaves_it_where_another_machine_needs_more_than_the_event_says(self, lose):
+        class Other(Machine):
+            entity = "testapp.Order"
+            starts_on = "other.wanted"
+            key = ("number",)
+            initial = "one"
+            table: ClassVar = {"one": {"unknown": "two"}, "two": {}}
+            timers: ClassVar = {"one": never}
+
+        stays = lose({Exception: "unknown"}, beside=[Other])
+
+        assert (stays.state, stays.moves) == ("works", 0)
+
     def test_is_told_to_people_all_the_same(self, lose, settings):
         settings.TIMELINE |= {"ALERTS": ["ada@example.com"]}
 

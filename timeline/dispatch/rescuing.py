@@ -27,7 +27,7 @@ from timeline.lifecycle import AT_REST, ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask, StepKind, StepRecord
 from timeline.models.sqlstates import sqlstate_of
 from timeline.models.step import origins_of, recorded_by
-from timeline.store.errors import catching
+from timeline.store.errors import catching, may_be_written_later
 from timeline.store.polling import AT_ONCE, polling
 from timeline.store.writing import Write, apply
 
@@ -154,11 +154,15 @@ def _ended(writes: Sequence[Write], *, now: datetime, using: str) -> Iterator[Sc
     for write in writes:
         caught: list[Exception] = []
         done: list[ScheduledTask] = []
+        trial = write
         with catching(caught), polling(using, AT_ONCE):
             # What is not written after all has changed the task's columns.
-            trial = replace(write, task=copy(write.task))
-            done = settle([lost_for_good(trial, using=using)], now=now, using=using)
-        if caught and isinstance(caught[0], TransitionNotAllowed):  # Another machine of the entity refuses the event.
+            trial = lost_for_good(replace(write, task=copy(write.task)), using=using)
+            done = settle([trial], now=now, using=using)
+        if caught and trial.answers and not may_be_written_later(caught[0]):  # Another machine refuses the event, say.
+            if not isinstance(caught[0], TransitionNotAllowed):
+                said = "Task %s lost its last worker, and its machine cannot be moved by that."
+                logger.warning(said, write.task.pk, exc_info=caught[0])
             caught.clear()
             with catching(caught), polling(using, AT_ONCE):
                 done = settle([write], now=now, using=using)
