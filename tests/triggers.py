@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.db import connection
+from django.db.models import Model
 
 from timeline.models import ScheduledTask
 from timeline.store.triggers import triggers_of
@@ -19,15 +20,16 @@ def drop_trigger(name: str) -> None:
 
 
 @contextmanager
-def refusing(condition: str, *, at_commit: bool = False) -> Iterator[None]:
+def refusing(condition: str, *, of: type[Model] = ScheduledTask, at_commit: bool = False) -> Iterator[None]:
     """
-    Let the database refuse what is written to tasks, within the block.
+    Let the database refuse what is written to tasks, or to others of our rows, within the block.
 
     Args:
         condition: Of SQL, on ``NEW``.
+        of: Model whose rows it is.
         at_commit: Only when the transaction ends; PostgreSQL alone knows that.
     """
-    table, on_postgresql = ScheduledTask._meta.db_table, connection.vendor == "postgresql"
+    table, on_postgresql = of._meta.db_table, connection.vendor == "postgresql"
     kind = "CONSTRAINT TRIGGER refuse AFTER" if at_commit else "TRIGGER refuse BEFORE"
     when = "DEFERRABLE INITIALLY DEFERRED" if at_commit else ""
     does = "EXECUTE FUNCTION refuse()" if on_postgresql else "BEGIN SELECT RAISE(ABORT, 'the trigger says no'); END"

@@ -15,8 +15,9 @@ from timeline.dispatch.rescuing import LONGEST_RESEND, rescue
 from timeline.engine.running import run
 from timeline.exceptions import WorkerLost
 from timeline.lifecycle import LEASED, State
-from timeline.models import ScheduledTask, StepKind, StepRecord, TimelineRun
+from timeline.models import Edge, ScheduledTask, StepKind, StepRecord, TimelineRun
 from timeline.shortcuts import emit
+from timeline.store.edges import see_edges
 from timeline.testing import only_timelines
 from timeline.timelines import Alerts
 from timeline.timing import EARLIEST
@@ -294,6 +295,38 @@ class TestTheLastLossOfATaskOfAMachine:
             timers: ClassVar = {("one", "two"): never}
 
         stays = lose({Exception: "unknown"}, beside=[Other])
+
+        assert (stays.state, stays.moves) == ("works", 0)
+
+    def test_leaves_it_where_another_machine_needs_more_than_the_event_says(self, lose):
+        class Other(Machine):
+            entity = "testapp.Order"
+            starts_on = "other.wanted"
+            key = ("number",)
+            initial = "one"
+            table: ClassVar = {"one": {"unknown": "two"}, "two": {}}
+            timers: ClassVar = {"one": never}
+
+        stays = lose({Exception: "unknown"}, beside=[Other])
+
+        assert (stays.state, stays.moves) == ("works", 0)
+
+    def test_moves_it_where_the_database_has_lost_its_moves(self, lose, django_capture_on_commit_callbacks):
+        """It was restored from a copy, say: the process, which knows that it wrote them, writes them anew at its next try."""
+
+        def restore(_row):
+            with django_capture_on_commit_callbacks(execute=True):
+                see_edges(using="default")
+            Edge.objects.all().delete()
+
+        moved = lose({Exception: "unknown"}, between=restore)
+
+        assert (moved.state, moved.moves) == ("people", 1)
+        assert is_whole(moved)
+
+    def test_leaves_it_where_the_database_refuses_the_move_each_time(self, lose):
+        with refusing("NEW.state = 'people'", of=TimelineRun):
+            stays = lose({Exception: "unknown"})
 
         assert (stays.state, stays.moves) == ("works", 0)
 

@@ -123,6 +123,70 @@ class TestGuardFinal:
         assert (task.attempt, task.seq, task.scheduled_at.year, task.reason_code) == (3, 3, 2030, "moved")
 
 
+@pytest.mark.only_postgresql
+class TestWhatASessionSaysOfNames:
+    """Functions read their text anew in each session, with the operators that this one finds first."""
+
+    @pytest.fixture(params=["theirs, public, pg_catalog", "theirs, public"], ids=["before all", "as usual"])
+    def theirs(self, request, db):
+        """Operators of somebody's own, by which all moves are allowed and nothing has changed."""
+        said = {
+            "first": "varchar, text",
+            "second": "text, varchar",
+            "third": "text, text",
+        }
+        made = ["CREATE SCHEMA theirs"]
+        for name, types in said.items():
+            left, right = types.split(", ")
+            arguments = f"LEFTARG = {left}, RIGHTARG = {right}, FUNCTION = theirs.{name}"
+            body = "LANGUAGE sql AS $$ SELECT 'scheduled available'::text $$"
+            made += [
+                f"CREATE FUNCTION theirs.{name}({types}) RETURNS text {body}",
+                f"CREATE OPERATOR theirs.|| ({arguments})",
+            ]
+        for place, kind in enumerate(("varchar", "integer", "timestamptz")):
+            arguments = f"LEFTARG = {kind}, RIGHTARG = {kind}, FUNCTION = theirs.same{place}"
+            body = "LANGUAGE sql AS $$ SELECT true $$"
+            made += [f"CREATE FUNCTION theirs.same{place}({kind}, {kind}) RETURNS boolean {body}"]
+            made += [f"CREATE OPERATOR theirs.= ({arguments})"]
+        with connection.cursor() as cursor:
+            cursor.execute("; ".join(made))
+        return f"SET LOCAL search_path = {request.param}"
+
+    def change(self, task, theirs, **columns):
+        changes = ", ".join(f"{name} = %s" for name in columns)
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(theirs)
+            key = "id OPERATOR(pg_catalog.=) %s"
+            cursor.execute(f"UPDATE {TASK} SET {changes} WHERE {key}", [*columns.values(), task.pk])  # noqa: S608
+
+    def test_lets_no_other_move_pass(self, make_task, theirs):
+        task = make_task(state=State.SCHEDULED)
+
+        with pytest.raises(IntegrityError, match="timeline: this transition"):
+            self.change(task, theirs, **columns_of(State.COMPLETED, task))
+
+    @pytest.mark.parametrize("column", TestGuardFinal.CHANGES)
+    def test_lets_nobody_change_how_a_task_ended(self, make_task, theirs, column):
+        task = make_task(state=State.COMPLETED)
+
+        with pytest.raises(IntegrityError, match="timeline: a task that has ended"):
+            self.change(task, theirs, **{column: TestGuardFinal.CHANGES[column]})
+
+    def test_passes_what_the_table_has_where_nothing_is_found_by_its_name(self, make_task):
+        task = make_task(state=State.SCHEDULED)
+
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT current_schema()")
+            [schema] = cursor.fetchone()
+            cursor.execute("SET LOCAL search_path = ''")
+            cursor.execute(f"UPDATE {schema}.{TASK} SET state = 'available' WHERE id = %s", [task.pk])  # noqa: S608
+            cursor.execute(f"SET LOCAL search_path = {schema}")
+
+        task.refresh_from_db()
+        assert task.state == State.AVAILABLE
+
+
 class TestGuardLog:
     @pytest.fixture
     def entry(self, make_task, now):

@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
-from django.db import OperationalError
+from django.db import IntegrityError, OperationalError
 from django.db.models import Count, F
 
 from timeline import reasons
@@ -27,7 +27,7 @@ from timeline.lifecycle import AT_REST, ReasonCode, State, Trigger
 from timeline.models import LogEntry, ScheduledTask, StepKind, StepRecord
 from timeline.models.sqlstates import sqlstate_of
 from timeline.models.step import origins_of, recorded_by
-from timeline.store.errors import catching
+from timeline.store.errors import catching, may_be_written_later
 from timeline.store.polling import AT_ONCE, polling
 from timeline.store.writing import Write, apply
 
@@ -152,24 +152,44 @@ def _ended(writes: Sequence[Write], *, now: datetime, using: str) -> Iterator[Sc
     them. So each has a transaction of its own, and the condition of its write repeats that the attempt is still the lost one.
     """
     for write in writes:
-        caught: list[Exception] = []
-        done: list[ScheduledTask] = []
-        with catching(caught), polling(using, AT_ONCE):
-            # What is not written after all has changed the task's columns.
-            trial = replace(write, task=copy(write.task))
-            done = settle([lost_for_good(trial, using=using)], now=now, using=using)
-        if caught and isinstance(caught[0], TransitionNotAllowed):  # Another machine of the entity refuses the event.
-            caught.clear()
-            with catching(caught), polling(using, AT_ONCE):
-                done = settle([write], now=now, using=using)
-        if not caught:
+        done, error = _end(write, now=now, using=using)
+        if error is None:
             yield from done
-        elif _is_locked(caught[0]):
+        elif _is_locked(error):
             logger.info("Task %s lost its last worker; it ends when what it is about is not locked.", write.task.pk)
         else:
             said = "Task %s lost its last worker and cannot be ended; it is tried again in %s."
-            logger.error(said, write.task.pk, TRY_MUCH_LATER, exc_info=caught[0])
+            logger.error(said, write.task.pk, TRY_MUCH_LATER, exc_info=error)
             _set_aside([write], TRY_MUCH_LATER, using)
+
+
+def _end(write: Write, *, now: datetime, using: str) -> tuple[list[ScheduledTask], Exception | None]:
+    """
+    End a task, and move its machine by that; where this is refused, the task ends alone.
+
+    Returns:
+        The task, if it is ended; what was raised, if that was not refused, or was without a move, too.
+    """
+    for _once_more in range(2):
+        trial, caught = write, list[Exception]()
+        with catching(caught), polling(using, AT_ONCE):
+            # What is not written after all has changed the task's columns.
+            trial = lost_for_good(replace(write, task=copy(write.task)), using=using)
+            return settle([trial], now=now, using=using), None
+        [error] = caught
+        if not trial.answers or may_be_written_later(error):
+            return [], error
+        if not isinstance(
+            error, IntegrityError
+        ):  # If it is one, lost moves of machines are written anew at the next try.
+            break
+    if not isinstance(error, TransitionNotAllowed):  # Another machine of the entity does not take the event.
+        said = "Task %s lost its last worker, and its machine cannot be moved by that."
+        logger.warning(said, write.task.pk, exc_info=error)
+    caught.clear()
+    with catching(caught), polling(using, AT_ONCE):
+        return settle([write], now=now, using=using), None
+    return [], caught[0]
 
 
 def _is_locked(error: Exception) -> bool:

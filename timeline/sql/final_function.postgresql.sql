@@ -1,13 +1,11 @@
--- Refuses to change how a task has ended.
+-- Refuses to change how a task has ended. Rows are compared by a function, which goes by no operator that a session may have put
+-- before PostgreSQL's own; to it, two that are NULL are the same.
 CREATE OR REPLACE FUNCTION timeline_refuse_ended() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF NEW.state IS DISTINCT FROM OLD.state
-        OR NEW.attempt IS DISTINCT FROM OLD.attempt
-        OR NEW.seq IS DISTINCT FROM OLD.seq
-        OR NEW.scheduled_at IS DISTINCT FROM OLD.scheduled_at
-        OR NEW.finished_at IS DISTINCT FROM OLD.finished_at
-        OR NEW.reason_code IS DISTINCT FROM OLD.reason_code
-    THEN
+    IF NOT pg_catalog.record_eq(
+        ROW(NEW.state, NEW.attempt, NEW.seq, NEW.scheduled_at, NEW.finished_at, NEW.reason_code),
+        ROW(OLD.state, OLD.attempt, OLD.seq, OLD.scheduled_at, OLD.finished_at, OLD.reason_code)
+    ) THEN
         RAISE EXCEPTION USING MESSAGE = 'timeline: a task that has ended does not change', ERRCODE = 'check_violation';
     END IF;
     RETURN NEW;
