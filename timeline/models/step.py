@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
 from django.db import OperationalError, ProgrammingError, connections, models
@@ -83,7 +83,7 @@ def recorded_by(task_ids: Collection[UUID]) -> Q:
     return Q(task_id__in=task_ids) | Q(task_id=None, origin__in=task_ids)
 
 
-def origins_of(previous: dict[UUID, UUID | None], *, using: str) -> dict[UUID, UUID]:
+def origins_of(previous: Mapping[UUID, UUID | None], *, using: str) -> dict[UUID, UUID]:
     """
     Find the idempotency keys of tasks: each the id of the earliest revision that leads to it and did not complete.
 

@@ -19,7 +19,7 @@ from timeline.lifecycle import FINAL, OPEN, Reason, ReasonCode, RunEnd
 from timeline.models import EntityRef, Event, Hold, LogEntry, RunEntry, ScheduledTask, StepKind, StepRecord, TimelineRun
 from timeline.models.entities import label_of
 from timeline.models.kin import about_entity
-from timeline.models.step import recorded_by
+from timeline.models.step import origins_of, recorded_by
 from timeline.operations.cancelling import cancel_all
 from timeline.operations.leaving import end_runs
 from timeline.payloads import clip
@@ -170,7 +170,10 @@ def _blank_tasks(work: _Work) -> None:
             entries = LogEntry.objects.using(using).filter(task__in=ids)
             _blank_details(entries, done, using)
             done.count(LogEntry, _said(entries, {"reason": "", "actor": ""}))
-            steps = StepRecord.objects.using(using).filter(recorded_by(ids)).exclude(kind__in=_WAITS)
+            previous = dict(tasks.filter(pk__in=ids).values_list("pk", "previous_id"))
+            origins = set(origins_of(previous, using=using).values())  # By these an index finds their records.
+            steps = StepRecord.objects.using(using).filter(recorded_by(ids), origin__in=origins)
+            steps = steps.exclude(kind__in=_WAITS)
             done.count(StepRecord, _said(steps, _STEP, digest=""))
             done.count(ScheduledTask, _said(tasks.filter(pk__in=ids), _TASK))
 
