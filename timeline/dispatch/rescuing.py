@@ -179,10 +179,8 @@ def _end(write: Write, *, now: datetime, using: str) -> tuple[list[ScheduledTask
         [error] = caught
         if not trial.answers or may_be_written_later(error):
             return [], error
-        if not isinstance(
-            error, IntegrityError
-        ):  # If it is one, lost moves of machines are written anew at the next try.
-            break
+        if not isinstance(error, IntegrityError):
+            break  # Else moves that the database has lost may be what is missing: they are written anew at the next try.
     if not isinstance(error, TransitionNotAllowed):  # Another machine of the entity does not take the event.
         said = "Task %s lost its last worker, and its machine cannot be moved by that."
         logger.warning(said, write.task.pk, exc_info=error)
