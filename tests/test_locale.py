@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import polib
@@ -87,6 +88,12 @@ class TestCatalogue:
         }
 
 
+@cache
+def nodes_of(file):
+    """What a file of ours consists of."""
+    return [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom | ast.JoinedStr)]
+
+
 def test_a_german_reads_german():
     with translation.override("de"):
         assert str(State.CANCELLED.label) == "abgesagt"
@@ -140,14 +147,14 @@ class TestSources:
 
     @pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(LOCALE.parent)))
     def test_call_gettext_by_a_name_that_is_looked_for(self, file):
-        imported = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom)]
+        imported = [node for node in nodes_of(file) if isinstance(node, ast.ImportFrom)]
 
         names = [name for node in imported if node.module == "django.utils.translation" for name in node.names]
         assert {name.asname or name.name for name in names} - GETTEXT - {"override", "get_language"} == set()
 
     @pytest.mark.parametrize("file", SOURCES, ids=lambda file: str(file.relative_to(LOCALE.parent)))
     def test_call_it_outside_of_other_texts(self, file):
-        texts = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.JoinedStr)]
+        texts = [node for node in nodes_of(file) if isinstance(node, ast.JoinedStr)]
 
         calls = [part for text in texts for part in ast.walk(text) if isinstance(part, ast.Call)]
         assert [call.lineno for call in calls if getattr(call.func, "id", "") in GETTEXT] == []

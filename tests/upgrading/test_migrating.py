@@ -25,6 +25,7 @@ from django.urls import reverse
 from project.accounts.models import User
 from tests.testapp.models import Order
 from tests.upgrading.one_by_one import migrate, one_by_one
+from tests.upgrading.schema import schema_of
 from timeline.dispatch.rescuing import rescue
 from timeline.engine.running import run
 from timeline.lifecycle import FINAL, State
@@ -104,6 +105,12 @@ def run_message(pending: ScheduledTask, clock: StoryClock) -> list[ScheduledTask
     """Run a task as the message says that was sent for it."""
     token = pending.claim_token
     return run(task_ids=[pending.pk], token=token, clock=lambda: clock.now, using="default", worker="mail")
+
+
+@pytest.mark.django_db(databases=["default", "other"])
+class TestSchema:
+    def test_is_that_of_a_new_database(self, site):
+        assert schema_of("default") ^ schema_of("other") == set()
 
 
 class TestRows:
