@@ -10,6 +10,7 @@ from django.test import Client
 from django.urls import reverse
 
 from project.accounts.models import User
+from tests.logins import log_in
 from timeline import Timeline, after, task
 from timeline.models import ref_of
 from timeline.testing import StoryClock, only_timelines
@@ -89,12 +90,12 @@ def person(db, now):
 def browse():
     """Log somebody in, with the checks of forms that browsers meet."""
 
-    def log_in(user):
+    def browser(user):
         client = Client()
-        client.force_login(user)
+        log_in(client, user)
         return client
 
-    return log_in
+    return browser
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from project.accounts.models import User
+from tests.logins import log_in
 from tests.testapp.models import Plan, Seat
 from timeline import Timeline, after, task
 from timeline.models import ref_of
@@ -105,7 +106,7 @@ class Asker:
     def __init__(self, user=None):
         self.client = Client()
         if user is not None:
-            self.client.force_login(user)
+            log_in(self.client, user)
 
     def get(self, path, **query):
         return self.client.get(f"{ROOT}/{path}", query)
