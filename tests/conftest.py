@@ -77,6 +77,33 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+class Thawed:
+    """Whether a test let the collector look again at all that was there before the tests: the worker does, when it ends."""
+
+    def __init__(self) -> None:
+        self.thaw, self.since_the_last_test = gc.unfreeze, False
+        gc.unfreeze = self
+
+    def __call__(self) -> None:
+        self.thaw()
+        self.since_the_last_test = True
+
+    def freeze_again(self) -> None:
+        """Let it pass over all that again; to go through it takes a second each time that a test wants garbage collected."""
+        if self.since_the_last_test:
+            gc.collect(1)
+            gc.freeze()
+            self.since_the_last_test = False
+
+
+thawed = Thawed()
+
+
+def pytest_runtest_logfinish() -> None:
+    """Between two tests."""
+    thawed.freeze_again()
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say why a test was asked once more (``--reruns``): a defect may show rarely."""
     for report in terminalreporter.stats.get("rerun", []):

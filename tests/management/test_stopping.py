@@ -26,7 +26,8 @@ def loop():
     loop = Turning()
     work_until_stopped(loop)
     assert {number: signal.getsignal(number) for number in handlers} == handlers
-    return loop
+    yield loop
+    gc.unfreeze()
 
 
 def test_stops_at_a_signal(loop):

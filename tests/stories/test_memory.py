@@ -56,10 +56,13 @@ class Most:
 def counting() -> Iterator[Most]:
     """Count what is held beside what was held before."""
     gc.collect()
-    gc.freeze()  # For good, as after the collection of the tests: to look through all of these again takes a second.
+    gc.freeze()
     most = Most()
-    with connection.execute_wrapper(most):
-        yield most
+    try:
+        with connection.execute_wrapper(most):
+            yield most
+    finally:
+        gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

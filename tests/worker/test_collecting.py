@@ -2,16 +2,7 @@
 
 import gc
 
-import pytest
-
 from timeline.worker.collecting import MANY, collecting_seldom
-
-
-@pytest.fixture(autouse=True)
-def _frozen():
-    """Leave all that the tests have loaded out of sight again: to look through it takes a second each time."""
-    yield
-    gc.freeze()
 
 
 class TestCollectingSeldom:
