@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 
 from project.accounts.models import User
-from tests.logins import log_in
+from tests.people import log_in, permit
 from timeline import Timeline, after, task
 from timeline.models import ref_of
 from timeline.testing import StoryClock, only_timelines
@@ -80,7 +79,8 @@ def person(db, now):
         columns.setdefault("is_staff", bool(permissions))
         columns.setdefault("website", f"{name}.example")
         made = User.objects.create(email=f"{name}@example.com", signed_up_at=now, trial_ends_at=now, **columns)
-        made.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+        if permissions:
+            permit(made, *permissions)
         return made
 
     return make
