@@ -23,6 +23,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.urls import reverse
 
 from project.accounts.models import User
+from tests.asking import sample
 from tests.testapp.models import Order
 from tests.upgrading.one_by_one import migrate, one_by_one
 from tests.upgrading.schema import schema_of
@@ -145,7 +146,7 @@ class TestRows:
 
     def test_keep_all_constraints_of_today(self, site):
         for model in (Event, TimelineRun, ScheduledTask, LogEntry):
-            for row in model._base_manager.all():
+            for row in sample(model._base_manager.order_by("pk"), 3):
                 row.validate_constraints()
 
 
@@ -300,8 +301,10 @@ class TestPages:
         assert page.status_code == 200
         assert "hal@example.com" in page.content.decode()
 
-    def test_the_admin_shows_each_task_with_its_story(self, staff):
-        for task in ScheduledTask.objects.all():
+    def test_the_admin_shows_a_task_with_its_story(self, staff):
+        shown = sample(ScheduledTask.objects.order_by("state", "task_key", "pk"), 3)
+        assert {task.state for task in shown} >= FINAL
+        for task in shown:
             page = staff.get(reverse("admin:timeline_scheduledtask_change", args=[task.pk]))
 
             assert page.status_code == 200
