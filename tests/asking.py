@@ -64,6 +64,7 @@ ON_SQLITE: Final = [
     "test_reasons.py",
     "test_registry.py",
     "test_reliability.py",
+    "test_starting.py",
     "timing",
     "webhooks/test_admin.py",
     "webhooks/test_guarding.py",

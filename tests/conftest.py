@@ -16,7 +16,7 @@ from django.db.backends.sqlite3.base import DatabaseWrapper
 from django.utils import translation
 
 from project.accounts.models import User
-from tests import rows
+from tests import rows, starting
 from tests.asking import is_asked
 from tests.brokers import broker  # noqa: F401 (a fixture)
 from tests.copying import copy_when_made
@@ -35,20 +35,13 @@ pytest_plugins = ["tests.acting", "tests.billing", "tests.booking"]
 
 collect_ignore = [] if find_spec("django_celery_beat") else ["management/test_install_beat.py"]
 
-PROCESSES = {
-    "benchmark",
-    "broker",
-    "live_server",
-    "new_project",
-    "wheel",
-    "workers",
-}  # Fixtures that start processes, or need what another one is.
 
-
-def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out files that are asked on the other database alone."""
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out files that are asked on the other database alone, and files that have none of the tests that are wanted."""
     if not collection_path.name.startswith("test_"):
         return None
+    if config.getoption("markexpr") == starting.MARK and not starting.may_start(collection_path):
+        return True
     path = collection_path.relative_to(Path(__file__).parent).as_posix()
     fuzzed = path == "api/test_fuzzing.py" and "FUZZ_CASES" in os.environ  # make fuzz has both databases.
     return None if fuzzed or is_asked(path, VENDOR) else True
@@ -58,13 +51,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave out what is about the other database, and mark what the quick part leaves out: ``pytest -m "not processes"``."""
     other = "only_postgresql" if VENDOR == "sqlite" else "only_sqlite"
     items[:] = [item for item in items if not item.get_closest_marker(other)]
+    start = []
     for item in items:
         if item.path.name.startswith("test_plans"):
             item.add_marker("plans")
         if item.path.parent.name == "postgresql":
             item.add_marker("of_postgresql")
-        if PROCESSES & set(getattr(item, "fixturenames", ())):
-            item.add_marker("processes")
+        if starting.FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker(starting.MARK)
+        if item.get_closest_marker(starting.MARK):
+            start.append(item.path)
+    starting.check(start)
 
 
 def pytest_configure() -> None:
@@ -78,6 +75,33 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     gc.enable()
+
+
+class Thawed:
+    """Whether a test let the collector look again at all that was there before the tests: the worker does, when it ends."""
+
+    def __init__(self) -> None:
+        self.thaw, self.since_the_last_test = gc.unfreeze, False
+        gc.unfreeze = self
+
+    def __call__(self) -> None:
+        self.thaw()
+        self.since_the_last_test = True
+
+    def freeze_again(self) -> None:
+        """Let it pass over all that again; to go through it takes a second each time that a test wants garbage collected."""
+        if self.since_the_last_test:
+            gc.collect(1)
+            gc.freeze()
+            self.since_the_last_test = False
+
+
+thawed = Thawed()
+
+
+def pytest_runtest_logfinish() -> None:
+    """Between two tests."""
+    thawed.freeze_again()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

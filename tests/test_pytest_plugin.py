@@ -30,6 +30,8 @@ def test_with_clock(user, clock):
     emit("user.created", user)
     assert TimelineRun.objects.count() == 1
 """
+# Without what takes long to load or to make: none of it is asked about.
+QUICKLY = ("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:schemathesis", "--no-migrations")
 
 
 @pytest.mark.parametrize(("setting", "expected"), [("false", 0), ("true", 1)])
@@ -41,6 +43,6 @@ class TestTimelineAutostart:
             f"timeline_autostart = {setting}\naddopts = --strict-markers\n"
         )
 
-        result = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+        result = pytester.runpytest_subprocess(*QUICKLY)
 
         result.assert_outcomes(passed=3)

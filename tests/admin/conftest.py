@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.test import Client
 from django.urls import reverse
 
 from project.accounts.models import User
+from tests.people import log_in, permit
 from timeline import Timeline, after, task
 from timeline.models import ref_of
 from timeline.testing import StoryClock, only_timelines
@@ -79,7 +79,8 @@ def person(db, now):
         columns.setdefault("is_staff", bool(permissions))
         columns.setdefault("website", f"{name}.example")
         made = User.objects.create(email=f"{name}@example.com", signed_up_at=now, trial_ends_at=now, **columns)
-        made.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+        if permissions:
+            permit(made, *permissions)
         return made
 
     return make
@@ -89,12 +90,12 @@ def person(db, now):
 def browse():
     """Log somebody in, with the checks of forms that browsers meet."""
 
-    def log_in(user):
+    def browser(user):
         client = Client()
-        client.force_login(user)
+        log_in(client, user)
         return client
 
-    return log_in
+    return browser
 
 
 @pytest.fixture

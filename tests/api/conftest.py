@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.test import Client
 
 from project.accounts.models import User
+from tests.people import log_in, permit
 from tests.testapp.models import Plan, Seat
 from timeline import Timeline, after, task
 from timeline.models import ref_of
@@ -70,7 +70,8 @@ def person(db, now):
     def make(name, *permissions, **columns):
         columns.setdefault("is_staff", bool(permissions))
         made = User.objects.create(email=f"{name}@example.com", signed_up_at=now, trial_ends_at=now, **columns)
-        made.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+        if permissions:
+            permit(made, *permissions)
         return made
 
     return make
@@ -105,7 +106,7 @@ class Asker:
     def __init__(self, user=None):
         self.client = Client()
         if user is not None:
-            self.client.force_login(user)
+            log_in(self.client, user)
 
     def get(self, path, **query):
         return self.client.get(f"{ROOT}/{path}", query)

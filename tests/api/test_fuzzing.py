@@ -22,6 +22,7 @@ from schemathesis.core.parameters import ParameterLocation
 from tests.api.conftest import ROOT
 from tests.api.test_roles import RULES
 from tests.api.test_webhooks import HOOKS
+from tests.asking import WHOLE
 from tests.bulk import bulk_action
 from tests.conftest import NOW
 from timeline.api.pagination import Place
@@ -45,6 +46,9 @@ CONFIG = {
 TOKEN = "t" * 32
 LATER = "8999-01-01T00:00:00Z"
 CASES = int(os.environ.get("FUZZ_CASES", "800"))  # Of staff; make fuzz has more.
+ALL_WRONG = (
+    WHOLE or "FUZZ_CASES" in os.environ
+)  # Otherwise a third of the wrong ones: few of these get beyond the first check.
 EACH = -(-CASES // (len(RULES) * len(GenerationMode)))  # Of an operation, right ones or wrong ones.
 
 
@@ -106,7 +110,8 @@ def fuzz(ada, _rows, settings):
                 if ("/webhooks/" in found.ok().path) is not webhooks:
                     continue
                 for mode in GenerationMode:
-                    ask_all(found.ok(), mode, ada, examples, seen)
+                    some = examples if ALL_WRONG or mode is GenerationMode.POSITIVE else -(-examples // 3)
+                    ask_all(found.ok(), mode, ada, some, seen)
         return seen
 
     return run
@@ -254,7 +259,9 @@ class TestMadeUpRequests:
     def test_of_staff_find_no_fault(self, fuzz, staff):
         seen = fuzz(staff, examples=EACH)
 
-        assert seen["all"] >= CASES * 0.8  # An operation has so many different right requests only.
+        assert seen["all"] >= CASES * (
+            0.8 if ALL_WRONG else 0.5
+        )  # An operation has so many different right requests only.
         assert not [status for status in seen if isinstance(status, int) and status >= 500]
         assert {200, 201, 400, 404, 409} <= seen.keys()
         assert len([label for label in seen if str(label).startswith(("GET ", "POST "))]) == 19  # Each did something.
@@ -262,7 +269,7 @@ class TestMadeUpRequests:
     def test_of_an_owner_change_nothing(self, fuzz, ada):
         before = list(ScheduledTask.objects.order_by("pk").values()), Event.objects.count()
 
-        seen = fuzz(ada, examples=15)
+        seen = fuzz(ada, examples=15 if WHOLE else 9)
 
         assert {200, 400, 403, 404} <= seen.keys()
         assert seen[201] == seen[409] == 0

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from tests.asking import sample
 from tests.planning.situations import (
     DAY,
     NOW,
@@ -91,7 +92,7 @@ class TestAnyFacts:
             "spare": set(rng.sample(leased, rng.randint(0, min(1, len(leased))))),
         }
 
-    @pytest.mark.parametrize("seed", range(20))
+    @pytest.mark.parametrize("seed", sample(range(20), 4))
     def test_need_one_plan_only(self, seed):
         """Carried out and planned again, there is nothing left to do; also a third time."""
         for number in range(100):
@@ -105,7 +106,7 @@ class TestAnyFacts:
             assert (second.foreseen, second.open) == (first.foreseen, first.open)
             assert plan(rows=carry_out(second, rows), **facts) == second
 
-    @pytest.mark.parametrize("seed", range(20))
+    @pytest.mark.parametrize("seed", sample(range(20), 4))
     def test_need_one_plan_only_at_each_step_of_a_life(self, seed):
         """Time passes, fields change, tasks end this way or that; each time one plan settles it."""
         for number in range(20):
@@ -138,7 +139,7 @@ class TestAnyFacts:
             return replace(row, state=state)
         return replace(row, state=state, finished_at=now, reason_code=code)
 
-    @pytest.mark.parametrize("seed", range(10))
+    @pytest.mark.parametrize("seed", sample(range(10), 2))
     def test_are_answered_alike_in_any_order_of_rows(self, seed):
         for number in range(50):
             rows, facts = self.facts(f"{seed}/{number}")
@@ -150,7 +151,7 @@ class TestAnyFacts:
             assert sorted(summary(planned)) == sorted(summary(turned))
             assert known == {row.id for row in rows}
 
-    @pytest.mark.parametrize("seed", range(10))
+    @pytest.mark.parametrize("seed", sample(range(10), 2))
     def test_leave_one_answer_for_each_open_row_and_one_open_row_for_each_task(self, seed):
         for number in range(50):
             rows, facts = self.facts(f"{seed}/{number}")
@@ -163,7 +164,7 @@ class TestAnyFacts:
             open_after = Counter(row.task_name for row in carry_out(planned, rows) if row.state in OPEN)
             assert set(open_after.values()) <= {1}
 
-    @pytest.mark.parametrize("seed", range(10))
+    @pytest.mark.parametrize("seed", sample(range(10), 2))
     def test_are_continued_by_the_next_revision_of_the_latest_row(self, seed):
         for number in range(50):
             rows, facts = self.facts(f"{seed}/{number}")
@@ -175,7 +176,7 @@ class TestAnyFacts:
                 assert change.revision == (before_it.revision + 1 if before_it else 1)
                 assert change.previous == (before_it.id if before_it else None)
 
-    @pytest.mark.parametrize("seed", range(10))
+    @pytest.mark.parametrize("seed", sample(range(10), 2))
     def test_hold_the_run_open_whenever_a_row_is_or_one_is_foreseen(self, seed):
         for number in range(50):
             rows, facts = self.facts(f"{seed}/{number}")

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, Phase, given
 from hypothesis import settings as bounded
 from hypothesis import strategies as st
 
+from tests.asking import WHOLE
 from tests.store.checking import COLUMNS, check
 from tests.store.rules import KEPT, RULES
 from tests.store.ways import WAYS, examples
@@ -14,7 +15,7 @@ from tests.store.ways import WAYS, examples
 pytestmark = pytest.mark.django_db
 
 few = bounded(
-    max_examples=6,
+    max_examples=6 if WHOLE else 4,
     phases=[Phase.generate],  # What differs is named; a smaller example would say no more.
     deadline=None,
     derandomize=True,
@@ -37,7 +38,7 @@ class TestWay:
         check(way, *data.draw(examples(way, kind)))
 
     @pytest.mark.parametrize("way", WAYS, ids=str)
-    @bounded(few, max_examples=12)
+    @bounded(few, max_examples=12 if WHOLE else 8)
     @given(data=st.data())
     def test_makes_different_moves_together_and_leaves_other_rows_alone(self, way, data):
         check(way, *data.draw(examples(way)))

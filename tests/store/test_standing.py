@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
 
+from tests.asking import WHOLE
 from tests.testapp.models import Country, Order, Parcel, Seller, Story
 from timeline import Timeline, after, at, before, every, task, window
 from timeline.ids import uuid7
@@ -302,7 +303,9 @@ def doubtful(now=NOW):
 class TestConformance:
     """Whatever the planner would change is in doubt, and what a plan counts is the same."""
 
-    @examples(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @examples(
+        max_examples=60 if WHOLE else 25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    )
     @given(seed=st.integers(0, 2**32), cls=st.sampled_from(EVERY), zone=st.sampled_from(ZONES), released=st.booleans())
     def test_with_the_planner(self, seed, cls, zone, released, settings):
         settings.TIME_ZONE = zone

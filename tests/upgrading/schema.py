@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cache
 from typing import Final
 
 from django.db import connections
@@ -46,18 +46,18 @@ def schema_of(using: str) -> set[tuple[str, str, str]]:
     return there if on_postgresql else {entry for found in there for entry in _parts(*found)}
 
 
-def _parts(kind: str, name: str, sql: str) -> Iterator[tuple[str, str, str]]:
+@cache
+def _parts(kind: str, name: str, sql: str) -> list[tuple[str, str, str]]:
     """Take a table of SQLite apart into columns and constraints: a table that is made anew may have them in another order."""
     begin, opens, inside = sql.partition("(")
     if kind != "table" or not opens:
-        yield kind, name, sql
-        return
-    depth, part = 0, ""
+        return [(kind, name, sql)]
+    depth, part, parts = 0, "", []
     for sign in inside.rpartition(")")[0]:
         depth += (sign == "(") - (sign == ")")
         if sign == "," and depth == 0:
-            yield begin, name, part.strip()
+            parts.append(part)
             part = ""
         else:
             part += sign
-    yield begin, name, part.strip()
+    return [(begin, name, part.strip()) for part in (*parts, part)]

@@ -23,8 +23,10 @@ from django.db.migrations.executor import MigrationExecutor
 from django.urls import reverse
 
 from project.accounts.models import User
+from tests.asking import sample
 from tests.testapp.models import Order
 from tests.upgrading.one_by_one import migrate, one_by_one
+from tests.upgrading.schema import schema_of
 from timeline.dispatch.rescuing import rescue
 from timeline.engine.running import run
 from timeline.lifecycle import FINAL, State
@@ -106,6 +108,12 @@ def run_message(pending: ScheduledTask, clock: StoryClock) -> list[ScheduledTask
     return run(task_ids=[pending.pk], token=token, clock=lambda: clock.now, using="default", worker="mail")
 
 
+@pytest.mark.django_db(databases=["default", "other"])
+class TestSchema:
+    def test_is_that_of_a_new_database(self, site):
+        assert schema_of("default") ^ schema_of("other") == set()
+
+
 class TestRows:
     def test_are_all_there_with_each_column_as_it_was(self, site):
         for table in site["tables"]:
@@ -138,7 +146,7 @@ class TestRows:
 
     def test_keep_all_constraints_of_today(self, site):
         for model in (Event, TimelineRun, ScheduledTask, LogEntry):
-            for row in model._base_manager.all():
+            for row in sample(model._base_manager.order_by("pk"), 3):
                 row.validate_constraints()
 
 
@@ -293,8 +301,10 @@ class TestPages:
         assert page.status_code == 200
         assert "hal@example.com" in page.content.decode()
 
-    def test_the_admin_shows_each_task_with_its_story(self, staff):
-        for task in ScheduledTask.objects.all():
+    def test_the_admin_shows_a_task_with_its_story(self, staff):
+        shown = sample(ScheduledTask.objects.order_by("state", "task_key", "pk"), 3)
+        assert {task.state for task in shown} >= FINAL
+        for task in shown:
             page = staff.get(reverse("admin:timeline_scheduledtask_change", args=[task.pk]))
 
             assert page.status_code == 200

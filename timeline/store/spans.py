@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
+from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
+from django.core.exceptions import EmptyResultSet
 from django.db import connections
-from django.db.models import DateTimeField, IntegerField, Subquery
+from django.db.models import DateTimeField
 from django.db.models.expressions import RawSQL
 
 from timeline.lifecycle import FINAL, OPEN, WAITING, State
 from timeline.store.earliest import WALKED
-from timeline.store.guiding import AS_IT_IS, execute_guided, guided
+from timeline.store.guiding import AS_IT_IS, execute_guided
 from timeline.store.ways import ALL, Way, can_look_for_each, ways_to
 
 if TYPE_CHECKING:
@@ -28,12 +30,11 @@ _AT_WORK: Final = OPEN - WAITING
 _GROUPS: Final = (WAITING, _AT_WORK, frozenset({State.COMPLETED}), FINAL - {State.COMPLETED})
 
 
-class _Count(Subquery):
-    """Count the rows of a query that has a limit."""
+class _Place(Enum):
+    """Where in a statement that is compiled once an end of each span goes."""
 
-    template = "(SELECT COUNT(*) FROM (%(subquery)s) AS counted)"
-    output_field = IntegerField()
-    empty_result_set_value = 0
+    BEGIN = "begin"
+    END = "end"
 
 
 def counts_in(
@@ -114,22 +115,40 @@ def _walked(
     Asked for all open states at once, or for all that are final, PostgreSQL 15 leaves out the states, as the index has no
     others, and reads it from its beginning for each span.
     """
+    wanted = [(group, sorted(group & set(states))) for group in _GROUPS if group & set(states)]
+    groups = [(group, _counted(tasks, some, most)) for group, some in wanted]
     asked = [
-        (number, sorted(group & set(states)))
+        (number, counted)
         for number, (begin, _end) in enumerate(spans)
-        for group in _GROUPS
-        if group & set(states) and (begin <= now or group != _AT_WORK)
+        for group, counted in groups
+        if counted is not None and (begin <= now or group != _AT_WORK)
     ]
-    columns: dict[str, Any] = {}
-    for place, (number, some) in enumerate(asked):
-        due = tasks.filter(state__in=some).due_between(*spans[number])
-        columns[f"count_{place}"] = _Count(due.order_by().values("scheduled_at")[: most + 1])
     counts = [0] * len(spans)
-    if not columns:
+    if not asked:
         return counts
-    once = tasks.model._base_manager.using(tasks.db).order_by()[:1]
-    with guided(AS_IT_IS, using=tasks.db):
-        [row] = list(once.annotate(**columns).values_list(*columns)) or [[0] * len(asked)]
-    for (number, _states), count in zip(asked, row, strict=True):
+    as_stored = connections[tasks.db].ops.adapt_datetimefield_value
+    values = list[Any]()
+    for number, (_sql, parameters) in asked:
+        ends = dict(zip(_Place, map(as_stored, spans[number]), strict=True))
+        values += [ends[value] if isinstance(value, _Place) else value for value in parameters]
+    with connections[tasks.db].cursor() as cursor:
+        sql = f"SELECT {', '.join(sql for _number, (sql, _parameters) in asked)}"
+        execute_guided(cursor, sql, values, settings=AS_IT_IS, using=tasks.db)
+        row = cursor.fetchone()
+    for (number, _counted_so), count in zip(asked, row, strict=True):
         counts[number] += count
     return counts
+
+
+def _counted(tasks: ScheduledTaskQuerySet, states: Sequence[State], most: int) -> tuple[str, Sequence[Any]] | None:
+    """Write how those in a span are counted, with places for its ends: compiled once for all spans. None: there are none."""
+    due = tasks.filter(state__in=states, scheduled_at__gte=_at(_Place.BEGIN), scheduled_at__lt=_at(_Place.END))
+    try:
+        sql, parameters = due.order_by().values("scheduled_at")[: most + 1].query.get_compiler(tasks.db).as_sql()
+    except EmptyResultSet:
+        return None  # Whoever asks may see none of them.
+    return f"(SELECT COUNT(*) FROM ({sql}) AS counted)", parameters  # noqa: S608 (compiled by Django)
+
+
+def _at(place: _Place) -> RawSQL:
+    return RawSQL("%s", (place,), output_field=DateTimeField())
