@@ -64,5 +64,5 @@ def tell(there: Workers) -> None:
 
 
 if __name__ == "__main__":
-    load("manage", "timeline_worker")
+    load("manage")
     keep(int(sys.argv[1]))
