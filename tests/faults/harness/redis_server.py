@@ -6,10 +6,13 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
+from typing import Final
 
 import redis
 
 from tests.faults.harness.ports import free_port
+
+MOST: Final = 200  # Messages that come twice at a time: doubled again and again, what nobody takes would be thousands.
 
 
 class Redis:
@@ -57,12 +60,12 @@ class Redis:
         self.client.flushall()
 
     def double(self, *queues: str, within: float = 1.0) -> int:
-        """Put all messages that wait into their queues once more; if there are none, look for a while. Gives how many."""
+        """Put those that come next of what waits into their queues again; without any, look for a while. Gives how many."""
         give_up = time.monotonic() + within
         while time.monotonic() < give_up:
             doubled = 0
             for queue in queues:
-                if waiting := self.client.lrange(queue, 0, -1):
+                if waiting := self.client.lrange(queue, -MOST, -1):
                     self.client.lpush(queue, *reversed(waiting))
                     doubled += len(waiting)
             if doubled:
