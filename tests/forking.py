@@ -23,7 +23,15 @@ from pathlib import Path
 from typing import Any, Final
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-FORKED: Final = ("celery", "manage")
+# Module → the kind of nursery that it is forked in.
+FORKED: Final = {
+    "celery": "celery",
+    "manage": "manage",
+    "tests.dying": "manage",
+    "tests.faults.chaos.clients": "manage",
+    "tests.faults.planted.course": "others",
+    "tests.faults.restarting": "manage",
+}
 # Read once, when an interpreter starts.
 AT_THE_START: Final = ("COVERAGE_", "LD_PRELOAD", "FAKETIME", "PYTHON")
 
@@ -81,8 +89,7 @@ def start(*command: str, environment: Mapping[str, str], log: Any) -> Process:
     """
     given = dict(environment)
     if _may_be_forked(command[0], given):
-        kind = command[:2] if command[0] == "manage" else command[:1]
-        return _nursery(kind, given).fork(command, given, log)
+        return _nursery(FORKED[command[0]], given).fork(command, given, log)
     return subprocess.Popen(
         [sys.executable, "-m", *command],
         cwd=ROOT,
@@ -109,13 +116,13 @@ def _may_be_forked(module: str, environment: dict[str, str]) -> bool:
 class _Nursery:
     """The process that forks, as seen from here."""
 
-    def __init__(self, kind: tuple[str, ...], environment: dict[str, str]) -> None:
+    def __init__(self, kind: str, environment: dict[str, str]) -> None:
         self._kind = kind
         self._one_at_a_time = threading.Lock()
         self._door, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with other:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.nursery", str(other.fileno()), *kind],
+                [sys.executable, "-m", "tests.nursery", str(other.fileno()), kind],
                 cwd=ROOT,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -132,7 +139,7 @@ class _Nursery:
             message = json.dumps({"command": command, "environment": environment}).encode()
             socket.send_fds(self._door, [message], [log.fileno(), tells.fileno()])
             answer = self._door.recv(64)
-        assert answer, f"the nursery of {' '.join(self._kind)} has ended"
+        assert answer, f"the nursery of {self._kind} has ended"
         return Forked(int(answer), told)
 
     def end(self) -> None:
@@ -144,10 +151,10 @@ class _Nursery:
 _nurseries: dict[tuple[str, ...], _Nursery] = {}
 
 
-def _nursery(kind: tuple[str, ...], environment: dict[str, str]) -> _Nursery:
+def _nursery(kind: str, environment: dict[str, str]) -> _Nursery:
     """The nursery of such processes; started with the first of them, in its environment."""
     vendor = environment["TEST_DATABASE_URL"].partition(":")[0]
-    key = (environment["DJANGO_SETTINGS_MODULE"], vendor, *kind)
+    key = (environment["DJANGO_SETTINGS_MODULE"], vendor, kind)
     if key not in _nurseries:
         _nurseries[key] = _Nursery(kind, environment)
     return _nurseries[key]

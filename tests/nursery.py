@@ -1,8 +1,8 @@
 """
 A process that has loaded all that others like it will need, and forks them: that takes a twentieth of what a start takes.
 
-``python -m tests.nursery DOOR MODULE …``, by ``tests.forking``: loads what ``python -m MODULE …`` would, then forks for each
-message that comes through the socket ``DOOR``. It ends when nobody holds the other end any more.
+``python -m tests.nursery DOOR KIND``, by ``tests.forking``: loads what its kind needs, then forks for each message that comes
+through the socket ``DOOR``. It ends when nobody holds the other end any more.
 
 What is forked reads the settings anew, in an environment of its own. Where they differ in more than a nursery can change, it
 becomes a process as people start them.
@@ -45,16 +45,47 @@ CELERY: Final = (
     "project.celery",
     "timeline.tasks",
 )
+COMMANDS: Final = ("timeline_poll", "timeline_worker")
+# What others made of what we need: nothing of it asks for settings, and nothing of ours is among it.
+OTHERS: Final = (
+    "celery.app.amqp",
+    "celery.app.base",
+    "celery.app.task",
+    "celery.beat",
+    "celery.fixups.django",
+    "celery.loaders.app",
+    "celery.schedules",
+    "django.contrib.auth.hashers",
+    "django.core.management.base",
+    "django.core.serializers.json",
+    "django.db.backends.postgresql.base",
+    "django.db.migrations.executor",
+    "django.db.models",
+    "django.forms",
+    "django.http",
+    "django.template.backends.django",
+    "django.test.utils",
+    "django.urls",
+    "django.views.debug",
+    "redis",
+)
 SIZE: Final = 1 << 18  # Bytes of a message at most: an environment.
 
 
-def load(module: str, command: str = "") -> None:
-    """Load what a module of Python, or a command of ``manage``, needs."""
-    django.setup()
-    for name in CELERY if module == "celery" else (module,):
+def load(kind: str) -> None:
+    """
+    Load what processes of a kind need.
+
+    Args:
+        kind: ``celery``; ``manage``, for what works on our database; or ``others``, for what brings a package of ours itself.
+    """
+    if kind != "others":
+        django.setup()
+    for name in {"celery": CELERY, "manage": ("manage",), "others": OTHERS}[kind]:
         import_module(name)
-    if module == "manage":
-        load_command_class(get_commands()[command], command)
+    if kind == "manage":
+        for command in COMMANDS:
+            load_command_class(get_commands()[command], command)
     gc.collect()
     gc.freeze()
 
@@ -91,7 +122,8 @@ def tend(door: socket.socket) -> list[str]:
 def check_alone() -> None:
     """Neither threads nor connections come through a fork."""
     assert threading.active_count() == 1, threading.enumerate()
-    assert all(connection.connection is None for connection in connections.all(initialized_only=True))
+    if settings.configured:
+        assert all(connection.connection is None for connection in connections.all(initialized_only=True))
 
 
 def begin(log: int, command: list[str], environment: dict[str, str]) -> list[str]:
@@ -103,7 +135,7 @@ def begin(log: int, command: list[str], environment: dict[str, str]) -> list[str
     os.environ.update(environment)
     if stopping := sys.modules.get("timeline.tasks.stopping"):
         stopping._stopping = RawValue(c_bool, False)  # Else all that are forked here would share it.
-    if not read_settings():
+    if settings.configured and not read_settings():
         os.execve(sys.executable, [sys.executable, "-m", *command], environment)  # noqa: S606
     return command
 
@@ -132,8 +164,8 @@ def value(given: Any, name: str) -> Any:
 
 
 if __name__ == "__main__":
-    _program, _door, *_command = sys.argv
-    load(_command[0], *_command[1:])
+    _program, _door, _kind = sys.argv
+    load(_kind)
     _module, *_words = tend(socket.socket(fileno=int(_door)))
     sys.argv[1:] = _words
     runpy.run_module(_module, run_name="__main__", alter_sys=True)

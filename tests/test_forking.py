@@ -94,7 +94,7 @@ class TestStart:
 class TestNursery:
     def test_ends_when_nobody_can_ask_it_any_more(self, shell):
         shell("one", "").wait(DEADLINE)
-        nursery = next(one for one in forking._nurseries.values() if one._kind == ("manage", "shell"))
+        nursery = next(one for one in forking._nurseries.values() if one._kind == "manage")
         process = nursery._process
 
         nursery.end()

@@ -13,8 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-import django
 from django.core.management import call_command
+
+from tests.nursery import load
 
 Workers = dict[int, int]  # Process id → number.
 
@@ -63,5 +64,5 @@ def tell(there: Workers) -> None:
 
 
 if __name__ == "__main__":
-    django.setup()
+    load("manage")
     keep(int(sys.argv[1]))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from tests.faults.check.judging import counted, judge, read_history
 from tests.faults.harness.roles import ROOT, surroundings
 from tests.faults.planted.patches import FAULTS
+from tests.forking import start
+from tests.processes import kill
 
 pytestmark = [pytest.mark.only_postgresql, pytest.mark.processes]
 
@@ -20,21 +18,24 @@ BUSY = 1.0  # Seconds that a busy machine may keep a process waiting.
 
 
 @pytest.fixture
-def go(site, redis_server):
+def go(site, redis_server, tmp_path):
     """Go a part of the course with the package, or with a copy of it; give the history."""
 
     def run(steps, package=None):
         environment = {
             **surroundings(),
             **site.environment(TEST_LEASE=str(LEASE), TEST_SILENCE=str(LEASE), TEST_BROKER_URL=redis_server.url()),
+            **({"FAULTS_PACKAGE": str(package)} if package else {}),
         }
-        environment["PYTHONPATH"] = os.pathsep.join([str(package or ROOT), str(ROOT)])
-        command = [sys.executable, "-m", "tests.faults.planted.course", *steps.split()]
-        done = subprocess.run(
-            command, env=environment, cwd=package or ROOT, capture_output=True, text=True, timeout=900, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        assert done.stdout.split()[-1].startswith(str(package or ROOT)), done.stdout
+        with (tmp_path / "course.log").open("wb") as log:
+            process = start("tests.faults.planted.course", *steps.split(), environment=environment, log=log)
+        try:
+            ended = process.wait(900)
+        finally:
+            kill(process)
+        said = (tmp_path / "course.log").read_text()
+        assert ended == 0, said
+        assert f"The package is {package or ROOT}/timeline/" in said
         return read_history(site.url, site.folder)
 
     return run

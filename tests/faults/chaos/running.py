@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -22,8 +20,9 @@ from tests.faults.check.judging import judge, read_history, recoveries, shown
 from tests.faults.harness.links import Link, Links
 from tests.faults.harness.postgres import Postgres
 from tests.faults.harness.redis_server import Redis
-from tests.faults.harness.roles import ROOT, surroundings
+from tests.faults.harness.roles import surroundings
 from tests.faults.harness.site import Site, new_folder, remove_folder
+from tests.forking import Process, start
 
 EVERY: Final = 1.0  # Seconds between faults.
 REST: Final = 120.0  # Seconds in which something has to end, once the faults have stopped, until all has.
@@ -114,17 +113,11 @@ def run_chaos(
 
 
 @contextmanager
-def clients(site: Site, link: Link, *, tasks: int, seconds: float, seed: int) -> Iterator[subprocess.Popen[bytes]]:
+def clients(site: Site, link: Link, *, tasks: int, seconds: float, seed: int) -> Iterator[Process]:
     """Let the clients work; they have done so at the end."""
     command = ["tests.faults.chaos.clients", "--tasks", str(tasks), "--seconds", str(seconds), "--seed", str(seed)]
     with (site.folder / "clients.log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *command],
-            cwd=ROOT,
-            env={**surroundings(), **site.environment(link.port)},
-            stdout=log,
-            stderr=log,
-        )
+        process = start(*command, environment={**surroundings(), **site.environment(link.port)}, log=log)
     try:
         yield process
         if process.wait(REST):
@@ -134,7 +127,7 @@ def clients(site: Site, link: Link, *, tasks: int, seconds: float, seed: int) ->
         process.wait()
 
 
-def break_things(fleet: Fleet, link: Link, over: str, seed: int, until: subprocess.Popen[bytes]) -> Counter[str]:
+def break_things(fleet: Fleet, link: Link, over: str, seed: int, until: Process) -> Counter[str]:
     """Make one fault a second, from the first outcome on until that process ends; gives how many of each kind."""
     wait_for_work(fleet)
     chance = random.Random(seed)  # noqa: S311 (repeatable, not secret)

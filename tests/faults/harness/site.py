@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from tests.faults.harness.postgres import Postgres
-from tests.faults.harness.roles import ROOT, Journal, surroundings
+from tests.faults.harness.roles import Journal, surroundings
+from tests.forking import start
 
 
 def new_folder() -> Path:
@@ -65,11 +64,7 @@ class Site:
 
 def manage(environment: dict[str, str], *command: str) -> None:
     """Run a command of ``manage.py`` to its end."""
-    subprocess.run(
-        [sys.executable, "-m", "manage", *command],
-        cwd=ROOT,
-        env={**surroundings(), **environment},
-        stdout=subprocess.DEVNULL,
-        check=True,
-        timeout=600,
-    )
+    told = Path(environment["TEST_FOLDER"]) / "manage.log"
+    with told.open("ab") as log:
+        process = start("manage", *command, environment={**surroundings(), **environment}, log=log)
+    assert process.wait(600) == 0, told.read_text()

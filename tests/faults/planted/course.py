@@ -7,6 +7,7 @@ It uses what is public alone: the shortcuts, ``manage.py``, signals and tables. 
 from __future__ import annotations
 
 import base64
+import gc
 import json
 import os
 import signal
@@ -17,6 +18,12 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
+
+# A folder with a copy of our package, which comes before ours: here, and in what is started from here.
+if PACKAGE := os.environ.get("FAULTS_PACKAGE", ""):
+    os.environ["PYTHONPATH"] = os.pathsep.join([PACKAGE, str(Path.cwd())])
+    os.chdir(PACKAGE)
+    sys.path.insert(0, PACKAGE)
 
 import django
 import redis
@@ -314,6 +321,8 @@ STEPS: Final = {
 
 def main(names: list[str]) -> None:
     """Go these steps, one after the other."""
+    gc.collect()
+    gc.freeze()  # The workers that are forked need not look through what is loaded.
     journal.write("declared", **DECLARED)
     print("The package is", timeline.__file__, flush=True)
     for name in names:
