@@ -22,13 +22,13 @@ from timeline.models.entities import NO_ENTITY
 from timeline.models.facts import facts_in, zone_of
 from timeline.models.kin import kin_of
 from timeline.planning import Create, Place, plan
-from timeline.registry import registry
 from timeline.runs import end, ending
 from timeline.store.announcing import announce
 from timeline.store.competing import keys_of
-from timeline.store.creating import declared_columns, first_look, planned_columns, state_at
+from timeline.store.creating import declared_columns, first_look, planned_columns
 from timeline.store.first_entries import inserting_entries, show_begun
 from timeline.store.inserting import Insertion, as_stored, columns_of, insert_in_turn
+from timeline.store.spreading import Spreading
 from timeline.timing import share_of
 
 _Planned = tuple[list[dict[str, Any]], bool]  # Columns of the rows of a run, and whether anything is left of it.
@@ -123,45 +123,12 @@ def plan_runs(
                 named = (ref.label, ref.id, key)
                 beginning.planned, beginning.open = plans.of(definition, entity, run["started_at"], named)
                 if spread is not None:
-                    spreading = _Spreading(spread, share_of(spread, definition.name, *named), now)
+                    spreading = Spreading(spread, share_of(spread, definition.name, *named), now)
                     beginning.planned = [spreading.of(columns, definition, entity) for columns in beginning.planned]
             except InvalidInput as problem:
                 beginning.problem = problem
             found.append(beginning)
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Spreading:
-    """
-    Lets the first tasks of a run become due later, within their windows; what is due already counts from now.
-
-    Args:
-        spread: Within which.
-        share: Of it, for the run's entity.
-        now: Story time.
-    """
-
-    spread: timedelta
-    share: timedelta
-    now: datetime
-
-    def of(self, columns: dict[str, Any], definition: Definition, entity: Model | None) -> dict[str, Any]:
-        """Give columns of the row that becomes due so much later."""
-        begins, expires_at = max(columns["scheduled_at"], self.now), columns["expires_at"]
-        hours = registry.task(columns["task_key"])[1].options.window
-        due_at = begins + self.share
-        if hours is not None:
-            zone = zone_of(definition, entity)
-            if hours.outside == "cancel" and not hours.is_open(columns["nominal_at"], zone):
-                return columns  # It is called off when its own time comes.
-            due_at = hours.spread_over(hours.next_open(begins, zone), self.share, self.spread, zone)
-        later = due_at - columns["scheduled_at"]
-        return columns | {
-            "scheduled_at": due_at,
-            "state": state_at(due_at, self.now),
-            "expires_at": None if expires_at is None else expires_at + later,
-        }
 
 
 class _Plans:
