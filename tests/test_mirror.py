@@ -40,6 +40,7 @@ WITHOUT = {
     "store/awaiting": "what is found and locked for a wait: engine/test_waiting_for_others",
     "store/first_entries": "rows of what begins: store/test_beginning, operations/test_machines",
     "store/slots": "questions of one caller: operations/test_recurring, and beside others postgresql/test_recurring",
+    "store/spreading": "when many runs become due: operations/test_enrolling, operations/test_emitting_many",
     "store/waiting": "what is found and recorded of waits: engine/test_waiting",
     "timing/awaiting": "a declaration, and what is wrong with one: engine/test_waiting_declared",
     "timing/entering": "a declaration, and what is wrong with one: timing/test_states",

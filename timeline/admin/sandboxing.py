@@ -45,7 +45,7 @@ class Sandbox:
             if self._is_broken or connection.needs_rollback:
                 self.leave()
             elif self._savepoint is not None:
-                transaction.savepoint_rollback(self._savepoint, using=self._using)
+                connection.savepoint_rollback(self._savepoint)
             self._savepoint = None
 
     def leave(self) -> None:
@@ -71,7 +71,7 @@ class Sandbox:
                     cursor.execute(as_select(BOUNDS))  # Undone with the rest.
             if self._savepoint is None and not self._is_broken and not _READS.match(sql):
                 self._savepoint = ""  # What follows is watched, too.
-                self._savepoint = transaction.savepoint(using=self._using)
+                self._savepoint = connections[self._using].savepoint()
             return execute(sql, params, many, context)
         except Exception:
             self._is_broken = True

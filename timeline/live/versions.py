@@ -76,4 +76,4 @@ def rights_of(user: Any) -> str:
 
 
 def _digest(*told: object) -> str:
-    return salted_hmac("timeline.live", repr(told)).hexdigest()
+    return salted_hmac("timeline.live", repr(told), algorithm="sha256").hexdigest()
