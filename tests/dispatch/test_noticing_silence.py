@@ -12,6 +12,7 @@ from django.test import override_settings
 from django.urls import reverse
 from django.utils import timezone
 
+from tests.mailing import mail_is_down
 from timeline.dispatch.noticing_silence import tell_if_unpolled
 from timeline.lifecycle import State
 from timeline.management.commands import timeline_doctor
@@ -73,7 +74,7 @@ class TestTellIfUnpolled:
 
     def test_tries_again_what_the_mail_server_refused(self, silent, clock):
         clock.set(clock.now.replace(minute=30))  # Five minutes on, the hour of the alert is still the same.
-        with override_settings(EMAIL_BACKEND="tests.stories.test_alerts.Down"):
+        with mail_is_down():
             tell_if_unpolled(using="default")
         assert ScheduledTask.objects.get().state == State.RETRYABLE
 

@@ -9,6 +9,7 @@ from django.core import mail
 from django.test import Client, override_settings
 
 from project.accounts.models import User
+from tests.mailing import mail_is_down
 from tests.testapp.models import Order
 from timeline import Retry, Timeline, task
 from timeline.engine.running import run
@@ -157,7 +158,7 @@ class TestADiscard:
 class TestAMailServerThatIsDown:
     @pytest.fixture(autouse=True)
     def down(self):
-        with override_settings(EMAIL_BACKEND="tests.stories.test_alerts.Down"):
+        with mail_is_down():
             yield
 
     def test_is_tried_again_and_never_alerted_of(self, clock):
@@ -172,15 +173,6 @@ class TestAMailServerThatIsDown:
 
         assert alerts().get().state == State.DISCARDED
         assert redrive(alerts().get(), reason="it is back")
-
-
-class Down:
-    """A backend whose server refuses."""
-
-    def __init__(self, *args, **kwargs): ...
-
-    def send_messages(self, messages):
-        raise ConnectionRefusedError("no mail today")
 
 
 class TestAlertMissed:
