@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from django.db.models import BooleanField, F, Func, Q, QuerySet
+from django.db.models import F, Lookup, Q, QuerySet
 from django.db.models.expressions import Col
 from django.db.models.lookups import Exact, GreaterThan, GreaterThanOrEqual, In, LessThan, LessThanOrEqual, StartsWith
 from django.db.models.sql.where import AND, WhereNode
@@ -24,18 +24,21 @@ FEW: Final = 500  # So many rows are sorted sooner than an index is walked in se
 _KEYS: Final = {"id", "entity_id", "run", "cause", "previous"}
 
 
-class InStates(Func):
+class InStates(Lookup):
     """
     ``state IN (…)`` with the states in the text of the statement, sorted: word for word the condition of an index.
 
-    An index that has a condition serves statements only that repeat it, and parameters do not count as that.
+    An index that has a condition serves statements only that repeat it, and parameters do not count as that. It is a lookup, as
+    Django 6.1 compares whatever else is a condition on SQLite with a value, and no index has that as its condition.
     """
 
-    output_field = BooleanField()
+    prepare_rhs = False
 
-    def __init__(self, state: str) -> None:
-        words = ", ".join(f"'{other}'" for other in sorted(OPEN if state in OPEN else FINAL))
-        super().__init__(F("state"), template=f"%(expressions)s IN ({words})")
+    def as_sql(self, compiler: Any, connection: Any) -> Any:
+        """Write it."""
+        column, parameters = self.process_lhs(compiler, connection)
+        words = ", ".join(f"'{other}'" for other in sorted(OPEN if self.rhs in OPEN else FINAL))
+        return f"{column} IN ({words})", parameters
 
 
 def in_states(tasks: Tasks, states: Sequence[str]) -> Tasks:
@@ -53,7 +56,7 @@ def in_states(tasks: Tasks, states: Sequence[str]) -> Tasks:
     of_task = any(_is_one(part, "task_key") for part in conditions)
     if not of_task and (few := _few_of_timeline(tasks, conditions)) is not None:
         return tasks.filter(pk__in=few, state__in=states)
-    indexes = [[] if of_task else [InStates(state)] for state in states]
+    indexes = [[] if of_task else [InStates(F("state"), state)] for state in states]
     parts = [tasks.filter(*index, state=state) for index, state in zip(indexes, states, strict=True)]
     for part in parts:
         _begin_with(part, _between(conditions))
