@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 # The tests start hundreds of processes: what one of them has compiled, the others need not.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: slots settlement bookings demo test install lint types floors checks read read-and-race tests tests-whole tests-sqlite break-and-lock on-sqlite \
+.PHONY: slots settlement bookings demo test install lint types floors checks read tests tests-whole on-sqlite \
 	on-postgresql of-postgresql faults coverage pictures foreign matrix release paths baseline sizing throughput scale \
 	herd operators api-pages every-page owned-on-sqlite fuzz bench bench-quick bench-steps bench-limits bench-loops bench-machines bench-moves bench-waits \
 	bench-webhooks chaos clean
@@ -41,29 +41,27 @@ checks: install
 	$(BIN)/python manage.py check --fail-level WARNING --settings tests.settings
 
 # On SQLite and on PostgreSQL: the server DATABASE_URL names, or one that comes with a pip package. What is asked on both, and what
-# on one of them, stands in tests/asking.py. Five lanes at the same time, of about the same length: one starts processes and mostly
-# waits for them, one breaks processes before it comes to what only PostgreSQL has, and one reads the code before it races.
+# on one of them, stands in tests/asking.py. In parts, those that take longest first; so many at a time as there are processors, and
+# one more, as some mostly wait for processes: where more share a processor, all together take a quarter longer.
+PARTS := read on-postgresql on-sqlite processes-sqlite faults-outside-postgresql faults-within-postgresql of-postgresql \
+	processes-postgresql faults-sqlite
+AT_A_TIME := $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) + 1)))
+
 tests: install
-	@logs=$$(mktemp -d); trap 'rm -rf $$logs' EXIT; running=; \
-	for lane in read-and-race tests-sqlite processes-sqlite break-and-lock; do \
-		$(MAKE) --no-print-directory --keep-going $$lane > $$logs/$$lane 2>&1 & running="$$running $$lane=$$!"; \
-	done; \
-	echo "On PostgreSQL; what was found meanwhile by reading, on SQLite, of processes and of faults follows."; \
-	failed=; $(MAKE) --no-print-directory --keep-going on-postgresql || failed=" on-postgresql"; \
-	for lane in $$running; do wait $${lane#*=} || failed="$$failed $${lane%=*}"; cat $$logs/$${lane%=*}; done; \
-	if [ "$$failed" ]; then echo "Failed:$$failed"; exit 1; fi
+	@failed=$$(mktemp); trap 'rm -f $$failed' EXIT; \
+	echo "$(words $(PARTS)) parts, $(AT_A_TIME) at a time. Each says what it found when it has ended."; \
+	printf 'part-%s\n' $(PARTS) | FAILED=$$failed xargs -P $(AT_A_TIME) -n 1 $(MAKE) --no-print-directory || echo xargs >> $$failed; \
+	if [ -s $$failed ]; then echo "Failed:" $$(cat $$failed); exit 1; fi
+
+part-%: install
+	@log=$$(mktemp); trap 'rm -f $$log' EXIT; \
+	$(MAKE) --no-print-directory --keep-going $* > $$log 2>&1 || echo $* >> $$FAILED; cat $$log
 
 # Everything on both, with all cases where `make test` has a sample: twice as long.
 tests-whole:
 	WHOLE=1 $(MAKE) --no-print-directory tests
 
 read: lint types floors checks
-
-read-and-race: read faults-within-postgresql
-
-tests-sqlite: on-sqlite faults-sqlite
-
-break-and-lock: faults-outside-postgresql processes-postgresql of-postgresql
 
 on-sqlite: install
 	TEST_DB=sqlite $(BIN)/python -m pytest --ignore tests/faults -m "not processes" $(ARGS)
