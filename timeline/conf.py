@@ -26,7 +26,7 @@ class Settings:
         BASE_URL: Where people reach the site, as ``https://example.com``: what mails link to. Empty: they have no links.
         CLOCK: Dotted path of a callable that returns story time (aware). None: the database's clock.
         FIGURES_RETENTION: How long figures by the hour are kept. None: for ever.
-        LEASE: How long a claimed or active row belongs to its worker; extended while the task runs. Then the attempt is lost.
+        LEASE: How long a claimed or active row belongs to its worker; extended while it runs. Once over, the attempt is lost.
         LIVE_STREAMS: How many open pages a process of the site keeps a connection for, under ASGI; 0: none. The others ask.
         MAX_ATTEMPTS: Default budget of handler errors before a task is discarded; at least 1.
         MAX_LOST: Budget of attempts whose worker died, not counting a lost first attempt; at least 1.

@@ -38,9 +38,8 @@ TAGS = [
     "<math><mtext></mtext></math>",
     "<base href=//a>",
 ]
-BROKEN_OUT = sample(
-    [f"{before}{tag}" for before in ("", '">', "'/>") for tag in TAGS], 2
-)  # An odd number of tags: each.
+# There is an odd number of tags, so every second one has each of them.
+BROKEN_OUT = sample([f"{before}{tag}" for before in ("", '">', "'/>") for tag in TAGS], 2)
 EVIL = [
     *(" ".join(BROKEN_OUT[some : some + 3]) for some in range(0, len(BROKEN_OUT), 3)),  # A page shows several at once.
     "{{ 7|add:7 }}{% debug %}",

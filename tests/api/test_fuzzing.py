@@ -46,9 +46,8 @@ CONFIG = {
 TOKEN = "t" * 32
 LATER = "8999-01-01T00:00:00Z"
 CASES = int(os.environ.get("FUZZ_CASES", "800"))  # Of staff; make fuzz has more.
-ALL_WRONG = (
-    WHOLE or "FUZZ_CASES" in os.environ
-)  # Otherwise a third of the wrong ones: few of these get beyond the first check.
+# Otherwise a third of the wrong ones: few of these get beyond the first check.
+ALL_WRONG = WHOLE or "FUZZ_CASES" in os.environ
 EACH = -(-CASES // (len(RULES) * len(GenerationMode)))  # Of an operation, right ones or wrong ones.
 
 
@@ -259,9 +258,8 @@ class TestMadeUpRequests:
     def test_of_staff_find_no_fault(self, fuzz, staff):
         seen = fuzz(staff, examples=EACH)
 
-        assert seen["all"] >= CASES * (
-            0.8 if ALL_WRONG else 0.5
-        )  # An operation has so many different right requests only.
+        # An operation has so many different right requests only.
+        assert seen["all"] >= CASES * (0.8 if ALL_WRONG else 0.5)
         assert not [status for status in seen if isinstance(status, int) and status >= 500]
         assert {200, 201, 400, 404, 409} <= seen.keys()
         assert len([label for label in seen if str(label).startswith(("GET ", "POST "))]) == 19  # Each did something.

@@ -13,12 +13,14 @@ def plan_of(sql, parameters):
         return "\n".join(line for [line] in cursor.fetchall())
 
 
-def plans_made_by(call, *, guided=True):
-    """The plan of each statement about tasks that a call makes, as it is when it makes it; or would be, were it not guided."""
+def plans_made_by(call, *, about="timeline_scheduledtask", guided=True):
+    """
+    The plan of each statement about a table that a call makes, as it is when it makes it; or would be, were it not guided.
+    """
     plans = []
 
     def explain(execute, sql, parameters, many, context):
-        if "timeline_scheduledtask" in sql:
+        if about in sql:
             plans.append(plan_of(sql, parameters))
         return execute(sql, parameters, many, context)
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
+from tests.postgresql.plans import plans_made_by
 from tests.testapp.models import Order
 from timeline import Timeline, step, task
 from timeline.ids import uuid7
@@ -60,29 +61,14 @@ def order(clock):
         yield order
 
 
-def plans_of_steps(call):
-    """How PostgreSQL works off each statement about steps."""
-    plans = []
-
-    def explain(execute, sql, parameters, many, context):
-        if "timeline_step" in sql:
-            with connection.connection.cursor() as cursor:
-                cursor.execute(f"EXPLAIN {sql}", parameters)
-                plans.append("\n".join(line for [line] in cursor.fetchall()))
-        return execute(sql, parameters, many, context)
-
-    with connection.execute_wrapper(explain):
-        call()
-    return plans
-
-
 def test_reads_no_steps_of_others(order, clock):
     ours = StepRecord.objects.exclude(result="grace")
     assert ours.get().result == "ada"
     reason = Reason.operator("she asked for it", "eva")
+    later = clock.now + timedelta(minutes=1)
 
-    plans = plans_of_steps(
-        lambda: erase(ref=ref_of(order), reason=reason, now=clock.now + timedelta(minutes=1), using="default")
+    plans = plans_made_by(
+        lambda: erase(ref=ref_of(order), reason=reason, now=later, using="default"), about="timeline_step"
     )
 
     assert plans

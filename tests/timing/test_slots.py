@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 
-from tests.asking import WHOLE
 from tests.timing.moments import BERLIN, berlin, utc
 from timeline.timing.crons import slots_of
 from timeline.timing.slots import DayOfMonth, DaysOfWeek, EveryDay, Slots
@@ -33,7 +32,7 @@ def clock_changes():
     """Zone and the moment before which, and within a day, its clock is changed: 1997 to 2037."""
     found = []
     names = sorted(available_timezones())
-    for name in names if ALL else random.Random(7).sample(names, 40 if WHOLE else 20):  # noqa: S311
+    for name in names if ALL else random.Random(7).sample(names, 40):  # noqa: S311
         zone = ZoneInfo(name)
         offsets = [
             (at := datetime(1997, 1, 1, tzinfo=UTC) + n * DAY, at.astimezone(zone).utcoffset()) for n in range(14975)
@@ -44,7 +43,7 @@ def clock_changes():
 
 def some_changes():
     changes = clock_changes()
-    return changes if ALL else random.Random(7).sample(changes, 400 if WHOLE else 150)  # noqa: S311
+    return changes if ALL else random.Random(7).sample(changes, 400)  # noqa: S311
 
 
 def between(slots, zone, first, last):

@@ -165,10 +165,10 @@ def _ended(writes: Sequence[Write], *, now: datetime, using: str) -> Iterator[Sc
 
 def _end(write: Write, *, now: datetime, using: str) -> tuple[list[ScheduledTask], Exception | None]:
     """
-    End a task, and move its machine by that; where this is refused, the task ends alone.
+    End a task, and move its machine by that; if the move is refused for good, end the task without it.
 
     Returns:
-        The task, if it is ended; what was raised, if that was not refused, or was without a move, too.
+        The task if it has ended. Else the error: of the move, if that may succeed later, or of the end without it.
     """
     for _once_more in range(2):
         trial, caught = write, list[Exception]()

@@ -290,25 +290,28 @@ def _tasks_of(beginnings: Sequence[Beginning], using: str) -> dict[str, list[Any
     if any(beginning.planned is not some for beginning in beginnings):  # Else what all runs share is written down once.
         some, times = list(chain.from_iterable(beginning.planned for beginning in beginnings)), 1
 
-    def of_runs(name: str) -> list[Any]:
-        texts = ((beginning.columns[name], len(beginning.planned)) for beginning in beginnings)
-        return list(chain.from_iterable(repeat(key and key.hex, count) for key, count in texts))
+    def keys(name: str) -> list[str | None]:
+        """A key that runs have, as text: written once a run."""
+        of_runs = ((beginning.columns[name], len(beginning.planned)) for beginning in beginnings)
+        return list(chain.from_iterable(repeat(key and key.hex, count) for key, count in of_runs))
 
-    given = {
+    def rows() -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        return list(zip(runs, [*some] * times, strict=True))
+
+    given: dict[str, list[Any]] = {
         "id": uuid7_texts(len(runs)),
-        "run_id": of_runs("id"),
-        "cause_id": of_runs("started_by_id"),
+        "run_id": keys("id"),
+        "cause_id": keys("started_by_id"),
         "entity_label": [run["entity_label"] for run in runs],
         "entity_id": [run["entity_id"] for run in runs],
         **{name: [planned[name] for planned in some] * times for name in some[0] if name not in _OF_SOME},
     }
     if any(numbers := [planned.get("occurrence", "") for planned in some]):
         given["occurrence"] = numbers * times
-    rows = list(zip(runs, [*some] * times, strict=True))
     if any("held_until" in planned for planned in some):
-        given |= _limited(rows, using)
+        given |= _limited(rows(), using)
     if any("awaits" in planned for planned in some):
-        given |= _awaited(rows, using)
+        given |= _awaited(rows(), using)
     return given
 
 
