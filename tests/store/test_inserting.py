@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from enum import Enum
 
 import pytest
@@ -11,7 +12,7 @@ from django.db.models.signals import post_init
 from tests.databases import VENDOR
 from timeline.ids import uuid7
 from timeline.models import Event, ScheduledTask, TimelineRun
-from timeline.store.inserting import Insertion, columns_of, fields_of, insert_in_turn, insert_missing, new_row
+from timeline.store.inserting import Grid, Insertion, columns_of, fields_of, insert_in_turn, insert_missing, new_row
 
 pytestmark = pytest.mark.django_db
 
@@ -190,6 +191,61 @@ class TestInsertion:
     def test_inserts_nothing_of_nothing(self, django_assert_num_queries):
         with django_assert_num_queries(0):
             assert insert_columns(Event, []) == set()
+
+
+class TestGrid:
+    def test_inserts_all_members_of_all_groups(self, now, django_assert_num_queries):
+        keys = [uuid7() for _row in range(6)]
+        groups = {
+            "entity_label": ["a.b", "a.b", "a.c"],
+            "entity_id": ["1", "2", "1"],
+            "actor": ["ann", "b\"\\'", "ann"],
+        }
+        members = {"name": ["x", "y"], "payload": [{"n": 1}, {"at": ["ü", "%s"]}], "occurred_at": [now] * 2}
+        members["recorded_at"] = [now, now + timedelta(days=1)]
+
+        with django_assert_num_queries(1):
+            inserted = (
+                Insertion(Event, {"id": keys}, grid=Grid(groups, members), taken=False, using="default")
+                .send()
+                .inserted()
+            )
+
+        assert inserted == set(keys)
+        rows = Event.objects.in_bulk(keys)
+        assert [
+            (row.entity_label, row.entity_id, row.actor, row.name, row.payload, row.recorded_at)
+            for row in (rows[key] for key in keys)
+        ] == [
+            (label, key, actor, name, payload, at)
+            for label, key, actor in zip(*groups.values(), strict=True)
+            for name, payload, at in zip(members["name"], members["payload"], members["recorded_at"], strict=True)
+        ]
+
+    def test_leaves_out_what_is_taken_or_under_nothing(self, now):
+        run = TimelineRun.objects.create(timeline="t", entity_label="a.b", entity_id="1", started_at=now)
+        gone = uuid7()
+        given = {
+            "task_key": ["t.one", "t.two"],
+            "revision": [1, 1],
+            "state": ["scheduled"] * 2,
+            "nominal_at": [now] * 2,
+        }
+        grid = Grid(
+            {"run_id": [run.pk, gone], "entity_label": ["a.b"] * 2, "entity_id": ["1", "2"]},
+            given | {"scheduled_at": [now] * 2, "created_at": [now] * 2, "max_attempts": [5, 5]},
+        )
+
+        def insert():
+            keys = [uuid7() for _row in range(4)]
+            insertion = Insertion(ScheduledTask, {"id": keys}, grid=grid, under="run_id", using="default")
+            return keys, insertion.send().inserted()
+
+        (keys, first), (_keys, again) = insert(), insert()
+
+        assert first == set(keys[:2])
+        assert again == set()
+        assert {task.task_key for task in ScheduledTask.objects.filter(run=run)} == {"t.one", "t.two"}
 
 
 class TestInsertInTurn:

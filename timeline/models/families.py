@@ -33,10 +33,12 @@ class Families(NamedTuple):
 
     Args:
         trees: Label, of a proxy too → models that share their key with this one: the root first, parents before children.
+        labels: Label, of a proxy too → the labels of these models.
         bridges: Label of a root → what leads from its tree to others and from others to it.
     """
 
     trees: Mapping[str, tuple[type[Model], ...]]
+    labels: Mapping[str, tuple[str, ...]]
     bridges: Mapping[str, list[Bridge]]
 
 
@@ -44,7 +46,7 @@ class _Known:
     """What was found of the models that were installed then: Django gives the same list until there are others."""
 
     models: Iterable[type[Model]] = ()
-    families = Families({}, {})
+    families = Families({}, {}, {})
 
 
 _known: Final = _Known()
@@ -66,12 +68,11 @@ def relatives(label: str) -> tuple[type[Model], ...]:
 
 def kinds_of(label: str) -> set[str]:
     """Labels that an entity of this kind may go by, this one at least; also across links that are no primary keys."""
-    trees, bridges = families()
+    _trees, labels, bridges = families()
     reached, ahead = {label}, [label]
     while ahead:
-        tree = trees.get(ahead.pop(), ())
-        across = bridges.get(_label(tree[0]), ()) if tree else ()
-        found = {_label(model) for model in tree}
+        found = set(tree := labels.get(ahead.pop(), ()))
+        across = bridges.get(tree[0], ()) if tree else ()
         found |= {root for bridge in across for root in (bridge.root, bridge.leads_to)}
         ahead += found - reached
         reached |= found
@@ -80,8 +81,8 @@ def kinds_of(label: str) -> set[str]:
 
 def place_of(label: str) -> tuple[str, int]:
     """Where a model comes in the lock order: a tree after the other, in each the parents before their children."""
-    tree = relatives(label)
-    return (_label(tree[0]), [_label(model) for model in tree].index(label)) if tree else (label, 0)
+    tree = families().labels.get(label)
+    return (tree[0], tree.index(label)) if tree else (label, 0)
 
 
 def concrete_of(model: type[Model]) -> type[Model]:
@@ -108,7 +109,7 @@ def _found(models: Iterable[type[Model]]) -> Families:
             if bridge.root != bridge.leads_to:  # Else it is another way to the same root, as in a diamond.
                 bridges[bridge.root].append(bridge)
                 bridges[bridge.leads_to].append(bridge)
-    return Families(trees, bridges)
+    return Families(trees, {label: tuple(map(_label, tree)) for label, tree in trees.items()}, bridges)
 
 
 def _place(found: tuple[int, str, type[Model]]) -> tuple[int, str]:

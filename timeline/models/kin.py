@@ -31,8 +31,9 @@ def kin_of(refs: Iterable[EntityRef], *, using: str) -> dict[EntityRef, Names]:
     Returns:
         Of each entity its names; the first is what its events are recorded under.
     """
-    found = {ref: _along_the_key(ref) for ref in refs}
-    bridged = {ref: names[0] for ref, names in found.items() if names[0].label in families().bridges}
+    _trees, labels, bridges = families()
+    found = {ref: _named_by_all(ref, labels.get(ref.label, ())) for ref in refs}
+    bridged = {ref: names[0] for ref, names in found.items() if names[0].label in bridges} if bridges else {}
     pairs = _pairs_of(set(bridged.values()), using) if bridged else {}
     for ref, root in bridged.items():
         found[ref] = tuple(name for known in sorted(_reached(root, pairs)) for name in _along_the_key(known))
@@ -70,7 +71,12 @@ def named_as(ref: EntityRef, label: str) -> EntityRef:
 
 
 def _along_the_key(ref: EntityRef) -> Names:
-    return tuple(EntityRef(label_of(model), ref.id) for model in relatives(ref.label)) or (ref,)
+    return _named_by_all(ref, families().labels.get(ref.label, ()))
+
+
+def _named_by_all(ref: EntityRef, labels: tuple[str, ...]) -> Names:
+    """Name an entity by all these labels; by its own where there are no others."""
+    return (ref,) if not labels or labels == (ref.label,) else tuple(EntityRef(label, ref.id) for label in labels)
 
 
 def _pairs_of(roots: set[EntityRef], using: str) -> dict[EntityRef, set[EntityRef]]:

@@ -20,7 +20,6 @@ from timeline.dialects import dialect_of
 from timeline.exceptions import KeyConflict
 from timeline.ids import uuid7s
 from timeline.models import EntityRef, Event, TimelineRun
-from timeline.models.entities import by_label
 from timeline.operations._event_fields import EventFields
 from timeline.operations._subjects import Subject
 from timeline.operations.leaving import Ended, exit_runs
@@ -32,7 +31,7 @@ from timeline.operations.sets import Tally
 from timeline.payloads import same_json
 from timeline.registry import registry
 from timeline.store.beginning import FEW, Beginning, begin_runs, constantly, needs_savepoint, plan_runs
-from timeline.store.inserting import Insertion, columns_of
+from timeline.store.inserting import Insertion
 from timeline.store.isolating import atomic
 from timeline.store.telling import may_hosts_write
 
@@ -40,11 +39,11 @@ from timeline.store.telling import may_hosts_write
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """
-    What became of the events of some entities: columns of those that are new, or recorded before; runs begun, ended and moved;
+    What became of the events of some entities: ids of those that are new, or recorded before; runs begun, ended and moved;
     those of which tasks wait for something.
     """
 
-    new: dict[EntityRef, dict[str, Any]]
+    new: dict[EntityRef, UUID]
     again: list[Subject]
     begun: list[Beginning]
     ended: Ended
@@ -97,19 +96,15 @@ def record(
     now = said.recorded_at
     new = _without_those_known(said, subjects, using) if said.key else subjects
     moves = _moves(said, new, wish, later, using) if registry.machines(said.name) else []
-    words = said._asdict()
-    events = {
-        ref: {"id": event_id, "entity_label": ref.label, "entity_id": ref.id, **words}
-        for ref, event_id in zip(new, uuid7s(len(new)), strict=True)
-    }
+    events = dict(zip(new, uuid7s(len(new)), strict=True))
     entities = {name: held for subject in new.values() for name, held in subject.there.items()}
     starters = starters_of(said.name)
     labels = {ref.label for ref in entities}
     keyed = [known for label in labels for known in starters.get(label, ()) if known.key]
     beginnings = plan_runs(
-        {label: starters.get(label, ()) for label in by_label(entities)},
+        {label: starters.get(label, ()) for label in labels},
         entities,
-        causes={name: events[ref]["id"] for ref, subject in new.items() for name in subject.there},
+        causes={name: events[ref] for ref, subject in new.items() for name in subject.there},
         keys={known.name: known.run_key(said.payload) for known in keyed},
         event=said.name,
         actor=said.actor,
@@ -120,9 +115,9 @@ def record(
     wanted = _Wanted(said, new, events, entities, beginnings, moves, later, using)
     with atomic(using=using, savepoint=needs_savepoint(beginnings)):
         done = wanted.written()
-    written = {ref: columns for ref, columns in events.items() if columns["id"] in done.recorded}
+    written = {ref: event_id for ref, event_id in events.items() if event_id in done.recorded}
     again = [subject for ref, subject in subjects.items() if ref not in written]
-    awaited = frozenset(ref for ref, columns in written.items() if columns["id"] in done.met)
+    awaited = frozenset(ref for ref, event_id in written.items() if event_id in done.met)
     return Recorded(written, again, done.begun, done.ended, awaited, done.moved)
 
 
@@ -144,7 +139,7 @@ class _Wanted:
     Args:
         said: The event.
         new: Subjects of which it may be new.
-        events: Their rows.
+        events: Id of the row of each.
         entities: By each of their names, as far as they were read.
         beginnings: Runs that it starts.
         moves: Of machines.
@@ -154,7 +149,7 @@ class _Wanted:
 
     said: EventFields
     new: Mapping[EntityRef, Subject]
-    events: dict[EntityRef, dict[str, Any]]
+    events: dict[EntityRef, UUID]
     entities: dict[EntityRef, Model | None]
     beginnings: list[Beginning]
     moves: list[Moving]
@@ -179,7 +174,8 @@ class _Wanted:
         """Write the event with the moves that it makes, in one trip; None: nothing is written, as it takes more than that."""
         if not are_plain(self.moves) or self.ends_runs:
             return None
-        event, now = self.events[self.moves[0].subject], self.said.recorded_at
+        ref, now = self.moves[0].subject, self.said.recorded_at
+        event = event_columns(self.said, ref, self.events[ref])
         done = write_at_once(self.moves, self.said, event, self.entities, now=now, using=self.using)
         if done is None:
             return None
@@ -189,9 +185,10 @@ class _Wanted:
         """Write the event and many moves, and plan what follows meanwhile; None: nothing is written, as they take more."""
         if not are_many(self.moves, self.entities, using=self.using) or self.ends_runs:
             return None
-        event, causes = self._insertion(), {ref: columns["id"] for ref, columns in self.events.items()}
-        now, using = self.said.recorded_at, self.using
-        moved = write_ahead(self.moves, self.said, event, causes, self.entities, later=self.later, now=now, using=using)
+        event, now, using = self._insertion(), self.said.recorded_at, self.using
+        moved = write_ahead(
+            self.moves, self.said, event, self.events, self.entities, later=self.later, now=now, using=using
+        )
         recorded = event.inserted()
         return _Done(recorded, event.met, self._begin(recorded), Ended([], []), moved)
 
@@ -200,7 +197,7 @@ class _Wanted:
         said, now, using = self.said, self.said.recorded_at, self.using
         event = self._insertion()
         recorded = event.send().inserted()
-        causes = {ref: columns["id"] for ref, columns in self.events.items() if columns["id"] in recorded}
+        causes = {ref: event_id for ref, event_id in self.events.items() if event_id in recorded}
         names = [name for ref, subject in self.new.items() if ref in causes for name in subject.names]
         ended = exit_runs(said.name, names, actor=said.actor, now=now, using=using)
         moves = [move for move in self.moves if move.subject in causes]
@@ -210,7 +207,8 @@ class _Wanted:
         rows = {move.run.pk: move.rows for move in moves if move.rows is not None}
         reconcile_moved(reconciled, before, self.entities, rows=rows, now=now, using=using)
         ended = Ended(ended.runs + at_end.runs, ended.tasks + at_end.tasks)
-        return _Done(recorded, event.met, self._begin(recorded), ended, moved)
+        begun = self._begin(recorded)  # Sent before anybody waits for what the event gave.
+        return _Done(recorded, event.met, begun, ended, moved)
 
     def with_runs(self) -> _Done:
         """Write the event and the runs that it starts, together."""
@@ -219,18 +217,30 @@ class _Wanted:
         return _Done(event.inserted(), event.met, begun, Ended([], []), [])
 
     def _insertion(self) -> Insertion:
-        rows, using = columns_of(list(self.events.values())), self.using
+        refs, using = list(self.events), self.using
+        columns: dict[str, list[Any]] = {
+            "id": list(self.events.values()),
+            "entity_label": [ref.label for ref in refs],
+            "entity_id": [ref.id for ref in refs],
+            **{name: [value] * len(refs) for name, value in self.said._asdict().items()},
+        }
         # Whether anybody waits for an event of the entity is asked in the statement that begins when the entity is locked. So
         # it costs next to nothing where nobody waits.
-        is_awaited = dialect_of(using).sql("is_awaited")
-        return Insertion(Event, rows, taken=bool(self.said.key), asks=is_awaited, using=using)
+        dialect = dialect_of(using)
+        verb = "is_awaited" if dialect.has_trigger_functions and len(refs) <= FEW else "are_awaited"
+        return Insertion(Event, columns, taken=bool(self.said.key), asks=dialect.sql(verb), using=using)
 
     def _begin(self, recorded: Collection[UUID]) -> list[Beginning]:
         """Begin the runs of events that were new."""
         if not self.beginnings:
             return []
-        found = [known for known in self.beginnings if known.columns["started_by_id"] in recorded]
+        found = [known for known in self.beginnings if known.started_by_id in recorded]
         return begin_runs(found, first=None, now=self.said.recorded_at, using=self.using)
+
+
+def event_columns(said: EventFields, ref: EntityRef, event_id: UUID) -> dict[str, Any]:
+    """The row of an event."""
+    return {"id": event_id, "entity_label": ref.label, "entity_id": ref.id, **said._asdict()}
 
 
 def _moves(

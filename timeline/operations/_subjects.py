@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Final
 
 from django.db.models import Model
 
@@ -12,6 +13,8 @@ from timeline.clocks import story_now
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.kin import Names, kin_of
 from timeline.store.locking import lock_batch, lock_entity_now, missing
+
+_NOBODY: Final[Mapping[EntityRef, Model | None]] = {}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -30,7 +33,7 @@ class Subject:
     given: EntityRef
     names: Names
     sought: Names
-    there: dict[EntityRef, Model | None] = field(default_factory=dict)
+    there: Mapping[EntityRef, Model | None] = field(default_factory=lambda: _NOBODY)
     ahead: list[tuple[TimelineRun, list[ScheduledTask]]] | None = None
 
     @property
@@ -49,13 +52,15 @@ def subjects_of(refs: Iterable[EntityRef], *, started: Collection[str], using: s
         using: Database alias.
     """
     return {
-        ref: Subject(
-            given=ref,
-            names=names,
-            sought=tuple(name for name in names if name == ref or name.label in started) or (ref,),
-        )
+        ref: Subject(given=ref, names=names, sought=_sought(ref, names, started))
         for ref, names in kin_of(refs, using=using).items()
     }
+
+
+def _sought(ref: EntityRef, names: Names, started: Collection[str]) -> Names:
+    if names == (ref,):
+        return names
+    return tuple(name for name in names if name == ref or name.label in started) or (ref,)
 
 
 def lock_subject_now(subject: Subject, *, read: bool, now: datetime | None, using: str) -> datetime:
@@ -89,7 +94,10 @@ def lock_subjects(
     found = {}
     for subject in subjects:
         if subject.given in entities:
-            subject.there = {name: entities[name] for name in subject.sought if name in entities}
+            if subject.sought == (subject.given,):
+                subject.there = {subject.given: entities[subject.given]}
+            else:
+                subject.there = {name: entities[name] for name in subject.sought if name in entities}
             found[subject.ref] = subject
         elif not gone:
             raise missing(subject.given, using)

@@ -132,7 +132,7 @@ def _planned(
                 logger.error("No run of %s for %s: %s", name, beginning.ref, beginning.problem.in_english())
                 continue
             if not causes:
-                beginning.columns["params"] = _params(runs[beginning.ref])
+                beginning.change(params=_params(runs[beginning.ref]))
             found.append(beginning)
     return found
 

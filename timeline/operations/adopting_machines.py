@@ -242,8 +242,8 @@ def _beginnings(adoption: Adoption, states: Mapping[EntityRef, str], actor: str,
     for beginning in beginnings:
         state = states[beginning.ref]
         beginning.planned, beginning.open, beginning.problem = (), True, None
-        beginning.columns |= {"state": state, "back": adoption.back.get(state, "")}
-        beginning.columns |= ending(RunEnd.EXIT, state, now=now) if state in ends else still_open
+        beginning.change(state=state, back=adoption.back.get(state, ""))
+        beginning.change(**(ending(RunEnd.EXIT, state, now=now) if state in ends else still_open))
     return beginnings
 
 

@@ -20,7 +20,7 @@ from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef, Event, TimelineRun, ref_of
 from timeline.operations._event_fields import EventFields, refuse_ours
 from timeline.operations._knowing import mind_unknown
-from timeline.operations._recording import Recorded, known_events, record, starters_of, touches_runs
+from timeline.operations._recording import Recorded, event_columns, known_events, record, starters_of, touches_runs
 from timeline.operations._subjects import Subject, lock_subject_now, lock_subjects, subjects_of
 from timeline.operations.machines import ANY, Wish, check_wish, lock_ahead
 from timeline.operations.sets import Portion, Tally, check_spread, in_portions, rounds
@@ -121,7 +121,7 @@ def emit(
         if done.awaited:
             wake(said.name, said.key, done.awaited, now=at, using=using)
             note(said.name, said.key, done.awaited, using=using)
-    event = as_stored(new_row(Event, done.new[subject.ref]), using=using)
+    event = as_stored(new_row(Event, event_columns(said, subject.ref, done.new[subject.ref])), using=using)
     started = [beginning.run(using=using) for beginning in done.begun]
     for run in started:
         run.started_by = event

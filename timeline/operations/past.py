@@ -94,7 +94,7 @@ def call_off_past(
     if past == Past.RUN:
         return 0
     late = {
-        known.columns["id"]: kinds
+        known.id: kinds
         for known in begun
         if (kinds := {columns["task_key"] for columns in known.planned if is_past(definition, columns, now)})
     }
@@ -114,11 +114,8 @@ def call_off_past(
     concerned = [
         known
         for known in begun
-        if known.columns["id"] in late
-        and (
-            definition.repeated
-            or {columns["task_key"] for columns in known.planned} <= late[known.columns["id"]] | aside
-        )
+        if known.id in late
+        and (definition.repeated or {columns["task_key"] for columns in known.planned} <= late[known.id] | aside)
     ]
     if concerned:
         there = Entities({ref: entity for ref, entity in entities.items() if entity is not None})

@@ -146,7 +146,7 @@ def _begin(wanted: Sequence[tuple[Definition, Due]], *, now: datetime, using: st
         if planned.problem is not None:
             logger.error("The timeline %s has no proper time: %s", definition.name, planned.problem.in_english())
             continue
-        planned.columns["once"] = True
+        planned.change(once=True)
         beginnings.append(planned)
     return begin_runs(beginnings, now=now, using=using)
 
@@ -173,7 +173,7 @@ def _pass_over(passed: Sequence[tuple[Definition, Passed, TimelineRun | None]], 
     the same range go together. People are told.
     """
     new = [(known, Due(slots.last, slots.key)) for known, slots, run in passed if run is None]
-    begun = {beginning.columns["timeline"]: beginning.columns["id"] for beginning in _begin(new, now=now, using=using)}
+    begun = {beginning.alike["timeline"]: beginning.id for beginning in _begin(new, now=now, using=using)}
     ranges: dict[tuple[datetime, datetime], list[UUID]] = defaultdict(list)
     for definition, slots, waits in passed:
         run_id = waits.pk if waits is not None else begun.get(definition.name)

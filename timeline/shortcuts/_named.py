@@ -9,8 +9,8 @@ from uuid import UUID
 from django.db import router
 from django.db.models import Model, QuerySet
 
-from timeline.models import ScheduledTask, ref_of
-from timeline.models.entities import named_by
+from timeline.models import EntityRef, ScheduledTask, ref_of
+from timeline.models.entities import named_by, ref_as
 from timeline.operations.sets import Portion, check_batch_size, check_whole, in_batches, pages
 
 Tasks = ScheduledTask | UUID | Sequence[ScheduledTask | UUID] | QuerySet[ScheduledTask]
@@ -42,4 +42,14 @@ def batches_of(entities: Entities, size: int, using: str | None, label: str = ""
         named_by_caller: str | None = entities._db  # type: ignore[attr-defined]  # By ``using()``; ``db`` is for reading.
         alias = using or named_by_caller or router.db_for_write(entities.model)
         return pages(entities, named_by(entities.model, label), size, using=alias)
-    return in_batches(((using or alias_of(entity), ref_of(entity, label)) for entity in entities), size)
+    return in_batches(_named_each(entities, using, label), size)
+
+
+def _named_each(entities: Iterable[Any], using: str | None, label: str) -> Iterator[tuple[str, EntityRef]]:
+    """Find the database and the name of each entity. By which model instances of a class are named is asked once a class."""
+    models: dict[type[Any], type[Model]] = {}
+    for entity in entities:
+        model = models.get(entity.__class__)
+        if model is None and isinstance(entity, Model):
+            model = models[entity.__class__] = named_by(entity.__class__, label)
+        yield using or alias_of(entity), ref_of(entity, label) if model is None else ref_as(entity, model)

@@ -27,7 +27,7 @@ from timeline.store.announcing import announce
 from timeline.store.competing import keys_of
 from timeline.store.creating import declared_columns, first_look, planned_columns
 from timeline.store.first_entries import inserting_entries, show_begun
-from timeline.store.inserting import Insertion, as_stored, columns_of, insert_in_turn
+from timeline.store.inserting import Grid, Insertion, as_stored, insert_in_turn
 from timeline.store.spreading import Spreading
 from timeline.timing import share_of
 
@@ -47,7 +47,9 @@ class Beginning:
 
     Args:
         ref: Its entity.
-        columns: Of the run's row.
+        id: Of the run.
+        started_by_id: Of the event that begins it, if one does.
+        alike: The other columns of the run's row. Runs that begin alike share them: see ``change``.
         planned: What is planned of the rows it has from the start: columns of each, shared with runs planned alike.
         open: Whether anything is left of it then.
         ever: Whether none begins if there ever was one in its place.
@@ -57,7 +59,9 @@ class Beginning:
     """
 
     ref: EntityRef
-    columns: dict[str, Any]
+    id: UUID
+    started_by_id: UUID | None
+    alike: Mapping[str, Any]
     planned: Sequence[dict[str, Any]] = ()
     open: bool = True
     ever: bool = False
@@ -65,6 +69,16 @@ class Beginning:
     event: str = ""
     actor: str = ""
     entry_id: str = ""
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Of the run's row."""
+        named = {"entity_label": self.ref.label, "entity_id": self.ref.id, "started_by_id": self.started_by_id}
+        return {"id": self.id, **named, **self.alike}
+
+    def change(self, **columns: Any) -> None:
+        """Let the run have other values than those that it was planned with."""
+        self.alike = {**self.alike, **columns}
 
     def run(self, *, using: str) -> TimelineRun:
         """Its run, once it has begun."""
@@ -99,29 +113,33 @@ def plan_runs(
         spread: Within which the first tasks become due after their time, those of each entity at a moment of its own.
         now: Story time.
     """
-    common = {"params": params or {}, "started_at": now, "recorded_at": now}
+    alike = {
+        definition.name: _columns_alike(definition, (keys or {}).get(definition.name, key), params or {}, now)
+        for several in definitions.values()
+        for definition in several
+    }
+    later: dict[tuple[str, datetime], dict[str, Any]] = {}
     plans, ids = _Plans(now), fresh_ids()
     found = []
     for ref, entity in entities.items():
         event_id = causes[ref] if causes else None
+        named = (ref.label, ref.id, key)
         for definition in definitions[ref.label]:
-            run: dict[str, Any] = {
-                "id": next(ids),
-                "timeline": definition.name,
-                "key": (keys or {}).get(definition.name, key),
-                "once": definition.once,
-                "started_by_id": event_id,
-                "entity_label": ref.label,
-                "entity_id": ref.id,
-                **common,
-            }
-            if definition.machine is not None:
-                run |= {"state": definition.machine.initial, "state_at": now}
-            beginning = Beginning(ref=ref, columns=run, ever=definition.once, event=event, actor=actor)
+            beginning = Beginning(
+                ref=ref,
+                id=next(ids),
+                started_by_id=event_id,
+                alike=alike[definition.name],
+                ever=definition.once,
+                event=event,
+                actor=actor,
+            )
             try:
-                run["started_at"] = begins(definition, entity)
-                named = (ref.label, ref.id, key)
-                beginning.planned, beginning.open = plans.of(definition, entity, run["started_at"], named)
+                started_at = begins(definition, entity)
+                if started_at != now:
+                    other = {**beginning.alike, "started_at": started_at}
+                    beginning.alike = later.setdefault((definition.name, started_at), other)
+                beginning.planned, beginning.open = plans.of(definition, entity, started_at, named)
                 if spread is not None:
                     spreading = Spreading(spread, share_of(spread, definition.name, *named), now)
                     beginning.planned = [spreading.of(columns, definition, entity) for columns in beginning.planned]
@@ -131,18 +149,25 @@ def plan_runs(
     return found
 
 
+def _columns_alike(definition: Definition, key: str, params: dict[str, Any], now: datetime) -> dict[str, Any]:
+    """Columns of runs of a timeline that begin together, but for those that say whose they are."""
+    columns = {"timeline": definition.name, "key": key, "once": definition.once, "params": params}
+    columns |= {"started_at": now, "recorded_at": now}
+    return columns | ({} if definition.machine is None else {"state": definition.machine.initial, "state_at": now})
+
+
 class _Plans:
     """Plans new runs. A run whose timeline reads no field of its entity is planned as all are that begin when it does."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now
         self.declared: dict[str, dict[str, dict[str, Any]]] = {}
-        self.known: dict[tuple[str, datetime, tzinfo], _Planned] = {}
+        self.known: dict[tuple[str, datetime, tzinfo | None], _Planned] = {}
 
     def of(self, definition: Definition, entity: Model | None, started_at: datetime, about: Sequence[str]) -> _Planned:
         if definition.anchor_fields or definition.is_spread or definition.backing_off:
             return self.plan(definition, entity, started_at, about)
-        alike = definition.name, started_at, zone_of(definition, entity)
+        alike = definition.name, started_at, zone_of(definition, entity) if definition.cls.time_zone else None
         if alike not in self.known:
             self.known[alike] = self.plan(definition, entity, started_at, about)
         return self.known[alike]
@@ -208,13 +233,14 @@ def begin_runs(
         beginnings = _without_earlier(beginnings, using=using)
     many = first is None and len(beginnings) > FEW
     new = _begin_many(beginnings, using) if many else _begin_few(beginnings, first, using)
-    begun = [beginning for beginning in beginnings if beginning.columns["id"] in new]
+    begun = [beginning for beginning in beginnings if beginning.id in new]
     for beginning in begun:
         if beginning.problem is not None:
             raise beginning.problem
     if moving := _of_machines(begun):
         show_begun(moving, using=using)
-    if any(planned["state"] == State.AVAILABLE for beginning in begun for planned in beginning.planned):
+    different = {id(beginning.planned): beginning.planned for beginning in begun}.values()
+    if any(planned["state"] == State.AVAILABLE for several in different for planned in several):
         announce(using=using)
     if nothing_left := [beginning for beginning in begun if not beginning.open]:
         _finish(nothing_left, now=now, using=using)
@@ -256,7 +282,7 @@ def _begin_many(beginnings: Sequence[Beginning], using: str) -> set[UUID]:
     tasks = _inserting_tasks(beginnings, using=using)
     new = runs.inserted()
     if len(new) < len(beginnings):
-        beginnings = [beginning for beginning in beginnings if beginning.columns["id"] in new]
+        beginnings = [beginning for beginning in beginnings if beginning.id in new]
         tasks = _inserting_tasks(beginnings, using=using)
     tasks.send()
     if moving := _of_machines(beginnings):
@@ -265,76 +291,89 @@ def _begin_many(beginnings: Sequence[Beginning], using: str) -> set[UUID]:
 
 
 def _of_machines(beginnings: Sequence[Beginning]) -> list[Beginning]:
-    return [beginning for beginning in beginnings if "state" in beginning.columns]
+    return [beginning for beginning in beginnings if "state" in beginning.alike]
 
 
 def _inserting_runs(beginnings: Sequence[Beginning], *, under: str = "", using: str) -> Insertion:
     """Their rows; where some are a machine's, the others have no state."""
-    rows = [beginning.columns for beginning in beginnings]
-    if any("state" in columns for columns in rows):
-        rows = [{**_NO_STATE, **columns} for columns in rows]
-    return Insertion(TimelineRun, columns_of(rows), under=under, using=using)
+    alike = [beginning.alike for beginning in beginnings]
+    names = {name: None for columns in {id(columns): columns for columns in alike}.values() for name in columns}
+    columns: dict[str, list[Any]] = {
+        "id": [beginning.id for beginning in beginnings],
+        "started_by_id": [beginning.started_by_id for beginning in beginnings],
+        "entity_label": [beginning.ref.label for beginning in beginnings],
+        "entity_id": [beginning.ref.id for beginning in beginnings],
+        **{name: [columns.get(name, _NO_STATE.get(name)) for columns in alike] for name in names},
+    }
+    return Insertion(TimelineRun, columns, under=under, using=using)
 
 
 def _inserting_tasks(beginnings: Sequence[Beginning], *, under: str = "", using: str) -> Insertion:
     """What they have from the start; rows of a run that is new have their places."""
-    return Insertion(ScheduledTask, _tasks_of(beginnings, using), under=under, taken=False, using=using)
-
-
-def _tasks_of(beginnings: Sequence[Beginning], using: str) -> dict[str, list[Any]]:
-    """Columns of the rows that runs have from the start."""
-    runs = [beginning.columns for beginning in beginnings for _planned in beginning.planned]
-    if not runs:
-        return {}
-    some, times = beginnings[0].planned, len(beginnings)
-    if any(beginning.planned is not some for beginning in beginnings):  # Else what all runs share is written down once.
-        some, times = list(chain.from_iterable(beginning.planned for beginning in beginnings)), 1
-
-    def keys(name: str) -> list[str | None]:
-        """A key that runs have, as text: written once a run."""
-        of_runs = ((beginning.columns[name], len(beginning.planned)) for beginning in beginnings)
-        return list(chain.from_iterable(repeat(key and key.hex, count) for key, count in of_runs))
-
-    def rows() -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        return list(zip(runs, [*some] * times, strict=True))
-
-    given: dict[str, list[Any]] = {
-        "id": uuid7_texts(len(runs)),
-        "run_id": keys("id"),
-        "cause_id": keys("started_by_id"),
-        "entity_label": [run["entity_label"] for run in runs],
-        "entity_id": [run["entity_id"] for run in runs],
-        **{name: [planned[name] for planned in some] * times for name in some[0] if name not in _OF_SOME},
+    counts = [len(beginning.planned) for beginning in beginnings]
+    if not any(counts):
+        return Insertion(ScheduledTask, {}, using=using)
+    keys = {"id": uuid7_texts(sum(counts))}
+    if grid := _grid_of(beginnings):
+        return Insertion(ScheduledTask, keys, grid=grid, under=under, taken=False, using=using)
+    rows = [(beginning.ref, planned) for beginning in beginnings for planned in beginning.planned]
+    of_runs = {
+        name: list(chain.from_iterable(map(repeat, values, counts))) for name, values in _of_runs(beginnings).items()
     }
-    if any(numbers := [planned.get("occurrence", "") for planned in some]):
-        given["occurrence"] = numbers * times
-    if any("held_until" in planned for planned in some):
-        given |= _limited(rows(), using)
-    if any("awaits" in planned for planned in some):
-        given |= _awaited(rows(), using)
-    return given
+    planned = _planned([planned for _ref, planned in rows])
+    columns = {**keys, **of_runs, **planned, **_limited(rows, using), **_awaited(rows, using)}
+    return Insertion(ScheduledTask, columns, under=under, taken=False, using=using)
 
 
-def _limited(rows: Sequence[tuple[dict[str, Any], dict[str, Any]]], using: str) -> dict[str, list[str]]:
-    """Columns of those of which only so many may be under way: what they compete for, and until when."""
-    columns = {name: [planned.get(name, "") for _run, planned in rows] for name in _OF_LIMITS}
+def _grid_of(beginnings: Sequence[Beginning]) -> Grid | None:
+    """Columns of tasks of runs that have the same; None: they have others, or what each has depends on its entity."""
+    alike = beginnings[0].planned
+    if len(beginnings) < 2 or len(alike) < 2 or any(beginning.planned is not alike for beginning in beginnings):
+        return None
+    if any(name in planned for planned in alike for name in ("held_until", "awaits")):
+        return None
+    return Grid(_of_runs(beginnings), _planned(alike))
+
+
+def _of_runs(beginnings: Sequence[Beginning]) -> dict[str, list[Any]]:
+    """Columns that tasks have from their runs: values of each run."""
+    return {
+        "run_id": [beginning.id.hex for beginning in beginnings],
+        "cause_id": [beginning.started_by_id and beginning.started_by_id.hex for beginning in beginnings],
+        "entity_label": [beginning.ref.label for beginning in beginnings],
+        "entity_id": [beginning.ref.id for beginning in beginnings],
+    }
+
+
+def _planned(some: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Columns that tasks have from their plans."""
+    columns = {
+        name: [planned[name] for planned in some] for planned in some[:1] for name in planned if name not in _OF_SOME
+    }
+    numbers = [planned.get("occurrence", "") for planned in some]
+    return columns | ({"occurrence": numbers} if any(numbers) else {})
+
+
+def _limited(rows: Sequence[tuple[EntityRef, dict[str, Any]]], using: str) -> dict[str, list[str]]:
+    """Columns of those of which only so many may be under way: what they compete for, and until when; or none."""
+    if not any("held_until" in planned for _ref, planned in rows):
+        return {}
+    columns = {name: [planned.get(name, "") for _ref, planned in rows] for name in _OF_LIMITS}
     places = [place for place, (key, until) in enumerate(zip(*columns.values(), strict=True)) if until and not key]
-    asked = [
-        (EntityRef(rows[place][0]["entity_label"], rows[place][0]["entity_id"]), rows[place][1]["task_key"])
-        for place in places
-    ]
+    asked = [(rows[place][0], rows[place][1]["task_key"]) for place in places]
     for place, key in zip(places, keys_of(asked, using=using), strict=True):
         columns["limit_key"][place] = key
     return columns
 
 
-def _awaited(rows: Sequence[tuple[dict[str, Any], dict[str, Any]]], using: str) -> dict[str, list[str]]:
-    """Columns of those that wait for events, and whose."""
-    refs = [EntityRef(run["entity_label"], run["entity_id"]) for run, _planned in rows]
-    kin = kin_of({ref for ref, (_run, planned) in zip(refs, rows, strict=True) if "awaits" in planned}, using=using)
-    roots = [kin[ref][0] if "awaits" in planned else NO_ENTITY for ref, (_run, planned) in zip(refs, rows, strict=True)]
+def _awaited(rows: Sequence[tuple[EntityRef, dict[str, Any]]], using: str) -> dict[str, list[str]]:
+    """Columns of those that wait for events, and whose; or none."""
+    if not any("awaits" in planned for _ref, planned in rows):
+        return {}
+    kin = kin_of({ref for ref, planned in rows if "awaits" in planned}, using=using)
+    roots = [kin[ref][0] if "awaits" in planned else NO_ENTITY for ref, planned in rows]
     return {
-        **{name: [planned.get(name, "") for _run, planned in rows] for name in _OF_WAITS},
+        **{name: [planned.get(name, "") for _ref, planned in rows] for name in _OF_WAITS},
         "awaits_label": [root.label for root in roots],
         "awaits_id": [root.id for root in roots],
     }
@@ -345,4 +384,4 @@ def _finish(beginnings: Sequence[Beginning], *, now: datetime, using: str) -> No
     finished = [beginning.run(using=using) for beginning in beginnings]
     end(finished, RunEnd.FINISHED, now=now, using=using)
     for beginning in beginnings:
-        beginning.columns |= ending(RunEnd.FINISHED, now=now)
+        beginning.change(**ending(RunEnd.FINISHED, now=now))

@@ -16,6 +16,7 @@ from timeline.models.entities import (
     NO_ENTITY,
     Entities,
     EntityRef,
+    by_label,
     by_model,
     family_of,
     keys_of,
@@ -194,9 +195,9 @@ def _lock_roots(refs: Iterable[EntityRef], using: str) -> None:
 
     Otherwise those that go by one child would be locked before those that go by another, whatever their keys.
     """
-    named: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for ref in refs:
-        named[place_of(ref.label)[0]][ref.label].add(ref.id)
+    named: dict[str, dict[str, set[str]]] = defaultdict(dict)
+    for label, some in by_label(refs).items():
+        named[place_of(label)[0]][label] = {ref.id for ref in some}
     for root in sorted(root for root, ids in named.items() if len(ids) > 1):
         ids = set().union(*named[root].values())
         if named[root].get(root) != ids:

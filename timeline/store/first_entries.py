@@ -24,13 +24,13 @@ def inserting_entries(moving: Sequence[Beginning], *, under: str = "", using: st
     rows = [
         {
             "id": beginning.entry_id,
-            "run_id": beginning.columns["id"],
+            "run_id": beginning.id,
             "seq": 0,
-            "at": beginning.columns["state_at"],
-            "to_state": beginning.columns["state"],
-            "back": beginning.columns.get("back", ""),
+            "at": beginning.alike["state_at"],
+            "to_state": beginning.alike["state"],
+            "back": beginning.alike.get("back", ""),
             "event": beginning.event,
-            "cause_id": beginning.columns["started_by_id"],
+            "cause_id": beginning.started_by_id,
             "actor": beginning.actor,
         }
         for beginning in moving
@@ -40,7 +40,7 @@ def inserting_entries(moving: Sequence[Beginning], *, under: str = "", using: st
 
 def show_begun(moving: Sequence[Beginning], *, using: str) -> None:
     """Write their states where entities show them (no statement where none do), and tell who listens, before the commit."""
-    said = [(known.columns["timeline"], known.ref, known.columns["key"], known.columns["state"]) for known in moving]
+    said = [(known.alike["timeline"], known.ref, known.alike["key"], known.alike["state"]) for known in moving]
     mirror_states(said, using=using)
     if is_entering_heard():
         tell_entered([_entered(beginning) for beginning in moving], using=using)

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cache, lru_cache, partial
 from itertools import chain, repeat
 from operator import attrgetter, is_, itemgetter
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 from uuid import UUID
 
 from django.db import connections
@@ -92,6 +92,31 @@ def as_stored(row: Inserted, *, using: str) -> Inserted:
     return row
 
 
+class Grid(NamedTuple):
+    """
+    Columns of rows that are made of groups, which all have the same members. What a group has is written once, not once a row,
+    and so is what a member has.
+
+    Args:
+        groups: Name of a column → value of each group.
+        members: Name of a column → value of each member, in each group.
+    """
+
+    groups: Mapping[str, Sequence[Any]]
+    members: Mapping[str, Sequence[Any]]
+
+    @property
+    def size(self) -> int:
+        """How many members a group has."""
+        return len(next(iter(self.members.values())))
+
+    def columns(self) -> dict[str, list[Any]]:
+        """Name of a column → value of each row, group by group."""
+        size, count = self.size, len(next(iter(self.groups.values())))
+        columns = {name: [value for value in values for _member in range(size)] for name, values in self.groups.items()}
+        return columns | {name: [*values] * count for name, values in self.members.items()}
+
+
 class Insertion:
     """
     Rows that are not worth an instance each, inserted as by ``insert_missing``: in steps, so that Python can prepare what
@@ -104,6 +129,7 @@ class Insertion:
         model: One whose key is a UUID.
         columns: Name of a column (``attname``) → value of each row; none: there are no rows. UUIDs may be text. What is left
             out has its default.
+        grid: Further columns, of rows in groups: ``columns`` has nothing but the key then, group by group.
         under: A column that refers to a row of another table: where that one is not there, the row is left out.
         taken: Whether a place may be taken. To look for that is a fifth of the work; where it cannot be, it is an error.
         asks: A condition in SQL, asked of each row as it is inserted; empty: none. See ``met``.
@@ -115,31 +141,39 @@ class Insertion:
         model: type[Model],
         columns: Mapping[str, Sequence[Any]],
         *,
+        grid: Grid | None = None,
         under: str = "",
         taken: bool = True,
         asks: str = "",
         using: str,
     ) -> None:
-        self.asks, self.met = asks, set[UUID]()
+        self.asks, self._met = asks, None if asks else set[UUID]()
         self.table, self.key = model._meta.db_table, model._meta.pk
         self.taken, self._using = taken, using
         self.found: set[UUID] | None = None
         self.keys: Sequence[UUID] = columns.get(self.key.attname, ())
         if not self.keys:
             return
+        has_arrays = dialect_of(using).has_arrays
+        if grid is not None and not has_arrays:
+            columns, grid = {**columns, **grid.columns()}, None
+        parts = [columns, *(grid or ())]
         common = {
             name: values[0]
-            for name, values in columns.items()
+            for part in parts
+            for name, values in part.items()
             if name != under and all(map(is_, values, repeat(values[0])))
         }
-        apart = tuple(name for name in columns if name not in common)
-        common |= _defaults(model, tuple(columns))
+        apart = tuple(tuple(name for name in part if name not in common) for part in parts)
+        common |= _defaults(model, tuple(chain(*parts)))
         self.sql = _statement(model, tuple(common), apart, under, taken, asks, using)
         write = writers_of(model, using)
         parameters = [None if value is None else write[name](value) for name, value in common.items()]
-        arrays = [_texts(columns[name], write[name]) for name in apart]
-        if dialect_of(using).has_arrays:
+        arrays = [_texts(part[name], write[name]) for part, names in zip(parts, apart, strict=True) for name in names]
+        if has_arrays:
             parameters += [as_array(array) for array in arrays]
+            if grid is not None:
+                parameters.insert(len(common) + 1, str(grid.size))
         elif arrays:
             parameters.append(json.dumps(list(zip(*arrays, strict=True))))
         self.parameters: list[str | None] = parameters
@@ -149,13 +183,24 @@ class Insertion:
         if self.keys:
             self._cursor = connections[self._using].cursor()
             self._cursor.execute(self.sql, self.parameters)
+            if dialect_of(self._using).has_one_writer and (self.taken or self.asks):
+                self.found = self._fetched()  # SQLite rolls back no savepoint while a statement is not read to its end.
         return self
 
     def inserted(self) -> set[UUID]:
-        """Keys of those inserted."""
+        """Keys of those inserted. Where no place may be taken these are all, and the database is not waited for."""
         if self.found is None:
-            self.found = self._fetched() if self.keys and (self.taken or self.asks) else set(self.keys)
+            self.found = self._fetched() if self.keys and self.taken else set(self.keys)
         return self.found
+
+    @property
+    def met(self) -> set[UUID]:
+        """Keys of those of which the condition is true."""
+        if self._met is None:
+            self._met = set()
+            if self.keys:
+                self._fetched()
+        return self._met
 
     def _fetched(self) -> set[UUID]:
         with self._cursor as cursor:
@@ -168,7 +213,7 @@ class Insertion:
         """Read the rows that the statement gave: the key of each, and whether the condition is true of it."""
         found = [(self.key.to_python(row[0]), row[-1]) for row in rows]
         if self.asks:
-            self.met = {key for key, is_so in found if is_so}
+            self._met = {key for key, is_so in found if is_so}
         return {key for key, _is_so in found}
 
 
@@ -215,21 +260,29 @@ def fields_of(model: type[Model]) -> dict[str, Field[Any, Any]]:
 def _statement(
     model: type[Model],
     common: tuple[str, ...],
-    apart: tuple[str, ...],
+    parts: tuple[tuple[str, ...], ...],
     under: str,
     taken: bool,
     asks: str,
     using: str,
 ) -> str:
-    """Write the statement: values reach it as parameters only, names come from the model."""
-    meta = model._meta
+    """
+    Write the statement: values reach it as parameters only, names come from the model. ``parts``: columns that are given as
+    arrays; of a grid those of its rows, which is the key, of its groups and of its members.
+    """
+    meta, apart = model._meta, tuple(chain(*parts))
     columns = ", ".join(f'"{fields_of(model)[name].column}"' for name in (*common, *apart))
     if dialect_of(using).has_arrays:
         types = {name: element_type(fields_of(model)[name], connections[using]) for name in (*common, *apart)}
-        values = [f"%s::{types[name]}" for name in common] + [f'new."{name}"' for name in apart]
-        arrays = ", ".join(f"%s::{types[name]}[]" for name in apart)
-        names = ", ".join(f'"{name}"' for name in apart)
-        source = f"FROM unnest({arrays}) AS new({names})" if apart else ""
+        values = [f"%s::{types[name]}" for name in common]
+        if len(parts) == 1:
+            values += [f'new."{name}"' for name in apart]
+            source = f"FROM {_unnested('new', apart, types)}" if apart else ""
+        else:
+            [key], groups, members = parts
+            values.append(f"(%s::{types[key]}[])[(its_group.number - 1) * %s::int + member.number]")
+            values += [f'its_group."{name}"' for name in groups] + [f'member."{name}"' for name in members]
+            source = f"FROM {_unnested('its_group', groups, types)} CROSS JOIN {_unnested('member', members, types)}"
     else:
         values = ["%s" for _name in common]
         values += [f"json_extract(new.value, '$[{position}]')" for position in range(len(apart))]
@@ -243,6 +296,15 @@ def _statement(
     if not taken and not asks:
         return insert
     return f'{insert} RETURNING "{meta.pk.column}"' + (f", {asks} AS asked" if asks else "")
+
+
+def _unnested(called: str, names: Sequence[str], types: Mapping[str, str]) -> str:
+    """Rows of arrays; those of a grid are numbered."""
+    arrays = ", ".join(f"%s::{types[name]}[]" for name in names)
+    columns = ", ".join(f'"{name}"' for name in names)
+    if called == "new":
+        return f"unnest({arrays}) AS new({columns})"
+    return f"unnest({arrays}) WITH ORDINALITY AS {called}({columns}, number)"
 
 
 @cache
