@@ -1,4 +1,4 @@
-"""How garbage is collected while very many rows are made: seldom, as hardly anything of them is garbage before all are written."""
+"""How garbage is collected while very many rows are made: seldom, as hardly any of them is garbage before all are written."""
 
 from __future__ import annotations
 
