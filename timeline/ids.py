@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Final
 from uuid import UUID
 
-FEW: Final = 4
 MANY: Final = 256
 
 _lock = threading.Lock()
@@ -52,8 +51,8 @@ def _numbers(count: int) -> list[int]:
 
 
 def fresh_ids() -> Iterator[UUID]:
-    """Make ids for as long as they are asked for: few at a time at first, then more."""
-    count = FEW
+    """Make ids for as long as they are asked for: one at first, then more at a time."""
+    count = 1
     while True:
         yield from uuid7s(count)
         count = min(2 * count, MANY)

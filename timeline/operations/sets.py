@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef
 from timeline.models.entities import path_to, ref_with
+from timeline.operations.collecting import collecting_seldom
 from timeline.store.pipelining import can_pipeline, pipelining
 from timeline.store.telling import may_hosts_write
 from timeline.timing import LONGEST_SPREAD, is_spread
@@ -164,13 +165,14 @@ def in_portions(
         using: Database alias.
     """
     parts = portions_of(list(entities.items()), whole=whole or may_hosts_write(), using=using)
-    if len(parts) == 1:
-        return work(entities)
-    tally = Tally()
-    with pipelining(using):
-        for part in parts:
-            tally += work(dict(part))
-    return tally
+    with collecting_seldom():
+        if len(parts) == 1:
+            return work(entities)
+        tally = Tally()
+        with pipelining(using):
+            for part in parts:
+                tally += work(dict(part))
+        return tally
 
 
 def portions_of(several: Sequence[Some], *, whole: bool = False, using: str) -> list[Sequence[Some]]:

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from timeline.store.waiting import Rests
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)  # Not frozen: to make one of so many arguments would take four times as long.
 class Write:
     """
-    One change of one task. An argument that is None changes nothing.
+    One change of one task. An argument that is None changes nothing. Nobody changes it once it is made.
 
     Args:
         task: As it was read; its state and attempt guard the write.
