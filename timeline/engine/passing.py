@@ -20,10 +20,19 @@ from timeline.store.writing import Write
 
 
 def pass_look(attempts: Sequence[Attempt], runtime: Runtime) -> tuple[list[Attempt], list[ScheduledTask]]:
-    """Take the last look; give the attempts that may go on, and the tasks that have ended because they must not run."""
+    """
+    Take the last look, and let the time of the attempts begin now: however many they are, the look takes none of it.
+
+    Returns:
+        The attempts that may go on, and the tasks that have ended because they must not run.
+    """
     with runtime.watch.looking():
         passed, outcomes = _look(attempts, runtime)
-    return passed, record_outcomes(outcomes, runtime) if outcomes else []
+    refused = record_outcomes(outcomes, runtime) if outcomes else []
+    now = monotonic()
+    for attempt in passed:
+        attempt.seen_at = now
+    return passed, refused
 
 
 def look_again(attempts: Sequence[Attempt], runtime: Runtime) -> tuple[list[Attempt], list[Outcome]]:
@@ -50,7 +59,7 @@ def pass_fresh_look(
     attempts: Sequence[Attempt], runtime: Runtime, *, late: bool
 ) -> tuple[list[Attempt], list[ScheduledTask]]:
     """
-    Take the last look, and let the time of the attempts begin now: however many they are, the look takes none of it.
+    Take the last look at attempts that are entered at once.
 
     Args:
         attempts: Any number of attempts.
@@ -60,11 +69,7 @@ def pass_fresh_look(
     if late:
         with runtime.watch.looking():
             attempts = still_ours(attempts, using=runtime.using)
-    passed, refused = pass_look(attempts, runtime) if attempts else ([], [])
-    now = monotonic()
-    for attempt in passed:
-        attempt.seen_at = now
-    return passed, refused
+    return pass_look(attempts, runtime) if attempts else ([], [])
 
 
 def _outcome_of(attempt: Attempt, refused: Reason | Behind | Rest | Exception, now: datetime) -> Write:

@@ -12,7 +12,6 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import timedelta
-from time import monotonic
 from typing import Any, Final
 
 from timeline.engine.running import Watch, look_ahead
@@ -24,6 +23,7 @@ from timeline.worker.sizing import leaves_time
 logger = logging.getLogger("timeline")
 
 LEAD: Final = timedelta(milliseconds=15)  # So long before a group is expected to be over, the next one is begun.
+GUESSES: Final = 3  # How often it is guessed when that is: each time by how many handlers have run.
 
 
 def runner_of(side_thread: SideThread | None, **given: Any) -> GroupRunner:
@@ -64,9 +64,8 @@ class Pipeline(GroupRunner):
         if not self._leaves_time(group):
             self._recorder.catch_up()
             return super().run_and_begin(group)
-        over = self._recorder.over = threading.Event()
-        expected = monotonic() + len(group.attempts) * self.watch.pace.seconds(group.task_key)
-        following = self.side_thread.submit(self._begin_ahead, group, over, expected)
+        over = self._recorder.begin(threading.Event())
+        following = self.side_thread.submit(self._begin_ahead, group, over)
         try:
             done = self.run_group(group, self._recorder)
         except BaseException:
@@ -87,9 +86,11 @@ class Pipeline(GroupRunner):
         fresh = group.attempts[0].task.attempt == 1
         return len(group.attempts) > 1 or (fresh and self.watch.pace.most(group.task_key) > 1)
 
-    def _begin_ahead(self, running: Group, over: threading.Event, expected: float) -> Group:
+    def _begin_ahead(self, running: Group, over: threading.Event) -> Group:
         """Begin the next group shortly before this one is over; look only at tasks that its handlers do not change."""
-        over.wait(expected - LEAD.total_seconds() - monotonic())
+        for _guess in range(GUESSES):
+            left = (len(running.attempts) - self._recorder.ran) * self.watch.pace.seconds(running.task_key)
+            over.wait(max(left - LEAD.total_seconds(), 0))
         group = self.begin(others_run=True)
         if self._leaves_time(group) and not group.entities & running.entities:
             group.attempts, group.ended = look_ahead(
