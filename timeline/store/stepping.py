@@ -62,17 +62,8 @@ class NewStep(NamedTuple):
 
     def ended(self, *, at: datetime, seconds: float, result: str | None) -> NewStep:
         """The same step, done."""
-        return NewStep(  # Not by ``_replace``, which takes three times as long: this is done for each step.
-            origin=self.origin,
-            name=self.name,
-            task=self.task,
-            attempt=self.attempt,
-            digest=self.digest,
-            code=self.code,
-            at=at,
-            seconds=seconds,
-            result=result,
-        )
+        known = (self.origin, self.name, self.task, self.attempt, self.digest, self.code)
+        return NewStep(*known, at, StepKind.DONE, seconds, result)  # ``_replace`` takes three times as long.
 
 
 class Stored(NamedTuple):
@@ -221,7 +212,7 @@ def _written(verb: str, step: NewStep, connection: Any, *parts: str) -> Stored |
     cursor.execute(sql, values)
     if "last" in parts and cursor.description is None:  # A wrapper of the host's has gone on to the COMMIT.
         return _committed(step, connection.alias)
-    rows = cursor.fetchall()  # All of them: before that SQLite does not commit.
+    rows = list(cursor)  # All of them: before that SQLite does not commit. Django wraps ``fetchall`` anew for each call.
     return Stored(rows[0][0]) if rows else None
 
 
