@@ -115,7 +115,7 @@ def _can_commit(connection: Any) -> bool:
         return False
     if not connection.in_atomic_block or len(connection.atomic_blocks) > 1:
         return False
-    return takes_texts(connection.alias)
+    return takes_texts(connection)
 
 
 def record_steps(steps: Sequence[NewStep], *, using: str) -> dict[tuple[UUID, str], Stored]:

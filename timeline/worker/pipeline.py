@@ -12,6 +12,7 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import timedelta
+from time import monotonic
 from typing import Any, Final
 
 from timeline.engine.running import Watch, look_ahead
@@ -22,7 +23,10 @@ from timeline.worker.sizing import leaves_time
 
 logger = logging.getLogger("timeline")
 
-LEAD: Final = timedelta(milliseconds=15)  # So long before a group is expected to be over, the next one is begun.
+# So long before a group is expected to be over, the next one is begun, at least. If to begin and to look takes longer, sooner.
+LEAD: Final = timedelta(milliseconds=15)
+SPARE: Final = 4 / 3  # How many times as long as that has taken.
+WEIGHT: Final = 0.3  # Weight of the newest value in the moving average of that.
 GUESSES: Final = 3  # How often it is guessed when that is: each time by how many handlers have run.
 
 
@@ -58,6 +62,7 @@ class Pipeline(GroupRunner):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._recorder = LateRecorder(self.thread_watch, self.side_thread)
+        self._ahead = 0.0  # Seconds that it takes to begin a group and to look at it, on average.
 
     def run_and_begin(self, group: Group) -> tuple[int, Group]:
         """Run a group; begin the next one meanwhile, or afterwards if its handlers leave no time."""
@@ -88,9 +93,16 @@ class Pipeline(GroupRunner):
 
     def _begin_ahead(self, running: Group, over: threading.Event) -> Group:
         """Begin the next group shortly before this one is over; look only at tasks that its handlers do not change."""
+        lead = max(LEAD.total_seconds(), SPARE * self._ahead)
         for _guess in range(GUESSES):
             left = (len(running.attempts) - self._recorder.ran) * self.watch.pace.seconds(running.task_key)
-            over.wait(max(left - LEAD.total_seconds(), 0))
+            over.wait(max(left - lead, 0))
+        begun = monotonic()
+        group = self._begin_and_look(running)
+        self._ahead += WEIGHT * (monotonic() - begun - self._ahead)
+        return group
+
+    def _begin_and_look(self, running: Group) -> Group:
         group = self.begin(others_run=True)
         if self._leaves_time(group) and not group.entities & running.entities:
             group.attempts, group.ended = look_ahead(
