@@ -34,7 +34,7 @@ class _HooksApart:
 
     __slots__ = ("_before", "_connection", "_task_ids")
 
-    def __init__(self, task_ids: Sequence[UUID], connection: Any) -> None:  # The stubs know the hooks of an older Django.
+    def __init__(self, task_ids: Sequence[UUID], connection: Any) -> None:
         self._task_ids = task_ids
         self._connection = connection
 
@@ -47,7 +47,8 @@ class _HooksApart:
         hooks = self._connection.run_on_commit
         if error is None and len(hooks) > self._before:
             hooks[self._before :] = [
-                (savepoints, _harmless(hook, self._task_ids), robust) for savepoints, hook, robust in hooks[self._before :]
+                (savepoints, _harmless(hook, self._task_ids), robust)
+                for savepoints, hook, robust in hooks[self._before :]
             ]
 
 

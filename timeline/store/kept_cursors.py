@@ -35,8 +35,8 @@ def _cursor(connection: Any, how: str, make: Callable[[Any], Any]) -> Any:
     if connection.connection is None:
         connection.ensure_connection()
     driver = connection.connection
-    kept: dict[tuple[str, str], tuple[Any, Any, Any]] = vars(_kept)
-    known_as = how, connection.alias
+    kept: dict[str, tuple[Any, Any, Any]] = vars(_kept)
+    known_as = f"{how} {connection.alias}"
     its_driver, its_factory, cursor = kept.get(known_as, _NONE)
     if its_driver is driver and its_factory is driver.cursor_factory and not connection.queries_logged:
         return cursor

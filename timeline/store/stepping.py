@@ -212,7 +212,8 @@ def _written(verb: str, step: NewStep, connection: Any, *parts: str) -> Stored |
     cursor.execute(sql, values)
     if "last" in parts and cursor.description is None:  # A wrapper of the host's has gone on to the COMMIT.
         return _committed(step, connection.alias)
-    rows = list(cursor)  # All of them: before that SQLite does not commit. Django wraps ``fetchall`` anew for each call.
+    # All of them: before that SQLite does not commit. Not by ``fetchall``, which Django wraps anew at each call.
+    rows = list(cursor)
     return Stored(rows[0][0]) if rows else None
 
 
