@@ -20,19 +20,10 @@ from timeline.store.writing import Write
 
 
 def pass_look(attempts: Sequence[Attempt], runtime: Runtime) -> tuple[list[Attempt], list[ScheduledTask]]:
-    """
-    Take the last look, and let the time of the attempts begin now: however many they are, the look takes none of it.
-
-    Returns:
-        The attempts that may go on, and the tasks that have ended because they must not run.
-    """
+    """Take the last look; give the attempts that may go on, and the tasks that have ended because they must not run."""
     with runtime.watch.looking():
         passed, outcomes = _look(attempts, runtime)
-    refused = record_outcomes(outcomes, runtime) if outcomes else []
-    now = monotonic()
-    for attempt in passed:
-        attempt.seen_at = now
-    return passed, refused
+    return passed, record_outcomes(outcomes, runtime) if outcomes else []
 
 
 def look_again(attempts: Sequence[Attempt], runtime: Runtime) -> tuple[list[Attempt], list[Outcome]]:
@@ -59,7 +50,7 @@ def pass_fresh_look(
     attempts: Sequence[Attempt], runtime: Runtime, *, late: bool
 ) -> tuple[list[Attempt], list[ScheduledTask]]:
     """
-    Take the last look at attempts that are entered at once.
+    Take the last look, and let the time of the attempts begin now: however many they are, the look takes none of it.
 
     Args:
         attempts: Any number of attempts.
@@ -69,7 +60,11 @@ def pass_fresh_look(
     if late:
         with runtime.watch.looking():
             attempts = still_ours(attempts, using=runtime.using)
-    return pass_look(attempts, runtime) if attempts else ([], [])
+    passed, refused = pass_look(attempts, runtime) if attempts else ([], [])
+    now = monotonic()
+    for attempt in passed:
+        attempt.seen_at = now
+    return passed, refused
 
 
 def _outcome_of(attempt: Attempt, refused: Reason | Behind | Rest | Exception, now: datetime) -> Write:

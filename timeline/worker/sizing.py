@@ -11,7 +11,7 @@ from timeline.registry import registry
 from timeline.worker.pace import Pace
 
 # How long ago the last look of a group may be when the group begins to run: it is planned for BUDGET less this time.
-LAG: Final = timedelta(milliseconds=17)
+LAG: Final = timedelta(milliseconds=14)
 SLOW: Final = timedelta(milliseconds=0.5)  # Faster handlers leave no time to do anything meanwhile.
 
 
