@@ -65,15 +65,17 @@ class TestTheLookAtWhatIsBegunAhead:
         [begun] = begin_given(task_ids=ids, clock=lambda: later, using="default")
         monkeypatch.setattr(group_runner, "monotonic", lambda: 100.0)
 
-        def left(milliseconds_ago, looked):
+        def left(milliseconds_ago, looked, each=EACH):
             for attempt in begun:
                 attempt.seen_at = 100 - milliseconds_ago / 1000
-            return look_left(Group(begun, is_last=False, looked=looked), EACH)
+            return look_left(Group(begun, is_last=False, looked=looked), each)
 
         assert left(20, looked=True) is Look.DONE
         assert left(45, looked=True) is Look.DUE_LATE
         assert left(1, looked=False) is Look.DUE
         assert left(20, looked=False) is Look.DUE_LATE
+        assert left(20, looked=True, each=0.03) is Look.DUE_LATE
+        assert left(5, looked=True, each=0.03) is Look.DONE, "only what is left after 50 ms is looked at again"
 
 
 class TestAGroup:

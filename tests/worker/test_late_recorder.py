@@ -28,6 +28,18 @@ class TestLateRecorder:
         assert told - {"is_full"} <= set(vars(LateRecorder))
 
 
+class TestAGroup:
+    def test_is_counted_anew(self, side_thread):
+        late_recorder = LateRecorder(Watch(), side_thread)
+        late_recorder.begin(threading.Event())
+        late_recorder.took("brief.note", 1, 0.004)
+        late_recorder.took("brief.note", 2, 0.004)
+        assert late_recorder.ran == 3
+
+        over = late_recorder.begin(threading.Event())
+        assert (late_recorder.ran, late_recorder.over) == (0, over)
+
+
 class TestLeases:
     def test_are_kept_up_until_the_outcome_is_recorded(self, side_thread):
         class Held(Watch):

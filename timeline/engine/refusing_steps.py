@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connections
@@ -35,8 +34,8 @@ def refuse_step(
     Raises:
         InvalidInput: naming the step, what is wrong and what to do.
     """
-    for problem, remedy in (*_wrong_handler(step, handler), *_wrong_place(step, elsewhere, again, using)):
-        raise InvalidInput("step", problem, remedy, step=name, method=step.name)
+    if wrong := _wrong_handler(step, handler) or _wrong_place(step, elsewhere, again, using):
+        raise InvalidInput("step", *wrong, step=name, method=step.name)
 
 
 def refuse_rows(step: Step[Any, ..., Any], batches: Batches[Any], *, using: str) -> None:
@@ -61,28 +60,32 @@ def refuse_rows(step: Step[Any, ..., Any], batches: Batches[Any], *, using: str)
         raise InvalidInput("rows", problem, _("Take select_for_update() out, or lock in the step."), step=step.name)
 
 
-def _wrong_handler(step: Step[Any, ..., Any], handler: Task[Any, ..., Any]) -> Iterator[tuple[Any, Any]]:
+def _wrong_handler(step: Step[Any, ..., Any], handler: Task[Any, ..., Any]) -> tuple[Any, Any] | None:
+    """The problem and the remedy; None: there is none."""
     if handler.options.bulk is not None:
-        yield _("%(step)s is called for many entities at once."), _("Take steps in a handler without bulk.")
-    elif handler.options.atomic:
+        return _("%(step)s is called for many entities at once."), _("Take steps in a handler without bulk.")
+    if handler.options.atomic:
         problem = _("%(step)s is called in an atomic handler: with its transaction, the record could be undone.")
-        yield problem, _("Declare the task with atomic=False.")
-    elif handler.is_async is not step.is_async:
+        return problem, _("Declare the task with atomic=False.")
+    if handler.is_async is not step.is_async:
         problem = _("%(step)s and the handler are not both declared with async def.")
-        yield problem, _("Declare both with async def, or none.")
+        return problem, _("Declare both with async def, or none.")
+    return None
 
 
-def _wrong_place(step: Step[Any, ..., Any], elsewhere: bool, again: bool, using: str) -> Iterator[tuple[Any, Any]]:
+def _wrong_place(step: Step[Any, ..., Any], elsewhere: bool, again: bool, using: str) -> tuple[Any, Any] | None:
+    """As ``_wrong_handler``."""
     if step_under_way.get() is not None:
-        yield _("%(step)s is called in another step."), _("Call it in the handler, after the other one.")
-    elif not step.is_async and elsewhere:
-        yield _("%(step)s is called in another thread."), _("Call it where the handler runs.")
-    elif not step.is_async and is_in_transaction(using):
+        return _("%(step)s is called in another step."), _("Call it in the handler, after the other one.")
+    if not step.is_async and elsewhere:
+        return _("%(step)s is called in another thread."), _("Call it where the handler runs.")
+    if not step.is_async and is_in_transaction(using):
         problem = _("%(step)s is called in a transaction: with that, the record could be undone after it happened.")
-        yield problem, _("Call it outside of atomic(); an atomic step has a transaction of its own.")
-    elif again:
+        return problem, _("Call it outside of atomic(); an atomic step has a transaction of its own.")
+    if again:
         remedy = _("Tell the calls apart by a key: self.%(method)s.keyed(…).")
-        yield _("%(step)s is called twice in one attempt."), remedy
+        return _("%(step)s is called twice in one attempt."), remedy
+    return None
 
 
 def is_in_transaction(using: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from timeline.definition import Step
     from timeline.engine.attempting import Attempt
-    from timeline.store.stepping import NewStep
 
 
 class Steps:
@@ -45,6 +44,7 @@ class Steps:
         self._attempt = attempt
         self._using = using
         self._thread = get_ident()
+        self._origin = str(attempt.idempotency_key)
         self.recorder = StepRecorder(attempt, using)
         self._before = Recorded(attempt)
         self._called: set[str] = set()
@@ -74,12 +74,12 @@ class Steps:
             LeaseLost: if the attempt is not its worker's any more.
         """
         self.refuse_to_go_on()
-        self._announce(step, key)
+        name = self._announce(step, key)
         if step.is_async:
-            return self._take_async(step, key, given, body)
+            return self._take_async(step, name, key, given, body)
         with self.stopping():
             record = self._before.find(step, key, given)
-            return record.result if record is not None else self._do(step, key, given, body)
+            return record.result if record is not None else self._do(step, name, key, given, body)
 
     def each(
         self, step: Step[Any, ..., Any], key: str, rows: QuerySet[Any], size: int, body: Callable[[Any], Any]
@@ -105,7 +105,7 @@ class Steps:
             loop = Loop(new, record, batches, self.recorder)
 
             def call(batch: Sequence[Model]) -> Any:
-                with self._under_way(step, new, key, first=loop.first):
+                with _UnderWay(self, step, new.name, key, first=loop.first):
                     return body(batch)
 
             with self._remembering(step):
@@ -184,25 +184,21 @@ class Steps:
             raise InvalidInput("wait_for", problem, _("Tell the calls apart: name=…, or the key= of the event."))
         self._called.add(name)
 
-    def _announce(self, step: Step[Any, ..., Any], key: str) -> None:
-        """Refuse a step that cannot be done here; otherwise it counts as called."""
+    def _announce(self, step: Step[Any, ..., Any], key: str) -> str:
+        """Refuse a step that cannot be done here; otherwise it counts as called. Give its name, with its key."""
         check_text("key", key, MAX_STEP_KEY)
         name = named(step.name, key)
         self._refuse(step, name, again=name in self._called)
         self._called.add(name)
+        return name
 
     def _refuse(self, step: Step[Any, ..., Any], name: str, *, again: bool = False) -> None:
         elsewhere = get_ident() != self._thread
         refuse_step(step, name, handler=self._attempt.declared, elsewhere=elsewhere, again=again, using=self._using)
 
-    @contextmanager
-    def stopping(self) -> Iterator[None]:
+    def stopping(self) -> AbstractContextManager[None]:
         """Refuse further steps after the error that ends the attempt, even if its handler catches it."""
-        try:
-            yield
-        except (Rest, LeaseLost) as error:
-            self._stopped = error
-            raise
+        return _Stopping(self)
 
     @contextmanager
     def beside_others(self) -> Iterator[None]:
@@ -218,24 +214,6 @@ class Steps:
             self._beside.discard(this)
 
     @contextmanager
-    def _under_way(self, step: Step[Any, ..., Any], new: NewStep, key: str, *, first: object = None) -> Iterator[None]:
-        """
-        Give the method its step, and the key of the first row of its batch if it has one; remember an error that it raises.
-        """
-        # A renamed step keeps its idempotency key for the service that is called.
-        known_as = f"{new.origin}:{named(step.options.was or step.name, key)}"
-        if first is not None:
-            known_as += f":{first}"
-        token = step_under_way.set(StepContext(name=new.name, idempotency_key=known_as))
-        try:
-            yield
-        except Exception as error:
-            self._failed.append((step, error))
-            raise
-        finally:
-            step_under_way.reset(token)
-
-    @contextmanager
     def _remembering(self, step: Step[Any, ..., Any]) -> Iterator[None]:
         """Remember which step has raised an error."""
         try:
@@ -244,10 +222,12 @@ class Steps:
             self._failed.append((step, error))
             raise
 
-    def _do(self, step: Step[Any, ..., Any], key: str, given: dict[str, Any], body: Callable[[], Any]) -> Any:
+    def _do(
+        self, step: Step[Any, ..., Any], name: str, key: str, given: dict[str, Any], body: Callable[[], Any]
+    ) -> Any:
         recorder = self.recorder
-        new, began = recorder.new(named(step.name, key), given), monotonic()
-        with self._under_way(step, new, key):
+        new, began = recorder.new(name, given), monotonic()
+        with _UnderWay(self, step, name, key):
             if step.options.atomic:
                 return recorder.do_in_transaction(new, body)
             if step.options.once:
@@ -261,13 +241,13 @@ class Steps:
             return recorder.keep(recorder.happened(new, began, result), once=step.options.once)
 
     async def _take_async(
-        self, step: Step[Any, ..., Any], key: str, given: dict[str, Any], body: Callable[[], Any]
+        self, step: Step[Any, ..., Any], name: str, key: str, given: dict[str, Any], body: Callable[[], Any]
     ) -> Any:
         with self.beside_others(), self.stopping():
             self.refuse_to_go_on()  # The coroutine may have been made some time ago.
             if (record := self._before.find(step, key, given)) is not None:
                 return record.result
-            return await self._do_async(step, key, given, body)
+            return await self._do_async(step, name, key, given, body)
 
     async def _each_async(
         self, step: Step[Any, ..., Any], key: str, batches: Batches[Any], body: Callable[[Any], Any]
@@ -281,7 +261,7 @@ class Steps:
             loop = await sync_to_async(Loop)(new, record, batches, self.recorder)
             with self._remembering(step):
                 while batch := await sync_to_async(loop.begin_batch)():
-                    with self._under_way(step, new, key, first=loop.first):
+                    with _UnderWay(self, step, new.name, key, first=loop.first):
                         result = await body(batch)
                     await sync_to_async(loop.end_batch)(result)
                     if self._stopped is not None or self._has_failed:
@@ -289,11 +269,11 @@ class Steps:
             return loop.sums
 
     async def _do_async(
-        self, step: Step[Any, ..., Any], key: str, given: dict[str, Any], body: Callable[[], Any]
+        self, step: Step[Any, ..., Any], name: str, key: str, given: dict[str, Any], body: Callable[[], Any]
     ) -> Any:
         recorder = self.recorder
-        new, began = recorder.new(named(step.name, key), given), monotonic()
-        with self._under_way(step, new, key):
+        new, began = recorder.new(name, given), monotonic()
+        with _UnderWay(self, step, name, key):
             if step.options.once:
                 await sync_to_async(recorder.begin)(new)
             try:
@@ -306,3 +286,55 @@ class Steps:
             if step.options.once:
                 return await sync_to_async(recorder.keep)(ended, once=True)
             return await recorder.keep_with_others(ended)
+
+
+# Classes, since generators take three times as long, and both are entered for each step.
+class _Stopping:
+    """See ``Steps.stopping``."""
+
+    __slots__ = ("_steps",)
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+
+    def __enter__(self) -> None:
+        """Enter."""
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """Keep what ends the attempt."""
+        if isinstance(error, Rest | LeaseLost):
+            self._steps._stopped = error
+
+
+class _UnderWay:
+    """
+    Give the method its step, and the key of the first row of its batch if it has one; remember an error that it raises.
+
+    Args:
+        steps: Of the attempt.
+        step: As declared.
+        name: Under which it is recorded.
+        key: The key of the call.
+        first: Key of the first row of the batch.
+    """
+
+    __slots__ = ("_context", "_step", "_steps", "_token")
+
+    def __init__(self, steps: Steps, step: Step[Any, ..., Any], name: str, key: str, *, first: object = None) -> None:
+        was = step.options.was
+        # A renamed step keeps its idempotency key for the service that is called.
+        known_as = f"{steps._origin}:{named(was or step.name, key)}"
+        if first is not None:
+            known_as += f":{first}"
+        self._steps, self._step = steps, step
+        self._context = StepContext(name=name, idempotency_key=known_as)
+
+    def __enter__(self) -> None:
+        """The method is called."""
+        self._token = step_under_way.set(self._context)
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        """The method has come back."""
+        if isinstance(error, Exception):
+            self._steps._failed.append((self._step, error))
+        step_under_way.reset(self._token)

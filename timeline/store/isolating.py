@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from django.db import DEFAULT_DB_ALIAS, connections, transaction
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.transaction import Atomic
 
 from timeline.clocks import story_now
@@ -32,13 +32,13 @@ def atomic(*, using: str, savepoint: bool = True, durable: bool = False) -> Atom
 
     No statement asks for that: BEGIN says it, by psycopg 3. What is called on its commit finds the host's level again.
     """
-    kind = _ReadCommitted if is_by_psycopg3(connections[using]) else Atomic
-    return kind(using, savepoint, durable)
+    return _ReadCommitted(using, savepoint, durable)
 
 
 class _ReadCommitted(Atomic):
     def __enter__(self) -> None:
-        self._begun = _begins(self.using or DEFAULT_DB_ALIAS)
+        begins = _begins(self.using or DEFAULT_DB_ALIAS)
+        self._begun = begins.connection if begins is not None else None
         if self._begun is not None:
             self._before = self._begun.isolation_level
             self._begun.isolation_level = _READ_COMMITTED
@@ -47,8 +47,8 @@ class _ReadCommitted(Atomic):
         except BaseException:
             self._give_back()
             raise
-        if self._begun is not None:
-            transaction.on_commit(self._give_back, using=self.using)  # The first of all hooks.
+        if begins is not None:
+            begins.on_commit(self._give_back)  # The first of all hooks.
 
     def __exit__(self, *raised: Any) -> None:
         try:
@@ -78,13 +78,13 @@ def committed(using: str) -> Iterator[None]:
 
 
 def _begins(using: str) -> Any:
-    """The driver's connection, where a transaction begins on it now; else None."""
+    """The connection, where a transaction begins on it now, and psycopg 3 is its driver; else None."""
     connection: Any = connections[using]
-    if connection.in_atomic_block:
+    if connection.in_atomic_block or not is_by_psycopg3(connection):
         return None
     connection.ensure_connection()
     driver = connection.connection
-    return driver if connection.autocommit and driver.pgconn.transaction_status == _IDLE else None
+    return connection if connection.autocommit and driver.pgconn.transaction_status == _IDLE else None
 
 
 def has_to_ask(using: str) -> bool:

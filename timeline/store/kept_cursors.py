@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from timeline.dialects import is_by_psycopg3
 
-# How it was made, alias → the driver's connection of this thread, and our cursor of it, in Django's.
+# How it was made, alias → the driver's connection of this thread, its kind of cursors, and our cursor of it, in Django's.
 _kept = threading.local()
+_NONE: Final = (None, None, None)
 
 
 def bound_cursor(connection: Any) -> Any:
@@ -34,12 +35,14 @@ def _cursor(connection: Any, how: str, make: Callable[[Any], Any]) -> Any:
     if connection.connection is None:
         connection.ensure_connection()
     driver = connection.connection
+    kept: dict[str, tuple[Any, Any, Any]] = vars(_kept)
+    known_as = f"{how} {connection.alias}"
+    its_driver, its_factory, cursor = kept.get(known_as, _NONE)
+    if its_driver is driver and its_factory is driver.cursor_factory and not connection.queries_logged:
+        return cursor
     own = not is_by_psycopg3(connection) or not driver.cursor_factory.__module__.startswith("django.")
     if own or connection.queries_logged:  # Of a prepared statement, the log of queries would have no text.
         return connection.cursor()
-    kept: dict[str, tuple[Any, Any]] = vars(_kept)
-    known_as = f"{how} {connection.alias}"
-    before = kept.get(known_as)
-    if before is None or before[0] is not driver:
-        before = kept[known_as] = driver, connection._prepare_cursor(make(driver))
-    return before[1]
+    cursor = connection._prepare_cursor(make(driver))
+    kept[known_as] = driver, driver.cursor_factory, cursor
+    return cursor

@@ -117,7 +117,7 @@ _Found = tuple[Sequence[Any] | None, Sequence[Sequence[str | None]]]
 
 def _in_one_text(lock: str, parameters: Mapping[str, Any], using: str) -> _Found | None:
     """Ask by two statements in one text, which the database plans faster than one of both; None: see ``_in_one_statement``."""
-    if not takes_texts(using):
+    if not takes_texts(connections[using]):
         return None
     with connections[using].cursor() as cursor:
         cursor.execute(f"{lock};\n{dialect_of(using).sql('to_move')}", parameters)

@@ -19,14 +19,13 @@ def can_pipeline(using: str) -> bool:
     return is_by_psycopg3(connection) and connection.Database.Pipeline.is_supported()
 
 
-def takes_texts(using: str) -> bool:
+def takes_texts(connection: Any) -> bool:
     """
     Whether several statements can be sent as one text now, in one trip.
 
     Django's cursors must send texts as they are, which they never prepare then: several statements take no values that the
     server puts in, and cannot be pipelined.
     """
-    connection: Any = connections[using]
     if not is_by_psycopg3(connection):
         return False
     driver = connection.connection

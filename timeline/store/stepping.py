@@ -62,17 +62,8 @@ class NewStep(NamedTuple):
 
     def ended(self, *, at: datetime, seconds: float, result: str | None) -> NewStep:
         """The same step, done."""
-        return NewStep(  # Not by ``_replace``, which takes three times as long: this is done for each step.
-            origin=self.origin,
-            name=self.name,
-            task=self.task,
-            attempt=self.attempt,
-            digest=self.digest,
-            code=self.code,
-            at=at,
-            seconds=seconds,
-            result=result,
-        )
+        known = (self.origin, self.name, self.task, self.attempt, self.digest, self.code)
+        return NewStep(*known, at, StepKind.DONE, seconds, result)  # ``_replace`` takes three times as long.
 
 
 class Stored(NamedTuple):
@@ -124,7 +115,7 @@ def _can_commit(connection: Any) -> bool:
         return False
     if not connection.in_atomic_block or len(connection.atomic_blocks) > 1:
         return False
-    return takes_texts(connection.alias)
+    return takes_texts(connection)
 
 
 def record_steps(steps: Sequence[NewStep], *, using: str) -> dict[tuple[UUID, str], Stored]:
@@ -221,7 +212,8 @@ def _written(verb: str, step: NewStep, connection: Any, *parts: str) -> Stored |
     cursor.execute(sql, values)
     if "last" in parts and cursor.description is None:  # A wrapper of the host's has gone on to the COMMIT.
         return _committed(step, connection.alias)
-    rows = cursor.fetchall()  # All of them: before that SQLite does not commit.
+    # All of them: before that SQLite does not commit. Not by ``fetchall``, which Django wraps anew at each call.
+    rows = list(cursor)
     return Stored(rows[0][0]) if rows else None
 
 

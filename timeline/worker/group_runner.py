@@ -146,9 +146,15 @@ class GroupRunner:
 
 
 def look_left(group: Group, seconds: float) -> Look:
-    """Tell which part of the last look is to be done: all of it, if the last task would be entered too long after it."""
+    """
+    Tell which part of the last look is to be done: all of it, if that was long ago and the last task would be entered too late.
+
+    How long handlers take is a guess. After a look that was just now they are entered as far as there is time, and only what is
+    left then is looked at again.
+    """
     age = monotonic() - group.attempts[0].seen_at
+    is_fresh = age < LAG.total_seconds()
     if not group.looked:
-        return Look.DUE if age < LAG.total_seconds() else Look.DUE_LATE
+        return Look.DUE if is_fresh else Look.DUE_LATE
     others = (len(group.attempts) - 1) * seconds
-    return Look.DONE if age + others < BUDGET.total_seconds() else Look.DUE_LATE
+    return Look.DONE if is_fresh or age + others < BUDGET.total_seconds() else Look.DUE_LATE

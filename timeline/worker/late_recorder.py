@@ -32,8 +32,14 @@ class LateRecorder(Watch):
         self._kept: set[tuple[UUID, int]] = set()  # Ids of tasks, and numbers of attempts.
         self._spent = 0.0  # Seconds in handlers whose outcomes are not yet being recorded.
         self._behind = 0.0  # Seconds in handlers whose outcomes are being recorded.
-        self.over = threading.Event()  # Set when the handlers of a group have run.
+        self.ran = 0  # How many handlers of the group have run.
+        self.over = threading.Event()  # Set when all of them have.
         self._lock = threading.Lock()
+
+    def begin(self, over: threading.Event) -> threading.Event:
+        """A group begins: ``over`` is set, and given back, when its handlers have run."""
+        self.ran, self.over = 0, over
+        return over
 
     def stopping(self) -> bool:
         """Whether to enter no further handler."""
@@ -95,6 +101,7 @@ class LateRecorder(Watch):
 
     def took(self, task_key: str, count: int, seconds: float) -> None:
         """Learn the pace."""
+        self.ran += count
         self._spent += seconds
         self._watch.took(task_key, count, seconds)
 

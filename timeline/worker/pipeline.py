@@ -23,7 +23,11 @@ from timeline.worker.sizing import leaves_time
 
 logger = logging.getLogger("timeline")
 
-LEAD: Final = timedelta(milliseconds=15)  # So long before a group is expected to be over, the next one is begun.
+# So long before a group is expected to be over, the next one is begun, at least. If to begin and to look takes longer, sooner.
+LEAD: Final = timedelta(milliseconds=15)
+SPARE: Final = 4 / 3  # How many times as long as that has taken.
+WEIGHT: Final = 0.3  # Weight of the newest value in the moving average of that.
+GUESSES: Final = 3  # How often it is guessed when that is: each time by how many handlers have run.
 
 
 def runner_of(side_thread: SideThread | None, **given: Any) -> GroupRunner:
@@ -58,15 +62,15 @@ class Pipeline(GroupRunner):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._recorder = LateRecorder(self.thread_watch, self.side_thread)
+        self._ahead = 0.0  # Seconds that it takes to begin a group and to look at it, on average.
 
     def run_and_begin(self, group: Group) -> tuple[int, Group]:
         """Run a group; begin the next one meanwhile, or afterwards if its handlers leave no time."""
         if not self._leaves_time(group):
             self._recorder.catch_up()
             return super().run_and_begin(group)
-        over = self._recorder.over = threading.Event()
-        expected = monotonic() + len(group.attempts) * self.watch.pace.seconds(group.task_key)
-        following = self.side_thread.submit(self._begin_ahead, group, over, expected)
+        over = self._recorder.begin(threading.Event())
+        following = self.side_thread.submit(self._begin_ahead, group, over)
         try:
             done = self.run_group(group, self._recorder)
         except BaseException:
@@ -87,9 +91,18 @@ class Pipeline(GroupRunner):
         fresh = group.attempts[0].task.attempt == 1
         return len(group.attempts) > 1 or (fresh and self.watch.pace.most(group.task_key) > 1)
 
-    def _begin_ahead(self, running: Group, over: threading.Event, expected: float) -> Group:
+    def _begin_ahead(self, running: Group, over: threading.Event) -> Group:
         """Begin the next group shortly before this one is over; look only at tasks that its handlers do not change."""
-        over.wait(expected - LEAD.total_seconds() - monotonic())
+        lead = max(LEAD.total_seconds(), SPARE * self._ahead)
+        for _guess in range(GUESSES):
+            left = (len(running.attempts) - self._recorder.ran) * self.watch.pace.seconds(running.task_key)
+            over.wait(max(left - lead, 0))
+        begun = monotonic()
+        group = self._begin_and_look(running)
+        self._ahead += WEIGHT * (monotonic() - begun - self._ahead)
+        return group
+
+    def _begin_and_look(self, running: Group) -> Group:
         group = self.begin(others_run=True)
         if self._leaves_time(group) and not group.entities & running.entities:
             group.attempts, group.ended = look_ahead(
