@@ -41,6 +41,12 @@ class TestCollectingSeldom:
         assert between[0] == MANY
         assert gc.get_threshold() == usual
 
+    def test_leaves_what_somebody_else_has_set_meanwhile(self, usual):
+        with collecting_seldom():
+            gc.set_threshold(1234, *usual[1:])
+
+        assert gc.get_threshold()[0] == 1234
+
     @pytest.mark.parametrize("own", [MANY * 10, 0])
     def test_leaves_a_host_as_it_is_that_collects_even_less_or_never(self, usual, own):
         gc.set_threshold(own, *usual[1:])

@@ -14,22 +14,27 @@ MANY: Final = 50_000
 
 _lock = threading.Lock()
 _blocks = 0  # Of all threads.
-_usual = gc.get_threshold()
+_usual = _ours = gc.get_threshold()
 
 
 @contextmanager
 def collecting_seldom() -> Iterator[None]:
-    """Collect garbage seldom within the block, in all threads of the process; otherwise this takes a quarter of its time."""
-    global _blocks, _usual
+    """
+    Collect garbage seldom within the block, in all threads of the process; otherwise this takes a quarter of its time.
+
+    Thresholds that somebody else sets meanwhile stay.
+    """
+    global _blocks, _usual, _ours
     with _lock:
         if not _blocks:
             _usual = gc.get_threshold()
-            gc.set_threshold(max(MANY, _usual[0]) if _usual[0] else 0, *_usual[1:])
+            _ours = (max(MANY, _usual[0]) if _usual[0] else 0, *_usual[1:])
+            gc.set_threshold(*_ours)
         _blocks += 1
     try:
         yield
     finally:
         with _lock:
             _blocks -= 1
-            if not _blocks:
+            if not _blocks and gc.get_threshold() == _ours:
                 gc.set_threshold(*_usual)

@@ -165,6 +165,8 @@ def in_portions(
         using: Database alias.
     """
     parts = portions_of(list(entities.items()), whole=whole or may_hosts_write(), using=using)
+    if len(entities) < PORTION:
+        return work(entities)
     with collecting_seldom():
         if len(parts) == 1:
             return work(entities)
