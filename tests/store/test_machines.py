@@ -73,6 +73,25 @@ class TestGuardMove:
         with pytest.raises(IntegrityError):
             update(RUN, run, **columns)
 
+    @pytest.mark.only_postgresql
+    @pytest.mark.parametrize("path", ["theirs, public, pg_catalog", "theirs, public"])
+    @pytest.mark.parametrize("moved", [{"state": "BOOKED", "moves": 1}, {"state": "VALIDATING", "moves": 2}])
+    def test_goes_by_no_operator_that_a_session_finds_first(self, order, path, moved):
+        run, made = placed(order, S.CREATED), ["CREATE SCHEMA theirs"]
+        for kind in ("varchar", "integer"):
+            arguments = f"LEFTARG = {kind}, RIGHTARG = {kind}, FUNCTION = theirs.never"
+            made += [f"CREATE FUNCTION theirs.never({kind}, {kind}) RETURNS boolean LANGUAGE sql AS $$ SELECT false $$"]
+            made += [f"CREATE OPERATOR theirs.<> ({arguments})"]
+        changes = ", ".join(f"{name} = %s" for name in moved)
+
+        with connection.cursor() as cursor:
+            cursor.execute("; ".join([*made, f"SET LOCAL search_path = {path}"]))
+            with pytest.raises(IntegrityError, match="no such move"), transaction.atomic():
+                cursor.execute(
+                    f"UPDATE {RUN} SET {changes} WHERE id OPERATOR(pg_catalog.=) %s",  # noqa: S608
+                    [*moved.values(), run.pk],
+                )
+
     def test_refuses_a_stale_save(self, order):
         run = placed(order, S.CREATED)
         stale = TimelineRun.objects.get(pk=run.pk)

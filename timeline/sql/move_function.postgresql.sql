@@ -1,12 +1,15 @@
--- Refuses a move that no edge stands for. A condition of a trigger cannot look into another table.
+-- Refuses a move that no edge stands for. A condition of a trigger cannot look into another table. Operators are named in full, as
+-- in transition_function.
 CREATE OR REPLACE FUNCTION timeline_refuse_move() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF OLD.ended_at IS NOT NULL
-        OR OLD.state = ''
-        OR NEW.moves <> OLD.moves + 1
-        OR (NEW.state <> OLD.state AND NOT EXISTS (
+        OR OLD.state OPERATOR(pg_catalog.=) ''
+        OR NEW.moves OPERATOR(pg_catalog.<>) (OLD.moves OPERATOR(pg_catalog.+) 1)
+        OR (NEW.state OPERATOR(pg_catalog.<>) OLD.state AND NOT EXISTS (
             SELECT FROM timeline_edge
-            WHERE timeline = OLD.timeline AND from_state = OLD.state AND to_state = NEW.state
+            WHERE timeline OPERATOR(pg_catalog.=) OLD.timeline
+                AND from_state OPERATOR(pg_catalog.=) OLD.state
+                AND to_state OPERATOR(pg_catalog.=) NEW.state
         ))
     THEN
         RAISE EXCEPTION USING MESSAGE = 'timeline: this machine has no such move', ERRCODE = 'check_violation';
