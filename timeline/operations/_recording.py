@@ -1,4 +1,4 @@
-"""Recording: write an event of entities that are locked, with all it does to runs."""
+"""Record an event for locked entities, with everything that follows for their runs."""
 
 from __future__ import annotations
 
@@ -39,8 +39,13 @@ from timeline.store.telling import may_hosts_write
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """
-    What became of the events of some entities: ids of those that are new, or recorded before; runs begun, ended and moved;
-    those of which tasks wait for something.
+    What was recorded.
+
+    Args:
+        new: Entity → id of its new event.
+        again: The entities for which the same event was recorded before.
+        begun, ended, moved: Runs.
+        awaited: The entities for whose events a task waits.
     """
 
     new: dict[EntityRef, UUID]
@@ -52,7 +57,7 @@ class Recorded:
 
     @property
     def tally(self) -> Tally:
-        """In numbers."""
+        """How many of each."""
         return Tally(
             recorded=len(self.new),
             again=len(self.again),
@@ -74,23 +79,23 @@ def record(
     using: str,
 ) -> Recorded:
     """
-    Record an event for each of some entities that the caller has locked, end the runs it exits, move those of machines, start
-    those it starts: of every model of their families.
+    Record an event for each of some entities that the caller has locked: end the runs that it exits, move the runs of
+    machines, and start the runs that it starts, for every model of the families of the entities.
 
-    Where it was recorded before, see by ``known_events`` that it said the same.
+    Where the event was recorded before, the caller asks ``known_events`` whether it was the same.
 
     Args:
         said: The event.
-        subjects: Whose, by what it is recorded under.
-        wish: What the caller says of machines.
+        subjects: The entities, by the name under which the event is recorded.
+        wish: What the caller wants of machines.
         spread: As for ``plan_runs``.
-        later: Runs that the caller reconciles when it has written all that it has to.
+        later: Runs that are not reconciled here, since the caller does it at its end.
         using: Database alias.
 
     Raises:
-        KeyConflict: if it said something else, under another name of the entity.
-        NaiveDatetime, DateOutOfRange: if a run that starts has no proper time; nothing is written then.
-        InvalidInput: if the payload lacks what makes the key of a run; nothing is written then.
+        KeyConflict: if the event was recorded with another payload, under another name of the entity.
+        NaiveDatetime, DateOutOfRange: if the times of a run that starts cannot be used; nothing is written then.
+        InvalidInput: if the payload lacks a value for the key of a run; nothing is written then.
         MoveNotAllowed, NoOpenRun: if a machine does not take it; nothing is written then.
     """
     now = said.recorded_at
@@ -122,7 +127,7 @@ def record(
 
 
 class _Done(NamedTuple):
-    """What was written: ids of events that were new, and of those that somebody waits for; runs begun, ended and moved."""
+    """What was written: ids of new events, and of those that a task waits for; runs that began, ended and moved."""
 
     recorded: Collection[UUID]
     met: Collection[UUID]
@@ -134,16 +139,16 @@ class _Done(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _Wanted:
     """
-    What an event brings, as it was decided before anything is written; and the ways to write it.
+    What follows from an event. This is decided before anything is written. The methods are the ways to write it.
 
     Args:
         said: The event.
-        new: Subjects of which it may be new.
-        events: Id of the row of each.
-        entities: By each of their names, as far as they were read.
-        beginnings: Runs that it starts.
-        moves: Of machines.
-        later: Runs that the caller reconciles.
+        new: The entities for which it may be new.
+        events: Entity → id of its event.
+        entities: The entities by each of their names; None: not read.
+        beginnings: The runs that it starts.
+        moves: The moves of machines.
+        later: Runs that are not reconciled here.
         using: Database alias.
     """
 
@@ -162,16 +167,16 @@ class _Wanted:
 
     @property
     def takes_turns(self) -> bool:
-        """Whether the event is written before what it brings: runs that end or move, or very many that begin."""
+        """Whether the event is written before its runs: if runs end or move, or if many begin."""
         return bool(self.moves) or len(self.beginnings) > FEW or self.ends_runs
 
     def written(self) -> _Done:
-        """Write all, in as few trips as it allows."""
+        """Write everything, in as few trips as possible."""
         done = (self.at_once() or self.ahead()) if self.moves else None
         return done or (self.in_turn() if self.takes_turns else self.with_runs())
 
     def at_once(self) -> _Done | None:
-        """Write the event with the moves that it makes, in one trip; None: nothing is written, as it takes more than that."""
+        """Write the event with its moves in one trip; None: this is not possible, and nothing was written."""
         if not are_plain(self.moves) or self.ends_runs:
             return None
         ref, now = self.moves[0].subject, self.said.recorded_at
@@ -182,7 +187,7 @@ class _Wanted:
         return _Done(done.recorded, done.met, self._begin(done.recorded), Ended([], []), done.runs)
 
     def ahead(self) -> _Done | None:
-        """Write the event and many moves, and plan what follows meanwhile; None: nothing is written, as they take more."""
+        """Write the event and many moves, and plan their tasks meanwhile; None: not possible, and nothing was written."""
         if not are_many(self.moves, self.entities, using=self.using) or self.ends_runs:
             return None
         event, now, using = self._insertion(), self.said.recorded_at, self.using
@@ -246,7 +251,7 @@ def event_columns(said: EventFields, ref: EntityRef, event_id: UUID) -> dict[str
 def _moves(
     said: EventFields, new: Mapping[EntityRef, Subject], wish: Wish, later: Collection[UUID], using: str
 ) -> list[Moving]:
-    """What it moves. In the same trip is read what follows, where nobody else reconciles that or writes in between."""
+    """The moves of the event. Their tasks are read in the same trip, if nobody else reconciles them or writes in between."""
     return decide_moves(said, new, wish, ahead=not later and not may_hosts_write(), using=using)
 
 
@@ -254,8 +259,9 @@ def _without_those_known(
     said: EventFields, subjects: Mapping[EntityRef, Subject], using: str
 ) -> Mapping[EntityRef, Subject]:
     """
-    Those of whom an event with a key may be new. Under one name the database tells; under several, only who has the lock can
-    look. And before a machine refuses an event, it has to be known whether it was recorded.
+    The entities for which an event with a key may be new. For an entity with one name, a unique index tells this later. For an
+    entity with several names, it is looked up here, under the lock; and also if a machine might refuse the event, since an
+    event that was recorded before is not refused.
     """
     moves = is_moving(said.name, (name for subject in subjects.values() for name in subject.names))
     several = [subject for subject in subjects.values() if moves or len(subject.names) > 1]
@@ -266,7 +272,7 @@ def _without_those_known(
 
 
 def starters_of(event: str) -> dict[str, list[Definition]]:
-    """Label → timelines that the event starts for entities of that kind."""
+    """Label of a model → the timelines that the event starts for its entities."""
     found: dict[str, list[Definition]] = defaultdict(list)
     for definition in registry if get_settings().AUTOSTART else ():
         if event in definition.starts_on:
@@ -280,14 +286,14 @@ def _ends_runs(event: str, refs: Iterable[EntityRef]) -> bool:
 
 
 def touches_runs(event: str, refs: Iterable[EntityRef]) -> bool:
-    """Whether the event ends or moves runs, which are locked in one order only if they are locked together."""
+    """Whether the event ends or moves runs. These have to be locked together, so that their locks are taken in one order."""
     refs = list(refs)
     return is_moving(event, refs) or _ends_runs(event, refs)
 
 
 def known_events(said: EventFields, subjects: Iterable[Subject], using: str) -> dict[EntityRef, Event]:
     """
-    Find the events recorded before with the same key, under whichever name.
+    Find events that were recorded before with the same key, under any name of their entities.
 
     Raises:
         KeyConflict: if one has another payload.

@@ -1,4 +1,4 @@
-"""Subjects: whom something happens to, as each model of its family that has to do with it."""
+"""Subjects: entities of events, with all the names that they have in a family of models."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ _NOBODY: Final[Mapping[EntityRef, Model | None]] = {}
 @dataclass(slots=True, kw_only=True)
 class Subject:
     """
-    An entity, by whichever of its names it was given.
+    An entity, with all its names.
 
     Args:
-        given: The name it was given by; it has to be there by this one.
-        names: All it is called, the same by whichever it was given.
-        sought: The names under which its rows are locked: what is not there, it is not.
-        there: Those of them under which it is there, and what was read; filled when it is locked.
-        ahead: Runs that an event moves, each with the rows that it is planned from, where they were locked with it.
+        given: The name that the caller gave. The entity has to exist under this name.
+        names: All its names; the same, whichever of them was given.
+        sought: The names under which its rows are locked. It may not exist under some of them.
+        there: The names under which it exists, each with the entity, or None if that was not read. Filled by locking.
+        ahead: The runs that an event moves, each with the tasks that it is planned from, if they were locked together with
+            the entity.
     """
 
     given: EntityRef
@@ -38,17 +39,17 @@ class Subject:
 
     @property
     def ref(self) -> EntityRef:
-        """What its events are recorded under."""
+        """The name under which its events are recorded."""
         return self.names[0]
 
 
 def subjects_of(refs: Iterable[EntityRef], *, started: Collection[str], using: str) -> dict[EntityRef, Subject]:
     """
-    Find out what some entities are called.
+    Find the names of entities.
 
     Args:
-        refs: As they were given.
-        started: Labels of the models whose timelines may start: by these, too, they are locked.
+        refs: The names that the caller gave.
+        started: Labels of models whose timelines may start. Entities are locked under these names, too.
         using: Database alias.
     """
     return {
@@ -84,7 +85,7 @@ def lock_subjects(
     Lock any number of subjects; see ``lock_batch``.
 
     Returns:
-        Those that are there, by what their events are recorded under, in the order given.
+        The entities that exist, in the order given, by the name under which their events are recorded.
 
     Raises:
         WrongEntity, UnreadableEntity, WrongIsolation: as that.

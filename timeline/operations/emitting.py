@@ -1,4 +1,4 @@
-"""Emit: record a domain event; it ends runs, moves those of machines, and starts runs."""
+"""Emit: record a domain event, which ends runs, moves runs of machines, and starts runs."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Emission:
         event: The row.
         recorded: False if it was there already (same name, entity, key and payload); nothing was done then.
         started: Runs it started.
-        ended: Runs it ended; among them those of machines that it moved to an end.
-        moved: Runs of machines that it moved, as they are now.
+        ended: Runs it ended, with runs of machines that it moved to an end.
+        moved: Runs of machines that it moved, as they are after it.
     """
 
     event: Event
@@ -71,32 +71,33 @@ def emit(
     using: str,
 ) -> Emission:
     """
-    Record an event in the caller's transaction, end the runs it exits, move those of machines, then start the runs it starts.
+    Record an event in the caller's transaction, end the runs that it exits, move runs of machines, then start the runs that it
+    starts.
 
-    It is one event of the entity, by whichever model of its family that is given, and goes to the timelines of all of them. It
-    is recorded under the topmost of these models.
+    If the entity belongs to a family of models (a parent and its children), it does not matter by which model it is given:
+    the event goes to the timelines of all of them, and is recorded under the topmost model.
 
     Args:
         name: For example ``user.created``; 100 characters at most, no blanks.
-        entity: Whose event; None for the system's.
-        key: Makes it unique for this name and entity; empty: recorded each time. 200 characters at most.
-        payload: Plain JSON, an object.
+        entity: The entity that it happened to; None: the system.
+        key: Makes the event unique for its name and entity; empty: it is recorded each time. 200 characters at most.
+        payload: A JSON object.
         actor: Who did it; empty for the system itself. 150 characters at most.
         occurred_at: When it happened (aware): runs it starts count from then. None: now.
-        machine: Name of the machine that has to take it; empty: whichever do.
-        expect: The state in which that machine's run has to be; None: any that takes the event. If one machine about the entity
-            has the event, it need not be named.
-        visit: Of a named machine, the run that is meant, and how often it has moved by now.
-        now: Story time; None: as it is when the entity is locked, and read in the same trip.
+        machine: Name of the machine that has to take the event; empty: any machine may.
+        expect: The state in which the run of that machine has to be; None: any state that takes the event. If only one machine
+            about the entity has the event, it need not be named.
+        visit: A run of the named machine, and how often it has to have moved by now.
+        now: Story time; None: it is read in the same trip in which the entity is locked.
         using: Database alias of the entity.
 
     Raises:
         KeyConflict: if the key was used with another payload.
         UnknownMachineEvent: if ``machine``, or with ``expect`` any machine about the entity, has no such event; no SQL then.
-        MoveNotAllowed: if a machine's run is in a state that does not take it, or not in the one expected, or has ended: no
-            machine moves then. An event with a key that was recorded before is none of these.
-        NoOpenRun: if the machine that is meant has no run of the entity.
-        UnknownEvent: if no timeline knows it, and ``TIMELINE["STRICT_EVENTS"]`` is on.
+        MoveNotAllowed: if the run of a machine is in a state that does not take the event, or in another than expected, or has
+            ended: no machine moves then. An event with a key that was recorded before is not refused.
+        NoOpenRun: if the machine that is meant has no run for the entity.
+        UnknownEvent: if no timeline knows the event, and ``TIMELINE["STRICT_EVENTS"]`` is on.
         InvalidInput, WrongEntity, NotPlainJSON, PayloadTooLarge, NaiveDatetime, DateOutOfRange: nothing is written then.
     """
     _check(name, key, payload, actor)
@@ -150,17 +151,18 @@ def emit_many(
     clock: Callable[[str], datetime],
 ) -> Tally:
     """
-    Record an event of each of many entities as ``emit`` would one by one: a transaction a batch, a fixed number of statements.
+    Record an event for each of many entities, with the same result as ``emit`` for each: one transaction and a fixed number of
+    statements for each batch.
 
     Args:
-        name, key, payload, actor, occurred_at, machine, expect: As for ``emit``, of each event.
+        name, key, payload, actor, occurred_at, machine, expect: As for ``emit``.
         batches: The entities.
-        spread: Within which the first tasks of the runs it starts become due after their time, each run's at a moment of its
-            own; 30 days at most. None: at their time.
-        clock: Tells the story time of a database; read once a batch, when its entities are locked.
+        spread: If given, the first tasks of the runs that start become due up to so much later, each run's at a moment of its
+            own; 30 days at most.
+        clock: Gives the story time of a database. It is asked once for each batch, when the entities are locked.
 
     Returns:
-        What was done; ``again`` counts those of which the same event had been recorded.
+        What was done; ``again`` counts entities for which the same event was recorded before.
 
     Raises:
         As ``emit``: nothing of the batch with the entity at fault is written then, and those before it stand.
@@ -199,13 +201,13 @@ def emit_among(
     said: EventFields, refs: Iterable[EntityRef], *, wish: Wish, later: Collection[UUID] = (), using: str
 ) -> Recorded:
     """
-    Record an event of each of some entities, which the caller has locked with what it knows them by, in its transaction.
+    Record an event for each of some entities that the caller has locked, in its transaction.
 
     Args:
-        said: What was checked before.
-        refs: None of them twice; those that are gone are left out.
-        wish: What it says of machines.
-        later: Runs that the caller reconciles when it has written all that it has to.
+        said: The event, which was checked before.
+        refs: The entities, each once. Those that do not exist any more are left out.
+        wish: What the caller wants of machines.
+        later: Runs that are not reconciled here, since the caller does it at its end.
         using: Database alias.
 
     Raises:
@@ -221,7 +223,7 @@ def emit_among(
 
 
 def _locked(name: str, subject: Subject, wish: Wish, *, read: bool, now: datetime | None, using: str) -> datetime:
-    """Lock the subject, with what the event moves of it where that takes no further trip; tell story time as it is then."""
+    """Lock the entity, and the runs that the event moves if this is possible in the same trip. Gives story time."""
     locked_at = None
     if registry.machines(name) and not read and not may_hosts_write():
         locked_at = lock_ahead(name, subject, wish, using=using)
@@ -246,7 +248,7 @@ def _record_some(
 
 
 def _reads(starters: Mapping[str, Sequence[Definition]], subjects: Iterable[Subject]) -> bool:
-    """Whether a timeline that the event starts reads anything of its entity."""
+    """Whether a timeline that the event starts reads fields of its entity."""
     labels = {name.label for subject in subjects for name in subject.sought}
     return any(known.followed_fields for label in labels for known in starters.get(label, ()))
 

@@ -1,4 +1,4 @@
-"""Sets: what the verbs for many entities have in common."""
+"""What the operations for many entities have in common: batches, portions of a batch, and counts."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Tally:
 
     Args:
         recorded: Events.
-        again: Entities left as they are: the event was recorded before, or there was a run already.
+        again: Entities for which nothing was done: the event was recorded before, or there was a run already.
         started: Runs.
         ended: Runs.
         moved: Runs of machines.
-        tasks: Rows the started runs have.
-        cancelled: Tasks of the ended runs; of those enrolled, tasks that were due before and do not run.
+        tasks: Tasks of the started runs.
+        cancelled: Tasks of the ended runs; and with ``enroll``, tasks that were due before and do not run.
     """
 
     recorded: int = 0
@@ -57,7 +57,7 @@ class Tally:
 
 def check_batch_size(size: int) -> None:
     """
-    Refuse a batch that is none, or that would hold too many locks.
+    Refuse a size of batches that is no number, or so large that a transaction would hold too many locks.
 
     Raises:
         InvalidInput: naming the field.
@@ -69,7 +69,7 @@ def check_batch_size(size: int) -> None:
 
 def check_spread(spread: timedelta | None) -> None:
     """
-    Refuse a span that nothing can be spread over.
+    Refuse a ``spread`` that is no positive length of time, or too long.
 
     Raises:
         InvalidInput: naming the field.
@@ -81,12 +81,12 @@ def check_spread(spread: timedelta | None) -> None:
 
 class Portion(NamedTuple):
     """
-    Entities that are dealt with in one transaction.
+    Entities that are handled in one transaction.
 
     Args:
         using: Database alias of all of them.
-        refs: Any number.
-        gone: Whether some may not be there any more, which is no error then: they came from a query.
+        refs: The entities.
+        gone: Whether it is no error if some do not exist any more, because they came from a query.
     """
 
     using: str
@@ -95,7 +95,7 @@ class Portion(NamedTuple):
 
 
 def in_batches(named: Iterable[tuple[str, EntityRef]], size: int) -> Iterator[Portion]:
-    """Gather entities, each given with its database, and hold no more of them than a batch each database."""
+    """Group entities, each given with its database, into batches. At most one batch for each database is in memory."""
     waiting: dict[str, list[EntityRef]] = defaultdict(list)
     for using, ref in named:
         waiting[using].append(ref)
@@ -107,13 +107,13 @@ def in_batches(named: Iterable[tuple[str, EntityRef]], size: int) -> Iterator[Po
 
 def pages(queryset: QuerySet[Any], model: type[Model], size: int, *, using: str) -> Iterator[Portion]:
     """
-    Read a queryset in order of its keys, a short statement a batch: nothing is held between them, not even a cursor.
+    Read a queryset in order of its keys, with a short statement for each batch. No cursor stays open between them.
 
     Args:
         queryset: Of a model or one of its children; its order does not matter.
-        model: By which the entities are named.
-        size: How many a batch.
-        using: Database alias it is read from.
+        model: The model by which the entities are named.
+        size: How many entities a batch has.
+        using: Database alias to read from.
     """
     rows = queryset.using(using).order_by("pk").values_list("pk", path_to(queryset.model, model) or "pk")
     some = list(rows[:size])
@@ -136,7 +136,7 @@ def check_whole(queryset: QuerySet[Any]) -> None:
 
 
 def rounds(refs: Iterable[EntityRef]) -> list[list[EntityRef]]:
-    """Part entities so that none is in a part twice, and each comes as often and as early as it was given."""
+    """Split entities into rounds: no entity is twice in a round, and each is in as many rounds as it was given times."""
     parts: list[list[EntityRef]] = []
     seen: dict[EntityRef, int] = defaultdict(int)
     for ref in refs:
@@ -155,13 +155,13 @@ def in_portions(
     using: str,
 ) -> Tally:
     """
-    Do some work for entities that the caller has locked: in a few portions, where the database takes statements ahead. In one,
-    where hosts are told of runs that begin: they may want an answer at once, or go on after an error.
+    Do some work for entities that the caller has locked, in a few portions if statements can be pipelined. In one portion, if
+    receivers of the host hear of runs that begin: they may need an answer at once, or go on after an error.
 
     Args:
-        work: Is given entities; says what it did.
-        entities: Of one transaction, with what is known of each.
-        whole: In one portion all the same.
+        work: Called with the entities of a portion; gives what it did.
+        entities: The entities of one transaction, with what is known of each.
+        whole: Whether to use one portion anyway.
         using: Database alias.
     """
     parts = portions_of(list(entities.items()), whole=whole or may_hosts_write(), using=using)
@@ -178,7 +178,7 @@ def in_portions(
 
 
 def portions_of(several: Sequence[Some], *, whole: bool = False, using: str) -> list[Sequence[Some]]:
-    """Part what belongs to one transaction into a few portions, where the database takes statements ahead; else one portion."""
+    """Split the items of one transaction into a few portions, if statements can be pipelined; otherwise give one portion."""
     size = max(PORTION, -(-len(several) // PORTIONS))
     if whole or size >= len(several) or not can_pipeline(using):
         return [several]

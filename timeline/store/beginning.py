@@ -1,4 +1,4 @@
-"""Begin runs, any number together: first plan them all, then write them, a statement a table."""
+"""Begin runs, any number at once: first all are planned, then all are written, with one statement for each table."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class Beginning:
         id: Of the run.
         started_by_id: Of the event that begins it, if one does.
         alike: The other columns of the run's row. Runs that begin alike share them: see ``change``.
-        planned: What is planned of the rows it has from the start: columns of each, shared with runs planned alike.
-        open: Whether anything is left of it then.
-        ever: Whether none begins if there ever was one in its place.
-        problem: Why it cannot begin. No error yet: where a run is open already, none begins.
-        event, actor: What begins it, and who did it, for its first entry if it is a machine's.
-        entry_id: Of that entry, once it is to be inserted.
+        planned: The tasks that it has from the start: the columns of each. Runs with the same plan share the list.
+        open: Whether the run stays open; otherwise nothing is planned, and it ends at once.
+        ever: Whether the run does not begin if there was ever one with the same timeline, entity and key.
+        problem: Why it cannot begin. This is raised only if no run is open already.
+        event, actor: The event that begins it, and who emitted that: for the first entry, if it is the run of a machine.
+        entry_id: Id of the first entry, once that has been made.
     """
 
     ref: EntityRef
@@ -72,16 +72,16 @@ class Beginning:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """Of the run's row."""
+        """All columns of the row of the run."""
         named = {"entity_label": self.ref.label, "entity_id": self.ref.id, "started_by_id": self.started_by_id}
         return {"id": self.id, **named, **self.alike}
 
     def change(self, **columns: Any) -> None:
-        """Let the run have other values than those that it was planned with."""
+        """Give the run other values than it was planned with. Other runs keep theirs."""
         self.alike = {**self.alike, **columns}
 
     def run(self, *, using: str) -> TimelineRun:
-        """Its run, once it has begun."""
+        """The run, once it has begun."""
         return as_stored(TimelineRun(**self.columns), using=using)
 
 
@@ -103,14 +103,14 @@ def plan_runs(
     Plan a run of each definition for each entity. Writes nothing.
 
     Args:
-        definitions: Label → those to start for entities of that kind.
-        entities: As locked.
+        definitions: Label of a model → the timelines to start for its entities.
+        entities: The locked entities.
         causes: Entity → id of the event that starts its runs, if one does.
-        key, params: Of the runs.
-        keys: Name of a timeline → key of its runs, instead.
+        key, params: Key and parameters of the runs.
+        keys: Name of a timeline → key of its runs, in place of ``key``.
         event, actor: The name of that event, and who did it.
-        begins: Says what the times of a run count from.
-        spread: Within which the first tasks become due after their time, those of each entity at a moment of its own.
+        begins: Gives the moment from which the times of a run count.
+        spread: If given, the first tasks become due up to so much later, each entity's at a moment of its own.
         now: Story time.
     """
     alike = {
@@ -150,14 +150,14 @@ def plan_runs(
 
 
 def _columns_alike(definition: Definition, key: str, params: dict[str, Any], now: datetime) -> dict[str, Any]:
-    """Columns of runs of a timeline that begin together, but for those that say whose they are."""
+    """The columns that are the same in all runs of a timeline that begin together."""
     columns = {"timeline": definition.name, "key": key, "once": definition.once, "params": params}
     columns |= {"started_at": now, "recorded_at": now}
     return columns | ({} if definition.machine is None else {"state": definition.machine.initial, "state_at": now})
 
 
 class _Plans:
-    """Plans new runs. A run whose timeline reads no field of its entity is planned as all are that begin when it does."""
+    """Plans new runs. If a timeline reads no field of its entity, all its runs that begin at the same time share one plan."""
 
     def __init__(self, now: datetime) -> None:
         self.now = now
@@ -206,7 +206,7 @@ def constantly(moment: datetime) -> Begins:
 
 
 def needs_savepoint(beginnings: Iterable[Beginning]) -> bool:
-    """Whether ``begin`` may raise after it has written, so that there is something to undo."""
+    """Whether ``begin_runs`` may raise after it has written something, which then has to be undone."""
     return any(beginning.problem is not None for beginning in beginnings)
 
 
@@ -214,20 +214,21 @@ def begin_runs(
     beginnings: Sequence[Beginning], *, first: Insertion | None = None, now: datetime, using: str
 ) -> list[Beginning]:
     """
-    Begin those runs of which none is open yet, each with its rows, for entities that the caller has locked. Of those that
-    begin once only, none begins if there ever was one.
+    Begin runs, each with its tasks, for entities that the caller has locked. Where a run is open already, no other begins;
+    and where a run may begin only once, none begins if there was ever one.
 
     Args:
-        beginnings: The runs. None of them begins if what starts it was not inserted.
-        first: Of what starts them, to be sent with them, if it was not sent.
+        beginnings: The runs.
+        first: The events that start them, if they are not sent yet: both are sent together, and a run whose event was not
+            inserted does not begin.
         now: Story time.
         using: Database alias.
 
     Returns:
-        Those begun, in the order given.
+        The runs that have begun, in the order given.
 
     Raises:
-        NaiveDatetime, DateOutOfRange: if one of these has a problem.
+        NaiveDatetime, DateOutOfRange: if one of these has a ``problem``.
     """
     if any(beginning.ever for beginning in beginnings):
         beginnings = _without_earlier(beginnings, using=using)
@@ -249,8 +250,8 @@ def begin_runs(
 
 def _without_earlier(beginnings: Sequence[Beginning], *, using: str) -> Sequence[Beginning]:
     """
-    Leave out runs that begin once only, where there was one: also one that began before its timeline said so, which no
-    index tells.
+    Leave out runs that may begin only once, where there was one already. No index tells this if the earlier run began before
+    its timeline was declared with ``once``.
     """
     once = [beginning.columns for beginning in beginnings if beginning.ever]
     dialect = dialect_of(using)
@@ -267,7 +268,7 @@ def _without_earlier(beginnings: Sequence[Beginning], *, using: str) -> Sequence
 
 
 def _begin_few(beginnings: Sequence[Beginning], first: Insertion | None, using: str) -> set[UUID]:
-    """Insert them in one trip: that costs less than to wait for each table."""
+    """Insert few runs with their tasks in one trip: this takes less time than one trip for each table."""
     runs = _inserting_runs(beginnings, under="started_by_id" if first and first.taken else "", using=using)
     insertions = [runs, _inserting_tasks(beginnings, under="run_id", using=using)]
     if moving := _of_machines(beginnings):
@@ -277,7 +278,7 @@ def _begin_few(beginnings: Sequence[Beginning], first: Insertion | None, using: 
 
 
 def _begin_many(beginnings: Sequence[Beginning], using: str) -> set[UUID]:
-    """Insert the runs, and prepare the tasks of all while the database does it."""
+    """Insert many runs; their tasks are prepared while the database writes the runs."""
     runs = _inserting_runs(beginnings, using=using).send()
     tasks = _inserting_tasks(beginnings, using=using)
     new = runs.inserted()
@@ -295,7 +296,7 @@ def _of_machines(beginnings: Sequence[Beginning]) -> list[Beginning]:
 
 
 def _inserting_runs(beginnings: Sequence[Beginning], *, under: str = "", using: str) -> Insertion:
-    """Their rows; where some are a machine's, the others have no state."""
+    """The rows of runs. If some are runs of machines, the others get the columns of the state, too, and no state."""
     alike = [beginning.alike for beginning in beginnings]
     names = {name: None for columns in {id(columns): columns for columns in alike}.values() for name in columns}
     columns: dict[str, list[Any]] = {
@@ -309,7 +310,7 @@ def _inserting_runs(beginnings: Sequence[Beginning], *, under: str = "", using: 
 
 
 def _inserting_tasks(beginnings: Sequence[Beginning], *, under: str = "", using: str) -> Insertion:
-    """What they have from the start; rows of a run that is new have their places."""
+    """The tasks that runs have from the start. A new run has no other tasks, so that no place is taken."""
     counts = [len(beginning.planned) for beginning in beginnings]
     if not any(counts):
         return Insertion(ScheduledTask, {}, using=using)
@@ -326,7 +327,7 @@ def _inserting_tasks(beginnings: Sequence[Beginning], *, under: str = "", using:
 
 
 def _grid_of(beginnings: Sequence[Beginning]) -> Grid | None:
-    """Columns of tasks of runs that have the same; None: they have others, or what each has depends on its entity."""
+    """The columns of tasks, if all runs have the same tasks; None: they do not, or a column depends on the entity."""
     alike = beginnings[0].planned
     if len(beginnings) < 2 or len(alike) < 2 or any(beginning.planned is not alike for beginning in beginnings):
         return None
@@ -336,7 +337,7 @@ def _grid_of(beginnings: Sequence[Beginning]) -> Grid | None:
 
 
 def _of_runs(beginnings: Sequence[Beginning]) -> dict[str, list[Any]]:
-    """Columns that tasks have from their runs: values of each run."""
+    """The columns that tasks have from their runs: a value for each run."""
     return {
         "run_id": [beginning.id.hex for beginning in beginnings],
         "cause_id": [beginning.started_by_id and beginning.started_by_id.hex for beginning in beginnings],
@@ -346,7 +347,7 @@ def _of_runs(beginnings: Sequence[Beginning]) -> dict[str, list[Any]]:
 
 
 def _planned(some: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Columns that tasks have from their plans."""
+    """The columns that tasks have from their plans: a value for each task."""
     columns = {
         name: [planned[name] for planned in some] for planned in some[:1] for name in planned if name not in _OF_SOME
     }
@@ -355,7 +356,7 @@ def _planned(some: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _limited(rows: Sequence[tuple[EntityRef, dict[str, Any]]], using: str) -> dict[str, list[str]]:
-    """Columns of those of which only so many may be under way: what they compete for, and until when; or none."""
+    """The columns of tasks with a limit: what they compete for, and until when they hold it. Empty if no task has one."""
     if not any("held_until" in planned for _ref, planned in rows):
         return {}
     columns = {name: [planned.get(name, "") for _ref, planned in rows] for name in _OF_LIMITS}
@@ -367,7 +368,7 @@ def _limited(rows: Sequence[tuple[EntityRef, dict[str, Any]]], using: str) -> di
 
 
 def _awaited(rows: Sequence[tuple[EntityRef, dict[str, Any]]], using: str) -> dict[str, list[str]]:
-    """Columns of those that wait for events, and whose; or none."""
+    """The columns of tasks that wait for events: for which, and whose. Empty if no task waits."""
     if not any("awaits" in planned for _ref, planned in rows):
         return {}
     kin = kin_of({ref for ref, planned in rows if "awaits" in planned}, using=using)
@@ -380,7 +381,7 @@ def _awaited(rows: Sequence[tuple[EntityRef, dict[str, Any]]], using: str) -> di
 
 
 def _finish(beginnings: Sequence[Beginning], *, now: datetime, using: str) -> None:
-    """End those of which nothing is left from the start."""
+    """End runs for which nothing is planned."""
     finished = [beginning.run(using=using) for beginning in beginnings]
     end(finished, RunEnd.FINISHED, now=now, using=using)
     for beginning in beginnings:

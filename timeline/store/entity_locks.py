@@ -33,16 +33,23 @@ _LEVEL: Final = "timeline_level"  # What entities are told in passing, and forge
 
 def lock_entities(refs: Iterable[EntityRef], *, using: str, wait: bool = True, fresh: bool = False) -> Entities:
     """
-    Lock the rows of entities, and read them: one statement per model, ordered by key. First in the lock order. Those that
-    cannot be read are locked, too.
+    Lock the rows of entities, and read them: one statement for each model, in order of the keys. Entities come first in the
+    lock order. Entities that cannot be read are locked, too.
 
-    The lock lets others refer to the row but not change it. Rows of parents are locked too, first, as ``save()`` writes
-    them; where entities are named by several models of a family, the rows of its root are locked before all others. What a
-    system timeline is about has no row; a lock of its own stands for it. SQLite has neither; its one writer stands for both.
-    Who does not want to wait gets those that nobody else has locked, and no lock of a system timeline's.
+    With this lock, others can refer to the row, but not change it. Rows of parents are locked first, in the order in which
+    ``save()`` writes them. If entities are named by several models of a family, the rows of its root come before all others.
+    A system timeline is about no row: an advisory lock stands for it. SQLite has no such locks, and needs none: only one
+    transaction writes at a time.
+
+    Args:
+        refs: The entities.
+        using: Database alias.
+        wait: Whether to wait for rows that somebody else has locked. If False, these are left out, and no system timeline is
+            locked.
+        fresh: Whether the statements that follow have to see what is committed now.
 
     Raises:
-        WrongIsolation: if it is to be ``fresh`` what is read next, and the caller's transaction may not see that.
+        WrongIsolation: if the isolation level of the caller's transaction does not allow ``fresh``.
     """
     refs, ask = list(refs), fresh and has_to_ask(using)
     if wait and not dialect_of(using).has_one_writer:
@@ -62,11 +69,12 @@ def lock_entities(refs: Iterable[EntityRef], *, using: str, wait: bool = True, f
 
 class Held(NamedTuple):
     """
-    Rows that are locked, and have not been read.
+    Rows that were locked without reading them.
 
     Args:
-        refs: Those that are there.
-        at: When, by the database's own clock; None if it was not asked, or does not tell in passing.
+        refs: The entities that exist.
+        at: When they were locked, by the clock of the database; None: the clock was not asked, or could not be asked in the
+            same statement.
     """
 
     refs: set[EntityRef]
@@ -75,11 +83,11 @@ class Held(NamedTuple):
 
 def lock_rows(refs: Iterable[EntityRef], *, clock: bool = False, using: str, fresh: bool = False) -> Held:
     """
-    Lock the rows of entities as ``lock_entities`` does; what they hold is not read.
+    Lock the rows of entities as ``lock_entities`` does, without reading their fields.
 
     Args:
         refs: The entities.
-        clock: Whether to ask the database's clock in passing. It is asked for each row.
+        clock: Whether to ask the clock of the database in the same statement. It is asked for each row.
         using: Database alias.
         fresh: As for ``lock_entities``.
 
@@ -100,10 +108,11 @@ def lock_rows(refs: Iterable[EntityRef], *, clock: bool = False, using: str, fre
 
 def try_rows(refs: Iterable[EntityRef], *, using: str) -> set[EntityRef]:
     """
-    Lock rows of entities that nobody has locked to write, and give those. What is read next is what is there now.
+    Lock entities with a shared lock, without waiting: those that nobody has locked to write. Returns these. Statements that
+    follow see what is committed now.
 
-    Nobody is waited for, so that it has no place in the lock order: for entities that the caller only has something to do with.
-    Others may have such a lock of them at the same time, but who emits waits until all of them have ended.
+    As nobody waits, these locks need no place in the lock order. They are for entities other than the one that a transaction
+    is about. Several transactions can have the shared lock of an entity; an ``emit`` for it waits until they have all ended.
 
     Raises:
         WrongIsolation: as ``lock_entities``.
@@ -127,7 +136,7 @@ def _lock_keys(
     ask: bool = False,
     shared: bool = False,
 ) -> tuple[list[Any], datetime | None]:
-    """Give the keys of those that are there, and when that was. Of a model that has more to it, no lock is shared."""
+    """Lock rows of one model. Gives the keys of the rows that exist, and the time. ``shared`` needs a ``lock_statement``."""
     if (wait or shared) and (sql := lock_statement(model, using, clock=clock, level=ask, shared=shared)):
         with connections[using].cursor() as cursor:
             cursor.execute(sql, {"keys": array_of(target_of(model._meta.pk), keys, connections[using])})
@@ -151,9 +160,11 @@ def lock_statement(
     model: type[models.Model], using: str, *, clock: bool = False, level: bool = False, shared: bool = False
 ) -> str:
     """
-    Write what ``_locked`` asks of ``keys``, once: Django writes it anew each time, which takes as long as the database does.
+    The statement that locks rows, as text that is made once: Django makes it for each call, which takes as long as the database
+    needs to execute it.
 
-    Empty where there is more to it: parents, a host's own manager, a key that is read in a way of its own, or SQLite.
+    Empty if it cannot be made: for a model with parents, with a manager of the host's, or with a key that is converted on
+    reading; and on SQLite.
     """
     connection, dialect, key = connections[using], dialect_of(using), target_of(model._meta.pk)
     if dialect.has_one_writer or any(_links(model)) or type(model._base_manager) is not models.Manager:
@@ -169,7 +180,7 @@ def lock_statement(
 
 
 def lock_of(ref: EntityRef, using: str, *, clock: bool = False, level: bool = False) -> tuple[str, str] | None:
-    """Give the statement that locks one entity, for use with another, and its parameter; None: there is more to it."""
+    """The statement that locks one entity, as a part of another statement, and its parameter; None: see ``lock_statement``."""
     model = model_of(ref.label) if dialect_of(using).has_set_statements else None
     keys = keys_of(model, [ref]) if model else []
     if (
@@ -191,9 +202,10 @@ def _lock_system(refs: Iterable[EntityRef], ask: bool, using: str) -> None:
 
 def _lock_roots(refs: Iterable[EntityRef], using: str) -> None:
     """
-    Lock the rows that all names of an entity have in common, in one order, where the entities go by several of them.
+    If entities are named by several models of a family, lock their rows in the root of the family first, in order of the keys.
 
-    Otherwise those that go by one child would be locked before those that go by another, whatever their keys.
+    Otherwise all entities that are named by one child model would be locked before those that are named by another, whatever
+    their keys are.
     """
     named: dict[str, dict[str, set[str]]] = defaultdict(dict)
     for label, some in by_label(refs).items():
@@ -216,7 +228,7 @@ def _locked(
 
 
 def _links(model: type[models.Model], prefix: str = "") -> Iterator[str]:
-    """Lookups of the rows of a model's parents, in the order in which ``save()`` writes them."""
+    """Lookups of the parent rows of a model, in the order in which ``save()`` writes them."""
     for parent, link in model._meta.parents.items():
         if link is not None:
             yield from _links(parent, f"{prefix}{link.name}__")

@@ -1,4 +1,4 @@
-"""Insert rows whose place may be taken: a duplicate is left out and breaks nobody's transaction."""
+"""Insert rows. If a unique constraint finds a duplicate, that row is left out, and the transaction goes on."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def insert_missing(rows: Sequence[Inserted], *, using: str) -> list[Inserted]:
     a CHECK refuses, too: here only a taken place is passed over.
 
     Args:
-        rows: New ones of one model, each with its key.
+        rows: New rows of one model, each with its primary key.
         using: Database alias.
 
     Returns:
-        Those inserted, in the order given. The others met a row that is there already, by a unique constraint.
+        The inserted rows, in the order given. The others are duplicates of rows that are there already.
     """
     return send_missing(rows, using=using)()
 
 
 def send_missing(rows: Sequence[Inserted], *, using: str) -> Callable[[], list[Inserted]]:
-    """Insert rows, or send them on their way (``pipelining``); call what is given for what ``insert_missing`` gives."""
+    """Insert rows, or send them without waiting (``pipelining``). Call the result to get what ``insert_missing`` returns."""
     if not rows:
         return list
     names = tuple(fields_of(type(rows[0])))
@@ -59,11 +59,12 @@ def send_missing(rows: Sequence[Inserted], *, using: str) -> Callable[[], list[I
 
 def new_row(model: type[Inserted], columns: Mapping[str, Any]) -> Inserted:
     """
-    Make a row that is not there yet: as Django makes it, in a fraction of the time, unless somebody is to be told of each one.
+    Make an instance of a row that is not stored yet: the same as Django makes, in a fraction of the time. If somebody listens
+    to Django's signals of new instances, Django makes it.
 
     Args:
-        model: Whose.
-        columns: Name of a column (``attname``) → value; what is left out has its default.
+        model: The model.
+        columns: Name of a column (``attname``) → value; other columns have their defaults.
     """
     if pre_init.has_listeners(model) or post_init.has_listeners(model):
         return model(**columns)
@@ -78,7 +79,7 @@ def new_row(model: type[Inserted], columns: Mapping[str, Any]) -> Inserted:
 
 @cache
 def _blank(model: type[Model]) -> tuple[dict[str, Any], dict[str, Callable[[], Any]]]:
-    """What a new row has in columns that nobody names: values, and what makes one for each row."""
+    """Defaults of all columns: fixed values, and functions that make a value for each row."""
     fields = fields_of(model)
     made_anew = {
         name: field.default for name, field in fields.items() if field.has_default() and callable(field.default)
@@ -94,8 +95,8 @@ def as_stored(row: Inserted, *, using: str) -> Inserted:
 
 class Grid(NamedTuple):
     """
-    Columns of rows that are made of groups, which all have the same members. What a group has is written once, not once a row,
-    and so is what a member has.
+    The columns of rows in groups, where all groups have the same members: there is a row for each pair of a group and a member.
+    Each value is sent once, not once for each row.
 
     Args:
         groups: Name of a column → value of each group.
@@ -119,20 +120,21 @@ class Grid(NamedTuple):
 
 class Insertion:
     """
-    Rows that are not worth an instance each, inserted as by ``insert_missing``: in steps, so that Python can prepare what
-    comes next while the database does what was sent (``pipelining``).
+    Inserts rows as ``insert_missing`` does, but without an instance for each. It is done in steps: ``send`` and ``inserted``.
+    Python can prepare the next statement between them, while the database works (``pipelining``).
 
-    What all rows have in common is a parameter of its own, the rest an array a column. So the text of the statement does
-    not grow with the rows, and a database reads it many times faster than the VALUES of each row.
+    A value that all rows have in common is one parameter; every other column is one array. So the text of the statement does
+    not grow with the number of rows, and the database reads it many times faster than VALUES for each row.
 
     Args:
-        model: One whose key is a UUID.
-        columns: Name of a column (``attname``) → value of each row; none: there are no rows. UUIDs may be text. What is left
-            out has its default.
-        grid: Further columns, of rows in groups: ``columns`` has nothing but the key then, group by group.
-        under: A column that refers to a row of another table: where that one is not there, the row is left out.
-        taken: Whether a place may be taken. To look for that is a fifth of the work; where it cannot be, it is an error.
-        asks: A condition in SQL, asked of each row as it is inserted; empty: none. See ``met``.
+        model: A model whose primary key is a UUID.
+        columns: Name of a column (``attname``) → a value for each row; empty: there are no rows. UUIDs may be text. Other
+            columns have their defaults.
+        grid: Further columns, for rows in groups. ``columns`` has only the primary keys then, group by group.
+        under: A column that refers to a row of another table. If that row is not there, this one is left out.
+        taken: Whether there may be duplicates, which are left out. To look for them is a fifth of the work. If False, a
+            duplicate is an error.
+        asks: A condition in SQL, evaluated for each row when it is inserted; empty: none. See ``met``.
         using: Database alias.
     """
 
@@ -179,7 +181,7 @@ class Insertion:
         self.parameters: list[str | None] = parameters
 
     def send(self) -> Self:
-        """Execute the statement, or send it on its way."""
+        """Execute the statement, or send it without waiting."""
         if self.keys:
             self._cursor = connections[self._using].cursor()
             self._cursor.execute(self.sql, self.parameters)
@@ -188,14 +190,14 @@ class Insertion:
         return self
 
     def inserted(self) -> set[UUID]:
-        """Keys of those inserted. Where no place may be taken these are all, and the database is not waited for."""
+        """The keys of the inserted rows. If there can be no duplicates, these are all, and nobody waits for the database."""
         if self.found is None:
             self.found = self._fetched() if self.keys and self.taken else set(self.keys)
         return self.found
 
     @property
     def met(self) -> set[UUID]:
-        """Keys of those of which the condition is true."""
+        """The keys of the inserted rows for which the condition is true."""
         if self._met is None:
             self._met = set()
             if self.keys:
@@ -210,7 +212,7 @@ class Insertion:
             return self.take([first, *cursor.fetchall()] if first else [])
 
     def take(self, rows: Iterable[Sequence[Any]]) -> set[UUID]:
-        """Read the rows that the statement gave: the key of each, and whether the condition is true of it."""
+        """Read the result of the statement: the key of each inserted row, and whether the condition is true for it."""
         found = [(self.key.to_python(row[0]), row[-1]) for row in rows]
         if self.asks:
             self._met = {key for key, is_so in found if is_so}
@@ -218,7 +220,7 @@ class Insertion:
 
 
 def insert_in_turn(insertions: Iterable[Insertion], *, using: str) -> None:
-    """Insert rows of several tables, those that others are ``under`` first: on PostgreSQL in one statement, so in one trip."""
+    """Insert rows of several tables in the order given, so that ``under`` works: on PostgreSQL by one statement in one trip."""
     several = [insertion for insertion in insertions if insertion.keys]
     if len(several) < 2 or not dialect_of(using).has_set_statements:
         for insertion in several:
@@ -239,13 +241,13 @@ def insert_in_turn(insertions: Iterable[Insertion], *, using: str) -> None:
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Turn rows, which have the same names each, into columns."""
+    """Turn rows, which all have the same names, into columns."""
     return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
 
 @lru_cache(maxsize=256)
 def _defaults(model: type[Model], given: tuple[str, ...]) -> dict[str, Any]:
-    """Columns that are not given but have a default. The others are NULL."""
+    """The columns that are not given and have a default. Other columns that are not given are NULL."""
     left_out = [field for field in model._meta.concrete_fields if field.attname not in given and field.has_default()]
     return {field.attname: field.get_default() for field in left_out}
 
@@ -267,8 +269,12 @@ def _statement(
     using: str,
 ) -> str:
     """
-    Write the statement: values reach it as parameters only, names come from the model. ``parts``: columns that are given as
-    arrays; of a grid those of its rows, which is the key, of its groups and of its members.
+    Make the text of the statement. Values are parameters only; names come from the model.
+
+    Args:
+        common: Columns with one value for all rows.
+        parts: Columns with an array: one tuple of them; for a grid three, of the rows (the key), the groups and the members.
+        model, under, taken, asks, using: As for ``Insertion``.
     """
     meta, apart = model._meta, tuple(chain(*parts))
     columns = ", ".join(f'"{fields_of(model)[name].column}"' for name in (*common, *apart))
@@ -299,7 +305,7 @@ def _statement(
 
 
 def _unnested(called: str, names: Sequence[str], types: Mapping[str, str]) -> str:
-    """Rows of arrays; those of a grid are numbered."""
+    """An item of FROM that makes rows of arrays. The rows of a grid are numbered."""
     arrays = ", ".join(f"%s::{types[name]}[]" for name in names)
     columns = ", ".join(f'"{name}"' for name in names)
     if called == "new":
@@ -327,7 +333,7 @@ def _writer(field: Field[Any, Any], using: str) -> Callable[[Any], str]:
 
 
 def _texts(values: Sequence[Any], write: Callable[[Any], str]) -> Sequence[str | None]:
-    """Write the values of a column; those of most are text already."""
+    """The values of a column as text. Most columns have text already."""
     if (write is _as_text or write is _digits) and set(map(type, values)) == {str}:
         return values
     return [None if value is None else write(value) for value in values]

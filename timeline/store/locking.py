@@ -29,8 +29,8 @@ class Locked:
     What is held until the transaction ends.
 
     Args:
-        entities: Those that are there, and which of them cannot be read.
-        runs: In order of their ids.
+        entities: The entities that exist, and which of them cannot be read.
+        runs: The runs, in order of their ids.
     """
 
     entities: Entities
@@ -40,9 +40,9 @@ class Locked:
 @contextmanager
 def in_transaction(using: str) -> Iterator[None]:
     """
-    The caller's transaction as it is, or else one of its own.
+    Use the transaction of the caller, or a new one if there is none.
 
-    For what raises before it writes: in the caller's transaction it takes no savepoint, which costs two statements.
+    For work that raises before it writes: it needs no savepoint in the caller's transaction, which would cost two statements.
     """
     if connections[using].in_atomic_block:
         yield
@@ -61,20 +61,20 @@ def lock_entity_now(
     using: str,
 ) -> tuple[dict[EntityRef, Model | None], datetime]:
     """
-    Lock one entity, and read story time unless it is given: in one trip, if nothing of the entity is read.
+    Lock one entity, and read story time if it is not given. This is one trip, if no field of the entity is read.
 
     Args:
         ref: The entity.
-        gone: Leave it out if it is not there, rather than raise.
-        read: Whether anybody wants to know what it holds.
-        fresh: Whether what is read next has to be what is there now.
+        gone: Leave the entity out if it does not exist, and do not raise.
+        read: Whether the fields of the entity are needed.
+        fresh: Whether the statements that follow have to see what is committed now.
         now: Story time, if it is known.
         using: Database alias.
 
     Raises:
         WrongEntity: if it is not in this database.
         UnreadableEntity: if it is to be read and cannot be.
-        WrongIsolation: if the caller's transaction may not see what is there.
+        WrongIsolation: if the isolation level of the caller's transaction does not allow ``fresh``.
     """
     if read and now is None and not is_told():
         entities = lock_batch([ref], gone=gone, fresh=False, using=using)
@@ -94,19 +94,19 @@ def lock_batch(
     Lock any number of entities.
 
     Args:
-        refs: None of them twice.
-        gone: Leave out those that are not there, rather than raise.
-        read: Whether anybody wants to know what they hold.
-        fresh: Whether what is read next has to be what is there now.
+        refs: The entities, each once.
+        gone: Leave out entities that do not exist, and do not raise.
+        read: Whether the fields of the entities are needed.
+        fresh: Whether the statements that follow have to see what is committed now.
         using: Database alias.
 
     Returns:
-        Those that are there, in the order given; as None what is not read, and the system.
+        The entities that exist, in the order given. The value is None if the entity is not read, and for the system.
 
     Raises:
         WrongEntity: naming the first that is not in this database.
         UnreadableEntity: naming the first that is to be read and cannot be.
-        WrongIsolation: if the caller's transaction may not see what is there.
+        WrongIsolation: if the isolation level of the caller's transaction does not allow ``fresh``.
     """
     if read:
         entities = lock_entities(refs, fresh=fresh, using=using)
@@ -122,7 +122,7 @@ def lock_batch(
 
 
 def missing(ref: EntityRef, using: str) -> WrongEntity:
-    """Say that an entity is not there."""
+    """The error for an entity that does not exist."""
     problem = _("%(entity)s is not in the database %(using)r.")
     return WrongEntity(problem, _("Save it there first, or name its database."), entity=ref, using=using)
 
@@ -137,11 +137,12 @@ def lock_runs(
         run_ids: In any order.
         refs: Their entities.
         using: Database alias.
-        wait: For what somebody else has locked; False: leave that out, and the lock of system timelines.
-        fresh: Whether what is read next has to be what is there now.
+        wait: Whether to wait for rows that somebody else has locked. If False, these are left out, and so is the lock of
+            system timelines.
+        fresh: Whether the statements that follow have to see what is committed now.
 
     Raises:
-        WrongIsolation: if the caller's transaction may not see that.
+        WrongIsolation: if the isolation level of the caller's transaction does not allow ``fresh``.
     """
     entities = lock_entities(refs, using=using, wait=wait, fresh=fresh)
     wanted = sorted(set(run_ids))
@@ -158,7 +159,7 @@ def lock_tasks(task_ids: Sequence[UUID], *, using: str) -> list[ScheduledTask]:
 
     Raises:
         ScheduledTask.DoesNotExist: if one of them is not there.
-        WrongIsolation: if the caller's transaction may not see what is there.
+        WrongIsolation: if the isolation level of the caller's transaction does not allow ``fresh``.
     """
     return lock_tasks_with_runs(task_ids, using=using)[0]
 
