@@ -1,4 +1,4 @@
-"""Admit: write down which tasks of a destructive kind may start, and count how many would within a time."""
+"""Admit: write down which tasks of a destructive kind may start, and count how many would start within a time."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ from timeline.lifecycle import OPEN, ReasonCode, State
 from timeline.models import Admission, Hold, ScheduledTask
 from timeline.models.among import Among
 
-LONGEST: Final = timedelta(days=7)  # That anything is counted.
+LONGEST: Final = timedelta(days=7)  # The longest time within which starts are counted.
 _UNSTARTED: Final = sorted(OPEN - {State.ACTIVE})
 
 
 def admitted_among(task_ids: Iterable[UUID], *, using: str) -> set[UUID]:
-    """Those that were let in before: whatever became of that attempt, they count once."""
+    """The tasks that were let in before. Each counts once, whatever became of its attempt."""
     return set(Admission.objects.using(using).filter(Among(task_ids)).values_list("pk", flat=True))
 
 
 def admit(task_key: str, times: Mapping[UUID, datetime], *, using: str) -> None:
     """
-    Write down that tasks of a kind are let in. Committed when this returns, unless the caller has a transaction.
+    Write down that tasks of a kind are let in. This is committed when the function returns, unless the caller has a
+    transaction.
 
     Args:
-        task_key: Of the kind.
+        task_key: Key of the kind.
         times: Id of a task → story time from which it counts.
         using: Database alias.
     """
@@ -39,17 +40,18 @@ def admit(task_key: str, times: Mapping[UUID, datetime], *, using: str) -> None:
 
 def let_go(task_key: str, *, at: datetime, made_before: UUID, most: int, using: str) -> int:
     """
-    Write down that what was due of a kind when a person released its brake is let in, and is not counted. One statement.
+    Write down that the tasks of a kind that were due when a person released its brake are let in, without counting them. This
+    is one statement.
 
     Args:
-        task_key: Of the kind.
+        task_key: Key of the kind.
         at: Story time of the release.
-        made_before: An id that was made then: what was made later has a later one.
-        most: So many at most.
+        made_before: An id that was made at the release. Tasks that were made later have greater ids, and are left out.
+        most: How many tasks at most.
         using: Database alias.
 
     Returns:
-        How many they were; fewer than ``most``: no other is left.
+        The number of tasks; if it is less than ``most``, no other task is left.
     """
     connection = connections[using]
     parameters = {
@@ -64,12 +66,12 @@ def let_go(task_key: str, *, at: datetime, made_before: UUID, most: int, using: 
 
 
 def withdraw(task_ids: Iterable[UUID], *, using: str) -> None:
-    """They were not let in after all."""
+    """Delete the notes that tasks were let in, since they were not let in after all."""
     Admission.objects.using(using).filter(Among(task_ids)).delete()
 
 
 def released_at(task_key: str, *, using: str) -> datetime | None:
-    """When somebody released last what the brake of a kind had put on hold; None: nobody has."""
+    """When somebody last released the hold that the brake of a kind had made; None: nobody has."""
     holds = Hold.objects.using(using).by_the_brake(task_key).filter(lifted_at__isnull=False)
     return holds.order_by("-lifted_at").values_list("lifted_at", flat=True).first()
 
@@ -78,14 +80,14 @@ def would_start(
     task_key: str, *, most: int, since: datetime, later_than: datetime | None, now: datetime, using: str
 ) -> int:
     """
-    Count what would start within a time: what was let in since then, and what is due and waits. Not what a guard has called
-    off, and not what waits because its entity is on hold.
+    Count the tasks that would start within a time: those that were let in since its beginning, and those that are due and
+    wait. Tasks that a guard has called off do not count, nor do tasks that wait because their entity is on hold.
 
     Args:
-        task_key: Of the kind.
-        most: Count no further than one more.
+        task_key: Key of the kind.
+        most: Count up to one more than this number.
         since: Story time at which the time began.
-        later_than: Leave out what was let in by then: a person has released the brake. None: nobody has.
+        later_than: Leave out tasks that were let in by then, since a person has released the brake; None: nobody has.
         now: Story time.
         using: Database alias.
     """
@@ -103,7 +105,7 @@ def would_start(
 
 
 def prune_admissions(before: datetime, *, most: int, using: str) -> None:
-    """Delete what nobody counts any more, as of this story time, and what is not to be let in again."""
+    """Delete what is not counted any more at this story time, of tasks that have ended and so are not let in again."""
     rows = Admission.objects.using(using)
     old = rows.filter(at__lt=before - LONGEST).order_by("at", "pk").values_list("at", "pk")
     found = list(old[:most])

@@ -1,4 +1,4 @@
-"""Take many rows one step on, in one statement that finds, locks, moves and logs them. PostgreSQL only."""
+"""Move many rows one step on, by one statement that finds, locks, moves and logs them. PostgreSQL only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from timeline.store.returning import RawRow, cursor_for_rows, rows_of
 
 _KEYS: Final = "id, task_key, queue"
 
-# What a statement needs to be told: those of a poll are ended by the database if they take long.
+# Settings for the statements. The database ends a statement of a poll that takes too long.
 _GUIDED: Final[dict[str, dict[str, str]]] = {
     "due": BOUNDS | IN_ORDER,
     "shares": BOUNDS | IN_ORDER,
@@ -55,28 +55,28 @@ def advance(
     **asked: object,
 ) -> list[RawRow]:
     """
-    Make one move; of rows that wait two, where these may be composed. Outside a transaction it is one of its own, committed
-    with the statement.
+    Move rows by one trigger; rows that are waiting for their due time by two, if the lifecycle allows both in turn. Outside a
+    transaction, the statement is a transaction of its own, and is committed with it.
 
     Args:
-        selection: Which rows: name of the statement that finds and locks them, ``held_<selection>.postgresql.sql``.
-        trigger: What moves them. Those from whose state it does not are left.
+        selection: Name of the statement that finds and locks the rows, ``held_<selection>.postgresql.sql``.
+        trigger: What moves them. Rows in a state that has no such move are left alone.
         now: Story time, for the log and for started and finished.
         using: Database alias.
-        columns: What to read of the rows.
-        lease: How long they are held, where they are; None: ``TIMELINE["LEASE"]``.
-        claim_token: Of the claim, where they become pending.
-        worker: Who takes them, where they become active.
+        columns: The columns to return.
+        lease: How long the rows are leased, if the new state has a lease; None: ``TIMELINE["LEASE"]``.
+        claim_token: Token of the claim, if the rows become pending.
+        worker: Name of the worker that takes the rows, if they become active.
         reason: Why they are cancelled, or waked.
-        scheduled_at: New due time of all.
-        detail: What the log has beside the reason.
-        wait: For rows that somebody else has locked, where ``selection`` does not always pass them over.
-        on_hold: Whether entities are on hold: then ``selection`` passes over their tasks.
-        parts: Names of further lines that ``selection`` may leave out and is to have.
-        asked: What else ``selection`` asks for.
+        scheduled_at: New due time of all rows.
+        detail: What the log entry has besides the reason.
+        wait: Whether to wait for rows that somebody else has locked, unless ``selection`` always skips them.
+        on_hold: Whether any entities are on hold. If so, ``selection`` leaves out their tasks.
+        parts: Names of optional lines of ``selection`` that are needed.
+        asked: Further parameters of ``selection``.
 
     Returns:
-        The rows as they are now, those that are most urgent first.
+        The rows as they are now, the most urgent first.
     """
     steps, connection = _steps(trigger), connections[using]
     end = steps[0][-1]
@@ -105,7 +105,7 @@ def advance(
 
 @cache
 def _steps(trigger: Trigger) -> tuple[tuple[State, ...], ...]:
-    """The states passed by this move, from each that has it: by itself, or after being due."""
+    """The states that a row passes in this move, for each state that has it: directly, or after becoming due."""
     steps = []
     for state, triggers in product(State, ((trigger,), (Trigger.DUE, trigger))):
         with suppress(TransitionNotAllowed):

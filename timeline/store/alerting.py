@@ -1,8 +1,8 @@
 """
-Alert: write down that people are to be told, in the transaction in which it becomes true.
+Alert: write down that people have to be told, in the transaction that makes it true.
 
-An alert is a task of the timeline ``alerts``, one for an hour and for what failed alike. It is about no entity and is inserted
-without any lock but that of its place: whoever discards a task holds locks enough.
+An alert is a task of the timeline ``alerts``. There is one in an hour for all failures that are alike. It is about no entity,
+and is inserted without any lock except the one of its unique key: a caller that discards a task holds enough locks already.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from timeline.signals import Trouble, alerted
 from timeline.store.creating import create_missing, options_of
 
 TELL: Final = "alerts.tell"
-MAX_ABOUT: Final = 60  # Characters of what it is about, for people: the group tells those apart that begin alike.
+MAX_ABOUT: Final = 60  # Characters of what it is about, for people. If two begin alike, the group tells them apart.
 MAX_TEXT: Final = 500
 
 
 def is_anybody_told() -> bool:
-    """Whether there is anybody to tell: addresses, or who listens to ``alerted``."""
+    """Whether there is anybody to tell: addresses, or receivers of ``alerted``."""
     return bool(get_settings().alert_addresses) or alerted.has_listeners()
 
 
 def alert_discards(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[ScheduledTask]:
     """
-    Have people told of tasks that have just been discarded, in the transaction that discarded them; of alerts themselves not.
+    Have people told of tasks that were discarded, in the same transaction. Nobody is told of discarded alerts.
 
     Returns:
-        The alerts written; of what failed alike, there may be one of this hour.
+        The alerts that were written. There is none for a failure that had an alert this hour.
     """
     told: dict[str, dict[str, Any]] = {}
     for task in tasks:
@@ -47,15 +47,15 @@ def alert_discards(tasks: Sequence[ScheduledTask], *, now: datetime, using: str)
 
 def alert_missed(texts: Mapping[str, str], *, now: datetime, using: str) -> list[ScheduledTask]:
     """
-    Have people told that times of schedules were passed over, in the transaction that passes over them.
+    Have people told that times of schedules were passed over, in the same transaction.
 
     Args:
-        texts: Name of a timeline → which times, and why; 500 characters are kept.
+        texts: Name of a timeline → which times were passed over, and why; 500 characters are kept.
         now: Story time.
         using: Database alias.
 
     Returns:
-        The alerts; none of a timeline that had one this hour.
+        The alerts. There is none for a timeline that had one this hour.
     """
     told = {
         _occurrence(timeline, "missed", now): {
@@ -74,7 +74,7 @@ def alert_unpolled(text: str, *, now: datetime, using: str) -> ScheduledTask | N
     Have people told that nobody polls the database.
 
     Returns:
-        The alert of this hour, also one that is there already; None: there is nobody to tell.
+        The alert of this hour, even if it was there already; None: there is nobody to tell.
     """
     occurrence = _occurrence(using, "unpolled", now)
     _write({occurrence: {"kind": "unpolled", "about": using, "group": "", "text": text}}, now=now, using=using)
@@ -84,10 +84,10 @@ def alert_unpolled(text: str, *, now: datetime, using: str) -> ScheduledTask | N
 
 def alert_trouble(trouble: Trouble, *, now: datetime, using: str) -> None:
     """
-    Have people told of what is wrong beside tasks; nobody, if they were told of it this hour.
+    Have people told of a problem that is not one of a task; once in an hour.
 
     Args:
-        trouble: Of its text, 500 characters are kept.
+        trouble: The problem; 500 characters of its text are kept.
         now: Story time.
         using: Database alias.
     """
@@ -97,10 +97,10 @@ def alert_trouble(trouble: Trouble, *, now: datetime, using: str) -> None:
 
 def alert_disabled(about: str, text: str, *, now: datetime, using: str) -> None:
     """
-    Have people told that nothing is sent to an endpoint of webhooks any more, in the transaction that disables it.
+    Have people told that an endpoint of webhooks was disabled, so that nothing is sent to it; in the same transaction.
 
     Args:
-        about: Which one, for people.
+        about: Name of the endpoint, for people.
         text: Why; 500 characters are kept.
         now: Story time.
         using: Database alias.
@@ -110,24 +110,26 @@ def alert_disabled(about: str, text: str, *, now: datetime, using: str) -> None:
 
 
 def alert_parked(hold: Hold, *, now: datetime, using: str) -> None:
-    """Have people told that the brake of a destructive task has put it on hold, in the transaction that does so; of each."""
+    """Have people told that the brake has put a destructive task on hold, in the same transaction; one alert for each hold."""
     payload = {"kind": "parked", "about": hold.target, "group": "", "hold": str(hold.pk), "text": hold.why}
     _write({_occurrence(hold.target, hold.pk.hex[-16:], now): payload}, now=now, using=using)
 
 
 def _occurrence(about: str, group: str, now: datetime) -> str:
-    """What tells alerts apart: what they are about, the group, and the hour."""
+    """
+    The occurrence of an alert: what it is about, the group, and the hour. Alerts that differ in one of these are different.
+    """
     return f"{about[:MAX_ABOUT]}:{group}:{now.astimezone(UTC):%Y-%m-%dT%H}"
 
 
 def _write(told: Mapping[str, Mapping[str, Any]], *, now: datetime, using: str) -> list[ScheduledTask]:
-    """Insert them in order of their places: two who do so wait for each other in turn, and never both."""
+    """Insert alerts in order of their occurrences. So two transactions that insert the same alerts cannot deadlock."""
     if not is_anybody_told():
         return []
     try:
         options = options_of(registry.task(TELL)[1])
     except UnknownTask:
-        return []  # A test has put all timelines but its own away: nobody here could tell.
+        return []  # A test has removed all timelines but its own, so that nothing could tell people.
     rows = [
         ScheduledTask(
             task_key=TELL,

@@ -1,4 +1,4 @@
-"""Announce, after the commit, that something is due now or soon: whoever can start it need not wait for the next poll."""
+"""Announce, after the commit, that a task is due now or soon: a process that can start it need not wait for the next poll."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _next: dict[str, float] = {}  # Alias → when this process notifies again.
 
 
 def announce(*, using: str) -> None:
-    """Send ``work_due`` once the current transaction has committed. What a listener raises is logged and harms nobody."""
+    """Send ``work_due`` after the current transaction has committed. If a receiver raises, this is logged and has no effect."""
     transaction.on_commit(partial(_tell, work_due, using), using=using, robust=True)
 
 
 def announce_times(times: Iterable[datetime], *, now: datetime, using: str) -> None:
     """
-    Announce rows that have got these due times: what is due now, and what is due before the next poll.
+    Announce rows that have got new due times, if the first is due now, or before the next poll.
 
     Args:
-        times: Any number; those that are further ahead mean nothing.
+        times: The due times, any number. Those after the next poll are ignored.
         now: Story time.
         using: Database alias.
     """
@@ -51,9 +51,9 @@ def _tell(signal: Signal, using: str) -> None:
 
 def _notify(using: str) -> None:
     """
-    Wake other processes, on PostgreSQL. Never inside a transaction: commits that notify wait for each other.
+    Wake other processes, on PostgreSQL. This is not done inside a transaction, since commits that notify wait for each other.
 
-    Goes past Django's cursor, so that nobody who counts or forbids queries after a commit is surprised.
+    It does not use Django's cursor, so that code of the host's that counts or forbids queries after a commit does not see it.
     """
     if not dialect_of(using).can_notify or monotonic() < _next.get(using, 0.0):
         return

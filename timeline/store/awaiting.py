@@ -1,4 +1,4 @@
-"""Whose events tasks wait for, where it is another entity than their own: found, locked, and whether it is there at all."""
+"""Entities other than a task's own, for whose events the task waits: find them, lock them, and ask whether they exist."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from timeline.store.entity_locks import try_rows
 
 def refs_led_to(asked: Sequence[tuple[EntityRef, str]], *, using: str) -> list[EntityRef | None]:
     """
-    Find where foreign keys lead from some entities, as the database has them now. One statement for each model and path.
+    Find the entities to which foreign keys lead from some entities, as the database has them now. One statement for each model
+    and path.
 
     Args:
-        asked: Of each its entity, and the path; see ``led_to``.
+        asked: Pairs of an entity and a path; see ``led_to``.
         using: Database alias.
 
     Returns:
-        Of each what the events of that other entity are recorded under; None: one of the keys is not set.
+        For each pair, the name under which events of the other entity are recorded; None: one of the foreign keys is not set.
     """
     grouped: dict[tuple[str, str], set[EntityRef]] = defaultdict(set)
     for ref, path in asked:
@@ -50,19 +51,20 @@ def refs_led_to(asked: Sequence[tuple[EntityRef, str]], *, using: str) -> list[E
 
 def ref_awaited(entity: Any, *, using: str) -> EntityRef:
     """
-    Name an entity for whose events something is to wait. No statement: its events may be recorded under another name of it.
+    The reference of an entity for whose events a task is going to wait. This makes no statement, so that its events may be
+    recorded under another name of it.
 
     Args:
-        entity: Saved, or its reference.
+        entity: A saved entity, or its reference.
         using: Database alias of the task.
 
     Raises:
-        InvalidInput: naming ``of``, if it is none, has no key yet, or is of another database.
+        InvalidInput: naming ``of``, if it is no entity, has no primary key yet, or is in another database.
     """
     ref = ref_of(entity)
     if not ref.label or (
         isinstance(entity, EntityRef) and exact_ref(*ref) is None
-    ):  # No event would be named like that.
+    ):  # No event can be recorded under this reference.
         remedy = _("Give an entity, or leave it out: then it is the task's own.")
         raise InvalidInput("of", _("is %(value)s."), remedy, value=f"{entity!r:.60}")
     if isinstance(entity, Model) and (alias := router.db_for_write(type(entity), instance=entity)) != using:
@@ -74,10 +76,10 @@ def ref_awaited(entity: Any, *, using: str) -> EntityRef:
 
 def lock_awaited(refs: Iterable[EntityRef], *, using: str) -> set[EntityRef]:
     """
-    Try the lock of others for whose events something waits, against whoever emits one by any of their names.
+    Try to lock other entities for whose events tasks wait, so that nobody can emit an event by any of their names meanwhile.
 
     Returns:
-        Those that nobody is emitting an event of just now, nor until our transaction ends.
+        The entities that are locked: nobody is emitting an event of them, nor can until our transaction ends.
     """
     roots = {ref: roots_of(names) for ref, names in kin_of(refs, using=using).items()}
     ours = try_rows(sorted(set().union(*roots.values())), using=using)
@@ -85,7 +87,7 @@ def lock_awaited(refs: Iterable[EntityRef], *, using: str) -> set[EntityRef]:
 
 
 def is_gone(ref: EntityRef, *, using: str) -> bool:
-    """Whether an entity is not there, so that no event of it is to come. One statement."""
+    """Whether an entity does not exist, so that no event of it can come. One statement."""
     model = model_of(ref.label)
     keys = keys_of(model, [ref]) if model is not None else []
     return model is None or not keys or not model._base_manager.using(using).filter(pk__in=keys).exists()

@@ -1,4 +1,4 @@
-"""Break a transaction off from outside: another connection ends the one that it is on."""
+"""Break a transaction off from outside: another connection ends the connection of the transaction."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Transaction(NamedTuple):
     A transaction, as other connections of its server see it. PostgreSQL only.
 
     Args:
-        pid: Of the server's process that runs it.
-        since: When it began, by the server's clock: a number of a process may come again.
+        pid: Number of the process of the server that runs it.
+        since: When it began, by the server's clock. It is needed since the server can use the number of a process again.
     """
 
     pid: int
@@ -25,14 +25,14 @@ class Transaction(NamedTuple):
 
 def break_off(transaction: Transaction, *, using: str) -> bool:
     """
-    End the connection that a transaction is on, and with it the transaction, unless that is over.
+    End the connection of a transaction, and with it the transaction, unless the transaction has ended already.
 
     Args:
-        transaction: Of the same user.
-        using: Alias of its database; on this thread's own connection.
+        transaction: A transaction of the same database user.
+        using: Alias of its database. The statement is executed on the connection of this thread.
 
     Returns:
-        Whether the server was told to. Not so where the transaction is over or cannot be seen from here.
+        Whether the server was told to end it. False: the transaction has ended, or cannot be seen from here.
     """
     with connections[using].cursor() as cursor:
         cursor.execute(dialect_of(using).sql("break_off"), transaction._asdict())

@@ -1,4 +1,4 @@
-"""Changes of tasks as the statement that makes them reads them: values as the database stores them."""
+"""Changes of tasks in the form that the statement reads: values as the database stores them."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ MAX_ACTOR = 150
 ChangeColumns = dict[str, object]
 Stored = Callable[[str, object], object]
 
-_JSON: Final = json.JSONEncoder(ensure_ascii=False)  # ``dumps`` makes one anew each time.
+_JSON: Final = json.JSONEncoder(ensure_ascii=False)  # ``dumps`` would make a new encoder each time.
 _COLUMNS = {column.name: column for column in ScheduledTask._meta.concrete_fields}
 
 
 def as_changes(writes: Iterable[Write], *, using: str) -> list[ChangeColumns]:
     """
-    Write the changes as the statement reads them: values as the database stores them, what stays left out.
+    Turn changes into the form that the statement reads. It has values as the database stores them, and no value that stays.
 
     Raises:
-        TransitionNotAllowed: if the lifecycle has no such move.
+        TransitionNotAllowed: if the lifecycle does not have this move.
     """
     stored, lease = stored_by(using), get_settings().LEASE
     return [_as_change(write, stored, lease) for write in writes]
@@ -45,14 +45,14 @@ def _as_change(write: Write, stored: Stored, lease: timedelta) -> ChangeColumns:
         "from_attempt": write.task.attempt,
     }
     if write.task.slot or write.slot:
-        change["slot"] = write.slot  # What else happens to a place, the statement knows.
+        change["slot"] = write.slot  # All other changes of a place are rules of the statement.
     if len(states) > 2:
         change["via"] = states[1].value
     if states[-1] in LEASED:
         change["lease"] = seconds(lease if write.lease is None else write.lease)
     for name in ("failures", "lost", "worker", "result"):
         value = getattr(write, name)
-        if value not in (None, 0):  # An empty name is written: a worker without one has the row.
+        if value not in (None, 0):  # An empty name is written: the row belongs to a worker without a name.
             change[name] = value
     if write.reason is not None:
         change |= columns_of(write.reason)
@@ -63,7 +63,7 @@ def _as_change(write: Write, stored: Stored, lease: timedelta) -> ChangeColumns:
 
 
 def columns_of(reason: Reason) -> ChangeColumns:
-    """A reason as its columns hold it."""
+    """The columns of a reason."""
     return {
         "reason_code": reason.code.value,
         "reason": clip(reason.text, MAX_REASON),
@@ -72,7 +72,7 @@ def columns_of(reason: Reason) -> ChangeColumns:
 
 
 def _seldom(write: Write) -> Iterator[tuple[str, object]]:
-    """Values of columns that few changes touch."""
+    """Values of columns that few changes set."""
     if times := write.times:
         yield "nominal_at", times.nominal_at
         yield "planned_at", times.planned_at
@@ -104,7 +104,7 @@ def _detail(write: Write) -> dict[str, Any]:
 
 
 def stored_by(using: str) -> Stored:
-    """How this database stores a column's value, as plain JSON."""
+    """A function that gives the value of a column as this database stores it, in plain JSON."""
     connection = connections[using]
 
     def stored(column: str, value: object) -> object:

@@ -1,4 +1,4 @@
-"""One change of one task: what it may change, and the states that it passes through."""
+"""One change of one task: what it changes, and the states through which the task passes."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ if TYPE_CHECKING:
     from timeline.store.waiting import Rests
 
 
-@dataclass(slots=True, kw_only=True)  # Not frozen: to make one of so many arguments would take four times as long.
+@dataclass(slots=True, kw_only=True)  # Not frozen: with so many arguments, an instance would take four times as long.
 class Write:
     """
-    One change of one task. An argument that is None changes nothing. Nobody changes it once it is made.
+    One change of one task. If an argument is None, this value stays. Nobody changes an instance after it was made.
 
     Args:
-        task: As it was read; its state and attempt guard the write.
-        triggers: One move, or two composed; none: only times change.
+        task: The task as it was read. The write is made only if the row still has its state and attempt.
+        triggers: One move, or two in turn; empty: only times change.
         reason: Kept on the row and in the log.
         scheduled_at: New due time (aware).
         times: New due time, with the values that it was computed from.
-        definition_hash: Of the definition that ``times`` come from.
+        definition_hash: Hash of the definition that ``times`` come from.
         result: What the handler returned, as JSON text.
-        error: Of the failed attempt: ``class``, ``message``, ``traceback``.
-        fingerprint: Of that attempt: equal for attempts that failed in the same way.
-        raised: The exception that ``error`` was made from, for the log of the process; not stored.
+        error: The error of the failed attempt: ``class``, ``message``, ``traceback``.
+        fingerprint: Fingerprint of that error: equal for attempts that failed in the same way.
+        raised: The exception from which ``error`` was made, for the log of the process; not stored.
         failures, lost: Added to the counts of the row.
         claim_token, worker: Who takes the row.
-        lease: How long the row is theirs, where the new state is pending or active; None: ``TIMELINE["LEASE"]``.
-        evidence: Kept in the log.
-        fans_out: Rows to make when it completes: name of a task → its occurrences. Written by ``fanning``.
+        lease: How long they have the row, if the new state is pending or active; None: ``TIMELINE["LEASE"]``.
+        evidence: Further facts for the log.
+        fans_out: Rows to make when the task completes: name of a task → its occurrences. Written by ``fanning``.
         rests: What it waits for from now on.
-        then: The event that moves its machine in the same transaction. Written by ``moving_on``.
-        answers: Events that an error may mean; the first one that its machine takes moves the machine. See ``answering``.
-        slot: The number of the place of its limit that it takes; 0: it gives its place up.
+        then: The event that moves the machine of the task in the same transaction. Written by ``moving_on``.
+        answers: Events that an error may mean. The first that the machine takes in its state moves it. See ``answering``.
+        slot: The number of the place of its limit that the task takes; 0: it gives its place up.
         entered: Whether the handler was entered, or may have been, in the attempt that this write ends.
     """
 
@@ -74,32 +74,32 @@ class Write:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it only changes its task: no wait, no move of a machine, no rows fanned out."""
+        """Whether it only changes its task: it has no wait, no move of a machine, and no rows to fan out."""
         return self.rests is None and self.then is None and not self.answers and not self.fans_out
 
     @property
     def due_at(self) -> datetime | None:
-        """New due time; None: it stays."""
+        """The new due time; None: the due time stays."""
         return self.times.scheduled_at if self.times else self.scheduled_at
 
     @property
     def states(self) -> tuple[State, ...]:
         """
-        All states from the present one to the new one.
+        All states from the present one to the new one, both included.
 
         Raises:
-            TransitionNotAllowed: if the lifecycle has no such move.
+            TransitionNotAllowed: if the lifecycle does not have this move.
         """
         try:
             return passed(self.task.state, self.triggers)
         except TransitionNotAllowed:
-            target(State(self.task.state), *self.triggers, task=self.task.id)  # Refuses it too, and names the task.
+            target(State(self.task.state), *self.triggers, task=self.task.id)  # Raises the same, and names the task.
             raise
 
 
 @cache
 def passed(state: str, triggers: tuple[Trigger, ...]) -> tuple[State, ...]:
-    """All states on the way of these triggers, of any task that is in ``state``."""
+    """All states that a task in ``state`` passes through by these triggers, both ends included."""
     start = State(state)
     target(start, *triggers)
     return (start, *(target(start, *triggers[:count]) for count in range(1, len(triggers) + 1)))

@@ -1,4 +1,4 @@
-"""What new rows compete for, where a field of the entity decides; and the place that a next revision takes over."""
+"""Keys of limits that depend on a field of the entity; and the place of a limit that a next revision takes over."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ _SUPERSEDED: Final = (State.CANCELLED, ReasonCode.SUPERSEDED)
 
 
 def compete(tasks: Sequence[ScheduledTask], *, using: str) -> None:
-    """Give new rows their keys, where a field of the entity decides; what has one keeps it. No statement, if there are none."""
+    """
+    Set the ``limit_key`` of new rows, if a field of the entity decides. A row that has one keeps it. No statement if no row
+    needs one.
+    """
     asked = [task for task in tasks if task.held_until and not task.limit_key]
     keys = keys_of([(task.entity_ref, task.task_key) for task in asked], using=using)
     for task, key in zip(asked, keys, strict=True):
@@ -27,10 +30,11 @@ def compete(tasks: Sequence[ScheduledTask], *, using: str) -> None:
 
 def keys_of(rows: Sequence[tuple[EntityRef, str]], *, using: str) -> list[str]:
     """
-    What rows compete for whose limit is by a field: the entities are read as they are now, a statement for each model.
+    The keys of rows whose limit is by a field of the entity. The entities are read as they are now, with one statement for each
+    model.
 
     Args:
-        rows: Entity and task key of each.
+        rows: Entity and task key of each row.
         using: Database alias.
     """
     if not rows:
@@ -52,10 +56,10 @@ def _limit_of(task_key: str) -> Limit | None:
 
 def handed_on(task: ScheduledTask) -> dict[str, Any]:
     """
-    Columns of the next revision of a task that keeps its place, and of which something is half done, or may be: the next
-    revision takes the place over.
+    The columns by which the next revision of a task takes its place over, if the task keeps its place, and its work is half
+    done or may be; otherwise empty.
 
-    Who asks writes that the task gives it up, before the new row is inserted.
+    The caller has to write that the task gives the place up, before it inserts the new row.
     """
     was_under_way = task.state == State.ACTIVE or task.state in FINAL
     is_half_done = was_under_way or task.held_until.endswith(HALF_DONE)
@@ -66,7 +70,7 @@ def handed_on(task: ScheduledTask) -> dict[str, Any]:
 
 
 def held_alone(task: ScheduledTask) -> str:
-    """Until when a task holds its place, whether something of it is half done or not."""
+    """Until when a task holds its place, without the mark for work that is half done."""
     return task.held_until.removesuffix(HALF_DONE)
 
 
@@ -74,17 +78,17 @@ def hand_on(
     writes: Sequence[Write], tasks: Iterable[ScheduledTask], *, earlier: Iterable[TaskRow] = (), using: str
 ) -> list[Write]:
     """
-    Let new revisions take over the places of those that are cancelled for them, or were, because what they follow was to run
-    again first. Give the writes as they are then.
+    Let new revisions take over places of the tasks before them: of tasks that are cancelled in their favour now, or were
+    cancelled before because what they follow had to run again first. Returns the writes, changed to give these places up.
 
     Args:
-        writes: Not made yet.
-        tasks: The new revisions, not inserted yet.
-        earlier: Rows that the caller has locked; what of them has ended may keep its place closed.
+        writes: The writes, which are not made yet.
+        tasks: The new revisions, which are not inserted yet.
+        earlier: Rows that the caller has locked. Among them, rows that have ended may still keep their places.
         using: Database alias.
     """
     places = {write.task.pk: handed_on(write.task) for write in writes if write.task.slot}
-    whole = [row for row in earlier if isinstance(row, ScheduledTask)]  # All that may hold a place.
+    whole = [row for row in earlier if isinstance(row, ScheduledTask)]  # Other rows hold no place.
     closed = {row.pk: row for row in whole if row.slot and (row.state, row.reason_code) == _SUPERSEDED}
     places |= {pk: handed_on(row) for pk, row in closed.items()}
     taken = set()
@@ -98,7 +102,7 @@ def hand_on(
 
 
 def give_up_places(tasks: Iterable[ScheduledTask], *, using: str) -> None:
-    """Have rows that have ended, and keep their places closed, give them up: a later revision takes them over."""
+    """Let rows that have ended, and still keep their places, give the places up, so that later revisions can take them over."""
     closed = [task.pk for task in tasks if task.slot]
     if closed:
         ScheduledTask.objects.using(using).filter(pk__in=closed, slot__gt=0).update(slot=0)

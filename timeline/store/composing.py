@@ -1,4 +1,4 @@
-"""Compose the statement that makes changes: of what they touch, and of nothing more. The rules are in ``sql/columns.sql``."""
+"""Compose the statement that makes changes: it has only the parts that the changes need. Rules: ``sql/columns.sql``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from timeline.lifecycle import FINAL, State
 from timeline.models.statements import narrowed
 from timeline.store.change_columns import ChangeColumns
 
-# What a change may say, and as what PostgreSQL reads it.
+# The values that a change may have, and their types in PostgreSQL.
 VALUES: Final = {
     "id": "uuid",
     "from_state": "text",
@@ -46,9 +46,9 @@ VALUES: Final = {
     "reason": "text",
     "actor": "text",
 }
-NOTHING: Final[ChangeColumns] = dict.fromkeys(VALUES)  # What a change may leave out.
+NOTHING: Final[ChangeColumns] = dict.fromkeys(VALUES)  # The values that a change may leave out.
 
-# What a statement tells of its rows, whatever it touches.
+# The columns that a statement always returns.
 ALWAYS: Final = (
     "id",
     "state",
@@ -62,16 +62,17 @@ ALWAYS: Final = (
     "actor",
     "finished_at",
 )
-_OF_FOUND: Final = ("id", "state", "seq", "attempt", "priority", "scheduled_at")  # For order and log.
+_OF_FOUND: Final = ("id", "state", "seq", "attempt", "priority", "scheduled_at")  # For the order and the log.
 
-# Where a statement reads a value: of one change, of the same change of each row found, of many from JSON; on SQLite "each".
+# Where a statement reads a value. "one": from one change. "found": from one change, which is the same for all rows found.
+# "many": from JSON with many changes; on SQLite this is "each".
 _READ: Final = {
     "one": "%({name})s::{type}",
     "found": "%({name})s::{type}",
     "many": "change.{name}",
     "each": "json_extract(change.value, '$.{name}')",
 }
-LIMITED: Final = "limited"  # The selection that gives each row that it finds a place.
+LIMITED: Final = "limited"  # The selection that gives a place to each row that it finds.
 
 _COLUMN: Final = re.compile(r"^    (\w+) = ", re.MULTILINE)
 _VALUE: Final = re.compile(r"\bchange\.(\w+)")
@@ -79,12 +80,12 @@ _VALUE: Final = re.compile(r"\bchange\.(\w+)")
 
 class Composed(NamedTuple):
     """
-    Text of a statement.
+    The text of a statement.
 
     Args:
         sql: One statement.
-        columns: What it returns of each row.
-        log: A second one that writes the log entries, where the first one cannot: on SQLite.
+        columns: The columns that it returns.
+        log: A second statement, which writes the log entries. Only SQLite needs it.
     """
 
     sql: str
@@ -93,7 +94,7 @@ class Composed(NamedTuple):
 
 
 def touched(changes: Iterable[ChangeColumns]) -> frozenset[str]:
-    """Name what the changes touch, all together: their values, the states they end in, and ``ends`` where one is final."""
+    """What any of the changes touches: names of values, states in which they end, and ``ends`` if one of these is final."""
     states = {State(str(change["to_state"])) for change in changes}
     return frozenset().union(*changes, states, ["ends"] if states & FINAL else [])
 
@@ -113,14 +114,14 @@ def composed(
     Put the rules into the statement that makes changes.
 
     Args:
-        dialect: Of the database.
-        source: Of the changes: ``one``, ``many`` or ``found``; on SQLite ``each``.
-        touches: What they touch, see ``touched``.
-        columns: What to return; empty: what a transition tells, and all that it sets.
+        dialect: Dialect of the database.
+        source: Where the changes come from: ``one``, ``many`` or ``found``; on SQLite ``each``.
+        touches: What they touch; see ``touched``.
+        columns: The columns to return; empty: those that a transition always returns, and all that it sets.
         selection: Name of the statement that finds and locks the rows first, ``held_<selection>.postgresql.sql``; empty: the
-            write itself locks them.
-        steps: Of what is found: the states passed, from each that has the move.
-        wait: For rows that somebody else has locked, where ``selection`` does not always pass them over.
+            statement itself locks them.
+        steps: For rows that are found: the states passed, for each state that has the move.
+        wait: Whether to wait for rows that somebody else has locked, unless ``selection`` always skips them.
     """
     read = {name: _READ[source].format(name=name, type=kind) for name, kind in VALUES.items()}
     touches |= {source, "held", selection} if selection else {source}
@@ -148,7 +149,7 @@ def composed(
 
 
 def _filled(text: str, parts: Mapping[str, str], read: Mapping[str, str]) -> str:
-    """Put the parts into a statement, and where it reads each value that is asked for."""
+    """Put the parts into the text of a statement, and replace each value by the place where it is read."""
     for name, part in parts.items():
         text = text.replace(f"{{{name}}}", part)
     asked = ", ".join(f"{name} {VALUES[name]}" for name in dict.fromkeys(_VALUE.findall(text)))

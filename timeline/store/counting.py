@@ -1,4 +1,4 @@
-"""Rows of many kinds, counted in one statement: each kind up to a limit, so that a million rows cost no more than that."""
+"""Count rows of many kinds in one statement: each kind up to a limit, so that very many rows cost no more than that."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from timeline.dialects import dialect_of
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
-# What the rows of an ``Ask`` are told apart by: the two texts of a pair, in conditions of its query.
+# The two texts of a pair of an ``Ask``, for conditions of its query.
 KIND: Final = RawSQL("asked.kind", (), output_field=CharField())
 DETAIL: Final = RawSQL("asked.detail", (), output_field=CharField())
 
 
 class Ask(NamedTuple):
     """
-    Rows to be counted, apart for each pair of texts.
+    Rows to count, separately for each pair of texts.
 
     Args:
-        name: Tells its counts from those of others.
-        rows: Their query, with ``KIND`` and ``DETAIL`` in its conditions, in the order of the index that is to find them.
-        pairs: Each a kind and a detail.
+        name: Name of this question, by which its counts are found.
+        rows: The query, with ``KIND`` and ``DETAIL`` in its conditions, in the order of the index that finds the rows.
+        pairs: Pairs of a kind and a detail.
     """
 
     name: str
@@ -42,24 +42,24 @@ Counts = dict[tuple[str, str, str], int]
 
 def counts_of(asks: Iterable[Ask], *, most: int, using: str) -> Counts:
     """
-    Count in one statement, which is planned once, however many pairs there are.
+    Count in one statement, which the database plans once, however many pairs there are.
 
-    Each pair is looked for by itself: of several states at once, PostgreSQL may read all rows that have any of them.
+    Each pair is looked for separately. If it looked for several states at once, PostgreSQL might read all rows in these states.
 
     Args:
-        asks: With names of their own.
-        most: So many rows of each pair are counted, and one more, which says that there are more.
+        asks: The questions, each with a different name.
+        most: Count at most so many rows of each pair, and one more, which says that there are more.
         using: Database alias.
 
     Returns:
-        (Name, kind, detail) → how many; what there is nothing of is left out.
+        (Name, kind, detail) → number of rows. Pairs without rows are left out.
     """
     lists, parts, texts, values = list[str](), list[str](), list[Any](), list[Any]()
     for number, ask in enumerate(asks):
         try:
             sql, parameters = ask.rows.values("pk")[: most + 1].query.get_compiler(using).as_sql()
         except EmptyResultSet:
-            continue  # Whoever asks may see none of them.
+            continue  # The query can find nothing: the one who asks may see none of these rows.
         if not ask.pairs:
             continue
         lists.append(f"asked_{number} (kind, detail) AS (VALUES {', '.join(['(%s, %s)'] * len(ask.pairs))})")
@@ -77,11 +77,11 @@ def counts_of(asks: Iterable[Ask], *, most: int, using: str) -> Counts:
 @dataclass(frozen=True, slots=True)
 class Counted:
     """
-    Tasks that were counted.
+    The result of counting tasks.
 
     Args:
-        count: How many.
-        first_at: Due time of the first of them; None: there is none.
+        count: The number of tasks.
+        first_at: The earliest due time of these tasks; None: there are none.
     """
 
     count: int = 0
@@ -93,19 +93,19 @@ def counted_apart(asks: Iterable[tuple[str, ScheduledTaskQuerySet]], *, most: in
     Count tasks of several queries in one statement.
 
     Args:
-        asks: Name and query, in the order of the index that is to find its rows. What has the same name is summed up.
-        most: So many rows of each query are counted, and so many are told of a name.
+        asks: Name and query, in the order of the index that finds its rows. Queries with the same name are added up.
+        most: Count at most so many rows of each query. The count of a name is at most this, too.
         using: Database alias.
 
     Returns:
-        Name → what was found; where nothing can be asked, it is left out.
+        Name → what was found. Names whose queries can find nothing are left out.
     """
     parts, values = list[str](), list[Any]()
     for name, rows in asks:
         try:
             sql, parameters = rows.values("scheduled_at")[:most].query.get_compiler(using).as_sql()
         except EmptyResultSet:
-            continue  # No kind of task is known, or none is free.
+            continue  # The query can find nothing: no kind of task is known, or none is free.
         parts.append(f"SELECT %s, COUNT(*), MIN(scheduled_at) FROM ({sql}) AS counted")  # noqa: S608 (Django wrote it)
         values += [name, *parameters]
     found = dict[str, Counted]()

@@ -1,4 +1,4 @@
-"""New rows: from a plan, or as the next revision of a row."""
+"""Make new rows: from a plan, or as the next revision of a row."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from timeline.store.announcing import announce_times
 from timeline.store.competing import compete, handed_on, held_alone
 from timeline.store.inserting import new_row, send_missing
 
-_CARRIED_ON: Final = (  # By the next revision of a row.
+_CARRIED_ON: Final = (  # The columns that the next revision of a row takes from it.
     *("run_id", "task_key", "occurrence", "entity_label", "entity_id", "cause_id", "payload"),
     *("nominal_at", "anchor", "anchor_value", "anchor_date", "definition_hash"),
 )
@@ -31,15 +31,16 @@ def new_task(
     run: TimelineRun, definition: Definition, change: Create, *, key: UUID | None = None, now: datetime
 ) -> ScheduledTask:
     """
-    Make the row a plan asks for, of a run that is there already; not saved.
+    Make the row that a plan asks for, of a run that exists already. It is not saved.
 
-    What it waits for may have come before there was the row, so that nobody waked it: it is due at once, and looks.
+    The event that the row waits for may have come before there was the row, and then nobody wakes it. So it is due at once, and
+    looks for the event.
 
     Args:
-        run: Its run.
-        definition: That one's.
+        run: The run of the row.
+        definition: The definition of the run.
         change: What the plan asks for.
-        key: Its id, where many are made together; None: a new one.
+        key: Id of the row, if many are made together; None: a new one.
         now: Story time.
     """
     like, declared = change.like, definition.tasks[change.task_name]
@@ -61,7 +62,7 @@ def new_task(
 
 
 def _awaited_by(declared: Task[Any, ..., Any], run: TimelineRun, *, now: datetime) -> dict[str, Any]:
-    """Columns of a new row that waits for events: whose make it due, and that it looks first."""
+    """Columns of a new row that waits for events: whose events it waits for, and that it looks for them first."""
     if declared.looks_first:
         return first_look(now)
     root = names_of(run.entity_ref, using=run._state.db or DEFAULT_DB_ALIAS)[0]
@@ -69,12 +70,12 @@ def _awaited_by(declared: Task[Any, ..., Any], run: TimelineRun, *, now: datetim
 
 
 def first_look(now: datetime) -> dict[str, Any]:
-    """Columns of a new row that has to look, before it can rest, for the event that it waits for: it is due at once."""
+    """Columns of a new row that has to look for the event before it waits for it: the row is due at once."""
     return {"state": State.AVAILABLE, "scheduled_at": now}
 
 
 def declared_columns(definition: Definition, task_name: str) -> dict[str, Any]:
-    """Columns of a new row that its definition gives."""
+    """The columns of a new row that come from its definition."""
     declared = definition.tasks[task_name]
     return {
         "task_key": definition.task_key(task_name),
@@ -86,7 +87,7 @@ def declared_columns(definition: Definition, task_name: str) -> dict[str, Any]:
 
 
 def planned_columns(change: Create, *, now: datetime) -> dict[str, Any]:
-    """Columns of a new row that its plan gives."""
+    """The columns of a new row that come from its plan."""
     times = change.times
     return {
         "revision": change.revision,
@@ -105,7 +106,7 @@ def planned_columns(change: Create, *, now: datetime) -> dict[str, Any]:
 
 
 def next_revision(task: ScheduledTask, scheduled_at: datetime, *, now: datetime) -> ScheduledTask:
-    """Make the row that carries on where ``task`` ended, at another time, with fresh budgets; not saved."""
+    """Make the row that continues ``task``, which has ended, at another time and with all its attempts. It is not saved."""
     try:
         declared = registry.task(task.task_key)[1]
         options = options_of(declared) | limited_columns(task.task_key, declared)
@@ -129,7 +130,7 @@ def next_revision(task: ScheduledTask, scheduled_at: datetime, *, now: datetime)
 
 
 def expiry_at(task_key: str, due_at: datetime) -> datetime | None:
-    """When it is too late for a task that somebody made due at this time; None: never."""
+    """When a task expires that somebody made due at this time; None: never."""
     try:
         expires = registry.task(task_key)[1].options.expires
     except UnknownTask:
@@ -139,20 +140,21 @@ def expiry_at(task_key: str, due_at: datetime) -> datetime | None:
 
 def create_missing(tasks: Sequence[ScheduledTask], *, using: str) -> list[ScheduledTask]:
     """
-    Insert rows, in one statement, but for those of which a revision is open or has the number; what is due is announced.
+    Insert rows in one statement, without those of which a revision is open already, or has the same number. If rows are due,
+    this is announced.
 
     Args:
-        tasks: Made at the same time.
+        tasks: Rows that were made at the same time.
         using: Database alias.
 
     Returns:
-        Those inserted.
+        The rows that were inserted.
     """
     return send_tasks(tasks, using=using)()
 
 
 def send_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> Callable[[], list[ScheduledTask]]:
-    """Insert rows, or send them on their way (``pipelining``); call what is given for what ``create_missing`` gives."""
+    """Insert rows, or send them without waiting (``pipelining``). Call the result to get what ``create_missing`` returns."""
     if any(task.held_until for task in tasks):
         compete(tasks, using=using)
     inserted = send_missing(tasks, using=using)
@@ -168,10 +170,10 @@ def send_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> Callable[[], li
 
 def create_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> None:
     """
-    Insert rows, in one statement; all of them or none.
+    Insert rows in one statement: all of them or none.
 
     Raises:
-        AlreadyOpen: if a revision of one is open, or has its number.
+        AlreadyOpen: if a revision of one of them is open, or has the same number.
     """
     created = {task.pk for task in create_missing(tasks, using=using)}
     for task in tasks:
@@ -180,7 +182,7 @@ def create_tasks(tasks: Sequence[ScheduledTask], *, using: str) -> None:
 
 
 def state_at(scheduled_at: datetime, now: datetime) -> State:
-    """The state a row is made in: available when it is due already."""
+    """The state of a new row: available if it is due already."""
     return State.SCHEDULED if scheduled_at > now else State.AVAILABLE
 
 
@@ -196,9 +198,9 @@ def options_of(declared: Task[Any, ..., Any]) -> dict[str, Any]:
 
 def limited_columns(task_key: str, declared: Task[Any, ..., Any]) -> dict[str, Any]:
     """
-    The columns that say what a task competes for; none, where any number may be under way.
+    The columns that say which limit a task has; empty if it has none.
 
-    Where a field of the entity decides, the key is empty still: see ``compete``.
+    If a field of the entity decides, the key is still empty; ``compete`` sets it.
     """
     limit = declared.limit
     if limit is None:

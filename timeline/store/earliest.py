@@ -1,4 +1,4 @@
-"""The first tasks of a question, where others than theirs are not to be read on the way to them."""
+"""Find the first tasks of a question without reading the tasks of others on the way."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from timeline.models import ScheduledTask
     from timeline.models.task import ScheduledTaskQuerySet
 
-# What is dear to ask of each row is asked of as few as there are before so many are found: of all of a kind, to sort them
-# afterwards, if PostgreSQL thinks that they are few.
+# Some conditions are expensive for each row. With these settings PostgreSQL checks them for as few rows as it needs to find so
+# many. Otherwise it might check all rows of a kind and sort them afterwards, if it thinks that they are few.
 WALKED: Final = {"enable_sort": "off", "enable_bitmapscan": "off", "jit": "off"}
 
 
 class First(NamedTuple):
     """
-    What is asked for.
+    Which tasks to read.
 
     Args:
         states: The states.
-        latest: Whether to read the latest, the latest first; else the earliest.
+        latest: Whether to read the latest tasks, the latest first; otherwise the earliest.
     """
 
     states: Collection[str]
@@ -44,25 +44,25 @@ def first_page(
     tasks: ScheduledTaskQuerySet, first: First, most: int, *, kinds: Callable[[], Collection[str]] | None = None
 ) -> list[ScheduledTask]:
     """
-    Read the first tasks of a question in some states: in order of their time, and then of their keys.
+    Read the first tasks of a question in some states, in order of their times, and then of their primary keys.
 
-    PostgreSQL finds each part of the question by an index of its own, see ``ways_to``: so nothing is read of those whom it is
-    not about, however many they are. One statement, and one for the kinds there are, if the question is about kinds.
+    PostgreSQL finds each part of the question by an index of its own; see ``ways_to``. So it reads no tasks that the question
+    is not about, however many they are. One statement; and one for the existing kinds, if the question is about kinds.
 
     Args:
         tasks: The question.
-        first: In which states, and which of them.
-        most: So many at most.
-        kinds: Gives the kinds of tasks there are; left out, they are read.
+        first: In which states, and whether the latest.
+        most: How many tasks at most.
+        kinds: Gives the kinds of tasks that exist; if left out, they are read.
     """
     if tasks.query.is_empty():
         return []
     ways = ways_to(tasks, first.states, kinds or KindsThere(tasks.db)) if can_look_for_each(tasks.db) else NOWHERE
-    if not ways.looked_for:  # And if there is no way at all, this finds nothing, at once.
+    if not ways.looked_for:  # Also if there is no way at all: then this finds nothing, at once.
         return list(tasks.first_of(first.states, most, latest=first.latest))
     found = _keys_on([_first_on(ways, first, most, ("-pk",) if first.latest else ("pk",), tasks.db)])
     rows = tasks.all()
-    rows.query.where = WhereNode([], AND)  # With all else that is read of them.
+    rows.query.where = WhereNode([], AND)  # Everything else of the query stays, such as joins.
     with guided(WALKED, using=tasks.db):
         return sorted(rows.filter(found) if found else (), key=_moment, reverse=first.latest)[:most]
 
@@ -77,22 +77,22 @@ def first_of_kinds(
     ties: tuple[str, ...] = (),
 ) -> list[list[ScheduledTask]]:
     """
-    Read the earliest tasks of these kinds in some states (or the latest), in order of their time and with their runs, in one
+    Read the earliest tasks of these kinds in some states (or the latest), in order of their times and with their runs, in one
     statement for all that is asked.
 
-    PostgreSQL finds what is about few entities by these, and else each kind and state by itself in the index of kinds. By
-    states alone, as ``first_of``, it would read what everybody has in a state until there are so many: all of it, where there
-    are none. SQLite is asked as by ``first_of``, in two statements.
+    If the question is about few entities, PostgreSQL finds the tasks by these; otherwise it finds each kind and state
+    separately in the index of kinds. Looking by state alone, as ``first_of`` does, it would read all tasks in a state until
+    there are enough: every one, if none of them fits. SQLite is asked as by ``first_of``, in two statements.
 
-    Of those that are due at the same moment, it is any, where they are more than are asked for.
+    If more tasks than asked for are due at the same moment, any of them are read.
 
     Args:
-        tasks: Those to look among, whose conditions may be dear to ask of each row.
+        tasks: The tasks to look among. Their conditions may be expensive for each row.
         task_keys: The kinds.
-        asked: Which of them: no state twice.
-        most: So many at most of each that is asked for.
-        also: Says what else is read of them.
-        ties: In which order are those that are due at the same moment; left out, it may be any.
+        asked: Which of them; no state twice.
+        most: How many tasks at most, for each item of ``asked``.
+        also: Adds to the query what else is read of the tasks.
+        ties: The order of tasks that are due at the same moment; empty: any.
     """
     meant = tasks.with_handler(sorted(task_keys))
     if can_look_for_each(tasks.db):
@@ -120,12 +120,12 @@ def _keys_by_states(tasks: ScheduledTaskQuerySet, asked: Sequence[First], most: 
 
 
 def _keys_on(sides: Sequence[tuple[str, list[Any]] | None]) -> RawSQL | None:
-    """Condition on the rows that are found on these ways; None: there are none."""
+    """Condition for the rows that are found by these statements; None: there are none."""
     some = [side for side in sides if side is not None]
     if not some:
         return None
     parts = " UNION ALL ".join(f"({sql})" for sql, _values in some)
-    # As an array the keys are found first, however many PostgreSQL expects; then each by the primary key.
+    # With an array, PostgreSQL finds the keys first, however many it expects, and then each row by its primary key.
     sql = f"timeline_scheduledtask.id = ANY(ARRAY({parts}))"
     return RawSQL(sql, [value for _sql, values in some for value in values], output_field=BooleanField())  # noqa: S611 (ours)
 
@@ -135,7 +135,7 @@ def _moment(task: ScheduledTask) -> tuple[datetime, UUID]:
 
 
 def _first_on(ways: Ways, first: First, most: int, ties: tuple[str, ...], using: str) -> tuple[str, list[Any]] | None:
-    """Write which are the first on these ways, with parameters; None: there can be none."""
+    """The statement that finds the first keys on these ways, with its parameters; None: there can be no rows."""
     parts, parameters = list[str](), list[Any]()
     order = ("-scheduled_at" if first.latest else "scheduled_at", *ties)
     for way in ways.looked_for:

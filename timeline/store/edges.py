@@ -1,4 +1,4 @@
-"""Edges: what the tables of machines have, written for the database, which refuses all other moves."""
+"""Edges: write the moves in the tables of machines for the database, which refuses all other moves."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from timeline.store.inserting import insert_missing
 logger = logging.getLogger("timeline")
 
 Pair = tuple[str, str]
-REFUSED: Final = "timeline: this machine has no such move"  # What the trigger says.
+REFUSED: Final = "timeline: this machine has no such move"  # The message of the trigger.
 
 # Alias and name of a machine → the edges that this process has seen committed.
 _seen: Final[dict[tuple[str, str], frozenset[Pair]]] = {}
 
 
 def missing_edges(using: str) -> dict[str, list[Pair]]:
-    """Name the moves that machines have and the database does not know yet, by machine; none where nothing is migrated."""
+    """The moves of machines that are missing in the database, by machine; empty if the table does not exist yet."""
     wanted = _wanted(registry)
     if not wanted or Edge._meta.db_table not in connections[using].introspection.table_names():
         return {}
@@ -34,26 +34,27 @@ def missing_edges(using: str) -> dict[str, list[Pair]]:
 
 def see_edges(definitions: Iterable[Definition] = registry, *, using: str) -> None:
     """
-    Write what is missing of the edges of these machines, in the caller's transaction or in one of its own.
+    Write the missing edges of these machines, in the caller's transaction, or in a new one.
 
-    Once they have been seen committed, this process asks no more. Where there is no machine, it asks nothing.
+    When this process has seen the edges committed, it does not ask for them again. Without machines, there is no statement.
     """
     see_pairs(_wanted(definitions), using=using)
 
 
 def see_pairs(asked: Mapping[str, frozenset[Pair]], *, using: str) -> None:
     """
-    The same of some moves only: who moves a run has locked something, and waits for nobody who writes others.
+    Write some missing edges only. A caller that moves a run has locked rows already, and so must not wait for somebody who
+    writes other edges.
 
     Args:
-        asked: Name of a machine → from where to where its runs move.
+        asked: Name of a machine → its moves, each from a state to a state.
         using: Database alias.
     """
     wanted = {name: pairs for name, pairs in asked.items() if not pairs <= _seen.get((using, name), frozenset())}
     if not wanted:
         return
     there = _there(wanted, using)
-    # In one order, so that two who write the same do not wait for each other.
+    # In a fixed order, so that two transactions that write the same edges cannot deadlock.
     missing = sorted((name, *pair) for name, pairs in wanted.items() for pair in pairs - there.get(name, set()))
     rows = [Edge(timeline=name, from_state=source, to_state=target) for name, source, target in missing]
     insert_missing(rows, using=using)
@@ -62,7 +63,7 @@ def see_pairs(asked: Mapping[str, frozenset[Pair]], *, using: str) -> None:
 
 
 def remove_edges(machine: str, *, but: Set[Pair], using: str) -> list[Pair]:
-    """Take away the moves of a machine other than these, and say which. The caller has seen that no process needs them."""
+    """Delete the edges of a machine other than ``but``, and return them. The caller has checked that no process needs them."""
     rows = Edge.objects.using(using).filter(timeline=machine).order_by("from_state", "to_state").select_for_update()
     old = {key: (source, target) for key, source, target in rows.values_list("pk", "from_state", "to_state")}
     gone = {key: pair for key, pair in old.items() if pair not in but}
@@ -73,8 +74,8 @@ def remove_edges(machine: str, *, but: Set[Pair], using: str) -> list[Pair]:
 
 def mind_refusal(error: IntegrityError, *, using: str) -> None:
     """
-    Where the database has refused a move that it had been told of, it may have been restored from a copy: tell it anew at the
-    next try. A transaction in which it has refused something is over.
+    If the database refused a move that this process had written, it may have been restored from a backup. Then write the edges
+    again at the next try. The present transaction cannot go on after an error of the database.
     """
     if REFUSED in str(error):
         logger.warning(
@@ -84,7 +85,7 @@ def mind_refusal(error: IntegrityError, *, using: str) -> None:
 
 
 def forget_edges(using: str) -> None:
-    """Ask anew: the tables of a database may have been emptied."""
+    """Forget which edges are in the database, since its tables may have been emptied."""
     for known in [known for known in _seen if known[0] == using]:
         del _seen[known]
 

@@ -1,4 +1,4 @@
-"""What the database raises, sorted: what passes, what refuses, what has ended the connection."""
+"""Sort the errors that the database raises: those that pass, those that refuse data, those that have ended the connection."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from django.db import DatabaseError, DataError, IntegrityError, InterfaceError, 
 from timeline.exceptions import LeaseLost
 from timeline.models.sqlstates import sqlstate_of
 
-# SQLSTATEs of PostgreSQL (its manual, appendix A): could not serialize, deadlock, lock not available, connection
-# exceptions, shutdown by an operator.
+# SQLSTATEs of errors that pass (PostgreSQL manual, appendix A): could not serialize, deadlock, lock not available,
+# connection exceptions, shutdown by an operator.
 _PASSING = ("40001", "40P01", "55P03", "08", "57P")
 
-# Those of them about locks.
+# Errors about locks among them.
 _OF_LOCKS = ("40P01", "55P03")
 
-# And those that refuse what was to be written: cardinality, data, constraints, checks, what triggers raise, limits.
+# Errors that refuse the data that was written: cardinality, data, constraints, checks, errors of triggers, limits.
 _REFUSING = ("21", "22", "23", "27", "44", "54", "P0")
 
 
 class _Catching:
-    """A class, since a generator takes three times as long, and several are entered for each task."""
+    """A context manager. It is a class, since a generator takes three times as long, and several are entered for each task."""
 
     __slots__ = ("_caught",)
 
@@ -32,7 +32,7 @@ class _Catching:
         """Enter."""
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
-        """Keep what was raised."""
+        """Keep the error."""
         if not isinstance(error, Exception) or isinstance(error, LeaseLost):
             return False
         self._caught.append(error)
@@ -40,19 +40,22 @@ class _Catching:
 
 
 def catching(caught: list[Exception]) -> AbstractContextManager[None, bool]:
-    """Keep whatever the host's code raises within the block: it is an outcome. That an attempt is not ours any more is none."""
+    """
+    Keep any error that the host's code raises within the block, since it is an outcome. ``LeaseLost`` is none: the attempt
+    is not ours any more, and so this error goes on.
+    """
     return _Catching(caught)
 
 
 def drop_if_lost(error: Exception, using: str) -> None:
-    """Let go of a connection that is gone, so that the outcome is written on a new one."""
+    """Close a connection that is lost, so that the outcome is written on a new one."""
     connection = connections[using]
     if is_passing(error) and not connection.in_atomic_block and not connection.is_usable():
         connection.close()
 
 
 def is_passing(error: Exception) -> bool:
-    """Whether the database, not the handler, is at fault and trying again helps: locked, deadlock, connection lost."""
+    """Whether the database caused the error, not the handler, and a retry may help: locked, deadlock, connection lost."""
     if not _is_of_database(error):
         return False
     sqlite, sqlstate = _codes(error)
@@ -61,16 +64,17 @@ def is_passing(error: Exception) -> bool:
 
 
 def is_of_a_lock(error: Exception) -> bool:
-    """Whether it says that a lock was not to be had, in time or because of a deadlock. PostgreSQL only."""
+    """Whether the error says that a lock could not be had in time, or because of a deadlock. PostgreSQL only."""
     return isinstance(error, DatabaseError) and sqlstate_of(error) in _OF_LOCKS
 
 
 def may_be_written_later(error: Exception) -> bool:
     """
-    Whether an outcome that could not be written may be so later: whatever the database raises but a refusal of the data.
+    Whether an outcome that could not be written may be written later: after any error of the database, unless it refused the
+    data.
 
-    It is wider than ``is_passing``, since it is about our own statements: that the host has them canceled when they take
-    long, or that the database is read-only for a while, says nothing against what a handler did.
+    This has more errors than ``is_passing``, since it is about our own statements. The host may cancel statements that take
+    long, or the database may be read-only for a while: this says nothing against the work of a handler.
     """
     if not _is_of_database(error) or isinstance(error, DataError | IntegrityError):
         return False
@@ -82,5 +86,5 @@ def _is_of_database(error: Exception) -> bool:
 
 
 def _codes(error: Exception) -> tuple[str, str]:
-    """Name of SQLite's error and SQLSTATE; empty where there is none."""
+    """The name of SQLite's error, and the SQLSTATE; empty if there is none."""
     return str(getattr(error.__cause__, "sqlite_errorname", "")), sqlstate_of(error)

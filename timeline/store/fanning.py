@@ -1,4 +1,4 @@
-"""What a task fans out: rows for each occurrence, written with its outcome; and whether some of them are open still."""
+"""Write the rows that a task fans out, one for each occurrence, together with its outcome; and tell whether any are open."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from timeline.store.competing import hand_on
 from timeline.store.creating import create_tasks, expiry_at, new_task
 from timeline.store.writing import apply
 
-Kind = tuple[UUID | None, str]  # Id of a run and key of a task.
-Place = tuple[UUID | None, str, str]  # And occurrence.
+Kind = tuple[UUID | None, str]  # Id of a run, key of a task.
+Place = tuple[UUID | None, str, str]  # Id of a run, key of a task, occurrence.
 
 
 def write_fanned_out(writes: Iterable[Write], runs: Mapping[UUID, TimelineRun], *, now: datetime, using: str) -> None:
     """
-    Insert the rows that tasks fan out which have just completed, due at once: any number in a fixed number of statements.
+    Insert the rows that tasks fan out which have just completed. They are due at once. Any number of rows takes a fixed number
+    of statements.
 
-    Where an occurrence is there already, because the task was run before, the new row is its next revision. One that is still
-    open is cancelled first: what is fanned out now stands in its place.
+    If there is a row of an occurrence already, because the task was run before, the new row is its next revision. If that row
+    is still open, it is cancelled first, since the new row replaces it.
 
     Args:
-        writes: That have been made.
-        runs: As the caller has locked them, by their ids. One that has ended gets no rows.
+        writes: Writes that have been made.
+        runs: The runs by their ids, as the caller has locked them. A run that has ended gets no rows.
         now: Story time.
         using: Database alias.
     """
@@ -47,7 +48,7 @@ def write_fanned_out(writes: Iterable[Write], runs: Mapping[UUID, TimelineRun], 
 
 
 def still_open(kinds: Collection[Kind], *, using: str) -> set[Kind]:
-    """Tell which of these kinds have a task in their run that has not ended. One probe of an index each, in one statement."""
+    """Which of these kinds have a task in their run that has not ended. One statement, with one look in an index for each."""
     if not kinds:
         return set()
     dialect, pairs = dialect_of(using), [(run_id.hex, task_key) for run_id, task_key in kinds if run_id is not None]
@@ -62,7 +63,7 @@ def _run_of(write: Write, runs: Mapping[UUID, TimelineRun]) -> TimelineRun:
 
 
 def _earlier(wanted: Sequence[Write], *, using: str) -> list[ScheduledTask]:
-    """Lock what was fanned out before."""
+    """Lock the rows that were fanned out before."""
     keys = {key for write in wanted for key in _keys(write)}
     runs = {write.task.run_id for write in wanted}
     earlier = ScheduledTask.objects.using(using).filter(run__in=runs, task_key__in=keys).defer("payload", "result")
@@ -77,7 +78,7 @@ def _make_room(
     now: datetime,
     using: str,
 ) -> None:
-    """Cancel what is open of what was fanned out before; what stands in its place now takes over the place of a limit."""
+    """Cancel open rows that were fanned out before. The rows that replace them take over their places of limits."""
     by_key = {key: write.task for write in wanted for key in _keys(write)}
     writes = [
         Write(task=row, triggers=(Trigger.CANCEL,), reason=reasons.FANNED_OUT_ANEW(task=by_key[row.task_key].task_name))

@@ -1,4 +1,4 @@
-"""First entries of runs of machines that begin: inserted with them, shown on their entities, told to who listens."""
+"""First entries of new runs of machines: insert them with the runs, show them on entities, and send signals for them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def inserting_entries(moving: Sequence[Beginning], *, under: str = "", using: str) -> Insertion:
-    """The first entry of each; all of them runs of machines."""
+    """The insertion of the first entry of each run. All of them are runs of machines."""
     for beginning, key in zip(moving, uuid7_texts(len(moving)), strict=True):
         beginning.entry_id = key
     rows = [
@@ -39,7 +39,7 @@ def inserting_entries(moving: Sequence[Beginning], *, under: str = "", using: st
 
 
 def show_begun(moving: Sequence[Beginning], *, using: str) -> None:
-    """Write their states where entities show them (no statement where none do), and tell who listens, before the commit."""
+    """Write the states to the entities that show them (no statement if none do), and send the signals, before the commit."""
     said = [(known.alike["timeline"], known.ref, known.alike["key"], known.alike["state"]) for known in moving]
     mirror_states(said, using=using)
     if is_entering_heard():

@@ -1,4 +1,4 @@
-"""Gathering: several queries of ours that need nothing of each other, read in one statement: each row comes as JSON."""
+"""Gathering: read several independent queries in one statement. Each row comes as JSON."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _READ: Final[dict[Any, Convert]] = {**READ_FROM_JSON, DurationField: parse_durat
 
 class Words(NamedTuple):
     """
-    A statement of ours among queries.
+    A statement of our own among queries.
 
     Args:
-        sql: Of one column, which JSON has as it is; parameters it has none.
+        sql: A statement of one column, whose values JSON can have as they are. It has no parameters.
     """
 
     sql: str
@@ -42,15 +42,15 @@ class _Part(NamedTuple):
 
 def gather(asked: Sequence[QuerySet[Any] | Words], *, using: str) -> list[list[Any]]:
     """
-    Read what several queries ask for, in one statement.
+    Read the results of several queries in one statement.
 
     Args:
-        asked: Queries of rows, which may be annotated, or of ``values_list``; no joined models. Whoever needs an order sorts
-            what a query without a limit has given.
+        asked: Queries of rows, which may be annotated, or of ``values_list``; without joined models. If the
+            caller needs an order, it sorts the result of a query without a limit.
         using: Database alias.
 
     Returns:
-        Of each what it would have given by itself; of ``Words``, its values.
+        For each query, what it would give by itself; for ``Words``, its values.
     """
     parts = {number: part for number, each in enumerate(asked) if (part := _part_of(each, using)) is not None}
     found: list[list[Any]] = [[] for _each in asked]
@@ -71,7 +71,7 @@ def gather(asked: Sequence[QuerySet[Any] | Words], *, using: str) -> list[list[A
 
 
 def gather_now(asked: Sequence[QuerySet[Any] | Words], *, using: str) -> tuple[datetime, list[list[Any]]]:
-    """Read story time with them: in the same statement, where the database tells it."""
+    """Read story time, too: in the same statement, if the database tells it."""
     if is_told():
         return story_now(using), gather(asked, using=using)
     [[now], *found] = gather([Words(dialect_of(using).sql("story_now").rstrip("; \n")), *asked], using=using)
@@ -80,7 +80,7 @@ def gather_now(asked: Sequence[QuerySet[Any] | Words], *, using: str) -> tuple[d
 
 
 def _part_of(asked: QuerySet[Any] | Words, using: str) -> _Part | None:
-    """None: there can be nothing."""
+    """A part of the statement; None: it can find nothing."""
     if isinstance(asked, Words):
         return _Part(asked.sql.replace("%", "%%"), (), 1, lambda values: values[0])
     return _part_of_query(asked, using)
@@ -117,7 +117,7 @@ def _part_of_query(asked: QuerySet[Any], using: str) -> _Part | None:
 
 
 def _converters(compiler: Any, dialect: Dialect) -> Iterator[tuple[int, Convert]]:
-    """How values of columns become what the model has, where JSON has them otherwise."""
+    """Functions that turn values of columns into those of the model, for columns whose values in JSON are different."""
     if dialect.has_time_types:
         for place, (column, _sql, _alias) in enumerate(compiler.select):
             if (read := _READ.get(type(target_of(column.output_field)))) is not None:
@@ -130,5 +130,5 @@ def _converters(compiler: Any, dialect: Dialect) -> Iterator[tuple[int, Convert]
 
 
 def _applied(convert: Callable[..., Any], column: Any, connection: Any) -> Convert:
-    """As Django converts it, but for JSON in JSON, which has been read."""
+    """Convert as Django does, except for JSON within JSON, which is parsed already."""
     return lambda value: value if isinstance(value, dict | list) else convert(value, column, connection)

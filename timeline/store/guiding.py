@@ -1,4 +1,4 @@
-"""Guiding: settings of PostgreSQL's that hold for one statement."""
+"""Guiding: settings of PostgreSQL that hold for one statement."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from django.db import connections
 from timeline.dialects import dialect_of, is_by_psycopg3
 from timeline.store.isolating import atomic
 
-# For what takes the first rows of an index. Where statistics are of a time when nothing was ready, one index is as good as
-# another to PostgreSQL: it would read a hundred thousand ready rows by one that has them in another order, and sort them, for
-# the first hundred. Being told not to sort raises what a plan seems to cost, and so must not call for compiling it.
+# For statements that read the first rows of an index. If the statistics are from a time when nothing was ready, PostgreSQL
+# takes all indexes for equally good: to find the first hundred rows, it might read a hundred thousand ready rows by an index
+# with another order, and sort them. With sorting off, a plan seems to cost more, and this must not start the JIT compiler.
 IN_ORDER: Final = {"enable_sort": "off", "enable_incremental_sort": "off", "jit": "off"}
 
-# For what reads few rows by many expressions: to compile it takes a hundred times as long as to execute it.
+# For statements that read few rows by many expressions: compiling takes a hundred times as long as executing.
 AS_IT_IS: Final = {"jit": "off"}
 
-_WAS: Final = "timeline_was"  # A name of ours for settings: what those of a caller's transaction were before.
+_WAS: Final = "timeline_was"  # Prefix of settings of our own: they keep the values of a caller's transaction.
 
 
 def execute_guided(
     cursor: Any, sql: str, parameters: Mapping[str, Any] | Sequence[Any], *, settings: Mapping[str, str], using: str
 ) -> None:
     """
-    Execute one statement under settings of its own. Outside a transaction it is one of its own; in a caller's transaction the
-    settings are as they were before when it is through. SQLite has none.
+    Execute one statement with settings of its own. Outside a transaction, the statement is a transaction of its own. In the
+    caller's transaction, the settings are put back when the statement has ended. SQLite has no settings.
 
-    Where psycopg 3 binds parameters, as Django has it unless told otherwise, settings, statement and commit are one trip to the
-    database, where they would be four; each takes its turn for the processor.
+    If psycopg 3 binds parameters on the client, as it does in Django by default, settings, statement and commit are one trip to
+    the database. Otherwise there are four, and each waits for the processor.
     """
     connection: Any = connections[using]
     if not settings or not dialect_of(using).has_settings:
@@ -46,32 +46,32 @@ def execute_guided(
 
 
 def as_select(settings: Mapping[str, str]) -> str:
-    """Write the statement that makes settings until the end of the transaction. Of our own words only."""
+    """The statement that makes settings until the end of the transaction. Names and values are our own texts only."""
     return "SELECT " + ", ".join(f"set_config('{name}', '{value}', true)" for name, value in settings.items())
 
 
 def _around(sql: str, settings: Mapping[str, str], *, is_among_others: bool) -> str:
-    """Write a statement with its settings before it and, among others of a transaction, what sets them back after it."""
+    """The statement with its settings before it and, inside a transaction, a statement after it that puts them back."""
     if not is_among_others:
         return f"{as_select(settings)};\n{sql}"
     return f"{_kept(settings)};\n{as_select(settings)};\n{sql}\n; {_back(settings)}"
 
 
 def _kept(settings: Mapping[str, str]) -> str:
-    """Write the statement that keeps what the settings are, for the time of the transaction."""
+    """The statement that keeps the present settings until the end of the transaction."""
     kept = (f"set_config('{_WAS}.{name}', current_setting('{name}'), true)" for name in settings)
     return f"SELECT {', '.join(kept)}"
 
 
 def _back(settings: Mapping[str, str]) -> str:
-    """Write the statement that sets them back to what was kept."""
+    """The statement that puts the kept settings back."""
     back = (f"set_config('{name}', current_setting('{_WAS}.{name}'), true)" for name in settings)
     return f"SELECT {', '.join(back)}"
 
 
 @contextmanager
 def _set(settings: Mapping[str, str], connection: Any, *, using: str) -> Iterator[None]:
-    """Let a block be executed under settings, in a transaction; in a caller's, set them back."""
+    """Execute a block with settings, in a transaction. In the caller's transaction, the settings are put back afterwards."""
     is_among_others = connection.in_atomic_block
     with atomic(using=using):
         with connection.cursor() as cursor:
@@ -86,7 +86,7 @@ def _set(settings: Mapping[str, str], connection: Any, *, using: str) -> Iterato
 
 @contextmanager
 def guided(settings: Mapping[str, str], *, using: str) -> Iterator[None]:
-    """Let the queries of a block be executed with these settings, each in one statement with them where that can be."""
+    """Execute the queries of a block with these settings; if possible, each together with them in one trip."""
     connection: Any = connections[using]
     if not dialect_of(using).has_settings:
         yield
@@ -99,7 +99,7 @@ def guided(settings: Mapping[str, str], *, using: str) -> Iterator[None]:
                 context["cursor"].nextset()
             return found
 
-        connection.execute_wrappers.insert(0, set_first)  # First: other wrappers see a statement as it is sent.
+        connection.execute_wrappers.insert(0, set_first)  # First: so other wrappers see the statement as it is sent.
         try:
             yield
         finally:
