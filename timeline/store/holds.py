@@ -1,6 +1,6 @@
 """
-What is on hold. Nothing of it stands on the rows of tasks: who claims, begins or looks asks the table of holds, which is mostly
-empty, in a statement that is made anyway.
+What is on hold. The rows of tasks do not show it. Whoever claims, begins or looks at tasks reads the table of holds, which is
+mostly empty, in a statement that is made anyway.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from timeline.models import EntityRef, Hold, ScheduledTask, Scope
 from timeline.models.task import ScheduledTaskQuerySet
 from timeline.registry import registry
 
-# Whether anything is on hold: a column of a statement that asks for something else.
+# Whether anything is on hold: a column for statements that ask for something else.
 IS_ANY_OPEN: Final = "EXISTS (SELECT 1 FROM timeline_hold WHERE released_at IS NULL)"
 
 
 @dataclass(frozen=True, slots=True)
 class OnHold:
     """
-    Which kinds of tasks are on hold, whatever they are about.
+    The kinds of tasks that are on hold, whatever entities they are about.
 
     Args:
-        targets: Scope and target of open holds, each once.
+        targets: Scope and target of each open hold, without duplicates.
     """
 
     targets: frozenset[tuple[str, str]] = frozenset()
 
     @classmethod
     def read(cls, found: str | None) -> OnHold:
-        """As a statement with ``{kinds_on_hold}`` tells it."""
+        """Read the value that a statement with ``{kinds_on_hold}`` returns."""
         return cls(frozenset((scope, target) for scope, target in json.loads(found))) if found else cls()
 
     @property
@@ -54,8 +54,8 @@ class OnHold:
         Whether a kind is on hold.
 
         Args:
-            task_key: Of the kind.
-            queue: What to take for its queue, where this process does not know the kind.
+            task_key: Key of the kind.
+            queue: The queue to assume, if this process does not know the kind.
         """
         asked = {
             (Scope.EVERYTHING.value, ""),
@@ -70,7 +70,7 @@ NOTHING_ON_HOLD: Final = OnHold()
 
 
 def queue_of(task_key: str, otherwise: str = "") -> str:
-    """The queue of a kind as declared: by that it is claimed, whatever its rows say."""
+    """The queue that a kind declares. Its tasks are claimed by this one, even if their rows have another."""
     try:
         return registry.task(task_key)[1].options.queue
     except UnknownTask:
@@ -78,7 +78,7 @@ def queue_of(task_key: str, otherwise: str = "") -> str:
 
 
 def is_any_open(*, using: str) -> bool:
-    """Whether anything is on hold: one probe of an index that is mostly empty."""
+    """Whether anything is on hold. This is one look in an index that is mostly empty."""
     with connections[using].cursor() as cursor:
         cursor.execute(f"SELECT {IS_ANY_OPEN}")
         return bool(cursor.fetchone()[0])
@@ -93,7 +93,7 @@ def on_hold(*, using: str) -> OnHold:
 
 def holds_over(tasks: Sequence[ScheduledTask], *, using: str) -> dict[UUID, list[Hold]]:
     """
-    Find the open holds over some tasks: one statement.
+    Find the open holds over some tasks in one statement.
 
     Returns:
         Id of a task that is on hold → its holds, the oldest first.
@@ -116,7 +116,7 @@ def holds_over(tasks: Sequence[ScheduledTask], *, using: str) -> dict[UUID, list
 
 
 def covers(hold: Hold, task: ScheduledTask) -> bool:
-    """Whether a task is of what a hold holds."""
+    """Whether a hold covers a task."""
     return task.entity_ref in hold.refs if hold.scope == Scope.ENTITY else _covers(hold, task)
 
 
@@ -125,7 +125,7 @@ def _covers(hold: Hold, task: ScheduledTask) -> bool:
 
 
 def tasks_under(hold: Hold, tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
-    """Narrow tasks down to those of what a hold holds."""
+    """Narrow tasks down to those that a hold covers."""
     match hold.scope:
         case Scope.ENTITY:
             condition = Q()
@@ -144,7 +144,7 @@ def tasks_under(hold: Hold, tasks: ScheduledTaskQuerySet) -> ScheduledTaskQueryS
 
 
 def not_on_hold(tasks: ScheduledTaskQuerySet, held: OnHold, *, task_keys: Iterable[str]) -> ScheduledTaskQuerySet:
-    """Narrow tasks of these kinds down to those that nothing holds."""
+    """Narrow tasks of these kinds down to those that no hold covers."""
     if not held.targets:
         return tasks.with_handler(list(task_keys))
     free = tasks.with_handler([key for key in task_keys if not held.covers(key)])
@@ -152,11 +152,11 @@ def not_on_hold(tasks: ScheduledTaskQuerySet, held: OnHold, *, task_keys: Iterab
 
 
 def reason_of(hold: Hold) -> Reason:
-    """Say that a task is on hold, for its row and its log."""
+    """The reason that a task is on hold, for its row and its log."""
     return reasons.ON_HOLD(what=in_english(hold), at=hold.created_at)
 
 
 def in_english(hold: Hold) -> str:
-    """What it holds, as rows keep it."""
+    """What a hold covers, in English, as rows store it."""
     with translation.override("en"):
         return hold.what

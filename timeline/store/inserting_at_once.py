@@ -1,4 +1,4 @@
-"""Place one task: lock its entity, read story time and insert the row, in one trip."""
+"""Insert one task in one trip: lock its entity, read story time and insert the row."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ SET_HERE: Final = frozenset({"state", "created_at"})
 
 def insert_at_once(task: ScheduledTask, *, now: datetime | None, using: str) -> bool:
     """
-    Insert a task as of when its entity is locked: in the caller's transaction, or else one that ends with it.
+    Insert a task at the moment when its entity is locked: in the caller's transaction, or in one of the statement's own.
 
     Args:
-        task: New; its state and when it was made are set here.
-        now: Story time; None: as the database tells it once it has the lock.
+        task: A new task. Its state and the time of its creation are set here.
+        now: Story time; None: the time of the database once it has the lock.
         using: Database alias.
 
     Returns:
-        Whether it is in. If not, nothing was written: its entity or its cause is not there, its place is taken, or it takes
-        more than a statement, as it does on SQLite. Who asked goes the long way then, and finds out.
+        Whether the task was inserted. If not, nothing was written: the entity or the cause does not exist, there is such a task
+        already, or one statement is not enough, as on SQLite. The caller then uses several statements, and these tell the
+        reason.
     """
     connection = connections[using]
     lock = lock_of(task.entity_ref, using)

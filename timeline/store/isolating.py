@@ -1,9 +1,9 @@
 """
-Isolation: whether a transaction sees what others committed a moment ago.
+Isolation: whether a transaction sees what others have just committed.
 
-Who has locked an entity must see the runs that others began before they let go of it. At READ COMMITTED each statement does;
-at REPEATABLE READ and SERIALIZABLE a transaction sees what there was when it began, however long it waited for a lock since.
-SQLite has one writer, and no such question.
+After a caller has locked an entity, it must see the runs that others began before they released the lock. At READ COMMITTED,
+each statement does. At REPEATABLE READ and SERIALIZABLE, a transaction sees the data from the time when it began, however long
+it has waited for a lock since. On SQLite only one transaction writes at a time, so that it always sees them.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from timeline.clocks import story_now
 from timeline.dialects import dialect_of, is_by_psycopg3
 from timeline.exceptions import WrongIsolation
 
-FRESH: Final = frozenset({"read committed", "read uncommitted"})  # To PostgreSQL these are the same.
+FRESH: Final = frozenset({"read committed", "read uncommitted"})  # PostgreSQL treats both alike.
 LEVEL: Final = "current_setting('transaction_isolation')"
-_READ_COMMITTED: Final = 2  # As psycopg counts them.
+_READ_COMMITTED: Final = 2  # The number in psycopg.
 _IDLE: Final = 0
 
 
 def atomic(*, using: str, savepoint: bool = True, durable: bool = False) -> Atomic:
     """
-    ``transaction.atomic``, but that a transaction that begins here is READ COMMITTED, whatever the host has for its own.
+    As ``transaction.atomic``, but a transaction that begins here is READ COMMITTED, whatever level the host's settings have.
 
-    No statement asks for that: BEGIN says it, by psycopg 3. What is called on its commit finds the host's level again.
+    This needs no statement: with psycopg 3, it is a part of BEGIN. Functions called on commit find the host's level again.
     """
     return _ReadCommitted(using, savepoint, durable)
 
@@ -65,7 +65,7 @@ class _ReadCommitted(Atomic):
 @contextmanager
 def committed(using: str) -> Iterator[None]:
     """
-    What is written within is committed when the block ends. Where one statement writes it, there is no BEGIN and no COMMIT.
+    Commit what is written in the block when it ends. If one statement writes it, there is no BEGIN and no COMMIT.
 
     Raises:
         RuntimeError: within a transaction.
@@ -78,7 +78,7 @@ def committed(using: str) -> Iterator[None]:
 
 
 def _begins(using: str) -> Any:
-    """The connection, where a transaction begins on it now, and psycopg 3 is its driver; else None."""
+    """The connection, if a transaction begins on it now and its driver is psycopg 3; otherwise None."""
     connection: Any = connections[using]
     if connection.in_atomic_block or not is_by_psycopg3(connection):
         return None
@@ -89,10 +89,10 @@ def _begins(using: str) -> Any:
 
 def has_to_ask(using: str) -> bool:
     """
-    Whether only the database knows if the caller's transaction sees what is there.
+    Whether only the database knows if the caller's transaction sees what is committed now.
 
     Raises:
-        WrongIsolation: if it is known here already that it does not.
+        WrongIsolation: if it is known without asking that it does not.
     """
     connection: Any = connections[using]
     if not connection.in_atomic_block or dialect_of(using).has_one_writer:
@@ -106,7 +106,8 @@ def has_to_ask(using: str) -> bool:
 
 def now_in_fresh_transaction(*, using: str) -> datetime:
     """
-    Read story time by the database's clock, and see in passing that the caller's transaction sees what is there.
+    Read story time by the clock of the database, and check in the same statement that the transaction of the caller sees what
+    is committed now.
 
     Raises:
         WrongIsolation: if it does not.
@@ -121,7 +122,7 @@ def now_in_fresh_transaction(*, using: str) -> datetime:
 
 
 def host_level(using: str) -> str:
-    """The level that a host's settings give its transactions, where these may not see what is there; else empty."""
+    """The level that a host's settings give to transactions, if these may not see what is committed now; otherwise empty."""
     connection: Any = connections[using]
     level = connection.settings_dict["OPTIONS"].get("isolation_level") if is_by_psycopg3(connection) else None
     name = "" if level is None else _name_of(connection, level)
@@ -129,7 +130,7 @@ def host_level(using: str) -> str:
 
 
 def server_level(using: str) -> str:
-    """The level that transactions have that ask for none."""
+    """The level of transactions that ask for none."""
     with connections[using].cursor() as cursor:
         cursor.execute(dialect_of(using).sql("default_isolation"))
         return str(cursor.fetchone()[0])
@@ -141,7 +142,7 @@ def _name_of(connection: Any, level: Any) -> str:
 
 def check_level(level: str, *, using: str) -> None:
     """
-    See that a transaction of this level, as PostgreSQL calls it, sees what is there.
+    Check that a transaction of this level, by its name in PostgreSQL, sees what is committed now.
 
     Raises:
         WrongIsolation: if it does not.

@@ -1,4 +1,4 @@
-"""Which kinds of tasks there are."""
+"""Which kinds of tasks exist, and what is known of their tasks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from timeline.store.holds import NOTHING_ON_HOLD, on_hold
 
 class First(NamedTuple):
     """
-    Of a kind's available tasks the one to be run first.
+    The first of the available tasks of a kind.
 
     Args:
         priority: Smaller is more urgent.
         due_at: When it was due; None on SQLite.
-        on_hold: Whether entities are on hold, so that others of the kind may be passed over.
+        on_hold: Whether entities are on hold, so that some tasks of the kind may be skipped.
     """
 
     priority: int
@@ -34,12 +34,12 @@ class First(NamedTuple):
 
 class Kind(NamedTuple):
     """
-    How things are with a kind.
+    The present state of a kind.
 
     Args:
-        tasks: How many are on their way, claimed and not started.
-        lately: How many of these were sent lately, and not handed back since.
-        seconds: How long its handler takes for one, as workers saw it; None: nobody has run it.
+        tasks: How many tasks are claimed and not started.
+        lately: How many of these were sent recently, and not handed back since.
+        seconds: How long its handler takes for one task, as workers measured it; None: nobody has run it.
     """
 
     tasks: int
@@ -48,14 +48,14 @@ class Kind(NamedTuple):
 
 
 def task_keys_there(using: str) -> list[str]:
-    """The different task keys of a database's rows, by one statement: a probe of an index for each."""
+    """The different task keys of the rows of a database. One statement, with one look in an index for each key."""
     with connections[using].cursor() as cursor:
         cursor.execute(dialect_of(using).sql("task_keys_there"))
         return [task_key for [task_key] in cursor.fetchall()]
 
 
 def timelines_there(using: str) -> list[str]:
-    """The different timelines of a database's runs, open or ended, by one statement: a probe of an index for each."""
+    """The different timelines of the runs of a database, open or ended. One statement, with one look in an index for each."""
     with connections[using].cursor() as cursor:
         cursor.execute(dialect_of(using).sql("timelines_there"))
         return [timeline for [timeline] in cursor.fetchall()]
@@ -63,8 +63,8 @@ def timelines_there(using: str) -> list[str]:
 
 def ready_kinds(task_keys: Sequence[str], *, using: str) -> dict[str, First]:
     """
-    Tell which of these kinds have available tasks that may be started: nothing holds them. One probe of an index a kind, in
-    one statement. Only where something is on hold, a second reads what; where entities are, a third passes over their tasks.
+    Tell which of these kinds have available tasks that no hold covers. One statement, with one look in an index for each kind.
+    If anything is on hold, a second statement reads what; if entities are on hold, a third skips their tasks.
 
     Returns:
         Task key → the first of its available tasks.
@@ -98,13 +98,13 @@ def look_at_kinds(
     task_keys: Sequence[str], *, lately: timedelta, leases_valid_at: datetime | None = None, using: str
 ) -> dict[str, Kind]:
     """
-    Tell how things are with these kinds, in one statement.
+    The present state of these kinds, by one statement.
 
     Args:
-        task_keys: Of the kinds.
-        lately: What was sent so long ago, or less, was sent lately.
-        leases_valid_at: Machine time at which no lease had run out, if that is known: then all end later, and the part of the
-            index before it is not read.
+        task_keys: Keys of the kinds.
+        lately: Tasks were sent recently if it was no longer ago than this.
+        leases_valid_at: A machine time at which no lease had expired; None: not known. All leases end later, so that the part
+            of the index before it is not read.
         using: Database alias.
     """
     dialect = dialect_of(using)
@@ -121,16 +121,16 @@ def look_at_kinds(
 
 def recent_ends(task_keys: Sequence[str], states: Iterable[str], most: int, *, using: str) -> list[ScheduledTask]:
     """
-    Read how tasks of each kind ended that were due last: some of each state, in one statement.
+    Read how some tasks of each kind have ended: those that were due last in each state, by one statement.
 
     Args:
         task_keys: The kinds.
-        states: Final ones.
-        most: So many of each kind and state.
+        states: Final states.
+        most: How many tasks at most, for each kind and state.
         using: Database alias.
 
     Returns:
-        Tasks of which only key, state, reason code, start and end are read, in no order.
+        Tasks with key, state, reason code, start and end only, in no fixed order.
     """
     dialect = dialect_of(using)
     asked = {"task_keys": dialect.list_of(task_keys), "states": dialect.list_of(sorted(states)), "most": most}

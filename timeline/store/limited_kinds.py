@@ -1,4 +1,4 @@
-"""Kinds of which only so many may be under way at once: those that have tasks waiting, and which compete with each other."""
+"""Kinds with a limit, of which only so many tasks may be under way at once: which have waiting tasks, and which compete."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from timeline.store.holds import NOTHING_ON_HOLD, on_hold
 
 class LimitedKind(NamedTuple):
     """
-    A kind of which only so many may be under way at once.
+    A kind with a limit: only so many of its tasks may be under way at once.
 
     Args:
-        task_key: Its own.
-        places: How many there are of each key.
-        on_hold: Whether entities are on hold: their tasks are passed over.
-        others: Kinds that compete with it for the same keys, each with how many places it sees: who waits of one that may be
-            under way is before those of this kind that are less urgent, or have waited for less long.
+        task_key: Key of the kind.
+        places: The number of places of each key of the limit.
+        on_hold: Whether entities are on hold. Then their tasks are skipped.
+        others: Kinds that compete with it for the same keys, each with the number of places of its own limit. A waiting task of
+            another kind goes first if it is more urgent, or as urgent and due earlier, and its kind has a place.
     """
 
     task_key: str
@@ -32,15 +32,15 @@ class LimitedKind(NamedTuple):
 
     @property
     def parts(self) -> frozenset[str]:
-        """Which optional lines a statement about it needs."""
+        """Names of the optional lines that a statement about it needs."""
         asked = {"on_hold": self.on_hold, "shared": self.others, "shared_on_hold": self.on_hold and self.others}
         return frozenset(name for name, is_asked in asked.items() if is_asked)
 
 
 def limited_kinds(task_keys: Sequence[str], *, using: str) -> list[LimitedKind]:
     """
-    Those of these kinds that have tasks waiting for a place, and are not on hold; no statement, if none are asked for, and a
-    second only where something is on hold.
+    Those of these kinds that have tasks waiting for a place, and are not on hold. No statement if no kind is given; a second
+    one only if anything is on hold.
     """
     if not task_keys:
         return []
@@ -60,7 +60,7 @@ def limited_kinds(task_keys: Sequence[str], *, using: str) -> list[LimitedKind]:
 
 
 def competing(kinds: Iterable[LimitedKind]) -> list[LimitedKind]:
-    """Tell each of some kinds which of the others compete with it for the same keys."""
+    """Set for each of some kinds which of the others compete with it for the same keys."""
     sharing: dict[tuple[str, bool], list[LimitedKind]] = defaultdict(list)
     kinds = list(kinds)
     for kind in kinds:
@@ -74,6 +74,6 @@ def competing(kinds: Iterable[LimitedKind]) -> list[LimitedKind]:
 
 
 def _shared_by(kind: LimitedKind) -> tuple[str, bool]:
-    """What kinds have in common that may have the same keys: the name of the key, and whether values of a field are in it."""
+    """Kinds that may have the same keys share this: the name of the key, and whether the value of a field is part of it."""
     limit = registry.task(kind.task_key)[1].limit
     return (limit.key or kind.task_key, bool(limit.by)) if limit is not None else (kind.task_key, False)

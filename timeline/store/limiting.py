@@ -1,4 +1,4 @@
-"""Give places: where only so many may be under way at once, those of each key that have waited longest."""
+"""Give places of limits: for each key, to the tasks that are first in its queue, as long as places are free."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from timeline.store.limited_kinds import LimitedKind
 from timeline.store.returning import COLUMNS, as_tasks
 from timeline.store.writing import Write, apply
 
-LOOKED_AT: Final = 200  # Keys of a kind, in one look at them; the next one goes on behind them.
-TOGETHER: Final = 200  # Keys of which places are given in one statement: it takes some 20 ms.
-A_FEW: Final = 20  # Keys looked at first, where few are wanted.
+LOOKED_AT: Final = 200  # How many keys of a kind one look reads. The next look goes on after them.
+TOGETHER: Final = 200  # For how many keys one statement gives places. It takes about 20 ms.
+A_FEW: Final = 20  # How many keys are read first, if few are wanted.
 
-# Gives keys behind one, so many, and how often the first of each was tried.
+# Called with a key and a number. Gives so many keys after it, each with the attempts of its first task; see ``Waiting``.
 Look = Callable[[str, int], list[tuple[str, int | None]]]
 
-_turn: dict[tuple[str, str], str] = {}  # Alias and kind → the key behind which the next look begins.
+_turn: dict[tuple[str, str], str] = {}  # Alias and kind → the key after which the next look begins.
 
 
 class Waiting(NamedTuple):
     """
-    A key for which a task waits that may be under way.
+    A key of a limit with a free place, and a task that waits for it.
 
     Args:
         limit_key: The key.
-        attempt: How often the first of its tasks was tried; a rest begins anew.
+        attempt: The attempts of the first task of the key; a task that rested starts from 0 again.
     """
 
     limit_key: str
@@ -48,13 +48,13 @@ class Waiting(NamedTuple):
 
 class Found(NamedTuple):
     """
-    What a look at the keys of a kind has found.
+    The result of a look at the keys of a kind.
 
     Args:
-        waiting: In order.
-        seen: All keys that were looked at.
-        after: The key that was looked at last.
-        is_last: Whether there are no more.
+        waiting: Keys with a free place and a waiting task, in order.
+        seen: All keys that were read.
+        after: The last key that was read.
+        is_last: Whether there are no more keys.
     """
 
     waiting: list[Waiting]
@@ -65,19 +65,20 @@ class Found(NamedTuple):
 
 def find_waiting(kind: LimitedKind, *, most: int, using: str) -> list[Waiting]:
     """
-    Find keys of a kind whose turn it is, and of which a place is free: ``LOOKED_AT`` are looked at, in order, each in its turn.
+    Find keys of a kind with a free place and a waiting task. It reads ``LOOKED_AT`` keys in their order, so that each gets its
+    turn.
 
-    The look goes on behind the last one that was found; ``leave_turn`` puts it elsewhere.
+    The next look goes on after the last key that was found. ``leave_turn`` can make it begin elsewhere.
 
     Args:
-        kind: Of the tasks.
-        most: Find no more than so many; ``TOGETHER`` at most.
+        kind: The kind of the tasks.
+        most: How many keys to find at most; never more than ``TOGETHER``.
         using: Database alias.
     """
     begun = turn_of(kind.task_key, using=using)
     look = partial(_look, kind, using=using)
     found = _found(look, begun, set(), min(most, TOGETHER))
-    if begun and found.is_last:  # Then it is the turn of those before it.
+    if begun and found.is_last:  # Go on with the keys before the one where the look began.
         rest = min(most, TOGETHER) - len(found.waiting)
         before = _found(look, "", found.seen, rest)
         found = Found(found.waiting + before.waiting, before.seen, before.after, before.is_last)
@@ -86,7 +87,7 @@ def find_waiting(kind: LimitedKind, *, most: int, using: str) -> list[Waiting]:
 
 
 def _found(look: Look, after: str, known: set[str], most: int) -> Found:
-    """Find so many behind a key, up to one that is known already, or the last there is."""
+    """Find up to so many keys after a key. Stops at a key that is known already, and at the last key."""
     waiting: list[Waiting] = []
     keys: set[str] = set()
     left = LOOKED_AT
@@ -109,12 +110,12 @@ def _found(look: Look, after: str, known: set[str], most: int) -> Found:
 
 
 def leave_turn(task_key: str, after: str, *, using: str) -> None:
-    """Have the next look begin behind this key."""
+    """Make the next look begin after this key."""
     _turn[using, task_key] = after
 
 
 def turn_of(task_key: str, *, using: str) -> str:
-    """The key behind which the next look begins."""
+    """The key after which the next look begins."""
     return _turn.get((using, task_key), "")
 
 
@@ -132,18 +133,19 @@ def take(
     worker: str | None = None,
 ) -> list[ScheduledTask]:
     """
-    Move tasks that wait for a place, and give each one: in one statement a task's own write, so that nothing is left of it if
-    that is undone. Committed when this returns. Keys of which somebody else gives places just now are passed over.
+    Move tasks that wait for a place, and give a place to each. A place is given by the same write as the move, so that nothing
+    is left of it if this is undone. It is committed when the function returns. Keys for which somebody else gives places at
+    the moment are skipped.
 
     Args:
         trigger: Claim or start.
-        kind: Of the tasks.
-        limit_keys: Of these keys.
-        each: Take no more than so many tasks of each.
-        attempts: None that was tried more often.
+        kind: The kind of the tasks.
+        limit_keys: The keys of the limit.
+        each: How many tasks at most for each key.
+        attempts: Leave out tasks with more attempts than this.
         now: Story time, for the log.
         using: Database alias.
-        lease, claim_token, worker: Of who takes them, as for ``Write``.
+        lease, claim_token, worker: Of the one who takes the tasks, as for ``Write``.
     """
     if not limit_keys:
         return []
@@ -188,7 +190,9 @@ _OF_TASK: Final = ", ".join(f"task.{column}" for column in COLUMNS.split(", "))
 
 
 def _others(kind: LimitedKind, using: str) -> dict[str, Any]:
-    """Kinds that compete with it, each with its places, as a statement reads them: SQLite takes no list, used or not."""
+    """
+    The kinds that compete with it, each with its places, as parameters. SQLite accepts no lists, even if they are not used.
+    """
     if not dialect_of(using).has_arrays:
         return {"others": json.dumps(kind.others)}
     return {
@@ -205,7 +209,7 @@ def _look(kind: LimitedKind, after: str, most: int, *, using: str) -> list[tuple
 
 
 def _tried(limit_keys: Sequence[str], using: str) -> list[str]:
-    """Lock keys until the transaction ends; those that are not locked by somebody else."""
+    """Lock keys until the transaction ends, except those that somebody else has locked. Returns the locked keys."""
     with connections[using].cursor() as cursor:
         cursor.execute(dialect_of(using).sql("try_limits"), {"limit_keys": list(limit_keys)})
         return [key for (key,) in cursor.fetchall()]
@@ -214,7 +218,7 @@ def _tried(limit_keys: Sequence[str], using: str) -> list[str]:
 def _numbered(
     ready: Iterable[ScheduledTask], limit_keys: Sequence[str], places: int, each: int, using: str
 ) -> list[tuple[ScheduledTask, int]]:
-    """Give each its number: who has one keeps it, the others get those that are free."""
+    """Give a number to each task: a task that has one keeps it, and the others get free numbers."""
     held: dict[str, set[int]] = defaultdict(set)
     rows = ScheduledTask.objects.using(using).filter(limit_key__in=limit_keys, slot__gt=0)
     for limit_key, slot in rows.values_list("limit_key", "slot"):

@@ -1,4 +1,4 @@
-"""Machines: which runs there are to move, and the one way in which they move: any number in one guarded write, with entries."""
+"""Machines: find the runs to move, and move them. All moves are made here: one guarded write for any number, with entries."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Step:
     A move of a run.
 
     Args:
-        run: As it was read and locked; its state and its number of moves guard the write.
-        target: The state it comes to; the one it is in: it is entered anew.
-        back: What BACK leads to from then on.
+        run: The run as it was read and locked. It moves only if it still has this state and number of moves.
+        target: The state to which it moves. If it is the present state, the run enters that again.
+        back: The state to which BACK leads after the move.
         cause_id: Id of the event.
     """
 
@@ -56,11 +56,11 @@ class Step:
 
 def runs_to_move(refs: Iterable[EntityRef], machines: Mapping[str, str | None], *, using: str) -> list[TimelineRun]:
     """
-    The open runs of some machines and entities, which the caller has locked; they are locked, in order of their ids.
+    Lock and return the open runs of some machines and entities, in order of their ids. The caller has locked the entities.
 
     Args:
         refs: The entities.
-        machines: Name of a machine → the key of its runs; None: whichever they have.
+        machines: Name of a machine → the key of its runs; None: any key.
         using: Database alias.
     """
     return _asked("runs_to_move", refs, machines, using)
@@ -70,13 +70,13 @@ def lock_to_move(
     ref: EntityRef, machines: Iterable[str], others: Iterable[str] | None, *, using: str
 ) -> list[tuple[TimelineRun, list[ScheduledTask]]]:
     """
-    The open runs of some machines and one entity, which the caller has locked, each with the rows that it is planned from once
-    it has moved. All are locked, in the lock order, in one trip. Only where ``can_read_ahead``.
+    Lock the open runs of some machines and of one entity, and the rows from which each is planned after its move, and return
+    both. All are locked in the lock order, in one trip. The caller has locked the entity. Only if ``can_read_ahead``.
 
     Args:
         ref: The entity.
-        machines: Names.
-        others: Keys of their tasks that are bound to no state. None: no row is read nor locked.
+        machines: Names of the machines.
+        others: Keys of their tasks that are not bound to a state; None: no tasks are read or locked.
         using: Database alias.
     """
     with connections[using].cursor() as cursor:
@@ -88,15 +88,15 @@ def lock_entity_to_move(
     ref: EntityRef, machines: Iterable[str], others: Iterable[str] | None, *, using: str
 ) -> tuple[datetime, list[tuple[TimelineRun, list[ScheduledTask]]]] | None:
     """
-    Lock an entity, and what ``lock_to_move`` gives, in one trip. Arguments as for that.
+    Lock an entity, and what ``lock_to_move`` locks, in one trip. It takes the same arguments.
 
     Returns:
-        What the database's clock says once the entity is locked, and the runs with their rows. None: nothing was asked, as
-        there is more to the lock.
+        The time by the clock of the database when the entity was locked, and the runs with their rows. None: no statement was
+        made, as the entity cannot be locked in this way.
 
     Raises:
         WrongEntity: if it is not in this database.
-        WrongIsolation: if the caller's transaction may not see what is there.
+        WrongIsolation: if the caller's transaction may not see what is committed now.
     """
     ask = has_to_ask(using)
     if (lock := lock_of(ref, using, clock=True, level=ask)) is None:
@@ -110,20 +110,20 @@ def lock_entity_to_move(
     return told[1].astimezone(UTC), _with_rows(found, using)
 
 
-# What is told of an entity that was locked: its key, the clock, and the level if that was asked; None: it is not there.
-# And what ``_with_rows`` reads.
+# The key of the entity that was locked, the time, and the isolation level if that was asked; None: the entity does not exist.
+# And the rows for ``_with_rows``.
 _Found = tuple[Sequence[Any] | None, Sequence[Sequence[str | None]]]
 
 
 def _in_one_text(lock: str, parameters: Mapping[str, Any], using: str) -> _Found | None:
-    """Ask by two statements in one text, which the database plans faster than one of both; None: see ``_in_one_statement``."""
+    """Ask by two statements in one text. The database plans these faster than one. None: see ``_in_one_statement``."""
     if not takes_texts(connections[using]):
         return None
     with connections[using].cursor() as cursor:
         cursor.execute(f"{lock};\n{dialect_of(using).sql('to_move')}", parameters)
         told = cursor.fetchone()
         if not cursor.nextset():
-            return None  # A wrapper of the host's has gone on to the second: what the first gave is not to be had.
+            return None  # A wrapper of the host's has gone on to the second result, and the first one is lost.
         return told, cursor.fetchall()
 
 
@@ -144,7 +144,7 @@ def _to_move(ref: EntityRef, machines: Iterable[str], others: Iterable[str] | No
 
 
 def _with_rows(found: Iterable[Sequence[str | None]], using: str) -> list[tuple[TimelineRun, list[ScheduledTask]]]:
-    """Make runs of what the function gives, each with its rows."""
+    """Make runs of the rows that the function of the database returns, each with its tasks."""
     said = list(found)
     runs = as_models((row_of_json(run, TimelineRun) for run, _task in said if run), TimelineRun, using)
     tasks: dict[UUID | None, list[ScheduledTask]] = defaultdict(list)
@@ -154,12 +154,12 @@ def _with_rows(found: Iterable[Sequence[str | None]], using: str) -> list[tuple[
 
 
 def can_read_ahead(using: str) -> bool:
-    """Whether a statement locks runs, and their rows after them: PostgreSQL, by a function."""
+    """Whether one statement can lock runs, and then their tasks: on PostgreSQL, by a function of the database."""
     return dialect_of(using).has_trigger_functions
 
 
 def last_moved(refs: Iterable[EntityRef], machines: Mapping[str, str | None], *, using: str) -> list[TimelineRun]:
-    """The run that has ended last, of each of some machines and entities; arguments as for ``runs_to_move``."""
+    """The run that has ended last, for each of some machines and entities. Arguments as for ``runs_to_move``."""
     return _asked("last_moved", refs, machines, using)
 
 
@@ -167,12 +167,12 @@ def asking_runs(
     states: Iterable[tuple[str, str]], *, after: tuple[datetime, UUID] | None = None, most: int, using: str
 ) -> list[TimelineRun]:
     """
-    The open runs that are in some states, those first that have been there for longest. Locks nothing.
+    The open runs that are in some states, those first that have been there longest. Nothing is locked.
 
     Args:
-        states: Name of a machine, and a state of it.
-        after: Since when, and the id, of the last one that is known already; None: from the first.
-        most: So many at most.
+        states: Pairs of the name of a machine and a state of it.
+        after: Time of entry and id of the last run that the caller has already; None: begin with the first.
+        most: How many runs at most.
         using: Database alias.
     """
     connection, dialect, wanted = connections[using], dialect_of(using), sorted(set(states))
@@ -209,11 +209,11 @@ def _asked(verb: str, refs: Iterable[EntityRef], machines: Mapping[str, str | No
 
 def move_runs(steps: Sequence[Step], *, event: str, actor: str, now: datetime, using: str) -> list[TimelineRun]:
     """
-    Move runs, and write their entries. The caller has locked the entities and the runs, and has asked the table.
+    Move runs, and write their entries. The caller has locked the entities and the runs, and has read the moves in the table.
 
     Args:
-        steps: One a run.
-        event: Its name.
+        steps: One move for each run.
+        event: Name of the event.
         actor: Who did it; empty for the system itself.
         now: Story time.
         using: Database alias.
@@ -222,7 +222,7 @@ def move_runs(steps: Sequence[Step], *, event: str, actor: str, now: datetime, u
         The runs as they are now, in the order given.
 
     Raises:
-        MoveNotAllowed: if one is not what it was when it was read; the caller undoes what was written.
+        MoveNotAllowed: if a run has changed since it was read. The caller then undoes what was written.
     """
     if not steps:
         return []
@@ -234,10 +234,11 @@ def move_runs(steps: Sequence[Step], *, event: str, actor: str, now: datetime, u
 
 def send_moves(going: Going, *, using: str) -> Callable[[], None]:
     """
-    Write moves, or send them on their way (``pipelining``).
+    Write moves, or send them without waiting (``pipelining``).
 
     Returns:
-        What sees that all have moved, and tells of them. It raises ``MoveNotAllowed`` as ``move_runs`` does.
+        A function that checks that all have moved, shows the new states and sends the signals. It raises ``MoveNotAllowed`` as
+        ``move_runs`` does.
     """
     dialect, cursor = dialect_of(using), connections[using].cursor()
     cursor.execute(dialect.sql("move_runs"), going.parameters)
@@ -254,9 +255,9 @@ def send_moves(going: Going, *, using: str) -> Callable[[], None]:
 
 class Going:
     """
-    Moves that are decided, and on their way: what a statement is told of them, and what there is to do when it has made them.
+    Moves that are decided: the parameters of the statement, and what has to be done after it.
 
-    Arguments as for ``move_runs``. Runs are read here: what is told of them is as they were.
+    Arguments as for ``move_runs``. The columns of the runs are read here, so that signals have the state from before the move.
     """
 
     def __init__(self, steps: Sequence[Step], *, event: str, actor: str, now: datetime, using: str) -> None:
@@ -277,7 +278,7 @@ class Going:
 
     @contextmanager
     def minding(self) -> Iterator[None]:
-        """See what the database says when it refuses a move."""
+        """Handle the error by which the database refuses a move."""
         try:
             yield
         except IntegrityError as error:
@@ -286,7 +287,7 @@ class Going:
 
     def check(self, moved: Collection[UUID]) -> None:
         """
-        See that all have moved.
+        Check that all have moved.
 
         Raises:
             MoveNotAllowed: if one has not.
@@ -298,29 +299,29 @@ class Going:
 
     @property
     def shown(self) -> list[Said]:
-        """What is shown of them, where a host's model shows it."""
+        """The states to write on models of the host's that show them."""
         return [(step.run.timeline, step.run.entity_ref, step.run.key, step.target) for step in self._steps]
 
     def tell(self, *, is_shown: bool = False) -> None:
-        """Show where they are, unless that is done, and tell who listens."""
+        """Write the states on models that show them, unless that is done already, and send the signals."""
         if not is_shown:
             mirror_states(self.shown, using=self._using)
         tell_entered(self._entries, using=self._using)
 
     @property
     def runs(self) -> list[TimelineRun]:
-        """Those that move, in the order given."""
+        """The runs that move, in the order given."""
         return [step.run for step in self._steps]
 
     def come(self) -> list[TimelineRun]:
-        """Let the runs be where they have come to."""
+        """Set the runs to the states after their moves."""
         for step in self._steps:
             run = step.run
             run.state, run.state_at, run.back, run.moves = step.target, self._now, step.back, run.moves + 1
         return self.runs
 
     def stay(self) -> None:
-        """Let the runs be where they were: nothing was written."""
+        """Set the runs back to the states before their moves, since nothing was written."""
         for run, before in zip(self.runs, self._before, strict=True):
             run.state, run.state_at, run.back, run.moves = before
 

@@ -1,4 +1,4 @@
-"""Mirroring: write the states of runs where hosts' models show them, any number in one statement a model."""
+"""Mirroring: write the states of runs to models of the host's that show them, with one statement for each model."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ Said = tuple[str, EntityRef, str, str]  # Name of a machine, entity, key of the 
 
 
 def mirror_runs(runs: Iterable[TimelineRun], *, using: str) -> int:
-    """Write the states that runs are in now; see ``mirror_states``."""
+    """Write the present states of runs; see ``mirror_states``."""
     return mirror_states(((run.timeline, run.entity_ref, run.key, run.state) for run in runs), using=using)
 
 
 def mirror_states(said: Iterable[Said], *, using: str) -> int:
     """
-    Write states where their machines show them. The caller has locked the entities: no lock is waited for.
+    Write states to the models that show them. The caller has locked the entities, so that this waits for no lock.
 
-    Rows that have it already are not written. No statement where no machine shows its state. A run with a key is one of
-    several of its entity: it is not shown.
+    Rows that have the state already are not written. If no machine shows its state, there is no statement. A run with a key is
+    not shown, since the entity may have several such runs.
 
     Args:
         said: Name of a machine, entity, key of the run, state.
         using: Database alias.
 
     Returns:
-        How many rows were changed.
+        The number of rows that were changed.
     """
     return sum(_write(field, refs, using) for field, refs in _shown(said))
 
 
 def statement_to_mirror(said: Iterable[Said], *, using: str) -> tuple[str, dict[str, str]] | None:
     """
-    Give the one statement by which ``mirror_states`` writes, for use within another, and its parameters. None: it takes more
-    than one, or none, or only Django knows how.
+    The statement by which ``mirror_states`` writes, as a part of another statement, and its parameters. None: several
+    statements are needed, or none, or only Django can make it.
     """
     shown = _shown(said)
     if len(shown) != 1 or len(shown[0][1]) != 1:
@@ -62,8 +62,8 @@ def statement_to_mirror(said: Iterable[Said], *, using: str) -> tuple[str, dict[
 
 def _shown(said: Iterable[Said]) -> list[tuple[Field[Any, Any], dict[str, list[EntityRef]]]]:
     """
-    What is to be written: fields in one order, each with the states, and whose they are. Whoever emits has locked the rows of
-    all of them.
+    What has to be written: fields in a fixed order, each with its states and their entities. Emitting an event has locked the
+    rows of all of them.
     """
     fields: dict[tuple[str, str], Field[Any, Any] | None] = {}
     asked: dict[str, dict[str, list[EntityRef]]] = {}
@@ -79,7 +79,7 @@ def _shown(said: Iterable[Said]) -> list[tuple[Field[Any, Any], dict[str, list[E
 
 @lru_cache(maxsize=256)
 def _statement(field: Field[Any, Any], using: str) -> str:
-    """Write the statement once: Django writes it anew each time, which takes longer than PostgreSQL needs for it."""
+    """The text of the statement, made once: Django would make it each time, which takes longer than PostgreSQL needs for it."""
     connection, dialect, meta = connections[using], dialect_of(using), field.model._meta
     key = target_of(meta.pk)
     if not dialect.has_set_statements or not fits_in_array(key) or type(field) is not StateField:
@@ -114,13 +114,13 @@ def _write(field: Field[Any, Any], refs: Mapping[str, Sequence[EntityRef]], usin
 
 
 def shows_another(run: TimelineRun, definition: Definition, entity: Model | None) -> bool:
-    """Whether an entity, as it was read, shows another state than its run is in."""
+    """Whether an entity, as it was read, shows another state than the present one of its run."""
     field = mirror_of(definition) if entity is not None and run.state and not run.key else None
     return field is not None and getattr(entity, field.attname) != run.state
 
 
 def tell_entity(entity: object, runs: Iterable[TimelineRun]) -> None:
-    """Let the instance that a caller has in hand show the states that its runs have come to."""
+    """Set the new states of runs on the instance of the entity that the caller has."""
     if isinstance(entity, Model):
         for run in runs:
             field = mirror_of(registry.about(run.timeline, run.entity_label)) if run.state and not run.key else None

@@ -1,4 +1,4 @@
-"""Write all of a move of one entity in one trip: event, runs, entries, rows that are cancelled with their log, and new rows."""
+"""Write a whole move of one entity in one trip: event, runs, entries, cancelled tasks with their log, and new tasks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from timeline.store.returning import row_read
 from timeline.store.telling import tell_written
 
 NAME: Final = "move_at_once"
-# What a cancel touches of a task that has no place.
+# What cancelling changes in a task that has no place of a limit.
 _TOUCHES: Final = frozenset(
     {
         "id",
@@ -48,8 +48,8 @@ _TOUCHES: Final = frozenset(
         State.CANCELLED,
     }
 )
-# What only becomes of a task later. A new row has the default of each, which stands in the function: to read a column from JSON
-# takes PostgreSQL longer than to write it.
+# Columns that are set only later in the life of a task. A new row has their defaults, which are part of the function, since
+# PostgreSQL needs more time to read a column from JSON than to write it.
 LATER: Final = (
     *("seq", "attempt", "failures", "lost", "claim_token", "lease_expires_at", "sent_at", "worker", "result", "error"),
     *("fingerprint", "slot", "reason_code", "reason", "actor", "started_at", "finished_at"),
@@ -58,7 +58,7 @@ _of_later: Final = itemgetter(*LATER)
 _AT_FIRST: Final = tuple(fields_of(ScheduledTask)[name].get_default() for name in LATER)
 _PARAMETER: Final = re.compile(r"%\((\w+)\)s")
 _OURS: Final = {"ids": "its_ids", "changes": "its_changes", "at": "its_at"}
-# What two functions do whose bodies this one has in place of a call, as each call takes time; and what their words are here.
+# Calls take time, so this function has the bodies of two others in place of calls. These are their words, and its own for them.
 _AWAITED: Final = {"its_label": "timeline_event.entity_label", "its_id": "timeline_event.entity_id"}
 _MOVED: Final = {
     "its_ids": "its_runs",
@@ -75,9 +75,9 @@ class Moved:
     What was written.
 
     Args:
-        recorded: Id of the event, if it was new; if not, nothing was written.
-        met: The same, if a task waits for an event of the entity.
-        runs: As they are now.
+        recorded: The id of the event if it was new. If it is empty, nothing was written.
+        met: The same id, if a task waits for an event of the entity.
+        runs: The runs as they are now.
     """
 
     recorded: set[UUID]
@@ -86,7 +86,7 @@ class Moved:
 
 
 def fits(writes: Iterable[Write], tasks: Iterable[ScheduledTask] = ()) -> bool:
-    """Whether these can be a part of it: plain cancels of tasks that have no place, and rows of which nothing has become."""
+    """Whether these can be a part of a move: plain cancels of tasks without a place, and new rows with only defaults later."""
     return all(
         write.triggers == (Trigger.CANCEL,) and not write.task.slot and write.slot is None for write in writes
     ) and all(_of_later(task.__dict__) == _AT_FIRST for task in tasks)
@@ -102,19 +102,19 @@ def move_at_once(
     using: str,
 ) -> Moved:
     """
-    Write a move, in the caller's transaction. That one has locked the entity, its runs and their rows. Only where
+    Write a move in the transaction of the caller, who has locked the entity, its runs and their tasks. Only if
     ``can_read_ahead``.
 
     Args:
-        going: The moves. Its runs say already where they come to.
-        event: Columns of its row.
-        writes: What becomes of rows of the runs; see ``fits``.
-        tasks: New rows.
+        going: The moves. Their runs have the new states already.
+        event: Columns of the row of the event.
+        writes: Changes of tasks of the runs; see ``fits``.
+        tasks: New tasks.
         now: Story time.
         using: Database alias.
 
     Raises:
-        MoveNotAllowed: if a run is not what it was when it was read; the caller undoes what was written.
+        MoveNotAllowed: if a run has changed since it was read. The caller then undoes what was written.
     """
     compete(tasks, using=using)
     parameters = {
@@ -146,7 +146,7 @@ def move_at_once(
 
 
 def _take(writes: Sequence[Write], told: Iterable[dict[str, Any]], *, using: str) -> None:
-    """Bring tasks that were changed up to date, and tell of them."""
+    """Update the instances of tasks that were changed, and send the signals."""
     rows = {UUID(row["id"]): row for row in told}
     told_of = _told_of(using)
     notice(rows)
@@ -160,7 +160,7 @@ _JSON: Final = json.JSONEncoder(ensure_ascii=False)
 
 
 def _as_text(model: type[Model], row: Mapping[str, Any], using: str, *, but: tuple[str, ...] = ()) -> dict[str, str]:
-    """A row as the statement reads it: each value as text. What is not there is NULL."""
+    """A row as the statement reads it: each value as text. Values that are left out are NULL."""
     return {name: write(value) for name, write in _writers(model, using, but) if (value := row[name]) is not None}
 
 
@@ -171,12 +171,12 @@ def _writers(model: type[Model], using: str, but: tuple[str, ...]) -> list[tuple
 
 @cache
 def _told_of(using: str) -> frozenset[str]:
-    """What a statement of these changes tells of its rows."""
+    """The columns that a statement with these changes returns."""
     return frozenset(composed(dialect_of(using), "many", _TOUCHES).columns)
 
 
 def function_text(using: str) -> str:
-    """Write the function, of the rules of ``columns.sql`` and ``entries.sql`` and of the columns that the models have."""
+    """The text of the function, made of the rules in ``columns.sql`` and ``entries.sql``, and the columns of the models."""
     dialect = dialect_of(using)
     changed = composed(dialect, "many", _TOUCHES | {"given", "told"}).sql
     parts = {
@@ -193,7 +193,7 @@ def function_text(using: str) -> str:
 
 
 def _body_of(function: str, words: Mapping[str, str]) -> str:
-    """What a function gives back, in the words of another."""
+    """What a function returns, with its words replaced by those of another function."""
     [body] = _BODY.findall(function)
     for theirs, ours in words.items():
         body = re.sub(rf"\b{theirs}\b", ours, body)
@@ -201,7 +201,7 @@ def _body_of(function: str, words: Mapping[str, str]) -> str:
 
 
 def _columns(word: str, model: type[Model], using: str) -> dict[str, str]:
-    """What is inserted of a model: names of columns, what they are made of, and as what they are read from JSON."""
+    """For inserting rows of a model: names of columns, their expressions, and their types for reading them from JSON."""
     later = LATER if model is ScheduledTask else ()
     fields = {name: target_of(field) for name, field in fields_of(model).items() if name not in later}
     columns = {name: f'"{fields_of(model)[name].column}"' for name in fields}

@@ -1,4 +1,4 @@
-"""Notice which tasks are changed by what is called: by an exit, say, that a handler causes to others than its own."""
+"""Notice which tasks are changed by a block of code: for example by an exit that a handler causes for other tasks."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def noticing() -> Iterator[set[UUID]]:
 
 
 def notice(task_ids: Iterable[UUID]) -> None:
-    """Say that these have been changed. Costs nothing where nobody collects."""
+    """Report that these tasks were changed. It costs nothing if nobody collects the ids."""
     if (noticed := _noticed.get()) is not None:
         noticed.update(task_ids)

@@ -1,4 +1,4 @@
-"""Pipelining: send statements without waiting for what they give, so that the database works while Python prepares the next."""
+"""Pipelining: send statements without waiting for their results, so that the database works while Python prepares more."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from django.db import connections
 
 from timeline.dialects import is_by_psycopg3
 
-_NOT_PIPELINED: Final = 0  # As libpq has it.
+_NOT_PIPELINED: Final = 0  # The number in libpq.
 
 
 def can_pipeline(using: str) -> bool:
-    """Whether database and driver take statements ahead: PostgreSQL by psycopg 3, with libpq 14 or later."""
+    """Whether statements can be sent without waiting: on PostgreSQL with psycopg 3, and libpq 14 or later."""
     connection: Any = connections[using]
     return is_by_psycopg3(connection) and connection.Database.Pipeline.is_supported()
 
 
 def takes_texts(connection: Any) -> bool:
     """
-    Whether several statements can be sent as one text now, in one trip.
+    Whether several statements can be sent now as one text, in one trip.
 
-    Django's cursors must send texts as they are, which they never prepare then: several statements take no values that the
-    server puts in, and cannot be pipelined.
+    For this, Django's cursors must bind values on the client, where statements are never prepared: the server does not bind
+    values for several statements in one text. And such a text cannot be pipelined.
     """
     if not is_by_psycopg3(connection):
         return False
@@ -38,9 +38,9 @@ def pipelining(using: str) -> Iterator[None]:
     """
     Send statements without waiting for each, inside the caller's transaction.
 
-    What one gives is waited for where it is asked for (``fetchone``, ``fetchall``). What goes wrong in one that nobody asks is
-    raised by a later one or at the end of this block; none that was sent after it is executed. Not for querysets made with
-    ``raw``: these look at what they were given before they ask for it.
+    The result of a statement is waited for when it is read (``fetchone``, ``fetchall``). If a statement fails whose result
+    nobody reads, the error is raised by a later statement or at the end of this block; statements sent after it are not
+    executed. This does not work with querysets made by ``raw``, which look at the result before they fetch it.
     """
     connection: Any = connections[using]
     with connection.wrap_database_errors, connection.connection.pipeline():

@@ -1,4 +1,4 @@
-"""The transactions of a poll: short, and ended by the database if they should not be."""
+"""The transactions of a poll. They are short, and the database ends them if they take too long."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from timeline.dialects import dialect_of
 from timeline.store.guiding import as_select
 from timeline.store.isolating import atomic
 
-# Rows that others hold are skipped: the first is for locks on whole tables.
+# Rows that others have locked are skipped. The ``lock_timeout`` is for locks on whole tables.
 BOUNDS: Final = {"lock_timeout": "5s", "statement_timeout": "30s"}
-AT_ONCE: Final = {"lock_timeout": "20ms", "statement_timeout": "30s"}  # For what is tried, and left if somebody has it.
+AT_ONCE: Final = {"lock_timeout": "20ms", "statement_timeout": "30s"}  # For work that is left if somebody has the lock.
 
-# Of a poll that stands still in the middle, or cannot be reached any more: what it locked is let go of. Workers wait for that
-# to give a sign. Not in a transaction of the caller's, which may take its time.
+# If a poll stops in the middle, or cannot be reached any more, the database ends its transaction and so releases its locks.
+# Otherwise workers that want to give a sign would wait for them. This is not set in a transaction of the caller's, which may
+# take longer.
 IDLE: Final = {"idle_in_transaction_session_timeout": "10s"}
 
 
 @contextmanager
 def polling(using: str, bounds: Mapping[str, str] = BOUNDS) -> Iterator[None]:
     """
-    Open a transaction whose statements the database bounds in time.
+    Open a transaction with limits for the time of its statements.
 
     Args:
         using: Database alias.
-        bounds: What PostgreSQL calls them.
+        bounds: Settings of PostgreSQL.
 
-    The bounds end with the transaction, so that a connection shared through PgBouncer is given back as it was. SQLite has
-    the timeout of the host's settings.
+    The settings end with the transaction, so that a connection shared through PgBouncer is given back as it was. SQLite has
+    the timeout in the host's settings.
     """
     connection = connections[using]
     idle = {} if connection.in_atomic_block else IDLE

@@ -1,4 +1,4 @@
-"""Probes: what a poll asks every second, whether there is anything to do or not. One row each, and no ORM to pay for."""
+"""Probes: what a poll asks every second, whether there is work or not. Each reads one row, without the ORM."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from timeline.store.guiding import IN_ORDER, execute_guided
 
 class Waiting(NamedTuple):
     """
-    What is asked before staging.
+    The result of the probe before staging.
 
     Args:
-        first_due: When the waiting task that has been due for longest became due; None: nothing is due.
-        some_noted: Whether there are notes of whom to wake.
+        first_due: The earliest due time of a waiting task that is due; None: nothing is due.
+        some_noted: Whether there are notes that tasks have to be waked.
     """
 
     first_due: datetime | None = None
@@ -26,18 +26,18 @@ class Waiting(NamedTuple):
 
 
 def probe_waiting(*, now: datetime, using: str) -> Waiting:
-    """Look whether something that waits is due, or to be made due. PostgreSQL only."""
+    """Look whether a waiting task is due, or has to be made due. PostgreSQL only."""
     row = _probe("first_due", {"at": now}, using, IN_ORDER)
     return Waiting(*row) if row else Waiting()
 
 
 class Probed(NamedTuple):
     """
-    What a poll finds before it does anything.
+    What a poll finds out before it does anything.
 
     Args:
-        leases_valid_at: The database's real clock, if no lease has run out by then; None: one has, or it is not known (SQLite).
-        is_lost: Whether there may be something to rescue: a lease has run out, or a worker is missed.
+        leases_valid_at: The database's real clock, if no lease had expired by then; None: one has, or it is not known (SQLite).
+        is_lost: Whether there may be tasks to rescue: a lease has expired, or a worker gives no signs.
     """
 
     leases_valid_at: datetime | None
@@ -45,7 +45,7 @@ class Probed(NamedTuple):
 
 
 def probe_lost(*, using: str) -> Probed:
-    """Look whether something got lost."""
+    """Look whether an attempt may be lost."""
     dialect = dialect_of(using)
     asked = {"missed_after": dialect.length_of(get_settings().missed_after)}
     machine_time, given_up, missed = _probe("first_given_up", asked, using, IN_ORDER) or (None, None, False)
@@ -58,8 +58,8 @@ class Signed(NamedTuple):
     What is asked before a poll.
 
     Args:
-        site: Whose database it is; one without its row is of no named site.
-        is_due: Whether nobody has polled it for so long.
+        site: Name of the site to which the database belongs; empty if it has no row for that.
+        is_due: Whether nobody has polled it for the given time.
         some_on_hold: Whether there are open holds.
         some_in_bulk: Whether there are bulk actions that have not ended.
     """
@@ -71,7 +71,9 @@ class Signed(NamedTuple):
 
 
 def sign(interval: timedelta, *, using: str) -> Signed:
-    """Whose database it is, whether nobody has polled it for that long, and whether anything is on hold or acted on in bulk."""
+    """
+    Read the site of the database, whether nobody has polled it for that long, and whether there are holds or bulk actions.
+    """
     row = _probe("sign", {"interval": dialect_of(using).length_of(interval)}, using)
     return Signed(row[0], *map(bool, row[1:])) if row else Signed()
 

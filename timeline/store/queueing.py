@@ -1,4 +1,4 @@
-"""Queues of runs: a run that the clock began waits until an earlier one of its timeline has ended."""
+"""Queues of runs: a run that the clock began waits until earlier runs of its timeline have ended."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from uuid import UUID
 
 from timeline.models import TimelineRun
 
-# What a task at rest waits for, in the place of the name of an event. No event has this name: names have no blank and no colon.
+# Stands in place of the name of an event in a row that waits. No event has such a name: names have no blank and no colon.
 _ENDS: Final = "run:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behind:
     """
-    That a task goes to rest until an earlier run of its timeline has ended.
+    A task rests until an earlier run of its timeline has ended.
 
     Args:
-        timeline: Name.
-        key: Of the earlier run.
+        timeline: Name of the timeline.
+        key: Key of the earlier run.
     """
 
     timeline: str
@@ -28,18 +28,18 @@ class Behind:
 
     @property
     def columns(self) -> dict[str, str | bool]:
-        """What its row has of it."""
+        """The columns of the row of the task."""
         awaits: dict[str, str | bool] = {"awaits": end_of(self.timeline), "awaits_key": self.key}
         return awaits | {"awaits_label": "", "awaits_id": "", "awaits_other": False}
 
 
 def end_of(timeline: str) -> str:
-    """What stands in a row that waits for the end of a run of this timeline."""
+    """The text in the row of a task that waits for the end of a run of this timeline."""
     return _ENDS + timeline
 
 
 def have_ended(those: Sequence[Behind], *, using: str) -> list[bool]:
-    """Tell of each whether nothing is in its way any more. One statement."""
+    """For each item, whether the earlier run has ended. One statement."""
     open_runs = TimelineRun.objects.using(using).open().filter(entity_label="", entity_id="", once=True)
     asked = open_runs.filter(timeline__in={each.timeline for each in those}, key__in={each.key for each in those})
     there = set(asked.values_list("timeline", "key"))
@@ -47,6 +47,6 @@ def have_ended(those: Sequence[Behind], *, using: str) -> list[bool]:
 
 
 def clear(run_ids: Collection[UUID], *, using: str) -> None:
-    """Keep of runs that no earlier one is in their way. One statement, if there are any."""
+    """Write that no earlier run is in the way of these runs. One statement, or none if there are no runs."""
     if run_ids:
         TimelineRun.objects.using(using).filter(pk__in=run_ids, is_cleared=False).update(is_cleared=True)

@@ -1,4 +1,4 @@
-"""What the log of the process says of attempts that failed: a warning if the task is tried again, an error if it is not."""
+"""Log attempts that failed, in the log of the process: a warning if the task is tried again, an error if it is not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ logger = logging.getLogger("timeline.endings")
 
 MAX_WHY: Final = 200
 
-# An attempt that ended so has not failed: a step of it waits for somebody's decision, or for code that fits.
+# With these reasons, an attempt has not failed: one of its steps waits for a decision of a person, or for code that fits.
 _OF_REST: Final = frozenset({ReasonCode.IN_DOUBT, ReasonCode.DEFINITION})
 
 _AGAIN: Final = "%s of %s failed at attempt %d and is tried again at %s: %s (task %s)"
@@ -27,11 +27,11 @@ _SEVERAL_LAST: Final = "%d tasks are discarded together: %s (the first is task %
 
 class Failure:
     """
-    An attempt that failed, taken down when that was written: its task may change before the commit.
+    An attempt that failed. It is made when the outcome is written, since the task may change before the commit.
 
     Args:
-        ending: What became of the task.
-        write: That wrote it.
+        ending: How the attempt ended.
+        write: The write of the outcome.
     """
 
     def __init__(self, ending: Ending, write: Write) -> None:
@@ -42,19 +42,19 @@ class Failure:
 
     @property
     def level(self) -> int:
-        """How grave it is; that a handler asks to be entered later is not."""
+        """The level for the log. It is only INFO if a handler asks to be called later."""
         if self.is_last:
             return logging.ERROR
         return logging.INFO if self.ending.reason_code == ReasonCode.RETRY_AFTER else logging.WARNING
 
     @property
     def cause(self) -> tuple[int, object]:
-        """What failures have in common that are told in one line: those of a call for many, or of a worker that is gone."""
+        """Failures with the same cause are logged in one line: those of one call for many, or of a lost worker."""
         return self.level, self.why if self.ending.error is None else id(self.ending.error)
 
 
 def log_failures(failures: Sequence[Failure]) -> None:
-    """Write a line for each cause; the traceback with what is not tried again."""
+    """Write one line for each cause; with the traceback, if the task is not tried again."""
     together: dict[tuple[int, object], list[Failure]] = defaultdict(list)
     for failure in failures:
         together[failure.cause].append(failure)
@@ -83,7 +83,7 @@ def _line_of(failures: Sequence[Failure]) -> tuple[Any, ...]:
 
 
 def _ids(failures: Sequence[Failure]) -> dict[str, object]:
-    """What is bound to the line: ids of the first, and of all where they are several."""
+    """Values attached to the line: ids of the first failure, and of all if there are several."""
     ending = failures[0].ending
     bound: dict[str, object] = {
         "task_id": str(ending.task_id),
