@@ -1,4 +1,4 @@
-"""Read what raw statements return of tasks and runs, as the model has it."""
+"""Read the results of raw statements about tasks and runs, with the values that the model has."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COLUMNS = ", ".join(str(field.column) for field in FIELDS.values())
 
 @contextmanager
 def cursor_for_rows(connection: BaseDatabaseWrapper) -> Iterator[Any]:
-    """Open a cursor whose rows are many: it reads times as psycopg does it in C, where Django does it in Python."""
+    """Open a cursor for many rows: psycopg reads their times, in C, since Django would do it in Python."""
     with connection.cursor() as cursor:
         if is_by_psycopg3(connection):
             psycopg: Any = connection.Database  # type: ignore[attr-defined]
@@ -51,13 +51,13 @@ def rows_of(
     cursor: Any, connection: BaseDatabaseWrapper, names: tuple[str, ...] = (), *, model: type[Model] = ScheduledTask
 ) -> dict[UUID, RawRow]:
     """
-    Read the rows a cursor returns: id → value by name of column. In their order.
+    Read the rows of a cursor, in their order: id → row, which has values by the name of the column.
 
     Args:
-        cursor: Where the statement was executed.
-        connection: Its own.
-        names: Of the columns; left out: as the cursor says them, which takes longer.
-        model: Whose rows they are.
+        cursor: The cursor on which the statement was executed.
+        connection: The connection of the cursor.
+        names: Names of the columns; if left out, the cursor tells them, which takes longer.
+        model: The model of the rows.
     """
     names = names or tuple(column[0] for column in cursor.description)
     converters = _converters(model, names, connection.alias)
@@ -73,7 +73,9 @@ def rows_of(
 def values_of(
     cursor: Any, connection: BaseDatabaseWrapper, names: tuple[str, ...], *, model: type[Model] = ScheduledTask
 ) -> Sequence[Sequence[Any]]:
-    """Read the rows a cursor returns as plain values, in the order of these columns: half of what ``rows_of`` takes."""
+    """
+    Read the rows of a cursor as sequences of values, in the order of these columns. It takes half the time of ``rows_of``.
+    """
     rows: Sequence[Sequence[Any]] = cursor.fetchall()
     converters = [
         (names.index(name), convert, column) for name, convert, column in _converters(model, names, connection.alias)
@@ -88,7 +90,7 @@ def values_of(
 
 
 def row_of_json(text: str, model: type[Model]) -> RawRow:
-    """Read a row, whole, that PostgreSQL has written as JSON: value by name of column, as the model has it."""
+    """Read a whole row that PostgreSQL has written as JSON: name of a column → value as the model has it."""
     names, of_columns, readers = _whole(model)
     row = dict(zip(names, of_columns(json.loads(text)), strict=True))
     for name, read in readers:
@@ -98,7 +100,7 @@ def row_of_json(text: str, model: type[Model]) -> RawRow:
 
 
 def row_read(said: Mapping[str, Any], model: type[Model], names: frozenset[str]) -> RawRow:
-    """Read what JSON says of a row: value by name of column, as the model has it. Those of these names."""
+    """Read columns of a row from JSON: name of a column → value as the model has it."""
     return {
         name: said[column] if read is None or said[column] is None else read(said[column])
         for name, column, read in _readers_of(model, names)
@@ -107,7 +109,7 @@ def row_read(said: Mapping[str, Any], model: type[Model], names: frozenset[str])
 
 @lru_cache
 def _whole(model: type[Model]) -> tuple[list[str], itemgetter[Any], list[tuple[str, Callable[[str], Any]]]]:
-    """Names of all columns, what takes their values from JSON, and how those are read that JSON has as text."""
+    """All names of columns, a function that takes their values from JSON, and readers for those that JSON has as text."""
     readers = _readers(model)
     reads = [(name, read) for name, _column, read in readers if read is not None]
     return [name for name, *_rest in readers], itemgetter(*(column for _name, column, _read in readers)), reads
@@ -120,7 +122,7 @@ def _readers_of(model: type[Model], names: frozenset[str]) -> list[tuple[str, st
 
 @lru_cache
 def _readers(model: type[Model]) -> list[tuple[str, str, Callable[[str], Any] | None]]:
-    """Name of each column (``attname``), as the database calls it, and how its value is read, where JSON has it as text."""
+    """For each column: its ``attname``, its name in the database, and the reader of its value if JSON has it as text."""
     return [
         (name, str(field.column), READ_FROM_JSON.get(type(target_of(field))))
         for name, field in fields_of(model).items()
@@ -139,7 +141,7 @@ READ_FROM_JSON: Final[dict[type[Field[Any, Any]], Callable[[str], Any]]] = {
 
 
 def read_models(asked: QuerySet[M]) -> list[M]:
-    """Read what a query asks for as the model has it, in a third of the time that Django takes: all columns, and no joins."""
+    """Make the instances of a query, in a third of the time that Django takes. The query has all columns, and no joins."""
     model, using = asked.model, asked.db
     connection = connections[using]
     try:
@@ -152,7 +154,7 @@ def read_models(asked: QuerySet[M]) -> list[M]:
 
 
 def read_entities(refs: Iterable[EntityRef], *, using: str) -> Entities:
-    """Read entities as ``load_entities`` does; in half the time where an instance is no more than its columns."""
+    """Read entities as ``load_entities`` does; in half the time, if an instance of the model consists only of its columns."""
     return by_model(refs, partial(_entities, using=using), using=using)
 
 
@@ -169,14 +171,14 @@ def _entities(model: type[Model], keys: list[Any], using: str) -> Iterable[Model
 
 
 def as_tasks(rows: Iterable[RawRow], using: str) -> list[ScheduledTask]:
-    """Make the models of tasks that were read with ``COLUMNS``."""
+    """Make the instances of tasks that were read with ``COLUMNS``."""
     return as_models(rows, ScheduledTask, using)
 
 
 def as_models(rows: Iterable[RawRow], model: type[M], using: str) -> list[M]:
     """
-    Make the models of rows that were read whole, in the model's order: as Django makes them, in a third of the time, unless
-    somebody is to be told of each one.
+    Make instances of rows that were read with all columns, in the order of the model: the same as Django makes, in a third of
+    the time. If somebody listens to Django's signals of new instances, Django makes them.
     """
     if pre_init.has_listeners(model) or post_init.has_listeners(model):
         return [model.from_db(using, list(row), list(row.values())) for row in rows]
@@ -193,7 +195,7 @@ def _as_model(row: RawRow, model: type[M], using: str) -> M:
 
 @lru_cache
 def _converters(model: type[Model], names: tuple[str, ...], using: str) -> list[tuple[str, Convert, Any]]:
-    """What Django does to values of these columns as they come from the database: name, how, and the column it is told."""
+    """Converters that Django applies to the values of these columns: name, function, and the column that it is called with."""
     connection = connections[using]
     columns = [(name, fields_of(model)[name].get_col(model._meta.db_table)) for name in names]
     return [
@@ -208,5 +210,5 @@ def _is_plain_json(field: Field[Any, Any]) -> bool:
 
 
 def _unless_empty(convert: Convert) -> Convert:
-    """Read JSON without a reader where it says {}, as most does."""
+    """Skip the JSON parser if the value is {}, as in most rows."""
     return lambda value, column, connection: {} if value == "{}" else convert(value, column, connection)

@@ -1,4 +1,4 @@
-"""The rows that runs are planned from, locked or just read. Which they are says ``models/visits.py``."""
+"""The rows from which runs are planned: lock them, or only read them. ``models/visits.py`` says which rows these are."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from timeline.store.returning import FIELDS, as_tasks, cursor_for_rows, rows_of,
 
 def lock_rows_to_plan(wanted: RowsToPlan, *, using: str) -> dict[UUID, list[ScheduledTask]]:
     """
-    Lock the rows that runs are planned from, and read them; the caller has locked the runs.
+    Lock the rows from which runs are planned, and read them. The caller has locked the runs.
 
     Args:
-        wanted: Which.
+        wanted: Which rows.
         using: Database alias.
 
     Returns:
@@ -35,8 +35,8 @@ def lock_rows_to_plan(wanted: RowsToPlan, *, using: str) -> dict[UUID, list[Sche
 
 def lock_rows_to_go_on(wanted: RowsToPlan, *, using: str) -> dict[UUID, list[ScheduledTask | RowToPlan]]:
     """
-    Lock the rows of runs that a plan may change, or go on from with what they hold; of the others, which have ended, it is
-    told what a plan reads: a third of the time, where most have ended.
+    Lock the rows of runs that a plan may change, or whose values it needs to go on. The others have ended: of these only the
+    columns that a plan reads are read. If most rows have ended, this takes a third of the time.
 
     Arguments as for ``lock_rows_to_plan``.
     """
@@ -60,7 +60,7 @@ def _by_run(rows: Iterable[Row]) -> dict[UUID, list[Row]]:
 
 @dataclass(slots=True)
 class RowToPlan:
-    """What a plan reads of a task's row, and nothing more: a tenth of the time that the model takes."""
+    """The columns of a task that a plan reads. Making it takes a tenth of the time of an instance of the model."""
 
     id: UUID
     run_id: UUID | None
@@ -79,7 +79,7 @@ class RowToPlan:
 
     @property
     def task_name(self) -> str:
-        """Name of its method."""
+        """Name of the method of the task."""
         return self.task_key.partition(".")[2]
 
 
@@ -89,10 +89,10 @@ READ: Final = tuple(column.name for column in fields(RowToPlan))
 
 def read_rows_to_plan(wanted: RowsToPlan, *, using: str) -> list[RowToPlan]:
     """
-    Read the rows that runs are planned from.
+    Read the rows from which runs are planned.
 
     Args:
-        wanted: Which.
+        wanted: Which rows.
         using: Database alias.
     """
     with _found(wanted, READ, set(), using) as cursor:
@@ -101,7 +101,7 @@ def read_rows_to_plan(wanted: RowsToPlan, *, using: str) -> list[RowToPlan]:
 
 @contextmanager
 def _found(wanted: RowsToPlan, columns: tuple[str, ...], how: set[str], using: str) -> Iterator[Any]:
-    """Open a cursor that gives these columns of the rows; None where no run is asked for."""
+    """Open a cursor that has these columns of the rows; None: no run is asked for."""
     if not wanted.whole and not wanted.in_states:
         yield None
         return
@@ -116,6 +116,6 @@ def _found(wanted: RowsToPlan, columns: tuple[str, ...], how: set[str], using: s
 
 @cache
 def statement_of_rows(using: str, columns: tuple[str, ...], names: frozenset[str]) -> str:
-    """The statement, with these columns and the lines that these names ask for."""
+    """The statement, with these columns, and with the optional lines of these names."""
     read = ", ".join(str(FIELDS[name].column) for name in columns)
     return narrowed(dialect_of(using).sql("rows_to_plan").replace("{columns}", read), names)

@@ -1,4 +1,4 @@
-"""A part of a transaction that can be undone by itself."""
+"""Savepoints: parts of a transaction that can be undone separately."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ NAME: Final = "timeline"
 
 class Savepoint:
     """
-    What is written in a transaction since it was last kept. PostgreSQL only.
+    The part of a transaction since the last ``keep``. PostgreSQL only.
 
-    As ``atomic()`` within ``atomic()``, with one trip to the database where that makes two, and with an error where that would
-    undo without a word: what a broken part has written is not there, whoever takes it for done.
+    This is like ``atomic()`` within ``atomic()``, but the end of a part and the beginning of the next take one trip, not two.
+    And it raises where ``atomic()`` would undo silently: what a broken part has written is lost, and the caller has to know.
 
     Args:
-        using: Database alias; a transaction is open there.
+        using: Database alias. A transaction is open on it.
     """
 
     def __init__(self, using: str) -> None:
-        self._connection: Any = connections[using]  # Its stubs know the hooks of an older Django.
+        self._connection: Any = connections[using]  # Any, since the type stubs know the hooks of an older Django.
         made, kept = (self._connection.ops.savepoint_create_sql(NAME), self._connection.ops.savepoint_commit_sql(NAME))
         prepares_all = getattr(self._connection.connection, "prepare_threshold", None) == 0
         self._next = [kept, made] if prepares_all else [f"{kept}; {made}"]  # Two statements cannot be prepared as one.
@@ -30,10 +30,10 @@ class Savepoint:
 
     def keep(self) -> None:
         """
-        Keep what was written, as far as the transaction is kept, and begin the next part.
+        Keep what was written, if the transaction is committed later, and begin the next part.
 
         Raises:
-            DatabaseError: if the part is broken, for somebody caught an error of the database in it, or asked for a rollback.
+            DatabaseError: if the part is broken: somebody caught an error of the database in it, or asked for a rollback.
         """
         self._connection.validate_no_broken_transaction()
         self._execute(*self._next)
@@ -41,10 +41,10 @@ class Savepoint:
 
     def undo(self) -> None:
         """
-        Undo what was written, with the hooks that were registered for its commit, and begin anew.
+        Undo what was written, and the hooks that were registered for its commit. Then begin again.
 
         Raises:
-            DatabaseError, InterfaceError: if that is not to be had; the whole transaction must be undone then.
+            DatabaseError, InterfaceError: if this is not possible. Then the whole transaction has to be undone.
         """
         self._connection.needs_rollback = False
         try:

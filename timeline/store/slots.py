@@ -1,4 +1,4 @@
-"""What the database knows of the runs that slots began."""
+"""Runs that slots of schedules began, as they are in the database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from timeline.models import ScheduledTask, TimelineRun
 
 
 def try_system(*, using: str) -> bool:
-    """Lock where entities stand in the lock order what system timelines are about, if nobody else has it. For a transaction."""
+    """
+    Try the lock of system timelines, until the transaction ends, without waiting. In the lock order it stands where entities
+    do. Returns whether it was free.
+    """
     if dialect_of(using).has_one_writer:
         return True
     with connections[using].cursor() as cursor:
@@ -34,7 +37,7 @@ def last_slots(timelines: Sequence[str], *, using: str) -> dict[str, list[Timeli
 
 
 def waiting_among(runs: Sequence[TimelineRun], *, using: str) -> set[UUID]:
-    """Ids of the runs that are open and of which nothing has begun."""
+    """Ids of the runs that are open, and whose tasks have not begun."""
     there = [run.pk for run in runs if run.is_open]
     if not there:
         return set()
@@ -44,7 +47,7 @@ def waiting_among(runs: Sequence[TimelineRun], *, using: str) -> set[UUID]:
 
 
 def hold_waiting(runs: Sequence[TimelineRun], *, using: str) -> list[TimelineRun]:
-    """Lock the tasks of runs that the caller has locked; give those of which nothing has begun, and nothing can any more."""
+    """Lock the tasks of runs that the caller has locked. Returns the runs of which nothing has begun; now nothing can begin."""
     tasks = ScheduledTask.objects.using(using).filter(run__in=[run.pk for run in runs])
     list(tasks.by_id().only("pk").locked())
     waiting = waiting_among(runs, using=using)

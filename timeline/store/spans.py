@@ -1,4 +1,4 @@
-"""Tasks counted by the time they are due: how many in each of several spans, up to a limit, so that a million cost no more."""
+"""Count tasks by due time: how many in each of several spans, up to a limit, so that very many rows cost no more than that."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Span = tuple[datetime, datetime]
 
-FEW: Final = 50  # So many entities are looked for in each span.
+FEW: Final = 50  # Up to so many entities are looked for in each span separately.
 
 _FIRST: Final = RawSQL("span.first", (), output_field=DateTimeField())
 _LAST: Final = RawSQL("span.last", (), output_field=DateTimeField())
@@ -31,7 +31,7 @@ _GROUPS: Final = (WAITING, _AT_WORK, frozenset({State.COMPLETED}), FINAL - {Stat
 
 
 class _Place(Enum):
-    """Where in a statement that is compiled once an end of each span goes."""
+    """Places for the ends of a span in a statement that is compiled once for all spans."""
 
     BEGIN = "begin"
     END = "end"
@@ -47,15 +47,15 @@ def counts_in(
     kinds: Callable[[], Collection[str]],
 ) -> list[int]:
     """
-    Count the tasks of a question that are due in each span: from its first moment on and before its last.
+    Count the tasks of a question that are due in each span: not before its first moment, and before its last.
 
     Args:
         tasks: The question.
-        states: In which states.
-        spans: One after the other.
-        most: Beyond so many it says that there are more, and not how many.
+        states: The states.
+        spans: Spans that follow each other.
+        most: If there are more than this, the count says only that there are more.
         now: Story time.
-        kinds: Gives the kinds of tasks there are.
+        kinds: Gives the kinds of tasks that exist.
     """
     counts = [0] * len(spans)
     if tasks.query.is_empty() or not spans:
@@ -74,8 +74,8 @@ def _looked_for(ways: Sequence[Way], spans: Sequence[Span], most: int, using: st
     """
     Count what is looked for by pairs, in one statement.
 
-    A pair is looked for in each span, which ends early. What is about more than a few entities is read once for all spans: of
-    each it is little.
+    A pair is looked for in each span separately, and this stops at the limit. For more than a few entities, all their tasks are
+    read once for all spans, as each entity has few.
     """
     read, values = list[str](), list[Any]()
     parts, parameters = list[str](), list[Any]()
@@ -110,10 +110,11 @@ def _walked(
     tasks: ScheduledTaskQuerySet, states: Collection[State], spans: Sequence[Span], most: int, now: datetime
 ) -> list[int]:
     """
-    Count each span apart, and in it groups of states. Open tasks that do not wait were due by now: spans ahead have none.
+    Count each span and each group of states separately. Open tasks that do not wait have been due, so that there are none in
+    spans that begin later than now.
 
-    Asked for all open states at once, or for all that are final, PostgreSQL 15 leaves out the states, as the index has no
-    others, and reads it from its beginning for each span.
+    If a query has all open states, or all final ones, PostgreSQL 15 drops this condition, as the partial index has no others.
+    Then it reads the index from its beginning for each span.
     """
     wanted = [(group, sorted(group & set(states))) for group in _GROUPS if group & set(states)]
     groups = [(group, _counted(tasks, some, most)) for group, some in wanted]
@@ -141,12 +142,12 @@ def _walked(
 
 
 def _counted(tasks: ScheduledTaskQuerySet, states: Sequence[State], most: int) -> tuple[str, Sequence[Any]] | None:
-    """Write how those in a span are counted, with places for its ends: compiled once for all spans. None: there are none."""
+    """The text that counts the tasks in a span, compiled once, with places for the ends of the span. None: there are none."""
     due = tasks.filter(state__in=states, scheduled_at__gte=_at(_Place.BEGIN), scheduled_at__lt=_at(_Place.END))
     try:
         sql, parameters = due.order_by().values("scheduled_at")[: most + 1].query.get_compiler(tasks.db).as_sql()
     except EmptyResultSet:
-        return None  # Whoever asks may see none of them.
+        return None  # The query can find nothing: the one who asks may see none of these rows.
     return f"(SELECT COUNT(*) FROM ({sql}) AS counted)", parameters  # noqa: S608 (compiled by Django)
 
 

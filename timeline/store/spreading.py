@@ -1,4 +1,4 @@
-"""Spreading: first tasks of many runs that would be due together become due one after the other."""
+"""Spreading: the first tasks of many runs, which would be due at the same time, become due one after the other."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from timeline.store.creating import state_at
 @dataclass(frozen=True, slots=True)
 class Spreading:
     """
-    Lets the first tasks of a run become due later, within their windows; what is due already counts from now.
+    Makes the first tasks of a run due later, within their windows. For tasks that are due already, it counts from now.
 
     Args:
-        spread: Within which.
-        share: Of it, for the run's entity.
+        spread: The length of time within which they become due.
+        share: The part of it for the entity of the run.
         now: Story time.
     """
 
@@ -30,14 +30,14 @@ class Spreading:
     now: datetime
 
     def of(self, columns: dict[str, Any], definition: Definition, entity: Model | None) -> dict[str, Any]:
-        """Give columns of the row that becomes due so much later."""
+        """The columns of a row, with its later due time."""
         begins, expires_at = max(columns["scheduled_at"], self.now), columns["expires_at"]
         hours = registry.task(columns["task_key"])[1].options.window
         due_at = begins + self.share
         if hours is not None:
             zone = zone_of(definition, entity)
             if hours.outside == "cancel" and not hours.is_open(columns["nominal_at"], zone):
-                return columns  # It is called off when its own time comes.
+                return columns  # The task is called off at its own time.
             due_at = hours.spread_over(hours.next_open(begins, zone), self.share, self.spread, zone)
         later = due_at - columns["scheduled_at"]
         return columns | {

@@ -1,10 +1,11 @@
 """
-Standing: which runs may have drifted. The database compares whole portions of them, and few are left to be planned.
+Standing: find runs that may have drifted. The database compares many runs at once, and few are left for the planner.
 
-A run is not in doubt if each of its rows stands where the planner would have it, and none is missing. What the database
-compares is what the planner reads: the anchor of a row with the field of the entity, the start of the run or the end of the
-task before it; and its time with that anchor, by the distances of the offset. Whatever needs more than this is in doubt, and
-is to be planned: machines, tasks that are repeated, fanned out, spread, or have a window, fields that are no plain columns.
+A run is in doubt if one of its rows differs from what the planner would want, or if a row is missing. The database compares
+what the planner reads: the anchor of a row with the field of the entity, the start of the run or the end of the task before it;
+and the time of the row with the anchor, by the distances of the offset. If a run needs more than this, it is in doubt, and has
+to be planned: if it has a machine, or tasks that are repeated, fanned out, spread, or have a window, or if fields are no plain
+columns.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from timeline.registry import registry
 from timeline.store.guiding import AS_IT_IS, execute_guided
 from timeline.timing import EARLIEST, LATEST, Distances, When, distances_of_days, distances_of_moments
 
-# Rows that ended so are wanted again, or end a series: the planner has more to say about them.
+# Rows that ended for these reasons are wanted again, or they end a series. Only the planner can decide about them.
 _UNDONE: Final = sorted({*LEFT_OPEN, ReasonCode.UNTIL})
 
 _ANCHOR: Final = "timeline_anchor_"
@@ -45,7 +46,7 @@ _INSTANT: Final = re.compile(r"\{instant (?P<column>\S+)\}")
 
 
 class RunRef(NamedTuple):
-    """What has to be known of a run to ask about it."""
+    """What is needed of a run to ask about it."""
 
     id: UUID
     timeline: str
@@ -56,7 +57,7 @@ class RunRef(NamedTuple):
 def pages_of_open_runs(
     timelines: Collection[str], *, after: UUID | None = None, size: int, using: str
 ) -> Iterator[list[RunRef]]:
-    """Go through the open runs of some timelines, in the order of their ids, behind one of them, so many at a time."""
+    """Pages of the open runs of some timelines, in the order of their ids, after a given id."""
     every_run, names = TimelineRun.objects.using(using), sorted(timelines)
     several = every_run.open().filter(timeline__in=names).order_by("pk")
     open_runs = every_run.open_of_timeline(names[0]) if len(names) == 1 else several
@@ -67,16 +68,16 @@ def pages_of_open_runs(
 
 
 def as_uuid(value: UUID | str) -> UUID:
-    """Read the id of a run as a cursor gives it."""
+    """The id of a run, from the value that a cursor returns."""
     return value if isinstance(value, UUID) else UUID(value)
 
 
 def in_doubt(runs: Iterable[RunRef], *, now: datetime, using: str) -> list[UUID]:
     """
-    Tell which of some open runs may be changed if they were reconciled. Locks nothing; a statement for each timeline.
+    Tell which of some open runs might be changed if they were reconciled. Nothing is locked. One statement for each timeline.
 
     Args:
-        runs: In any order. Those whose timeline is not known here are left out.
+        runs: In any order. Runs whose timeline is not known to this process are left out.
         now: Story time.
         using: Database alias.
     """
@@ -91,13 +92,13 @@ def in_doubt(runs: Iterable[RunRef], *, now: datetime, using: str) -> list[UUID]
 
 
 def is_told(definition: Definition, *, now: datetime) -> bool:
-    """Whether the database can tell of its runs at all; if not, all of them are in doubt."""
+    """Whether the database can compare runs of a definition. If not, all of them are in doubt."""
     model = model_of(definition.label) if definition.label else None
     return _wanted(definition, model, now) is not None
 
 
 def open_rows(runs: Sequence[UUID], definition: Definition, *, using: str) -> dict[str, int]:
-    """Tell of runs that are not in doubt, by the names of the tasks that have rows: how many of these are open."""
+    """For runs that are not in doubt: name of each task that has rows → how many of the rows are open."""
     dialect, ids = dialect_of(using), [run_id.hex for run_id in runs]
     with connections[using].cursor() as cursor:
         cursor.execute(dialect.sql("open_rows"), {"runs": as_array(ids) if dialect.has_arrays else json.dumps(ids)})
@@ -117,7 +118,7 @@ def _doubtful(definition: Definition, runs: Sequence[RunRef], now: datetime, usi
 
 
 def _keyed(runs: Sequence[RunRef], model: type[Model] | None) -> tuple[list[tuple[UUID, Any]], list[UUID]]:
-    """Runs, each with the key of its entity; and those whose entity cannot be named so."""
+    """Pairs of a run and the key of its entity; and the ids of runs for whose entities no such key exists."""
     if model is None:
         return [(run.id, 0) for run in runs], []
     known, strange, read = list[tuple[UUID, Any]](), list[UUID](), model._meta.pk.to_python
@@ -135,7 +136,7 @@ def _keyed(runs: Sequence[RunRef], model: type[Model] | None) -> tuple[list[tupl
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A task that gets a row: the field that it is anchored to, if it is, and the distances of its time from that."""
+    """A task that gets a row: the field of its anchor, if it has one, and the distances of its time from the anchor."""
 
     task: Task[Any, ..., Any]
     when: When
@@ -144,7 +145,7 @@ class _Wanted:
 
 
 def _wanted(definition: Definition, model: type[Model] | None, now: datetime) -> list[_Wanted] | None:
-    """Its tasks; None if the database cannot tell of them."""
+    """The tasks of a definition; None: the database cannot compare them."""
     beyond = definition.repeated or definition.fanned_out or definition.in_states
     if definition.machine is not None or beyond or not (model is None or is_read_plainly(model)):
         return None
@@ -217,11 +218,11 @@ def _words(
     fields: Sequence[Field[Any, Any]], wanted: Sequence[_Wanted], definition: Definition, dialect: Dialect
 ) -> dict[str, str]:
     """
-    What the statement says of the fields that are anchors.
+    Parts of the statement about the fields that are anchors.
 
     Returns:
-        ``anchors`` and ``bases``: what times count from; ``roots``: how many rows there are to be that follow no other;
-        ``unanchored``: whether a field that is not set keeps the run open.
+        ``anchors`` and ``bases``: what times count from; ``roots``: the number of rows that do not follow another row, as
+        wanted; ``unanchored``: whether a field that is not set keeps the run open.
     """
     roots = [str(sum(not each.when.field_name and not each.when.predecessor_name for each in wanted))]
     anchors, bases, unanchored = list[str](), list[str](), ["false"]
@@ -243,12 +244,12 @@ def _words(
 
 
 def _runs(known: Sequence[tuple[UUID, Any]], key: Field[Any, Any], using: str) -> dict[str, Any]:
-    """Runs, each with the key of its entity."""
+    """Parameters: runs, each with the key of its entity."""
     connection = connections[using]
     if dialect_of(using).has_arrays:
         keys = as_array(
             [str(entity_key) for _id, entity_key in known]
-        )  # Django's own kinds of keys are read as written.
+        )  # Keys of Django's own fields are read as they are written.
         return {"runs": as_array([run_id.hex for run_id, _key in known]), "keys": keys}
     return {"asked": json.dumps([(run_id.hex, key.get_db_prep_value(value, connection)) for run_id, value in known])}
 
@@ -256,7 +257,7 @@ def _runs(known: Sequence[tuple[UUID, Any]], key: Field[Any, Any], using: str) -
 def _tasks(
     fields: Sequence[Field[Any, Any]], wanted: Sequence[_Wanted], definition: Definition, dialect: Dialect
 ) -> dict[str, str]:
-    """Tasks that get rows, and the pieces of the distances of their times."""
+    """Parameters: tasks that get rows, and the pieces of the distances of their times."""
     after = [(each.when.predecessor_name, each.when.takes_any_end) for each in wanted if each.when.predecessor_name]
     followers, any_followers = Counter(name for name, _any in after), Counter(name for name, is_any in after if is_any)
     tasks = [
@@ -280,7 +281,7 @@ def _tasks(
 
 
 def _base(each: _Wanted, fields: Sequence[Field[Any, Any]]) -> int:
-    """What its time counts from: 0, the start of the run; -1, the end of another task; else the number of a field."""
+    """What a time counts from: 0: the start of the run; -1: the end of another task; otherwise the number of a field."""
     if each.field is not None:
         return fields.index(each.field) + 1
     return -1 if each.when.predecessor_name else 0

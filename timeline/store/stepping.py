@@ -1,4 +1,4 @@
-"""Record steps: each write is one statement, and holds only while the attempt is its worker's."""
+"""Record steps. Each write is one statement, which writes only if the attempt still belongs to its worker."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ from timeline.models.step import recorded_by, steps_among
 from timeline.store.kept_cursors import bound_cursor, text_cursor
 from timeline.store.pipelining import takes_texts
 
-# What a step in a transaction waits for the lock of its task's row: far less than the second after which PostgreSQL looks for
-# deadlocks, so that whoever wants what the step has locked does not have to give way.
+# How long a step in a transaction waits for the lock of the row of its task. PostgreSQL looks for deadlocks after a second;
+# this is much less, so that others who wait for locks of the step are not chosen to end a deadlock.
 PATIENCE: Final = timedelta(milliseconds=50)
 _PATIENCE: Final = f"{PATIENCE.total_seconds()} seconds"
-NOT_RECORDED: Final = "TL001"  # What ``function_record_last_step`` raises, so that the COMMIT behind it is none.
+NOT_RECORDED: Final = "TL001"  # Raised by ``function_record_last_step``, so that the COMMIT after it commits nothing.
 
 
 class NewStep(NamedTuple):
     """
-    What is to be recorded of a step. A tuple, since two are made for each step.
+    The values of a step to record. It is a tuple, which is made fast, since two are made for each step.
 
     Args:
         origin: Idempotency key of the task.
-        name: Of the step, with its key.
-        task, attempt: Whose worker records it.
+        name: Name of the step, with its key.
+        task, attempt: The attempt whose worker records it.
         digest, code: See ``StepRecord``.
         at: Story time.
-        kind: Whether it is done, or begins.
+        kind: Whether the step is done, or begins.
         seconds: How long it took.
-        result: JSON as text; None: nothing.
-        place, done, total: Of a loop, see ``StepRecord``; the place is JSON as text.
-        done_by: The attempt that the record names: of a loop, the one that did its last batch. None: this one.
+        result: JSON as text; None: no result.
+        place, done, total: For a loop, see ``StepRecord``; the place is JSON as text.
+        done_by: The attempt that the record names: for a loop, the one that did its last batch. None: this attempt.
     """
 
     origin: UUID
@@ -61,17 +61,17 @@ class NewStep(NamedTuple):
     done_by: int | None = None
 
     def ended(self, *, at: datetime, seconds: float, result: str | None) -> NewStep:
-        """The same step, done."""
+        """The same step, when it is done."""
         known = (self.origin, self.name, self.task, self.attempt, self.digest, self.code)
         return NewStep(*known, at, StepKind.DONE, seconds, result)  # ``_replace`` takes three times as long.
 
 
 class Stored(NamedTuple):
     """
-    That a step is recorded.
+    A step that was recorded.
 
     Args:
-        result: What the database has made of it: JSON as text; None: nothing.
+        result: The result as the database has stored it: JSON as text; None: no result.
     """
 
     result: str | None
@@ -79,19 +79,19 @@ class Stored(NamedTuple):
 
 def record_step(step: NewStep, *, using: str, last: bool = False) -> Stored | None:
     """
-    Record it, in the caller's transaction or by itself.
+    Record a step, in the caller's transaction or in one of the statement's own.
 
-    In a transaction, which may have locked what the holder of the task's row wants next, that row is not waited for for long.
+    A transaction may have locked rows that the holder of the task's row wants next. So it waits only a short time for that row.
 
     Args:
-        step: What is to be recorded.
+        step: The step.
         using: Database alias.
-        last: Whether the caller's transaction ends with it. It is committed in the same trip to the database then, where that
-            can be done: the caller's own commit finds nothing left to do.
+        last: Whether the caller's transaction ends with it. If possible, it is then committed in the same trip to the database,
+            and the caller's own commit has nothing left to do.
 
     Returns:
-        None: nothing was written, and nothing committed. There is a record of it already, or the attempt is not its worker's
-        any more.
+        None: nothing was written, and nothing committed. There is a record of the step already, or the attempt does not belong
+        to its worker any more.
     """
     connection: Any = connections[using]
     if not last or not _can_commit(connection):
@@ -101,7 +101,7 @@ def record_step(step: NewStep, *, using: str, last: bool = False) -> Stored | No
     except DatabaseError as error:
         if sqlstate_of(error) != NOT_RECORDED:
             raise
-        connection.needs_rollback = True  # As PostgreSQL has it: nothing more can be asked in this transaction.
+        connection.needs_rollback = True  # As in PostgreSQL: no other statement is possible in this transaction.
         return None
 
 
@@ -109,7 +109,7 @@ def _can_commit(connection: Any) -> bool:
     """
     Whether a statement and the COMMIT of the open transaction can be sent as one text.
 
-    The transaction must be the one that ``atomic()`` ends, and not broken. And the driver must take such a text.
+    The transaction must end with the present ``atomic()``, and must not be broken. And the driver must accept such a text.
     """
     if not connection.commit_on_exit or connection.savepoint_ids or connection.needs_rollback:
         return False
@@ -120,11 +120,11 @@ def _can_commit(connection: Any) -> bool:
 
 def record_steps(steps: Sequence[NewStep], *, using: str) -> dict[tuple[UUID, str], Stored]:
     """
-    Record steps that are done, of any number of tasks, in one statement. Waits for nobody.
+    Record steps that are done, of any number of tasks, in one statement. It waits for no lock.
 
     Returns:
-        Origin and name → what is recorded. Not among them: those of tasks that somebody has locked, those recorded already, and
-        those of attempts that are not their worker's any more.
+        Origin and name → what was recorded. Left out are steps of tasks that somebody has locked, steps that were recorded
+        before, and steps of attempts that do not belong to their workers any more.
     """
     values: dict[str, Any] = {
         "origins": [str(step.origin) for step in steps],
@@ -144,41 +144,43 @@ def record_steps(steps: Sequence[NewStep], *, using: str) -> dict[tuple[UUID, st
 
 def finish_step(step: NewStep, *, using: str) -> Stored | None:
     """
-    Record how a step ended that this attempt has recorded as begun.
+    Record the end of a step that this attempt has recorded as begun.
 
     Returns:
-        None: nothing was written, since the attempt is not its worker's any more.
+        None: nothing was written, since the attempt does not belong to its worker any more.
     """
     return _written("finish_step", step, connections[using])
 
 
 def record_place(step: NewStep, *, using: str) -> Stored | None:
     """
-    Record how far a loop has come, or its end, in the caller's transaction or by itself. Its one record is written over.
+    Record how far a loop has come, or its end, in the caller's transaction or in one of the statement's own. A loop has one
+    record, which is overwritten.
 
-    In a transaction, the task's row is not waited for for long; see ``record_step``. Written twice, it is the same.
+    In a transaction, it waits only a short time for the task's row; see ``record_step``. It may be written twice.
 
     Returns:
-        None: nothing was written. There is a record of its name that is none of a loop, or the attempt is not its worker's any
-        more.
+        None: nothing was written. There is a record of its name that is not one of a loop, or the attempt does not belong to
+            its
+        worker any more.
     """
     return _written("record_place", step, connections[using])
 
 
 def is_its_workers(step: NewStep, *, using: str) -> bool:
-    """Whether the attempt is its worker's still."""
+    """Whether the attempt still belongs to its worker."""
     tasks = ScheduledTask.objects.using(using).filter(pk=step.task, attempt=step.attempt, state=State.ACTIVE)
     return tasks.exists()
 
 
 def withdraw_step(step: NewStep, *, using: str) -> None:
-    """Forget that this attempt began a step: it is known that nothing happened."""
+    """Delete the record that this attempt began a step, since it is known that nothing happened."""
     begun = StepRecord.objects.using(using).filter(origin=step.origin, name=step.name, kind=StepKind.BEGUN)
     begun.filter(recorded_by([step.task]), attempt=step.attempt).delete()
 
 
 def steps_of(origin: UUID, *, using: str) -> dict[str, StepRecord]:
-    """Name → record of all steps of a task, by its idempotency key, in the order they were recorded."""
+    """The records of all steps of a task by their names, in the order in which they were recorded."""
     return {record.name: record for record in steps_among([origin], using=using)}
 
 
@@ -210,9 +212,9 @@ def _written(verb: str, step: NewStep, connection: Any, *parts: str) -> Stored |
     }
     cursor = text_cursor(connection) if "last" in parts else bound_cursor(connection)
     cursor.execute(sql, values)
-    if "last" in parts and cursor.description is None:  # A wrapper of the host's has gone on to the COMMIT.
+    if "last" in parts and cursor.description is None:  # A wrapper of the host's has gone on to the result of COMMIT.
         return _committed(step, connection.alias)
-    # All of them: before that SQLite does not commit. Not by ``fetchall``, which Django wraps anew at each call.
+    # Read all rows: SQLite commits only then. ``fetchall`` is not used, since Django wraps it anew at each call.
     rows = list(cursor)
     return Stored(rows[0][0]) if rows else None
 

@@ -1,4 +1,4 @@
-"""Tasks of a question counted by state: all of them, or up to a limit."""
+"""Count the tasks of a question by state: all of them, or up to a limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from timeline.store.ways import ALL, NOWHERE, can_look_for_each, ways_to
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
-# Of two hundred thousand rows it may expect some thousand, and sort them: by a file, to count those of a few states.
+# If PostgreSQL expects few rows and there are very many, it would sort them in a file to count those of a few states.
 _UNSORTED: Final = {**AS_IT_IS, "enable_sort": "off"}
 
 
@@ -27,13 +27,13 @@ def counts_by_state(
     most: int = ALL,
 ) -> Counter[str]:
     """
-    Count the tasks of a question in each of some states. What others have is not read on the way, see ``ways_to``.
+    Count the tasks of a question in each of some states. Tasks of others are not read on the way; see ``ways_to``.
 
     Args:
         tasks: The question.
         states: The states.
-        kinds: Gives the kinds of tasks there are.
-        most: Where the tasks are found by kind or entity, so many of each pair are counted, and one more.
+        kinds: Gives the kinds of tasks that exist.
+        most: If the tasks are found by kind or entity, at most so many of each pair are counted, and one more.
     """
     counts = Counter[str]()
     if tasks.query.is_empty():

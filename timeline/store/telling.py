@@ -1,7 +1,8 @@
 """
-Tell how attempts and tasks ended, once it is committed: who listens is told, and what failed is logged.
+Tell how attempts and tasks ended, after the commit: send the signals, and log failures.
 
-And before the commit, tell how tasks ended and where machines came to: whoever listens there writes in the same transaction.
+Before the commit, tell how tasks ended and which states machines entered: receivers of these signals write in the same
+transaction.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ from timeline.store.changes import Write
 from timeline.store.reporting import Failure, log_failures
 
 _NO_FAILURE = frozenset({ReasonCode.RELEASED, ReasonCode.WAITING, ReasonCode.HOLD})
-# What an ending says of its task. Who reads tasks in part to end them reads these: else each costs a query for each of them.
+# What an ending has of its task. Code that reads tasks to end them reads these columns; otherwise each would cost a query.
 TOLD_OF: Final = ("task_key", "entity_label", "entity_id", "run_id", "occurrence", "attempt", "state", "reason_code")
 _OF_ATTEMPTS = frozenset({Trigger.RETRY, Trigger.DISCARD})
 
 
 def is_heard() -> bool:
-    """Whether anybody listens to how tasks end; else nothing is read or made for them."""
+    """Whether anybody listens to endings of tasks. If not, nothing is read or made for them."""
     return bool(tasks_ended.has_listeners() or tasks_ending.has_listeners())
 
 
 def tell_written(writes: Sequence[Write], *, using: str) -> None:
     """
-    Tell of changes that have just been made, after the commit: those who listen in one call, the log where one failed.
+    Tell of changes that were just made, after the commit: one call for the receivers, and the log if an attempt failed.
 
     Args:
-        writes: Their tasks are as the database has them now.
+        writes: Writes whose tasks are as the database has them now.
         using: Database alias.
     """
     failures = [Failure(_ending(write), write) for write in writes if _has_failed(write)]
@@ -48,25 +49,26 @@ def tell_written(writes: Sequence[Write], *, using: str) -> None:
 
 
 def tell_ended(tasks: Iterable[ScheduledTask], *, using: str) -> None:
-    """Tell those who listen of tasks that have just been ended, after the commit. The tasks were read whole."""
+    """Tell receivers of tasks that were just ended, after the commit. The tasks were read with all their columns."""
     if is_heard():
         _end([_ending_of(task) for task in tasks], using)
 
 
 def is_entering_heard() -> bool:
-    """Whether anybody listens to where machines come to."""
+    """Whether anybody listens to states that machines enter."""
     return bool(runs_entered.has_listeners())
 
 
 def may_hosts_write() -> bool:
-    """Whether others than this package are told what a move does, before its commit: they may write rows of tasks then."""
-    # What is ours is connected under a name (``dispatch_uid``), which is the first of what a signal knows a receiver by.
+    """Whether receivers other than this package's hear of a move before its commit: they may write rows of tasks then."""
+    # Receivers of this package are connected with a name (``dispatch_uid``), which is the first part of a signal's key for
+    # them.
     known = [receiver[0][0] for signal in (runs_entered, tasks_ending) for receiver in signal.receivers]
     return not all(str(name).startswith("timeline.") for name in known)
 
 
 def tell_entered(entries: Sequence[Entered], *, using: str) -> None:
-    """Tell those who listen of runs that have just come into states, before the commit."""
+    """Tell receivers of runs that have just entered states, before the commit."""
     if entries:
         runs_entered.send(sender=None, using=using, entries=tuple(entries))
 
@@ -79,7 +81,7 @@ def _end(endings: Sequence[Ending], using: str) -> None:
 
 
 def _has_failed(write: Write) -> bool:
-    """Whether an attempt ended badly; one that was given back without an entry did not, nor one that waits or is on hold."""
+    """Whether an attempt failed. It did not if it was given back without being entered, or if it waits or is on hold."""
     if not write.triggers or write.triggers[-1] not in _OF_ATTEMPTS:
         return False
     return write.reason is not None and write.reason.code not in _NO_FAILURE

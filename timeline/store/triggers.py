@@ -1,9 +1,9 @@
 """
-The database's own guard: triggers that pass exactly the lifecycle's moves, and keep what other rows name. And the
-functions that statements call, whose plans PostgreSQL keeps.
+The guards in the database itself: triggers that allow only the moves of the lifecycle, and keep rows to which others refer. And
+the functions that statements call, since PostgreSQL keeps the plans of functions.
 
-Installed after each migration and not by one, because a table that a migration remakes (on SQLite: most changes of a
-field) loses them.
+They are installed after each run of migrations, not by a migration: if a migration makes a table anew, as SQLite does for most
+changes of a field, the table loses its triggers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from timeline.models.step import StepRecord
 from timeline.models.task import ScheduledTask
 from timeline.store import moving_at_once
 
-# Name of the trigger, as in the SQL file of the same name → its table. On each database.
+# Name of a trigger, which is the name of its SQL file, too → its table. On both databases.
 TRIGGERS: Final = {
     "guard_transition": ScheduledTask._meta.db_table,
     "guard_final": ScheduledTask._meta.db_table,
@@ -31,19 +31,19 @@ TRIGGERS: Final = {
     "guard_move": TimelineRun._meta.db_table,
     "guard_entry": RunEntry._meta.db_table,
 }
-# In place of foreign keys, which PostgreSQL checks row by row: what is written names what its writer wrote or holds, so that
-# only deletes are left to refuse.
+# In place of foreign keys, which PostgreSQL checks for each row. A row refers only to rows that its writer has written or
+# locked, so that only deletes have to be refused.
 KEEPERS: Final = {
     "keep_event_of_run": Event._meta.db_table,
     "keep_event_of_task": Event._meta.db_table,
     "keep_run_of_task": TimelineRun._meta.db_table,
     "keep_task_of_log": ScheduledTask._meta.db_table,
 }
-# What a trigger looks into besides its table: before that is there, so are columns that it names.
+# Tables that a trigger needs besides its own. Without them, columns that it names do not exist yet.
 NEEDED: Final = {"guard_move": RunEntry._meta.db_table}
-FUNCTIONS: Final = ("guard_function", "keep_function")  # What triggers do.
-# By statements; each is in ``function_….sql``. Name → the table that came with it or before it: without that, ``migrate`` has
-# not put it yet, and is no reason not to migrate.
+FUNCTIONS: Final = ("guard_function", "keep_function")  # The functions of triggers.
+# Functions that statements call; each is in ``function_….sql``. Name → the table that came with it or before it. Without the
+# table, ``migrate`` has not made the function yet, and then a missing function must not prevent ``migrate``.
 CALLED: Final = {
     "record_step": StepRecord._meta.db_table,
     "record_last_step": StepRecord._meta.db_table,
@@ -53,8 +53,8 @@ CALLED: Final = {
     "to_move": Total._meta.db_table,
     moving_at_once.NAME: Total._meta.db_table,
 }
-COMPOSED: Final = f"function_{moving_at_once.NAME}"  # Of rules that other statements have, too.
-# Of one trigger alone, and there with it.
+COMPOSED: Final = f"function_{moving_at_once.NAME}"  # Composed of rules that other statements have, too.
+# Functions that belong to a single trigger, and are installed with it.
 OWN_FUNCTIONS: Final = {
     "guard_transition": "transition_function",
     "guard_final": "final_function",
@@ -69,16 +69,16 @@ def triggers_of(using: str) -> dict[str, str]:
 
 def install_triggers(using: str) -> list[str]:
     """
-    Put the triggers on the tables that are there, in place of those that stand.
+    Install the triggers on the tables that exist, and replace older ones.
 
     Returns:
-        Names of the triggers put.
+        Names of the installed triggers.
     """
     connection = connections[using]
     with connection.cursor() as cursor:
         tables = connection.introspection.table_names(cursor)
         if not {*TRIGGERS.values(), *KEEPERS.values()}.intersection(tables):
-            return []  # It may be of a kind that we do not run on.
+            return []  # The database may be of a kind that we do not support.
         dialect = dialect_of(using)
         put = _possible(using, tables)
         called = [f"function_{name}" for name in CALLED]
@@ -86,27 +86,27 @@ def install_triggers(using: str) -> list[str]:
         for name in functions if dialect.has_trigger_functions else ():
             cursor.execute(dialect.sql(name) if name != COMPOSED else moving_at_once.function_text(using))
         for name in put:
-            if not dialect.has_trigger_functions:  # The others say CREATE OR REPLACE.
+            if not dialect.has_trigger_functions:  # Otherwise the statement has CREATE OR REPLACE.
                 cursor.execute(f"DROP TRIGGER IF EXISTS timeline_{name}")
             cursor.execute(dialect.sql(name))
     return put
 
 
 def missing_triggers(using: str) -> list[str]:
-    """Name the triggers, and the functions that statements call, that do not stand though their tables do. One statement."""
+    """Names of triggers, and of functions that statements call, that are missing though their tables exist. One statement."""
     with connections[using].cursor() as cursor:
         cursor.execute(dialect_of(using).sql("triggers"))
         return missing_among({name for [name] in cursor.fetchall()}, using=using)
 
 
 def missing_among(there: Collection[str], *, using: str) -> list[str]:
-    """The same, of the names that the statement ``triggers`` has told."""
+    """The same, from the names that the statement ``triggers`` has returned."""
     called = CALLED if dialect_of(using).has_trigger_functions else {}
     due = [name for name, table in called.items() if table in there]
     return [name for name in (*_possible(using, there), *due) if f"timeline_{name}" not in there]
 
 
 def _possible(using: str, tables: Collection[str]) -> list[str]:
-    """Those that the tables that are there bear."""
+    """The triggers for which all tables exist."""
     wanted = triggers_of(using).items()
     return [name for name, table in wanted if table in tables and NEEDED.get(name, table) in tables]

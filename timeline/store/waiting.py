@@ -1,4 +1,4 @@
-"""Waits: what a task at rest waits for, whether it has come, and the records of both."""
+"""Waits: what a task at rest waits for, whether it has happened, and the records of waits."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 TRIES_AGAIN: Final = timedelta(
     seconds=1
-)  # To say that nothing came, where somebody has locked whose event it would be.
+)  # Until it looks again, if it cannot say that no event came, since somebody has locked the entity.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
     """
-    What a task waits for.
+    The events that a task waits for.
 
     Args:
-        events: Names; the first that comes of any of them.
-        key: The event's; empty: whichever it has.
-        of: Whose, by the name that its events are recorded under; None: of nobody that there is yet.
-        other: Whether that is another entity than the task's own.
-        since, until: Recorded from the one on, and before the other.
-        but: Events that do not count: they have served already.
+        events: Names of events. The first event with any of these names ends the wait.
+        key: The key of the event; empty: any key.
+        of: The entity, by the name under which its events are recorded; None: an entity that does not exist yet.
+        other: Whether this is another entity than the task's own.
+        since, until: The event is recorded not before ``since``, and before ``until``.
+        but: Events that do not count, since they have been used already.
     """
 
     events: tuple[str, ...]
@@ -44,7 +44,7 @@ class Wait:
     other: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """As its record keeps it."""
+        """The JSON for the record."""
         return {
             "events": list(self.events),
             "key": self.key,
@@ -57,7 +57,7 @@ class Wait:
 
     @classmethod
     def of_json(cls, place: Mapping[str, Any]) -> Wait:
-        """As its record kept it."""
+        """Make the wait from the JSON of its record."""
         return cls(
             events=tuple(place["events"]),
             key=place["key"],
@@ -69,7 +69,7 @@ class Wait:
         )
 
     def is_met_by(self, event: Event) -> bool:
-        """Whether this is what it waits for."""
+        """Whether this event ends the wait."""
         is_its = event.name in self.events and event.entity_ref == self.of and (not self.key or event.key == self.key)
         return is_its and self.since <= event.recorded_at < self.until and event.pk not in self.but
 
@@ -77,14 +77,14 @@ class Wait:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rests:
     """
-    That a task goes to rest until a wait is over.
+    A task rests until its wait is over.
 
     Args:
-        wait: What for.
+        wait: What it waits for.
         origin: Idempotency key of the task.
-        name: Of the record; empty: there is none, since the row and its declaration tell it all.
-        path: Foreign keys that lead from its entity to whose events it waits for, where its schedule says so.
-        whose: The path, or the name of the function, that says it.
+        name: Name of the record; empty: there is none, since the row and the declaration of the task say everything.
+        path: Foreign keys from the entity of the task to the entity whose events it waits for, if its schedule has a path.
+        whose: The path, or the name of the function, that gives the other entity.
     """
 
     wait: Wait
@@ -108,8 +108,8 @@ class Rests:
 
 def declared_wait(task: ScheduledTask, when: When, *, using: str) -> Wait:
     """
-    What a task waits for by its schedule; it belongs to a run. Whose events, if those of another entity, is what it was seen
-    to wait for last.
+    The wait of a task by its schedule. The task belongs to a run. If it waits for events of another entity, this is the entity
+    that its row has from the last look.
     """
     assert task.run is not None  # noqa: S101 (what is scheduled ad hoc waits for no event)
     of: EntityRef | None = whose(task, using=using)
@@ -127,7 +127,7 @@ def declared_wait(task: ScheduledTask, when: When, *, using: str) -> Wait:
 
 
 def open_wait(task: ScheduledTask, *, using: str) -> Wait | None:
-    """What the handler of a task at rest waits for, as is recorded. A statement, and one for each revision that led to it."""
+    """The recorded wait of the handler of a task at rest. One statement, and one for each revision before it."""
     origin = origins_of({task.pk: task.previous_id}, using=using)[task.pk]
     records = StepRecord.objects.using(using).filter(origin=origin, kind=StepKind.WAIT).order_by("-pk")
     waits = [Wait.of_json(record.place) for record in records if record.place]
@@ -136,18 +136,18 @@ def open_wait(task: ScheduledTask, *, using: str) -> Wait | None:
 
 
 def whose(task: ScheduledTask, *, using: str) -> EntityRef:
-    """What the events of its entity are recorded under."""
+    """The name under which events of the task's entity are recorded."""
     return names_of(task.entity_ref, using=using)[0] if task.entity_label else task.entity_ref
 
 
 def causes_of(task: ScheduledTask) -> frozenset[UUID]:
-    """Events that are why it is there: they do not end its waits."""
+    """The events that caused the task or its run: they do not end its waits."""
     causes = (task.cause_id, task.run.started_by_id if task.run is not None else None)
     return frozenset(cause for cause in causes if cause is not None)
 
 
 def first_met(wait: Wait, *, using: str) -> Event | None:
-    """Find the first event that a wait is met by."""
+    """The first event that ends a wait; None: there is none yet."""
     if wait.of is None:
         return None
     events = Event.objects.using(using).filter(
@@ -165,7 +165,7 @@ def first_met(wait: Wait, *, using: str) -> Event | None:
 
 
 def met_among(waits: Sequence[Wait], *, using: str) -> list[bool]:
-    """Tell of several waits whether each is met. One statement for all of them; what it finds is looked at one by one."""
+    """For each of several waits, whether an event has ended it. One statement for all; each event found is then compared."""
     if len(waits) == 1:
         return [first_met(waits[0], using=using) is not None]
     refs = {wait.of for wait in waits if wait.of is not None}
@@ -184,10 +184,10 @@ def met_among(waits: Sequence[Wait], *, using: str) -> list[bool]:
 
 def open_waits(rests: Iterable[tuple[UUID, int, Rests]], *, now: datetime, using: str) -> None:
     """
-    Record that tasks wait, in the transaction in which they go to rest. What is recorded already stays as it is.
+    Record waits, in the transaction in which the tasks go to rest. Waits that are recorded already stay as they are.
 
     Args:
-        rests: Of each its id, its attempt, and what it waits for.
+        rests: Id of a task, its attempt, and what it waits for.
         now: Story time.
         using: Database alias.
     """

@@ -1,4 +1,4 @@
-"""Ways to rows: by which index PostgreSQL finds the tasks of a question, so that it reads none of others on the way."""
+"""Ways to rows: by which index PostgreSQL finds the tasks of a question, so that it reads no tasks of others on the way."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from timeline.store.kinds import task_keys_there
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
-MOST_KINDS: Final = 64  # So many kinds are looked for one by one; of more, the rows of all are walked by state.
-ALL: Final = 2**40  # A limit that is none: what has one is looked for pair by pair.
-USUAL: Final = ("", ReasonCode.DONE.value)  # Reasons of most that was not cancelled.
-# Of a part whose entities are named, so that no index of states seems to be as good as that of entities.
+MOST_KINDS: Final = 64  # Up to so many kinds are looked for separately; of more, all rows are read state by state.
+ALL: Final = 2**40  # A limit that is never reached. A query with a limit is executed for each pair.
+USUAL: Final = ("", ReasonCode.DONE.value)  # The reasons of most rows that were not cancelled.
+# For queries that name their entities: with this expression, PostgreSQL does not prefer an index of states to that of entities.
 _STATE: Final = Func(F("state"), template="(%(expressions)s || '')", output_field=CharField())
 
 
 class Way(NamedTuple):
     """
-    Rows that are looked for by pairs of texts, each pair by itself.
+    Rows that are looked for by pairs of texts, each pair separately.
 
     Args:
-        rows: Their query, with ``KIND`` and ``DETAIL`` in its conditions.
-        pairs: What these stand for.
-        by_entity: Whether they are entities.
+        rows: The query, with ``KIND`` and ``DETAIL`` in its conditions.
+        pairs: The values of these.
+        by_entity: Whether the pairs are entities.
     """
 
     rows: ScheduledTaskQuerySet
@@ -42,16 +42,17 @@ class Way(NamedTuple):
 
     def sql(self, rows: QuerySet[Any, Any], using: str) -> tuple[str, list[Any]] | None:
         """
-        Write where they are found: to be put behind ``FROM``, as ``asked`` and ``found``. None: there are none.
+        The text that finds the rows, for use after ``FROM``. The caller adds a name for its result (``AS found (…)``). None:
+        there are no rows.
 
         Args:
-            rows: The query, ordered, cut and narrowed to columns. Without a limit PostgreSQL would join it as it likes.
+            rows: The query, with its order, limit and columns. Without a limit, PostgreSQL might join it in another way.
             using: Database alias.
         """
         try:
             sql, parameters = rows.query.get_compiler(using).as_sql()
         except EmptyResultSet:
-            return None  # Whoever asks may see none of them.
+            return None  # The query can find nothing: the one who asks may see none of these rows.
         if not self.pairs:
             return None
         kinds, details = zip(*self.pairs, strict=True)
@@ -61,11 +62,11 @@ class Way(NamedTuple):
 
 class Ways(NamedTuple):
     """
-    Ways to the tasks of a question; none of them is found on two.
+    Ways to the tasks of a question. No task is found on two ways.
 
     Args:
-        looked_for: What is looked for by pairs.
-        walked: What is read state by state, each by its index.
+        looked_for: Parts that are looked for by pairs.
+        walked: Parts that are read state by state, by the indexes of states.
     """
 
     looked_for: list[Way]
@@ -76,20 +77,20 @@ NOWHERE: Final = Ways([], [])
 
 
 class KindsThere:
-    """The kinds of tasks that a database has, read when somebody asks for them, once."""
+    """The kinds of tasks in a database. They are read once, at the first call."""
 
     def __init__(self, using: str, known: Collection[str] | None = None) -> None:
         self._using, self._known = using, known
 
     def __call__(self) -> Collection[str]:
-        """Read them."""
+        """The kinds."""
         if self._known is None:
             self._known = task_keys_there(self._using)
         return self._known
 
 
 def can_look_for_each(using: str) -> bool:
-    """Whether the database looks for each pair by itself, in one statement."""
+    """Whether the database can look for each pair separately, in one statement."""
     return connections[using].features.supports_slicing_ordering_in_compound
 
 
@@ -97,13 +98,14 @@ def ways_to(tasks: ScheduledTaskQuerySet, states: Collection[str], kinds: Callab
     """
     Choose the ways to the tasks of a question in some states, on PostgreSQL.
 
-    What is about few entities is looked for by these. What is of a few kinds is looked for by kind and state, unless it is
-    narrowed by when it ended, which the index of states tells. What has a certain reason is found by that.
+    If it is about few entities, the tasks are looked for by these. If it is about a few kinds, they are looked for by kind and
+    state, unless the time of the end is given, for which the index of states is better. If a rare reason is given, they are
+    found by this.
 
     Args:
         tasks: The question, in any state.
-        states: In which states.
-        kinds: Gives the kinds of tasks there are.
+        states: The states.
+        kinds: Gives the kinds of tasks that exist.
     """
     ways = Ways([], [])
     for part in parts_of(tasks):
@@ -122,7 +124,7 @@ def _way_of(part: Part, states: list[str], kinds: Callable[[], Collection[str]])
         return [Way(named, sorted(part.names), by_entity=True)]
     labels = values_named(tasks, "entity_label")
     if labels is not None and not labels:
-        return []  # About two kinds of entities at once.
+        return []  # About entities of two models at once: there are none.
     if names_key(tasks):
         return [Way(tasks.filter(In(_STATE, states)), [("", "")])]
     if _is_rare(values_named(tasks, "reason_code")):
@@ -131,22 +133,22 @@ def _way_of(part: Part, states: list[str], kinds: Callable[[], Collection[str]])
         return None
     asked = _kinds_of(tasks, kinds)
     if values_named(tasks, "task_key") is None and not len(asked) < min(len(kinds()), MOST_KINDS + 1):
-        return None  # All kinds, or too many: they are walked together.
+        return None  # All kinds, or too many: they are read together.
     if not _are_about(asked, labels):
-        return None  # Of a kind about others, all rows would be read in search of one.
+        return None  # If a kind is about other entities, all its rows would be read to find one.
     return [Way(tasks.filter(task_key=KIND, state=DETAIL), [(kind, state) for kind in asked for state in states])]
 
 
 def _ways_by_reason(
     tasks: ScheduledTaskQuerySet, states: list[str], kinds: Callable[[], Collection[str]]
 ) -> Iterator[Way]:
-    """Two indexes have reasons: one those of what was cancelled, by kind; one those of all else, but for the usual."""
+    """Two indexes have reasons: one has cancelled tasks, by kind; the other has all other tasks without the usual reasons."""
     if State.CANCELLED in states:
         pairs = [(kind, "") for kind in _kinds_of(tasks, kinds)]
         yield Way(tasks.filter(task_key=KIND, state=State.CANCELLED), pairs)
     others = [("", state) for state in states if state != State.CANCELLED]
     if others:
-        rest = tasks.exclude(state=State.CANCELLED).exclude(reason_code__in=USUAL)  # As the index says it.
+        rest = tasks.exclude(state=State.CANCELLED).exclude(reason_code__in=USUAL)  # As the index has it.
         yield Way(rest.filter(state=DETAIL), others)
 
 
@@ -155,7 +157,7 @@ def _is_rare(reasons: set[str] | None) -> bool:
 
 
 def _are_about(kinds: Collection[str], labels: set[str] | None) -> bool:
-    """Whether these kinds of tasks may be about entities of these models, as far as they are declared."""
+    """Whether these kinds of tasks may be about entities of these models, by their declarations."""
     declared = {known.name: known.label for known in registry}
     timelines = {kind.partition(".")[0] for kind in kinds}
     return labels is None or all(declared.get(name) in (None, *labels) for name in timelines)

@@ -1,4 +1,4 @@
-"""Write changes of tasks: any number of rows in one guarded UPDATE, their log entries in the same transaction."""
+"""Write changes of tasks: any number of rows in one guarded UPDATE, with their log entries in the same transaction."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ def apply(writes: Sequence[Write], *, now: datetime, using: str, wait: bool = Tr
     Write the changes and their log entries. Announce tasks that are due now or soon; send the signals of tasks that ended.
 
     Args:
-        writes: Any number, one a task.
+        writes: Any number of changes, one for each task.
         now: Story time, for the log and for started and finished.
         using: Database alias.
         wait: Whether to wait for rows that somebody else has locked; False: leave them out.
 
     Returns:
-        The given task objects whose rows still had the state and attempt that was read, brought up to date, in the order given.
-        A missing one was changed by somebody else meanwhile, or is locked and was not waited for; nothing was written for it.
+        Those of the given instances whose rows still had the state and attempt that was read; they are updated, in the order
+        given. If one is missing, somebody else has changed it, or it is locked and ``wait`` is False; nothing was written for
+        it.
 
     Raises:
-        TransitionNotAllowed: if the lifecycle has no such move; nothing is written then.
+        TransitionNotAllowed: if the lifecycle does not have this move; nothing is written then.
     """
     return send_writes(writes, now=now, using=using, wait=wait)()
 
@@ -68,7 +69,7 @@ def send_writes(
             task.__dict__.update(changed[task.id])
         tell_written(made, using=using)
         if held and any(task.id in held and not task.slot for task in tasks):
-            announce(using=using)  # Another task may wait for the place.
+            announce(using=using)  # Another task may wait for this place.
         if ahead := [task.scheduled_at for task in tasks if task.state in WAITING]:
             announce_times(ahead, now=now, using=using)
         return tasks
@@ -80,7 +81,7 @@ def as_statement(
     writes: Sequence[Write], *, now: datetime, using: str, wait: bool = True
 ) -> tuple[Composed, dict[str, Any]]:
     """
-    Give the one statement that makes the changes, and its parameters. See ``apply``.
+    The one statement that makes the changes, and its parameters. See ``apply``.
 
     Args:
         writes: At least one.
@@ -104,7 +105,7 @@ def _executed(made: Composed, parameters: dict[str, Any], *, using: str) -> Call
 
     Args:
         made: The statement, or two.
-        parameters: Of the statements.
+        parameters: Parameters of the statements.
         using: Database alias.
 
     Returns:
