@@ -1,8 +1,8 @@
 """
-What PostgreSQL and SQLite do differently, and the text of their statements.
+The differences between PostgreSQL and SQLite, and the text of their statements.
 
-Who has to know asks the dialect of a database. No other module compares the names of databases; migrations do, as they are
-history.
+Code that depends on them asks the dialect of a database. No other module compares the names of databases, except migrations,
+which are history.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ _WHOLE_LINE_COMMENT = re.compile(r"^ *--.*\n", re.MULTILINE)
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Dialect:
     """
-    One kind of database: what it has, how it is given values, and its statements.
+    One kind of database: its features, how it takes values, and its statements.
 
     Args:
-        vendor: Its name: in ``connection.vendor``, and in the names of its files in ``timeline/sql``.
-        words: What it says in the statements that both have in common: name of the place → text. ``change`` in it is what is
-            written, see ``columns.sql``.
-        has_one_writer: Whether only one transaction writes at a time. Rows are not locked then, so nobody waits for one or
-            passes it over; and who writes sees all that others have committed.
-        has_set_statements: Whether one statement can find, lock and change rows, and write to several tables; otherwise rows
-            are read first, and each table is written by itself.
+        vendor: Its name in ``connection.vendor``, and in the names of its files in ``timeline/sql``.
+        words: Its texts for statements that both databases have in common: name of the placeholder → text. In a text,
+            ``change`` is the change that is written; see ``columns.sql``.
+        has_one_writer: Whether only one transaction writes at a time. Then rows are not locked, so nobody waits for a row or
+            skips it; and a transaction that writes sees everything that others have committed.
+        has_set_statements: Whether one statement can find, lock and change rows, and write to several tables. Otherwise rows
+            are read first, and each table is written separately.
         has_settings: Whether it has settings that end with the transaction, such as how long a statement may take.
-        has_arrays: Whether a parameter can be an array; otherwise a list is JSON.
-        has_time_types: Whether it has types for moments and for lengths of time; otherwise a moment is text, and a length is
+        has_arrays: Whether a parameter can be an array. Otherwise a list is JSON.
+        has_time_types: Whether it has types for moments and for lengths of time. Otherwise a moment is text, and a length is
             a number of seconds.
-        has_strict_casts: Whether a cast fails where the text is no value of the type; otherwise it makes of it what it can.
-        has_foreign_keys: Whether our tables have foreign keys; otherwise triggers keep the rows that others name.
-        has_trigger_functions: Whether triggers call functions, and take the place of those that stand; otherwise each trigger
-            has its own text, and the old one is dropped first.
+        has_strict_casts: Whether a cast fails if the text is not a value of the type. Otherwise it reads as much as it can.
+        has_foreign_keys: Whether our tables have foreign keys. Otherwise triggers keep rows to which others refer.
+        has_trigger_functions: Whether triggers call functions, and can be replaced. Otherwise each trigger has its own text,
+            and the old one is dropped first.
         can_notify: Whether connections can tell each other that something is due.
-        instant: How a statement reads ``{0}``, a column with a moment, so that it can count with it. It gives nothing where the
-            column holds something else.
-        midnight: The same of a column with a day: when that begins in UTC.
+        instant: How a statement reads ``{0}``, a column with a moment, so that it can calculate with it. NULL if the column has
+            another value.
+        midnight: The same for a column with a day: when it begins in UTC.
     """
 
     vendor: str
@@ -70,30 +70,31 @@ class Dialect:
 
     def sql(self, verb: str, *, package: str = "timeline") -> str:
         """
-        Give a statement: one a file, ``timeline/sql/<verb>.<vendor>.sql``, or ``<verb>.sql`` where both are told alike.
+        The text of a statement. Each is in a file: ``timeline/sql/<verb>.<vendor>.sql``, or ``<verb>.sql`` if both databases
+        have the same.
 
-        Its lines of comment are left out. Values reach it as parameters only; the lifecycle's sets stand in it as ``{final}``,
-        ``{leased}``, ``{open}``, ``{waiting}``, ``{at_rest}`` and ``{pairs}``, and the words of the database by their names.
+        Comment lines are left out. Values are parameters only. ``{final}``, ``{leased}``, ``{open}``, ``{waiting}``,
+        ``{at_rest}`` and ``{pairs}`` stand for sets of the lifecycle, and the ``words`` of the database for their texts.
 
         Args:
-            verb: What it does.
-            package: Whose folder ``sql`` has it.
+            verb: What the statement does.
+            package: The package that has it in its folder ``sql``.
 
         Raises:
-            FileNotFoundError: if it has none.
+            FileNotFoundError: if there is no such file.
         """
         return _read(self, verb, package)
 
     def list_of(self, values: Iterable[str]) -> str | list[str]:
-        """Write texts as the one parameter that a statement reads a list from."""
+        """The one parameter from which a statement reads a list of texts."""
         return list(values) if self.has_arrays else json.dumps(list(values))
 
     def entities_of(self, refs: Iterable[tuple[str, str]]) -> dict[str, Any]:
         """
-        Write entities, each a label and an id, as the parameters that a statement reads them from.
+        The parameters from which a statement reads entities, each a label and an id.
 
         Returns:
-            Two lists, ``labels`` and ``ids``; or one of pairs, ``entities``.
+            Two lists, ``labels`` and ``ids``; or one list of pairs, ``entities``.
         """
         refs = list(refs)
         if self.has_arrays:
@@ -101,15 +102,15 @@ class Dialect:
         return {"entities": json.dumps(refs)}
 
     def length_of(self, length: timedelta) -> timedelta | float:
-        """Write a length of time as a parameter: as it is, or as seconds."""
+        """A length of time as a parameter: unchanged, or in seconds."""
         return length if self.has_time_types else length.total_seconds()
 
     def ago(self, length: timedelta) -> timedelta | str:
         """
-        Write how long ago something was, as a parameter.
+        How long ago something was, as a parameter.
 
         Returns:
-            The length, which the statement takes off a time; or text such as ``-90.000 seconds``, which it adds.
+            The length, which the statement subtracts from a time; or text such as ``-90.000 seconds``, which it adds.
         """
         return length if self.has_time_types else f"{(-length).total_seconds():+.3f} seconds"
 
@@ -181,13 +182,13 @@ _BY_VENDOR: Final = {dialect.vendor: dialect for dialect in (POSTGRESQL, SQLITE)
 @cache
 def dialect_of(using: str) -> Dialect:
     """
-    Give the dialect of a database of ours.
+    The dialect of a database.
 
     Args:
         using: Database alias.
 
     Raises:
-        ImproperlyConfigured: if it is of a kind that we do not run on.
+        ImproperlyConfigured: if it is of a kind that we do not support.
     """
     vendor = connections[using].vendor
     if vendor not in _BY_VENDOR:
@@ -196,14 +197,14 @@ def dialect_of(using: str) -> Dialect:
 
 
 def known_among(aliases: Iterable[str]) -> Iterator[tuple[str, Dialect]]:
-    """Give those of a host's databases that we could run on, each with its dialect; a host may have others as well."""
+    """Those of a host's databases that we support, each with its dialect. A host may have other databases, too."""
     for alias in aliases:
         if (dialect := _BY_VENDOR.get(connections[alias].vendor)) is not None:
             yield alias, dialect
 
 
 def is_by_psycopg3(connection: BaseDatabaseWrapper) -> bool:
-    """Whether a connection is to PostgreSQL, by psycopg 3: Django takes psycopg2, too, which has less."""
+    """Whether a connection is to PostgreSQL with psycopg 3. Django also accepts psycopg2, which has fewer features."""
     return connection.vendor == POSTGRESQL.vendor and hasattr(getattr(connection, "Database", None), "adapters")
 
 

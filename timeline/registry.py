@@ -1,4 +1,4 @@
-"""Which timelines there are: from a stored task key to its handler, from an event to who cares. The one way to code."""
+"""The known timelines: from a stored task key to its handler, from an event to its timelines. The only way to this code."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class Registry:
 
     def __init__(self) -> None:
         self._definitions: dict[str, Definition] = {}
-        self._aside: list[dict[str, Definition]] = []  # What ``replaced`` has put away.
+        self._aside: list[dict[str, Definition]] = []  # Definitions that ``replaced`` has put aside.
 
     def __iter__(self) -> Iterator[Definition]:
         return iter(list(self._definitions.values()))
 
     def register(self, cls: type[Timeline]) -> type[Timeline]:
         """
-        Take a timeline in. The classes in ``timelines`` modules of installed apps are taken in at start.
+        Add a timeline. The classes in ``timelines`` modules of installed apps are added at start.
 
         Raises:
-            DefinitionError: if the name is taken, or the entity's model does not bear the definition out.
+            DefinitionError: if the name is taken, or the definition does not fit the model of the entity.
         """
         definition = vars(cls).get("definition")
         if not isinstance(definition, Definition):
@@ -72,11 +72,11 @@ class Registry:
 
     @contextmanager
     def replaced(self, *classes: type[Timeline]) -> Iterator[None]:
-        """Let just these timelines be known within the block. For tests."""
+        """Let only these timelines be known within the block. For tests."""
         before = self._definitions
         fitting = {known.cls: known for known in before.values()}
         taken = {fitting[cls].name: fitting[cls] for cls in classes if cls in fitting}
-        all_taken = len(taken) == len(set(classes))  # Then each fits its model, and those beside it.
+        all_taken = len(taken) == len(set(classes))  # Then they were checked with their models, and with each other.
         self._aside.append(before)
         self._definitions = taken if all_taken else {}
         try:
@@ -89,7 +89,7 @@ class Registry:
 
     def timeline(self, timeline: str | type[Timeline]) -> Definition:
         """
-        Find a definition by name or class.
+        Find a definition by its name or class.
 
         Raises:
             UnknownTimeline: if there is none.
@@ -105,15 +105,15 @@ class Registry:
         Find the definition of a run, by the name of its timeline and the label of its entity.
 
         Returns:
-            None: it is not known here, or it is about another model now, as after a rename: then the entity of the run only
-            looks as if it were gone.
+            None: the timeline is not known here, or it is about another model now, for example after a rename. Then the entity
+            of the run only seems not to exist.
         """
         definition = self._definitions.get(timeline)
         return definition if definition is not None and definition.label == label else None
 
     def task(self, task_key: str) -> tuple[Definition, Task[Any, ..., Any]]:
         """
-        Find the definition and the task behind a stored key.
+        Find the definition and the task of a stored key.
 
         Raises:
             UnknownTask: if there is none.
@@ -126,8 +126,8 @@ class Registry:
 
     def told(self, task_key: str) -> tuple[str, str]:
         """
-        What people call a task, in the language of the moment, and what its code says of it: title and first paragraph of the
-        docstring. Each may be empty, as is what this process does not know.
+        The words for a task, for people, in the present language: its title, and the first paragraph of its docstring. Either
+        may be empty; both are empty if this process does not know the task.
         """
         timeline, _dot, name = task_key.partition("#")[0].partition(".")
         definition = self._definitions.get(timeline)
@@ -135,23 +135,23 @@ class Registry:
         return (task.title, "" if task.is_timer else task.doc) if task is not None else ("", "")
 
     def titled(self, task_key: str) -> str:
-        """A task for people: its title with its key behind it; without a title, the key."""
+        """A task for people: its title, followed by its key; without a title, only the key."""
         title = self.told(task_key)[0]
         return f"{title} ({task_key})" if title else task_key
 
     def in_shadow(self, task_key: str) -> bool:
-        """Whether this process would enter no handler for the key because its timeline is in shadow."""
+        """Whether this process would not enter the handler of this key, since its timeline is in shadow."""
         definition = self._definitions.get(task_key.partition(".")[0])
         return definition is not None and definition.shadow
 
     def is_in_state(self, task_key: str) -> bool:
-        """Whether it is a task that is bound to states of a machine, as far as this process knows."""
+        """Whether the task is bound to states of a machine, as far as this process knows."""
         timeline, _dot, name = task_key.partition(".")
         definition = self._definitions.get(timeline)
         return definition is not None and name in definition.in_states
 
     def task_keys(self, queue: str | None = None) -> list[str]:
-        """All known task keys, sorted; with a queue, those declared to go there."""
+        """All known task keys, sorted; with a queue, those that are declared for it."""
         return sorted(
             definition.task_key(name)
             for definition in self
@@ -160,23 +160,23 @@ class Registry:
         )
 
     def limited(self, queue: str | None = None) -> list[str]:
-        """Task keys of which only so many may be under way at once, sorted; with a queue, those declared to go there."""
+        """Task keys of tasks with a limit, sorted; with a queue, those that are declared for it."""
         return [task_key for task_key in self.task_keys(queue) if self.task(task_key)[1].limit is not None]
 
     def knows(self, label: str) -> bool:
-        """Whether any timeline is about this kind of entity."""
-        return label in [known.label for known in self]  # Asked for each of many entities.
+        """Whether any timeline is about this model."""
+        return label in [known.label for known in self]  # A list: this is called for each of many entities.
 
     def started_by(self, event: str, label: str) -> list[Definition]:
-        """Timelines of this kind of entity that the event starts."""
+        """Timelines about this model that the event starts."""
         return [known for known in self if known.label == label and event in known.starts_on]
 
     def started_by_creation(self, label: str) -> list[Definition]:
-        """Timelines of this kind of entity that an inserted row starts."""
+        """Timelines about this model that start when a row is inserted."""
         return [known for known in self if known.label == label and Created() in known.starts_on]
 
     def started_after(self, timeline: str, label: str) -> list[tuple[Definition, AfterRun]]:
-        """Timelines of this kind of entity that the end of a run of another starts, each with what it says of that."""
+        """Timelines about this model that start when a run of another one ends, each with its ``AfterRun``."""
         return [
             (known, start)
             for known in self
@@ -186,20 +186,23 @@ class Registry:
         ]
 
     def machines(self, event: str = "") -> list[Definition]:
-        """Machines; of an event, those whose tables have it."""
+        """All machines; with an event, those that have it in their tables."""
         machines = [known for known in self._definitions.values() if known.machine is not None]
         return [known for known in machines if known.machine and event in known.machine.events] if event else machines
 
     def is_typed(self, event: str) -> bool:
-        """Whether a machine declares the type of the event's payload."""
+        """Whether a machine declares a type for the payload of the event."""
         return any(event in known.payloads for known in self._definitions.values())
 
     def ended_by(self, event: str, label: str) -> list[Definition]:
-        """Timelines of this kind of entity whose runs the event ends."""
+        """Timelines about this model whose runs the event ends."""
         return [known for known in self if known.label == label and event in known.exits]
 
     def events(self) -> dict[str, set[str]]:
-        """Label → events that start, move or end runs, or that tasks wait for; of what ``replaced`` has put away, too."""
+        """
+        Label → events that start, move or end runs, or for which tasks wait. Timelines that ``replaced`` has put aside count,
+        too.
+        """
         found: dict[str, set[str]] = {}
         for definitions in (self._definitions, *self._aside):
             for known in definitions.values():
@@ -212,16 +215,16 @@ class Registry:
         return found
 
     def labels_following(self, fields: Set[str]) -> set[str]:
-        """Kinds of entities that have a timeline whose times, or waits, follow one of these fields."""
+        """Labels of models with a timeline whose times or waits follow one of these fields."""
         return {known.label for known in self if (known.followed_fields | known.awaited_fields) & fields}
 
     def following(self, label: str) -> list[Definition]:
-        """Timelines of this kind of entity whose times, or waits, follow its fields."""
+        """Timelines about this model whose times or waits follow fields of it."""
         return [known for known in self if known.label == label and (known.followed_fields or known.awaited_fields)]
 
 
 def _whose_label(definition: Definition, when: When) -> str | None:
-    """Of what kind the entities are for whose events a task waits; None: only its function knows."""
+    """Label of the entities for whose events a task waits; None: only a function of the task knows."""
     if when.awaits_of is None:
         return definition.label
     if not isinstance(when.awaits_of, str):

@@ -1,8 +1,8 @@
 """
-The life of a run. It is open; it ends once, in one of four ways; one that finished may be opened again for a redrive.
+The life of a run. It is open, and ends once, in one of four ways. A run that finished may be opened again for a redrive.
 
-What is written of that in ``TimelineRun`` is written here and nowhere else. Each call expects that the caller has locked the
-entities and the runs.
+Only this module writes the columns of ``TimelineRun`` for this. The caller of each function has locked the entities and the
+runs.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ MAX_TEXT = 200
 
 def ending(how: RunEnd, text: str = "", *, now: datetime) -> dict[str, Any]:
     """
-    Give the columns of a run that ends.
+    The columns of a run that ends.
 
     Args:
-        how: One of four ways.
-        text: For people: the name of the exit, or what somebody said; left out: the word for ``how``.
+        how: One of the four ways.
+        text: For people: the name of the exit, or what somebody wrote; if left out, the word for ``how``.
         now: Story time.
     """
     return {"ended_at": now, "end_code": how.value, "end_reason": clip(text or how.value, MAX_TEXT)}
 
 
 def end(runs: Sequence[TimelineRun], how: RunEnd, text: str = "", *, now: datetime, using: str) -> None:
-    """End open runs, in one statement; their tasks are left to the caller."""
+    """End open runs in one statement. The caller ends their tasks."""
     _write(runs, ending(how, text, now=now), using)
 
 
@@ -51,17 +51,17 @@ def end_open(
     using: str,
 ) -> list[TimelineRun]:
     """
-    End what is open of some timelines and entities, in one statement; the tasks are left to the caller.
+    End the open runs of some timelines and entities in one statement. The caller ends their tasks.
 
     Args:
-        timelines: Names.
-        refs: Of one label.
+        timelines: Names of the timelines.
+        refs: The entities, all with the same label.
         how, text, now: As for ``ending``.
-        key: Of the runs; None: whatever it is.
+        key: Key of the runs; None: any key.
         using: Database alias.
 
     Returns:
-        The runs ended, in order of their ids.
+        The runs that were ended, in order of their ids.
     """
     columns, dialect = ending(how, text, now=now), dialect_of(using)
     parameters = {
@@ -78,7 +78,7 @@ def end_open(
 
 
 def reopen(runs: Sequence[TimelineRun], *, using: str) -> None:
-    """Open runs again that finished, in one statement. The caller has seen that no later run has their place."""
+    """Open finished runs again, in one statement. The caller has checked that no later run is open in their place."""
     _write(runs, {"ended_at": None, "end_code": "", "end_reason": ""}, using)
 
 

@@ -1,4 +1,4 @@
-"""The rows, what guards them, and the questions asked of them."""
+"""The tables, their constraints, and the questions asked of them."""
 
 from timeline.models.admission import Admission
 from timeline.models.answer import Answer

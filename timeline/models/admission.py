@@ -1,4 +1,4 @@
-"""``Admission``: a task of a destructive kind that was let in, counted once."""
+"""``Admission``: a task of a destructive kind that was let in; it counts once."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from django.db import models
 
 class Admission(models.Model):
     """
-    That a task which its brake counts may start, or has started. It is written before anybody counts, so that of several who
-    let tasks in at the same moment, the last sees all of them.
+    A task that is counted by its brake may start, or has started. It is written before anybody counts. So if several let tasks
+    in at the same moment, the last of them sees all.
 
-    ``at`` is the story time from which it counts; of what a person let go, the moment of that.
+    ``at`` is the story time from which it counts; for a task that a person let go, the time of that release.
     """
 
-    # No foreign key: it goes when nobody counts it any more, whatever has become of its task.
+    # Not a foreign key: the row is deleted when nobody counts it any more, whatever has become of its task.
     task_id = models.UUIDField(primary_key=True, editable=False)
     task_key = models.CharField(max_length=101)
     at = models.DateTimeField()

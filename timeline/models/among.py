@@ -1,4 +1,4 @@
-"""``Among``: rows by many keys, given as one parameter."""
+"""``Among``: find rows by many keys, which are one parameter."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 class Among(In):
     """
-    ``pk__in`` for hundreds of keys: on PostgreSQL ``= ANY(array)``.
+    ``pk__in`` for hundreds of keys. On PostgreSQL it is ``= ANY(array)``.
 
-    An ``IN`` has a parameter for each, which Django, psycopg and PostgreSQL read one by one: a hundred take half a millisecond.
+    An ``IN`` has one parameter for each key, and Django, psycopg and PostgreSQL read each: a hundred take half a millisecond.
     """
 
     def __init__(self, keys: Iterable[Any], *, written: str | None = None) -> None:
-        """Take keys; and, if they are different ones and somebody has them at hand, what ``array_of`` has made of them."""
+        """Take keys. If they are all different, and the caller has the result of ``array_of`` for them: this, too."""
         super().__init__(F("pk"), list(keys))
         self._written = written
 
     def as_postgresql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:
-        """Write it for PostgreSQL. Keys of a kind whose text may not be what the database reads stay an ``IN``."""
+        """The condition for PostgreSQL. It stays an ``IN`` if the text of such keys may not be what the database reads."""
         field = target_of(self.lhs.output_field)
         if not fits_in_array(field):
             return super().as_sql(compiler, connection)
@@ -42,17 +42,17 @@ class Among(In):
 
 
 def target_of(field: Field[Any, Any]) -> Field[Any, Any]:
-    """The field itself, or the one that it refers to in the end: the key of a grandchild is that of its parent's parent."""
+    """The field itself, or the one to which it refers in the end: the key of a grandchild is that of its parent's parent."""
     while (target := getattr(field, "target_field", field)) is not field:
         field = target
     return field
 
 
 def fits_in_array(field: Field[Any, Any]) -> bool:
-    """Whether the text of its values is what PostgreSQL reads."""
+    """Whether PostgreSQL can read the text of its values."""
     return isinstance(field, IntegerField | UUIDField | CharField)
 
 
 def array_of(field: Field[Any, Any], keys: Iterable[Any], connection: BaseDatabaseWrapper) -> str:
-    """Write keys as one parameter."""
+    """The keys as one parameter."""
     return as_array([str(field.get_db_prep_value(key, connection)) for key in keys])

@@ -1,4 +1,4 @@
-"""``Answer``: what a request with a key of its own was answered, so that the same request again is answered alike."""
+"""``Answer``: the answer to a request with an idempotency key, so that the same request gets the same answer again."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ class AnswerQuerySet(models.QuerySet["Answer"]):
     """Questions asked of answers."""
 
     def no_longer_kept(self) -> AnswerQuerySet:
-        """Those whose keys may be used for other requests again."""
+        """Answers that are too old, so that their keys may be used for other requests."""
         return self.filter(made_at__lt=MachineTime(-KEPT, once=True))
 
 
 class Answer(models.Model):
     """
-    One row a request that has changed something.
+    One row for each request that has changed something.
 
-    ``key`` is a hash of who asked and of the key they sent, ``fingerprint`` one of what they asked for. ``status`` is 0 until
-    there is an answer, which others never see: both are written in one transaction. ``headers`` has those that the answer
-    adds, ``body`` is what its body is made of, JSON as text: what is shown of it depends on who asks. ``made_at`` is machine
-    time.
+    ``key`` is a hash of who asked, and of the key that they sent. ``fingerprint`` is a hash of what they asked for. ``status``
+    is 0 until there is an answer. Others never see this, as both are written in one transaction. ``headers`` has the headers
+    that the answer adds. ``body`` is JSON as text: the values of which the body is made, since what is shown of them depends on
+    who asks. ``made_at`` is machine time.
     """
 
     key = models.CharField(max_length=64, primary_key=True)

@@ -1,4 +1,4 @@
-"""``BulkAction``: somebody acts on all tasks that a question is about. Polls do it, batch by batch."""
+"""``BulkAction``: somebody acts on all tasks of a question. Polls do the work, batch by batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class BulkState(StrEnum):
-    """Where one stands."""
+    """The state of a bulk action."""
 
     RUNNING = "running"
     DONE = "done"
@@ -32,7 +32,7 @@ class BulkActionQuerySet(models.QuerySet["BulkAction"]):
     """Questions asked of bulk actions."""
 
     def open(self) -> BulkActionQuerySet:
-        """Those that have not come to their end."""
+        """Bulk actions that have not ended."""
         return self.filter(ended_at__isnull=True)
 
 
@@ -40,11 +40,11 @@ class BulkAction(models.Model):
     """
     One bulk action.
 
-    ``filters`` says which tasks are meant, of those that were there when it was asked for: names that ``narrow`` reads, each
-    with states, text, or moments as text. ``at`` is for a move, or ``by_days`` and ``by_seconds``; ``spread`` is for a
-    redrive. ``asker`` is the primary key of the account whose rights count for each task, ``actor`` what the log calls them.
-    ``place`` is the last task that was looked at, ``matched`` how many there were at first, ``skipped`` how many stay as they
-    are: why → count. Moments are story time.
+    ``filters`` say which tasks are meant, of those that existed when it was asked for: names that ``narrow`` reads, each with
+    states, text, or moments as text. A move has ``at``, or ``by_days`` and ``by_seconds``; a redrive has ``spread``. ``asker``
+    is the primary key of the account whose rights count for each task; ``actor`` is its name in the log. ``place`` is the last
+    task that was looked at. ``matched`` is how many tasks there were at first. ``skipped`` is how many stay as they are: why →
+    count. Moments are story time.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -81,7 +81,7 @@ class BulkAction(models.Model):
             ),
         ]
         indexes = [
-            # Mostly empty: what each poll looks at.
+            # For polls, which look at the open ones. This index is mostly empty.
             models.Index(fields=["id"], condition=Q(ended_at__isnull=True), name="timeline_bulk_open"),
             models.Index(fields=["ended_at"], condition=Q(ended_at__isnull=False), name="timeline_bulk_ended"),
         ]
@@ -91,7 +91,7 @@ class BulkAction(models.Model):
 
     @property
     def by(self) -> Offset | None:
-        """How far each is moved from its own time; None: to ``at``, or not at all."""
+        """By how much each task is moved from its own time; None: it is moved to ``at``, or not at all."""
         return Offset(days=self.by_days, exact=timedelta(seconds=self.by_seconds)) or None
 
     @property
@@ -101,19 +101,19 @@ class BulkAction(models.Model):
 
     @property
     def left(self) -> int:
-        """How many it has left as they are."""
+        """How many tasks it has left as they are."""
         return sum(self.skipped.values())
 
     @property
     def state(self) -> BulkState:
-        """Where it stands."""
+        """The state of the action."""
         if self.ended_at is None:
             return BulkState.RUNNING
         return BulkState.STOPPED if self.is_stopped else BulkState.DONE
 
     def narrow(self, tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
-        """Narrow tasks down to those that are meant: that fit the filters, and were there when it was asked for."""
-        # By both: what it makes itself is later in keys, also where a clock of tests or of a demo stands still.
+        """Narrow tasks down to those that are meant: that fit the filters, and existed when it was asked for."""
+        # By both: tasks that it makes itself have later keys, even if a clock of tests or of a demo stands still.
         tasks = tasks.filter(created_at__lte=self.created_at, pk__lt=self.pk)
         said = self.filters
         if said.get("task"):
@@ -134,7 +134,7 @@ class BulkAction(models.Model):
         return tasks.filter(self._columns())
 
     def _columns(self) -> Q:
-        """What the filters say of single columns."""
+        """The conditions about single columns."""
         said, condition = self.filters, Q()
         if said.get("state"):
             condition &= Q(state__in=sorted(said["state"]))

@@ -1,4 +1,4 @@
-"""What rows have in common: the columns that name an entity, and conditions of their CHECKs."""
+"""What several tables have in common: the columns that name an entity, and conditions of CHECKs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from timeline.timing import EARLIEST, LATEST
 
 
 class EntityColumns(models.Model):
-    """The two columns that name an entity, with no foreign key: any model, and rows outlive it."""
+    """The two columns that name an entity. They are no foreign key: it may be of any model, and rows outlive their entity."""
 
     entity_label = models.CharField(max_length=MAX_LABEL, blank=True, default="")
     entity_id = models.CharField(max_length=MAX_ID, blank=True, default="")
@@ -25,7 +25,7 @@ class EntityColumns(models.Model):
 
     @property
     def entity_ref(self) -> EntityRef:
-        """Names the entity."""
+        """The name of the entity."""
         return EntityRef(self.entity_label, self.entity_id)
 
 
@@ -34,7 +34,7 @@ ENTITY_IS_WHOLE = Q(entity_label="", entity_id="") | ~Q(entity_label="") & ~Q(en
 
 
 def in_range(*required: str, optional: Iterable[str] = ()) -> Q:
-    """Condition of a CHECK: these dates are within 1970–9000; the optional ones may be NULL."""
+    """Condition of a CHECK: these times are within 1970–9000; the optional ones may be NULL."""
     condition = Q()
     for field in required:
         condition &= Q(**{f"{field}__gte": EARLIEST, f"{field}__lt": LATEST})
@@ -49,6 +49,6 @@ def is_set_if(column: str, state_in: Collection[State]) -> Q:
 
 
 def all_in_range(*fields: str) -> Q:
-    """The same as ``in_range``, for many dates. The first is required."""
+    """The same as ``in_range``, for many times. The first is required."""
     dates = [F(field) for field in fields]
     return Q(GreaterThanOrEqual(EarliestOf(*dates), EARLIEST), LessThan(LatestOf(*dates), LATEST))

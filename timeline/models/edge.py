@@ -1,4 +1,4 @@
-"""``Edge``: a move that the table of a machine has. What is not among them, the database refuses."""
+"""``Edge``: a move that the table of a machine has. The database refuses all other moves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from timeline.ids import uuid7
 
 
 class Edge(models.Model):
-    """From one state of a machine to another. They are added from the code, and none is removed by itself."""
+    """A move from one state of a machine to another. Edges are added from the code, and never removed automatically."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     timeline = models.CharField(max_length=50)

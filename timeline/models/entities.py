@@ -1,4 +1,4 @@
-"""Entities: any model instance, told apart by model label and key as text; how rows name them and load them."""
+"""Entities: any instance of a model, identified by the label of the model and its key as text; how to name and load them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 MAX_LABEL = 100
 MAX_ID = 100
-SMALL = 2**15  # Each column of integers takes what is smaller.
+SMALL = 2**15  # Numbers below this fit into a column of integers of any size.
 
 
 class EntityRef(NamedTuple):
-    """Names an entity: label of its concrete model (``accounts.user``) and ``str(pk)``. Both empty: no entity."""
+    """The name of an entity: label of its concrete model (``accounts.user``) and ``str(pk)``. Both empty: no entity."""
 
     label: str
     id: str
@@ -44,12 +44,12 @@ NO_ENTITY = EntityRef("", "")
 
 @lru_cache(maxsize=256)
 def label_of(model: type[models.Model]) -> str:
-    """Label of a model, always the same string: Django makes a new one each time."""
+    """Label of a model. It is always the same string object; Django makes a new one each time."""
     return model._meta.label_lower
 
 
 def family_of(model: type[models.Model]) -> list[type[models.Model]]:
-    """The model and its parents of multi-table inheritance, the nearest first. A proxy is the model it stands for."""
+    """The model and its parents by multi-table inheritance, the nearest first. A proxy counts as its concrete model."""
     return list(_family(model).values())
 
 
@@ -60,15 +60,15 @@ def _family(model: type[models.Model]) -> dict[str, type[models.Model]]:
 
 def ref_of(entity: models.Model | EntityRef | None, label: str = "") -> EntityRef:
     """
-    Name an entity: by the nearest model of its line that a timeline is about; by its own if there is none.
+    The name of an entity: by the nearest model among its own and its parents that a timeline is about; by its own if none is.
 
     Args:
-        entity: Saved; None: no entity.
-        label: Name it by this model instead, if that is of its family: a parent, or one that shares its key. Of a child it is
-            not looked whether the entity is one.
+        entity: A saved instance; None: no entity.
+        label: Name it by this model, if that belongs to its family: a parent, or a model that shares its key. For a child, it
+            is not checked whether the entity is one.
 
     Raises:
-        WrongEntity: if it has no primary key yet, one of the wrong kind or of several columns, or a longer one than rows hold.
+        WrongEntity: if it has no primary key yet, a key of a wrong type or of several columns, or one too long for our rows.
     """
     if entity is None:
         return NO_ENTITY
@@ -82,7 +82,7 @@ def ref_of(entity: models.Model | EntityRef | None, label: str = "") -> EntityRe
 
 
 def named_by(model: type[models.Model], label: str = "") -> type[models.Model]:
-    """By which model of its family instances of a model are named; see ``ref_of``."""
+    """The model of the family by which instances of a model are named; see ``ref_of``."""
     family = _family(model)
     if label in family:
         return family[label]
@@ -93,7 +93,7 @@ def named_by(model: type[models.Model], label: str = "") -> type[models.Model]:
 
 def ref_as(entity: models.Model, model: type[models.Model]) -> EntityRef:
     """
-    Name an entity by one model of its family.
+    The name of an entity by one model of its family.
 
     Raises:
         WrongEntity: as ``ref_of``.
@@ -108,7 +108,7 @@ def ref_as(entity: models.Model, model: type[models.Model]) -> EntityRef:
 
 
 def refs_as(entity: models.Model, several: Iterable[type[models.Model]]) -> list[EntityRef]:
-    """Name an entity by models of its family; by none where its key is longer than rows hold, so that none is about it."""
+    """The names of an entity by models of its family. Left out are those whose keys are too long for our rows."""
     refs = []
     for model in several:
         with suppress(WrongEntity):
@@ -118,14 +118,14 @@ def refs_as(entity: models.Model, several: Iterable[type[models.Model]]) -> list
 
 def ref_with(model: type[models.Model], value: object) -> EntityRef:
     """
-    Name the entity of a model that has this key.
+    The name of the entity of a model that has this key.
 
     Raises:
-        WrongEntity: if the key is of the wrong kind, or longer than rows hold.
+        WrongEntity: if the key is of a wrong type, or too long for our rows.
     """
     label = label_of(model)
     try:
-        key = str(model._meta.pk.to_python(value))  # As it is read, though it may have been given as other text.
+        key = str(model._meta.pk.to_python(value))  # The text as it is when read, even if other text was given.
     except ValidationError:
         problem, remedy = _("%(value)s is no key of %(label)s."), _("Give one that its field takes.")
         raise WrongEntity(problem, remedy, value=f"{value!r:.40}", label=label) from None
@@ -136,22 +136,22 @@ def ref_with(model: type[models.Model], value: object) -> EntityRef:
 
 
 def has_several_columns(model: type[models.Model]) -> bool:
-    """Whether the model has a composite primary key: rows name an entity by one value."""
+    """Whether the model has a composite primary key. Rows name an entity by one value, so that they cannot name this one."""
     return isinstance(model._meta.pk, models.CompositePrimaryKey)
 
 
 def key_as(entity: models.Model, model: type[models.Model]) -> Any:
     """
-    The key of an entity as one model of its family, read through the links to its parents; None: not saved yet.
+    The key of an entity as one model of its family, read through the links to its parents; None: it is not saved yet.
 
-    A child has the key of the nearest of these that it shares one with.
+    For a child, it is the key of the nearest of these models that shares its key with the child.
     """
     value, own = entity.pk, concrete_of(entity.__class__)
     line = family_of(own)
     if model not in line:
         model = next((known for known in line if model in relatives(label_of(known))), own)
     while own is not model and (link := own._meta.get_ancestor_link(model)) is not None:
-        if not link.primary_key:  # Else parent and child share the key.
+        if not link.primary_key:  # Otherwise parent and child share the key.
             value = getattr(entity, link.attname)
         own = concrete_of(link.related_model)
     return value
@@ -159,28 +159,28 @@ def key_as(entity: models.Model, model: type[models.Model]) -> Any:
 
 def key_given(entity: models.Model, model: type[models.Model]) -> Any:
     """
-    The key of a parent that saving a child writes; None: it is given a new one.
+    The key of the parent row that saving a child writes; None: the database gives a new one.
 
-    Django takes the parent's own field for the link to it, and the other way round: ``Customer(id=7)`` is account 7.
+    Django uses the parent's own field for the link to it, and the other way round: ``Customer(id=7)`` is account 7.
     """
     key = key_as(entity, model)
     for kin in line_of(model):
         field = kin._meta.pk
-        if key is None and field.default is field.db_default is models.NOT_PROVIDED:  # Else Django inserts it.
+        if key is None and field.default is field.db_default is models.NOT_PROVIDED:  # A default is used by Django.
             key = getattr(entity, field.attname, None)
     return key
 
 
 def children_following(entity: models.Model, fields: Iterable[str] | None, *, using: str) -> list[EntityRef]:
     """
-    Name the children of a saved row whose timelines follow a field that they inherit from it.
+    The names of the children of a saved row whose timelines follow a field that they inherit from it.
 
-    A child that shares its key is named whether it is there or not; others are found by one query per such model.
+    A child that shares its key is named whether it exists or not. Others are found by one query for each model.
 
     Args:
-        entity: As saved.
-        fields: Names of those that were saved; None: all.
-        using: Database alias it was saved to.
+        entity: The saved instance.
+        fields: Names of the fields that were saved; None: all.
+        using: Database alias to which it was saved.
     """
     parent = concrete_of(entity.__class__)
     saved = {field.name for field in parent._meta.concrete_fields}
@@ -198,7 +198,7 @@ def children_following(entity: models.Model, fields: Iterable[str] | None, *, us
 
 
 def shares_key(child: type[models.Model], parent: type[models.Model]) -> bool:
-    """Whether a child has the key of its parent: each link between them is a primary key."""
+    """Whether a child has the key of its parent: all links between them are primary keys."""
     own = concrete_of(child)
     while own is not parent and (link := own._meta.get_ancestor_link(parent)) is not None:
         if not link.primary_key:
@@ -208,7 +208,7 @@ def shares_key(child: type[models.Model], parent: type[models.Model]) -> bool:
 
 
 def path_to(child: type[models.Model], parent: type[models.Model]) -> str:
-    """Lookup of the row of a parent from its child; empty if they are one model."""
+    """The lookup from a child to the row of a parent; empty if both are the same model."""
     names, own = [], concrete_of(child)
     while own is not parent and (link := own._meta.get_ancestor_link(parent)) is not None:
         names.append(link.name)
@@ -217,7 +217,7 @@ def path_to(child: type[models.Model], parent: type[models.Model]) -> str:
 
 
 def model_of(label: str) -> type[models.Model] | None:
-    """Find the model of a label; None if it is not installed (any more)."""
+    """The model of a label; None: it is not installed (any more)."""
     try:
         return apps.get_model(label)
     except (LookupError, ValueError):
@@ -226,9 +226,9 @@ def model_of(label: str) -> type[models.Model] | None:
 
 class Entities(dict[EntityRef, models.Model]):
     """
-    Entities that were read. What is not there is not in it.
+    Entities that were read. Those that do not exist are not in it.
 
-    ``unreadable``: those that are there, but hold what their model cannot make sense of, and why. They are no items.
+    ``unreadable``: entities that exist, but have values that their model cannot read, each with the error. They are no items.
     """
 
     def __init__(self, items: Mapping[EntityRef, models.Model] | None = None) -> None:
@@ -237,12 +237,14 @@ class Entities(dict[EntityRef, models.Model]):
 
 
 def load_entities(refs: Iterable[EntityRef], *, using: str) -> Entities:
-    """Read entities: one query per model, or one for each where not all of them can be read."""
+    """Read entities: with one query for each model; if some rows of a model cannot be read, with one for each entity."""
     return by_model(refs, lambda model, keys: model._base_manager.using(using).filter(Among(keys)), using=using)
 
 
 def keys_of(model: type[models.Model], refs: Iterable[EntityRef]) -> list[Any]:
-    """Convert ids from text to what the model's key is, so that its index serves. What cannot be one names no row."""
+    """
+    Convert ids from text to the type of the model's key, so that its index can be used. Ids that cannot be keys are left out.
+    """
     keys = []
     for ref in refs:
         with suppress(ValidationError):
@@ -253,7 +255,7 @@ def keys_of(model: type[models.Model], refs: Iterable[EntityRef]) -> list[Any]:
 
 
 def _has_room(model: type[models.Model], key: int) -> bool:
-    """Whether the column of the key takes a number: databases refuse a statement with one that is too large."""
+    """Whether the column of the key can hold a number. Databases refuse a statement with a number that is too large."""
     field = target_of(model._meta.pk)
     if not isinstance(field, models.IntegerField):
         return True
@@ -270,12 +272,12 @@ def by_model(
     using: str,
 ) -> Entities:
     """
-    Read entities by a query for each model that is installed; where that cannot be read, one by one.
+    Read entities by one query for each installed model. If its rows cannot be read together, they are read one by one.
 
     Args:
         refs: The entities.
-        query: Of a model and keys.
-        among: Which of the keys to read one by one: for a query that does more than to read.
+        query: Called with a model and keys.
+        among: Which of the keys to read one by one, for a query that does more than read.
         using: Database alias.
     """
     found = Entities()
@@ -306,14 +308,14 @@ def _read_each(found: Entities, model: type[models.Model], keys: list[Any], usin
 
 
 def is_of_the_row(error: Exception) -> bool:
-    """Whether Python could make no sense of what was read; else the database refused, and has more to say about it."""
-    if isinstance(error, DataError):  # The driver's own has no SQLSTATE: it met an infinite date, say.
+    """Whether Python could not read a row. If not, the database has raised, which concerns more than a row."""
+    if isinstance(error, DataError):  # The driver's own has no SQLSTATE: for an infinite date, say.
         return not sqlstate_of(error)
     return not isinstance(error, DatabaseError | InterfaceError)
 
 
 def models_of(refs: Iterable[EntityRef]) -> Iterator[tuple[type[models.Model], list[Any]]]:
-    """Models that are installed, in the lock order, each with the keys of its entities."""
+    """The installed models of these entities in the lock order, each with the keys of its entities."""
     grouped = by_label(refs)
     for label in sorted(grouped, key=place_of):
         if label and (model := model_of(label)) is not None and not has_several_columns(model):
@@ -321,7 +323,7 @@ def models_of(refs: Iterable[EntityRef]) -> Iterator[tuple[type[models.Model], l
 
 
 def by_label(refs: Iterable[EntityRef]) -> dict[str, list[EntityRef]]:
-    """Part entities by their kind."""
+    """Group entities by their labels."""
     grouped: dict[str, list[EntityRef]] = defaultdict(list)
     for ref in refs:
         grouped[ref.label].append(ref)
@@ -329,6 +331,6 @@ def by_label(refs: Iterable[EntityRef]) -> dict[str, list[EntityRef]]:
 
 
 def naming(entity: models.Model | EntityRef | None) -> Q:
-    """Condition on rows that name this entity; None: rows that name none."""
+    """Condition for rows that name this entity; None: rows that name none."""
     ref = ref_of(entity)
     return Q(entity_label=ref.label, entity_id=ref.id)

@@ -15,12 +15,12 @@ class EventQuerySet(models.QuerySet["Event"]):
     """Questions asked of events."""
 
     def for_entity(self, entity: models.Model | EntityRef | None) -> EventQuerySet:
-        """Events of this entity, by whichever name of its family; None: of no entity."""
+        """Events of this entity, by any name in its family; None: events of no entity."""
         return self.filter(about_entity(entity, using=self.db))
 
 
 class Event(EntityColumns):
-    """One domain event. With a key it is recorded once; without, each time."""
+    """One domain event. With a key, it is recorded once; without a key, each time."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=100)

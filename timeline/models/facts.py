@@ -1,4 +1,4 @@
-"""What an entity says about time (its anchors, zone and language), and the plan that follows for a run."""
+"""What an entity says about time (its anchors, time zone and language), and the plan of a run that follows from it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from timeline.timing import When, as_anchor_value
 
 def zone_of(definition: Definition, entity: Model | None) -> tzinfo:
     """
-    The zone of an entity where its timeline names a field for it, else the site's; also where the field holds none.
+    The time zone of an entity, if its timeline names a field for it and this has a zone; otherwise that of the site.
 
     Raises:
-        UnreadableEntity: if it is a property of the host's, and raises.
+        UnreadableEntity: if the name is that of a property of the host's, and this raises.
     """
     named = _read(entity, definition.cls.time_zone) if definition.cls.time_zone else ""
     if isinstance(named, tzinfo):
@@ -39,7 +39,7 @@ def zone_of(definition: Definition, entity: Model | None) -> tzinfo:
 
 def language_of(definition: Definition, entity: Model | None) -> str:
     """
-    The language code of an entity where its timeline names a field for it; else empty.
+    The language code of an entity, if its timeline names a field for it; otherwise empty.
 
     Raises:
         UnreadableEntity: as ``zone_of``.
@@ -48,7 +48,7 @@ def language_of(definition: Definition, entity: Model | None) -> str:
 
 
 def _read(entity: Model | None, name: str) -> Any:
-    """Read what a timeline names of its entity: a field, or a property of the host's. Empty where it names none."""
+    """Read a field of an entity, or a property of the host's. Empty if there is no entity or no name."""
     if entity is None or not name:
         return ""
     try:
@@ -61,7 +61,7 @@ def _read(entity: Model | None, name: str) -> Any:
 
 def anchors_of(definition: Definition, entity: Model | None) -> dict[str, datetime | None]:
     """
-    Read the fields that tasks are anchored to.
+    Read the fields that are anchors of tasks.
 
     Raises:
         NaiveDatetime, DateOutOfRange: naming the field.
@@ -70,7 +70,7 @@ def anchors_of(definition: Definition, entity: Model | None) -> dict[str, dateti
 
 
 class Facts(TypedDict):
-    """What a plan asks of an entity; see ``timeline.planning.plan``."""
+    """What a plan needs of an entity; see ``timeline.planning.plan``."""
 
     anchors: dict[str, datetime | None]
     dates: dict[str, date]
@@ -79,10 +79,10 @@ class Facts(TypedDict):
 
 def facts_in(definition: Definition, entity: Model | None) -> Facts:
     """
-    Read what a plan asks of an entity.
+    Read what a plan needs of an entity.
 
     Raises:
-        NaiveDatetime, DateOutOfRange: if a field gives no proper time.
+        NaiveDatetime, DateOutOfRange: if the time in a field cannot be used.
     """
     values, zone = _values(definition, entity), zone_of(definition, entity)
     dates = {name: value for name, value in values.items() if _is_date(value)}
@@ -90,10 +90,10 @@ def facts_in(definition: Definition, entity: Model | None) -> Facts:
 
 
 def _values(definition: Definition, entity: Model | None) -> dict[str, Any]:
-    """What the fields hold that tasks are anchored to: dates and datetimes."""
+    """The values of the fields that are anchors of tasks: dates and datetimes."""
     if entity is None:
         return {}
-    # An instance that was never read may still hold what it was given: text, say.
+    # An instance that was not read from the database may still have the values that it was given, such as text.
     columns = _columns(entity.__class__, definition.anchor_fields)
     return {column.name: column.to_python(getattr(entity, column.name)) for column in columns}
 
@@ -113,10 +113,10 @@ def _is_date(value: object) -> bool:
 
 def moment_in(field_name: str, definition: Definition, entity: Model | None) -> datetime:
     """
-    Read the moment that a field of an entity holds, which a run is to count from.
+    Read the moment in a field of an entity, from which a run counts.
 
     Raises:
-        InvalidInput: if it holds none.
+        InvalidInput: if the field is empty.
         NaiveDatetime, DateOutOfRange: naming the field.
     """
     moment = as_anchor_value(getattr(entity, field_name), zone_of(definition, entity), field_name)
@@ -141,13 +141,13 @@ def plan_of(
     """
     Plan a run from its rows and its entity; see ``timeline.planning.plan``.
 
-    ``tries``: what ``tries_of`` says of runs; what it is not asked for keeps the time it has. ``foresees``: as for ``plan``.
+    ``tries``: the result of ``tries_of``; a run that is missing there keeps its times. ``foresees``: as for ``plan``.
 
     Raises:
-        NaiveDatetime, DateOutOfRange: if a field of the entity gives no proper time.
+        NaiveDatetime, DateOutOfRange: if the time in a field of the entity cannot be used.
     """
     about = (run.entity_label, run.entity_id, run.key)
-    # A run that began before its timeline was a machine is in no state: it ends as it would have.
+    # A run that began before its timeline was a machine has no state: it ends as it would have ended then.
     by_table, place = definition.machine is not None and bool(run.state), None
     if by_table and run.state_at is not None:
         place = Place(run.state, run.state_at, run.moves, (tries or {}).get(run.id))
@@ -166,5 +166,5 @@ def plan_of(
 
 
 def is_of_visit(task: TaskRow, run: TimelineRun, when: When) -> bool:
-    """Whether the row of a task that is bound to states of a machine is of the state in which its run is now."""
+    """Whether the row of a task that is bound to states belongs to the present visit of its run to a state."""
     return run.state in when.during and task.occurrence == str(run.moves)

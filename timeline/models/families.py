@@ -1,4 +1,4 @@
-"""Families: models that are about one and the same entity, by multi-table inheritance and as proxies."""
+"""Families: models that are about the same entity, by multi-table inheritance and as proxies."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from django.db.models import Model, OneToOneField
 
 class Bridge(NamedTuple):
     """
-    A parent link that is not the primary key of the child: the two have keys of their own.
+    A parent link that is not the primary key of the child: child and parent have different keys.
 
     Args:
         child: The model that has the link.
-        link: Leads to the parent.
+        link: The link to the parent.
         root: Label of the root of the child's tree.
         leads_to: Label of the root of the parent's tree.
     """
@@ -32,9 +32,9 @@ class Families(NamedTuple):
     The families of the installed models.
 
     Args:
-        trees: Label, of a proxy too → models that share their key with this one: the root first, parents before children.
-        labels: Label, of a proxy too → the labels of these models.
-        bridges: Label of a root → what leads from its tree to others and from others to it.
+        trees: Label (of a proxy, too) → models that share their key with this one: the root first, parents before children.
+        labels: Label (of a proxy, too) → the labels of these models.
+        bridges: Label of a root → bridges from its tree to others, and from others to it.
     """
 
     trees: Mapping[str, tuple[type[Model], ...]]
@@ -43,7 +43,7 @@ class Families(NamedTuple):
 
 
 class _Known:
-    """What was found of the models that were installed then: Django gives the same list until there are others."""
+    """The families that were found, and for which models: Django gives the same list until other models are installed."""
 
     models: Iterable[type[Model]] = ()
     families = Families({}, {}, {})
@@ -53,7 +53,7 @@ _known: Final = _Known()
 
 
 def families() -> Families:
-    """Give the families of the installed models."""
+    """The families of the installed models."""
     models = apps.get_models()
     if _known.models is not models:
         _known.families = _found(models)
@@ -62,12 +62,12 @@ def families() -> Families:
 
 
 def relatives(label: str) -> tuple[type[Model], ...]:
-    """Models that share their key with this one, itself among them; none if it is not installed. See ``Families``."""
+    """Models that share their key with this one, and the model itself; none if it is not installed. See ``Families``."""
     return families().trees.get(label, ())
 
 
 def kinds_of(label: str) -> set[str]:
-    """Labels that an entity of this kind may go by, this one at least; also across links that are no primary keys."""
+    """All labels that an entity with this label may have, at least this one; also across links that are no primary keys."""
     _trees, labels, bridges = families()
     reached, ahead = {label}, [label]
     while ahead:
@@ -80,13 +80,13 @@ def kinds_of(label: str) -> set[str]:
 
 
 def place_of(label: str) -> tuple[str, int]:
-    """Where a model comes in the lock order: a tree after the other, in each the parents before their children."""
+    """The place of a model in the lock order: one tree after the other, and in each the parents before their children."""
     tree = families().labels.get(label)
     return (tree[0], tree.index(label)) if tree else (label, 0)
 
 
 def concrete_of(model: type[Model]) -> type[Model]:
-    """The model itself, or the one that it is a proxy of."""
+    """The model itself, or the concrete model of a proxy."""
     return model._meta.concrete_model or model
 
 
@@ -106,7 +106,7 @@ def _found(models: Iterable[type[Model]]) -> Families:
             if not isinstance(link, OneToOneField) or link.model is not model or link.primary_key:
                 continue
             bridge = Bridge(model, link, _label(line_of(model)[-1]), _label(line_of(concrete_of(parent))[-1]))
-            if bridge.root != bridge.leads_to:  # Else it is another way to the same root, as in a diamond.
+            if bridge.root != bridge.leads_to:  # Otherwise it is another way to the same root, as in a diamond.
                 bridges[bridge.root].append(bridge)
                 bridges[bridge.leads_to].append(bridge)
     return Families(trees, {label: tuple(map(_label, tree)) for label, tree in trees.items()}, bridges)
@@ -117,7 +117,7 @@ def _place(found: tuple[int, str, type[Model]]) -> tuple[int, str]:
 
 
 def line_of(model: type[Model]) -> list[type[Model]]:
-    """The model and its parents as far as they share its key, the nearest first."""
+    """The model and those of its parents that share its key, the nearest first."""
     line, key = [model], model._meta.pk
     while isinstance(key, OneToOneField) and key.remote_field.parent_link:
         line.append(concrete_of(key.related_model))

@@ -1,6 +1,6 @@
 """
-``Figure``: what became of a kind of task in an hour. ``Total``: the same since counting began. ``RollUp``: how far the log has
-been counted into both.
+``Figure``: how many tasks of a kind started, ended and so on in one hour. ``Total``: the same since counting began.
+``RollUp``: up to which entry the log has been counted into both.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from timeline.models.task import ScheduledTask
 
 class Counts(models.Model):
     """
-    What became of a kind of task.
+    The counts of a kind of task.
 
-    ``failed`` counts attempts that failed and are tried again. ``lateness`` and ``duration`` are counts by
-    ``timeline.timing.buckets``: how late tasks started, and how long attempts took that ended by themselves.
+    ``failed`` counts attempts that failed and are tried again. ``lateness`` and ``duration`` have a count for each of
+    ``timeline.timing.buckets``: how late tasks started, and how long attempts took that were not lost.
     """
 
     task_key = models.CharField(max_length=ScheduledTask._meta.get_field("task_key").max_length)
@@ -33,7 +33,7 @@ class Counts(models.Model):
 
 
 class Figure(Counts):
-    """One row an hour of story time and task key."""
+    """One row for each task key and hour of story time."""
 
     hour = models.DateTimeField()
 
@@ -46,9 +46,9 @@ class Figure(Counts):
 
 class Total(Counts):
     """
-    One row a task key. It is never deleted, and its numbers only grow.
+    One row for each task key. It is never deleted, and its numbers only grow.
 
-    ``late_seconds`` and ``taken_seconds`` are the sums of what ``lateness`` and ``duration`` count.
+    ``late_seconds`` and ``taken_seconds`` are the sums of the times that ``lateness`` and ``duration`` count.
     """
 
     late_seconds = models.FloatField(default=0)
@@ -63,10 +63,10 @@ class Total(Counts):
 
 class RollUp(models.Model):
     """
-    One row a database. Entries of the log up to ``counted`` are in the figures and the totals.
+    One row in each database. Entries of the log up to ``counted`` are in the figures and the totals.
 
-    Those up to ``marked`` follow once no transaction is open that was when they were marked, as one of them may yet commit an
-    entry with a smaller number. On PostgreSQL ``horizon`` says which those are: all below it.
+    Entries up to ``marked`` follow when all transactions have ended that were open when they were marked: one of these may
+    still commit an entry with a smaller number. On PostgreSQL, ``horizon`` tells these transactions: all below it.
     """
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)

@@ -1,4 +1,4 @@
-"""``Hold``: somebody says that nothing runs for a while: for an entity, of a kind, of a timeline, of a queue, or at all."""
+"""``Hold``: nothing runs for a while, of an entity, a kind, a timeline or a queue, or nothing at all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_TARGET = 101  # As long as a task key.
 
 
 class Scope(models.TextChoices):
-    """What a hold holds."""
+    """What a hold covers."""
 
     ENTITY = "entity", pgettext_lazy("timeline", "entity")
     TASK = "task", pgettext_lazy("timeline", "task")
@@ -32,7 +32,7 @@ class Scope(models.TextChoices):
 
 
 class Then(models.TextChoices):
-    """What the lost time means to the tasks when the hold ends."""
+    """What happens to the tasks when the hold ends."""
 
     RUN = "run", _("what is due runs")
     SHIFT = "shift", _("all of it moves on by the time it was held")
@@ -43,33 +43,33 @@ class HoldQuerySet(models.QuerySet["Hold"]):
     """Questions asked of holds."""
 
     def open(self) -> HoldQuerySet:
-        """Those that hold."""
+        """Holds that are in force."""
         return self.filter(released_at__isnull=True)
 
     def over(self, now: datetime) -> HoldQuerySet:
-        """Those that hold still, though somebody has released them or their time has come."""
+        """Holds that are still in force, though somebody has released them, or their end has come."""
         return self.open().filter(Q(lifted_at__isnull=False) | Q(until__lte=now))
 
     def by_the_brake(self, task_key: str) -> HoldQuerySet:
-        """Those that the brake of a kind has made."""
+        """Holds that the brake of a kind has made."""
         return self.filter(scope=Scope.TASK, target=task_key, park_above__isnull=False)
 
     def oldest_first(self) -> HoldQuerySet:
-        """In the order they were made."""
+        """In the order in which they were made."""
         return self.order_by("created_at", "pk")
 
 
 class Hold(EntityColumns):
     """
-    One hold. It is a fact beside the tasks: none of them changes while it is held.
+    One hold. It is stored beside the tasks: none of them changes while it is on hold.
 
-    ``target`` is the task key, the timeline or the queue. ``names`` are all that an entity is called, each a label and an id.
-    ``lifted_at`` is the moment until which it counts; ``released_at`` is when nothing was left to do about it, which may be
-    later: tasks are moved on or cancelled batch by batch, ``place`` is the last that was looked at, ``settled`` how many were
-    changed. It holds until ``released_at``. All moments are story time.
+    ``target`` is the task key, the timeline or the queue. ``names`` are all names of an entity, each a label and an id.
+    ``lifted_at`` is the end of the time for which it counts. ``released_at`` is when all work for it was done, and until then
+    it is in force. This may be later, since tasks are shifted or cancelled batch by batch: ``place`` is the last task that was
+    looked at, ``settled`` is how many were changed. All moments are story time.
 
-    ``park_above`` and ``park_within`` are those of a destructive task whose brake has made it; None: a person did. Of these,
-    ``place`` is an id made when it was released: what was made before is let go, ``settled`` is how many.
+    ``park_above`` and ``park_within`` are those of the destructive task whose brake has made it; None: a person has made it.
+    For the hold of a brake, ``place`` is an id made at its release: tasks made before are let go, and ``settled`` is how many.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -115,7 +115,7 @@ class Hold(EntityColumns):
                 | Q(scope=Scope.TASK, until__isnull=True, then=Then.RUN, park_above__gte=1, park_within__isnull=False),
                 name="timeline_hold_of_brake",
             ),
-            # Whoever comes to it first makes it: the others find it.
+            # The first to insert it makes it; the others find it.
             models.UniqueConstraint(
                 fields=["target"],
                 condition=Q(park_above__isnull=False, released_at__isnull=True),
@@ -127,7 +127,7 @@ class Hold(EntityColumns):
             ),
         ]
         indexes = [
-            # Mostly empty: what each poll looks at, and each last look.
+            # For each poll and each last look, which look at the open ones. This index is mostly empty.
             models.Index(fields=["created_at", "id"], condition=Q(released_at__isnull=True), name="timeline_hold_open"),
         ]
 
@@ -136,14 +136,14 @@ class Hold(EntityColumns):
 
     @property
     def what(self) -> str:
-        """What it holds, for people; in English called as in code."""
+        """What it covers, for people; in English with the names from the code."""
         if self.scope == Scope.ENTITY:
             return str(self.entity_ref)
         return self.target or gettext("everything there is")
 
     @property
     def why(self) -> str:
-        """Why, for people: what somebody wrote; of a brake, in the language of the moment."""
+        """Why, for people: the text that somebody wrote; for a brake, a sentence in the present language."""
         if self.park_above is None or self.park_within is None:
             return self.reason
         within = Offset(days=self.park_within.days, exact=timedelta(seconds=self.park_within.seconds)).describe()
@@ -157,10 +157,10 @@ class Hold(EntityColumns):
 
     @property
     def is_open(self) -> bool:
-        """Whether it holds."""
+        """Whether it is in force."""
         return self.released_at is None
 
     @property
     def refs(self) -> list[EntityRef]:
-        """All that the entity is called."""
+        """All names of the entity."""
         return [EntityRef(*name) for name in self.names]

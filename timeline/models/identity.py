@@ -1,4 +1,4 @@
-"""``Identity``: which site a database is of, and the last sign of somebody who polls it."""
+"""``Identity``: the site to which a database belongs, and the last sign of a poll."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ class IdentityQuerySet(models.QuerySet["Identity"]):
     """Questions asked of the one row."""
 
     def unpolled(self, since: timedelta) -> IdentityQuerySet:
-        """It, if nobody has polled for so long, by the database's real clock."""
+        """The row, if nobody has polled for so long, by the real clock of the database."""
         return self.filter(Q(polled_at__isnull=True) | Q(polled_at__lt=MachineTime(-since)))
 
     def there(self, since: timedelta) -> IdentityQuerySet:
-        """It, if the database has been this site's for so long."""
+        """The row, if the database has belonged to this site for so long."""
         return self.filter(adopted_at__lt=MachineTime(-since))
 
 
 class Identity(models.Model):
     """
-    One row a database.
+    One row in each database.
 
-    ``site`` goes with the database wherever a copy of it is restored; who works there must say ``TIMELINE["SITE"]`` alike.
-    ``polled_at`` is machine time.
+    ``site`` is in every copy of the database, wherever it is restored. Processes that work there must have the same name in
+    ``TIMELINE["SITE"]``. ``polled_at`` is machine time.
     """
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=THE_ONE, editable=False)

@@ -1,4 +1,4 @@
-"""Kin: all that an entity is called, as each model of its family. Whoever looks for its rows looks under all of them."""
+"""Kin: all names of an entity, one for each model of its family. Rows of an entity have to be looked for under all of them."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Names = tuple[EntityRef, ...]
 
 def kin_of(refs: Iterable[EntityRef], *, using: str) -> dict[EntityRef, Names]:
     """
-    Find all that some entities are called. It is the same, and in the same order, by whichever of its names one is given.
+    Find all names of some entities. These are the same, in the same order, whichever name of an entity is given.
 
-    Models that share their key need no query, so a name may be of a child that this entity is not. Where a parent link is not
-    the primary key, one query for each such link and all entities together.
+    For models that share their key, no query is needed; so a name may be that of a child that this entity is not. If a parent
+    link is not the primary key, there is one query for each such link, for all entities together.
 
     Args:
-        refs: Of any models; of one that is not installed, its name is all there is.
+        refs: Entities of any models. If a model is not installed, the given name is the only one.
         using: Database alias.
 
     Returns:
-        Of each entity its names; the first is what its events are recorded under.
+        Entity → its names; under the first, its events are recorded.
     """
     _trees, labels, bridges = families()
     found = {ref: _named_by_all(ref, labels.get(ref.label, ())) for ref in refs}
@@ -41,17 +41,17 @@ def kin_of(refs: Iterable[EntityRef], *, using: str) -> dict[EntityRef, Names]:
 
 
 def names_of(ref: EntityRef, *, using: str) -> Names:
-    """Find all that one entity is called; see ``kin_of``."""
+    """Find all names of one entity; see ``kin_of``."""
     return kin_of([ref], using=using)[ref]
 
 
 def roots_of(names: Names) -> set[EntityRef]:
-    """Of the names of one entity those whose rows all who lock it lock, by whichever it is given: one, or one a parent."""
+    """Of all names of an entity, those whose rows are always locked with it: one, or one for each parent with another key."""
     return {_along_the_key(name)[0] for name in names}
 
 
 def about_entity(entity: Model | EntityRef | None, *, using: str) -> Q:
-    """Condition on rows about this entity, by whichever of its names; None: rows about none."""
+    """Condition for rows about this entity, by any of its names; None: rows about no entity."""
     ids: dict[str, list[str]] = defaultdict(list)
     names = names_of(ref_of(entity), using=using)
     if len(names) == 1:
@@ -65,7 +65,7 @@ def about_entity(entity: Model | EntityRef | None, *, using: str) -> Q:
 
 
 def named_as(ref: EntityRef, label: str) -> EntityRef:
-    """Name an entity by another model that shares its key; if that does not, as it was."""
+    """The name of an entity by another model, if this shares its key; otherwise the given name."""
     shared = any(label_of(model) == label for model in relatives(ref.label))
     return EntityRef(label, ref.id) if shared else ref
 
@@ -75,12 +75,12 @@ def _along_the_key(ref: EntityRef) -> Names:
 
 
 def _named_by_all(ref: EntityRef, labels: tuple[str, ...]) -> Names:
-    """Name an entity by all these labels; by its own where there are no others."""
+    """The names of an entity with all these labels; only its own name if there are no others."""
     return (ref,) if not labels or labels == (ref.label,) else tuple(EntityRef(label, ref.id) for label in labels)
 
 
 def _pairs_of(roots: set[EntityRef], using: str) -> dict[EntityRef, set[EntityRef]]:
-    """Follow the links that are not primary keys, from child to parent and back: root → roots of the same entity."""
+    """Follow links that are not primary keys, from child to parent and back. Returns: root → other roots of the same entity."""
     pairs: dict[EntityRef, set[EntityRef]] = defaultdict(set)
     ahead, seen = set(roots), set(roots)
     while ahead:
@@ -96,7 +96,7 @@ def _pairs_of(roots: set[EntityRef], using: str) -> dict[EntityRef, set[EntityRe
 
 
 def _reached(root: EntityRef, pairs: Mapping[EntityRef, set[EntityRef]]) -> set[EntityRef]:
-    """What there is a way to from this root."""
+    """All roots that can be reached from this one."""
     reached, ahead = {root}, {root}
     while ahead:
         ahead = {other for one in ahead for other in pairs.get(one, ())} - reached
@@ -105,7 +105,7 @@ def _reached(root: EntityRef, pairs: Mapping[EntityRef, set[EntityRef]]) -> set[
 
 
 def _ends_of(bridge: Bridge, roots: Iterable[EntityRef], using: str) -> Iterable[tuple[EntityRef, EntityRef]]:
-    """Of the rows that the link leads from or to: the two roots."""
+    """For each row of the link of these roots: the root of the child, and the root of the parent."""
     children = keys_within(bridge.child, (root for root in roots if root.label == bridge.root))
     parents = keys_within(bridge.link.related_model, (root for root in roots if root.label == bridge.leads_to))
     if not children and not parents:
@@ -119,7 +119,7 @@ def _ends_of(bridge: Bridge, roots: Iterable[EntityRef], using: str) -> Iterable
 
 
 def keys_within(model: type[Model], refs: Iterable[EntityRef]) -> list[Any]:
-    """Keys as the database has them; what cannot be one names no row."""
+    """The keys as the database has them. Ids that cannot be keys are left out."""
     keys, field = [], target_of(model._meta.pk)
     for ref in refs:
         with suppress(ValidationError):

@@ -1,4 +1,4 @@
-"""``LogEntry``: one fact in the life of a task. Append-only."""
+"""``LogEntry``: one fact in the life of a task. Entries are only added."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class LogEntry(models.Model):
     """
     One fact in the life of a task: a move between states, or a change of its time (``from_state`` = ``to_state``).
 
-    ``detail`` holds what else the row became: ``scheduled_at`` (new, ISO 8601), and of a failed attempt ``error``
-    (``class``, ``message``, ``traceback``); and of a reason that the package itself gives, ``said``: see ``timeline.reasons``.
-    Replaying a task's log in order of ``seq``, which has no gaps, gives the row.
+    ``detail`` has other changes of the row: ``scheduled_at`` (the new time, ISO 8601); for a failed attempt ``error``
+    (``class``, ``message``, ``traceback``); and for a reason that the package itself gives ``said``: see ``timeline.reasons``.
+    Replaying the log of a task in the order of ``seq``, which has no gaps, gives the row.
     """
 
-    # Its unique key with ``seq`` finds the entries of a task. No foreign key of PostgreSQL's: see KEEPERS in triggers.py.
+    # The unique key with ``seq`` finds the entries of a task. PostgreSQL has no foreign key here: see KEEPERS in triggers.py.
     task = models.ForeignKey(ScheduledTask, db_index=False, on_delete=models.PROTECT, related_name="log")
     seq = models.PositiveIntegerField()
     at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""Mirrors: which machines show their states in columns of hosts' models."""
+"""Mirrors: which machines show their states in columns of the host's models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def mirror_of(definition: Definition | None) -> Field[Any, Any] | None:
-    """The field in which a machine shows its state; None: in none."""
+    """The field in which a machine shows its state; None: it shows it nowhere."""
     if definition is None or not definition.mirror:
         return None
     model = model_of(definition.label)
@@ -22,17 +22,17 @@ def mirror_of(definition: Definition | None) -> Field[Any, Any] | None:
 
 
 def machines_showing(field: Field[Any, Any]) -> list[Definition]:
-    """The machines that show their states in this field, also those about children of its model."""
+    """The machines that show their states in this field, also machines about children of its model."""
     return [known for known in registry.machines() if known.mirror == field.name and _has(known, field)]
 
 
 def machine_begun_with(model: type[Model], field: Field[Any, Any]) -> Definition | None:
-    """The machine that shows in this field of a row of this model; None: it is about others, or there is none."""
+    """The machine that shows its state in this field of rows of this model; None: there is none about these rows."""
     labels = {label_of(known) for known in family_of(model)}
     return next((known for known in machines_showing(field) if known.label in labels), None)
 
 
 def _has(definition: Definition, field: Field[Any, Any]) -> bool:
-    """Whether rows of its entities have the field. By labels: the models of migrations are others of the same name."""
+    """Whether rows of its entities have the field. Labels are compared, since models in migrations are different classes."""
     model = model_of(definition.label)
     return model is not None and field.model._meta.label_lower in {label_of(known) for known in family_of(model)}

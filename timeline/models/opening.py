@@ -1,4 +1,4 @@
-"""``Opening``: that somebody has opened a key which a task had left closed, and why."""
+"""``Opening``: somebody has opened a key of a limit that a task had left closed, and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from timeline.ids import uuid7
 
 class Opening(models.Model):
     """
-    One row a task that gave its place up. It is not a foreign key: what was opened is kept when the task is pruned.
+    One row for each task that gave its place up. The task is no foreign key, so that the row is kept when the task is pruned.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

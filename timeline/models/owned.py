@@ -1,4 +1,4 @@
-"""Rows that name one of many entities: looked up row by row in the entities' own table, not by a list of their keys."""
+"""Rows that name one of many entities: each row is looked up in the table of the entities, without a list of their keys."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ _NUMBER: Final = "^(0|-?[1-9][0-9]{0,17})$"
 
 
 def can_be_looked_up(entities: QuerySet[Any]) -> bool:
-    """Whether their key is of a kind that a row's text can be read as by the database: a number, a UUID, or text."""
+    """Whether the database can turn the text in a row into a key of these entities: a number, a UUID, or text."""
     return isinstance(target_of(entities.model._meta.pk), IntegerField | UUIDField | CharField)
 
 
 def naming_one_of(entities: QuerySet[Any]) -> Q:
     """
-    Condition on rows that name one of these entities by the label of their model.
+    Condition for rows that name one of these entities, with the label of their model.
 
-    Each row is looked up by the primary key of the entities. So PostgreSQL can walk rows in the order of their time, and ends
-    with the page: a list would have it read all keys first, and a plain ``EXISTS`` hash them, once for each part of a union.
+    Each row is looked up by the primary key of the entities. So PostgreSQL can read rows in the order of their times, and stop
+    at the end of the page. For a list, it would read all keys first. For a plain ``EXISTS``, it would build a hash table of the
+    keys, once for each part of a union.
 
     Args:
-        entities: Of one model, in the database of the rows, with a key that ``can_be_looked_up``.
+        entities: Entities of one model, in the database of the rows, with a key that ``can_be_looked_up``.
     """
     one = entities.filter(pk=_key(entities)).order_by().values("pk")[:1]
     return Q(entity_label=entities.model._meta.label_lower) & Q(IsNull(Subquery(one), False))
@@ -49,9 +50,9 @@ def naming_one_of(entities: QuerySet[Any]) -> Q:
 
 def _key(entities: QuerySet[Any]) -> Any:
     """
-    A row's text as the entities' key. What is no key as rows write it is NULL, which names nothing.
+    The text in a row as a key of the entities. A text that is no such key, as rows write them, becomes NULL, which fits none.
 
-    A cast alone would fail on PostgreSQL, and on SQLite take ``17x`` for 17.
+    A cast alone would fail on PostgreSQL; on SQLite, it would take ``17x`` for 17.
     """
     field, text = target_of(entities.model._meta.pk), OuterRef("entity_id")
     if isinstance(field, CharField):

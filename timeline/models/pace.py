@@ -1,4 +1,4 @@
-"""``Pace``: how long handlers of a kind take, as workers saw it; what sizes of messages follow from."""
+"""``Pace``: how long the handlers of a kind take, as workers measured it. It decides about the sizes of messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from timeline.definition.naming import MAX_NAME
 
 
 class Pace(models.Model):
-    """One row a kind. ``seconds`` is a moving average, for one task; ``measured_at`` is machine time."""
+    """One row for each kind. ``seconds`` is a moving average for one task; ``measured_at`` is machine time."""
 
     task_key = models.CharField(max_length=2 * MAX_NAME + 1, primary_key=True)
     seconds = models.FloatField()

@@ -1,7 +1,7 @@
 """
-Parts of a question about tasks: those that name few entities, and those of some kinds, each found by an index of its own.
+Parts of a question about tasks: one that names few entities, and one of some kinds. Each is found by an index of its own.
 
-Read from the conditions of a query, whoever wrote them: of what a policy lets somebody see, or of what they ask for.
+They are read from the conditions of a query, whoever made these: a policy that limits what somebody sees, or their question.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from timeline.models.walking import all_of, column_of
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
-MOST_NAMED: Final = 5000  # So many entities are looked for one by one sooner than rows of all are read.
+MOST_NAMED: Final = 5000  # Up to so many entities are looked for one by one; for more, rows of all entities are read.
 _NEVER_NULL: Final = {"entity_label", "entity_id", "task_key"}
 
 Names = frozenset[EntityRef]
@@ -26,11 +26,11 @@ Names = frozenset[EntityRef]
 
 class Part(NamedTuple):
     """
-    Some of the tasks that are asked for.
+    Some of the tasks of a question.
 
     Args:
-        tasks: Their query. None is in two parts.
-        names: The entities that they name; None: they may be about any.
+        tasks: The query of these tasks. No task is in two parts.
+        names: The entities that they name; None: any.
     """
 
     tasks: ScheduledTaskQuerySet
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
 
 def parts_of(tasks: ScheduledTaskQuerySet) -> list[Part]:
-    """Take a question apart, where its rows are of a few entities *or* of some kinds; else it is one part."""
+    """Divide a question, if its rows are of a few entities *or* of some kinds; otherwise it is one part."""
     where = tasks.query.where
     if (names := _names(where)) is not None:
         return [Part(tasks, names)]
@@ -65,22 +65,22 @@ def asks_for(tasks: ScheduledTaskQuerySet, column: str) -> bool:
 
 
 def names_key(tasks: ScheduledTaskQuerySet) -> bool:
-    """Whether one task is named by its key."""
+    """Whether the question names one task by its primary key."""
     return any(isinstance(part, Exact) and column_of(part) == "id" for part in all_of(tasks.query.where))
 
 
 def values_named(tasks: ScheduledTaskQuerySet, column: str) -> set[str] | None:
-    """The texts that a question itself names of a column; None: it names none."""
+    """The values of a column that a question itself names; None: it names none."""
     return _of_column(tasks.query.where, column)
 
 
 def may_be_of(tasks: ScheduledTaskQuerySet, task_key: str) -> bool:
-    """Whether there can be tasks of this kind among them, as far as conditions about kinds tell."""
+    """Whether the question can have tasks of this kind, by its conditions about kinds."""
     return _lets(tasks.query.where, task_key)
 
 
 def _lets(condition: Any, task_key: str) -> bool:
-    """Whether a condition may hold for a row of this kind. Of what is not about kinds, it may."""
+    """Whether a condition may hold for a row of this kind. A condition that is not about kinds may."""
     if isinstance(condition, WhereNode):
         if condition.negated:
             return not _holds(condition, task_key, negated=False)
@@ -93,7 +93,7 @@ def _lets(condition: Any, task_key: str) -> bool:
 
 
 def _holds(condition: Any, task_key: str, *, negated: bool = True) -> bool:
-    """Whether a condition holds for each row of this kind, whatever else the row has; ``negated`` is looked at."""
+    """Whether a condition holds for each row of this kind, whatever its other values. ``negated``: heed a negation of it."""
     if isinstance(condition, WhereNode):
         if condition.negated and negated:
             inner = WhereNode(condition.children, condition.connector)
@@ -106,7 +106,7 @@ def _holds(condition: Any, task_key: str, *, negated: bool = True) -> bool:
 
 
 def _told(condition: Any, task_key: str) -> bool | None:
-    """Whether a kind fulfils a condition; None: that is about something else."""
+    """Whether a kind fulfils a condition; None: the condition is about something else."""
     if _is_never(condition):
         return False
     if column_of(condition) != "task_key":
@@ -118,7 +118,7 @@ def _told(condition: Any, task_key: str) -> bool | None:
 
 
 def _names(condition: Any) -> Names | None:
-    """The entities that all rows name of which a condition holds; None: there may be any, or too many."""
+    """The entities that rows must name for a condition to hold; None: any, or too many."""
     if _is_never(condition):
         return frozenset()
     if not isinstance(condition, WhereNode) or condition.negated or condition.connector not in (AND, OR):
@@ -139,7 +139,7 @@ def _few(names: Names) -> Names | None:
 
 
 def _of_column(condition: WhereNode, column: str) -> set[str] | None:
-    """What a column may be by a condition that has to hold in all its parts."""
+    """The values that a column may have, by a condition that has to hold in all its parts; None: any."""
     found: set[str] | None = None
     for part in all_of(condition):
         if column_of(part) == column and (values := _values(part)) is not None:
@@ -148,7 +148,7 @@ def _of_column(condition: WhereNode, column: str) -> set[str] | None:
 
 
 def _values(condition: Any) -> set[str] | None:
-    """The texts that a column is compared with; None: something else is asked of it."""
+    """The texts with which a condition compares a column; None: it is another condition."""
     if isinstance(condition, Exact) and isinstance(condition.rhs, str):
         return {condition.rhs}
     if isinstance(condition, In) and isinstance(condition.rhs, list | tuple | set | frozenset):
@@ -158,7 +158,7 @@ def _values(condition: Any) -> set[str] | None:
 
 
 def _is_never(condition: Any) -> bool:
-    """Whether it asks for one of none."""
+    """Whether it is an ``IN`` with an empty list, which nothing fulfils."""
     return isinstance(condition, In) and condition.rhs == []
 
 
@@ -167,7 +167,7 @@ def _is_choice(condition: Any) -> bool:
 
 
 def _is_plain(condition: Any) -> bool:
-    """Whether it is either true or false of each row, and asks nothing of other rows: so it can be denied."""
+    """Whether it is either true or false for each row, and asks nothing of other rows, so that it can be negated."""
     return all(
         column_of(leaf) in _NEVER_NULL and (isinstance(leaf, StartsWith) or _values(leaf) is not None)
         for leaf in _leaves(condition)

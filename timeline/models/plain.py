@@ -1,4 +1,4 @@
-"""Plain: of which fields an instance holds just what the database has in the column, so that the database can tell of them."""
+"""Plain: fields of which an instance has just the value of the column, so that the database can compare them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from django.db.models.signals import post_init, pre_init
 
 
 def is_read_plainly(model: type[Model]) -> bool:
-    """Whether nothing of the host's has a hand in what is read as an instance of this model, and as which rows are there."""
+    """Whether no code of the host's changes how instances of this model are read, or which rows are found."""
     return (
         type(model._base_manager) is Manager
         and getattr_static(model, "__init__") is Model.__init__
@@ -24,7 +24,7 @@ def is_read_plainly(model: type[Model]) -> bool:
 
 
 def is_made_plainly(model: type[Model]) -> bool:
-    """Whether an instance is no more than its columns, each as Django's own field has it: it can be made from these by hand."""
+    """Whether an instance has just its columns, as fields of Django itself: it can be made from these without Django."""
     return (
         is_read_plainly(model)
         and getattr_static(model, "__setattr__") is object.__setattr__
@@ -40,15 +40,15 @@ def is_made_plainly(model: type[Model]) -> bool:
 
 def plain_column(model: type[Model], name: str, *kinds: type[Field[Any, Any]]) -> Field[Any, Any] | None:
     """
-    Find a field that is just its column.
+    Find a field whose value is just that of its column.
 
     Args:
-        model: Whose.
-        name: Its name.
-        kinds: It is of one of these very classes: what inherits from them may read something else.
+        model: The model.
+        name: Name of the field.
+        kinds: The classes that the field may have. Subclasses do not count, since they may read another value.
 
     Returns:
-        None: there is no such field, or reading it may do more.
+        None: there is no such field, or reading it may do more than that.
     """
     try:
         field = model._meta.get_field(name)

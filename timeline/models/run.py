@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
     from timeline.models.run_entry import RunEntry
 
-# The name of a run's timeline, and when it ended, or never: for who asks of all runs of a timeline. See the index by them.
+# The timeline of a run, and when it ended (or a time that never comes): for questions about all runs of a timeline, whose
+# index has these expressions.
 OF_TIMELINE: Final = Func(F("timeline"), template="(%(expressions)s || '')", output_field=models.TextField())
 _NEVER: Final = "'9999-01-01 00:00:00+00:00'"
 _ENDED: Final = Func(
     F("ended_at"), template=f"COALESCE(%(expressions)s, {_NEVER})", output_field=models.DateTimeField()
 )
-# Conditions of indexes for one question each: worded so that PostgreSQL takes them for no other, of an entity's runs, say.
+# Conditions of indexes for one question each. They are worded so that PostgreSQL does not use the index for other questions.
 _STILL: Final = Exact(_ENDED, RawSQL(_NEVER, (), output_field=models.DateTimeField()))  # noqa: S611 (a constant)
 _OF_MACHINE: Final = GreaterThan(
     Func(F("state"), template="(%(expressions)s || '')", output_field=models.TextField()), Value("")
@@ -40,7 +41,7 @@ class TimelineRunQuerySet(models.QuerySet["TimelineRun"]):
     """Questions asked of runs."""
 
     def for_entity(self, entity: models.Model | EntityRef | None) -> TimelineRunQuerySet:
-        """Runs of this entity, by whichever name of its family; None: of no entity."""
+        """Runs of this entity, by any name in its family; None: runs of no entity."""
         return self.filter(about_entity(entity, using=self.db))
 
     def open(self) -> TimelineRunQuerySet:
@@ -48,7 +49,7 @@ class TimelineRunQuerySet(models.QuerySet["TimelineRun"]):
         return self.filter(ended_at__isnull=True)
 
     def of_timeline(self, name: str | models.Expression) -> TimelineRunQuerySet:
-        """All runs of a timeline, in the order of the index that finds them."""
+        """All runs of a timeline, in the order of the index by which they are found."""
         runs = self.alias(its_timeline=OF_TIMELINE, its_end=_ENDED).filter(its_timeline=name)
         return runs.order_by("its_end", "started_at")
 
@@ -57,15 +58,15 @@ class TimelineRunQuerySet(models.QuerySet["TimelineRun"]):
         return self.filter(_OF_MACHINE)
 
     def open_of_timeline(self, name: str) -> TimelineRunQuerySet:
-        """Runs of a timeline that have not ended, in the order of their ids, by the index that finds them so."""
+        """Runs of a timeline that have not ended, in the order of their ids, by the index that has this order."""
         return self.alias(its_timeline=OF_TIMELINE).filter(its_timeline=name).still().order_by("pk")
 
     def still(self) -> TimelineRunQuerySet:
-        """Those of a timeline that have not ended, found by the index of all its runs."""
+        """Runs of a timeline that have not ended, found by the index of all its runs."""
         return self.filter(_STILL)
 
     def ended_since(self, at: datetime) -> TimelineRunQuerySet:
-        """Those of a timeline that have ended after that, found by the same index."""
+        """Runs of a timeline that have ended after this time, found by the same index."""
         return self.alias(its_end=_ENDED).filter(its_end__gt=at, its_end__lt=LATEST)
 
     def locked(self, *, skip_locked: bool = False) -> TimelineRunQuerySet:
@@ -81,22 +82,22 @@ class TimelineRun(EntityColumns):
     key = models.CharField(max_length=100, blank=True, default="")
     params = models.JSONField(default=dict, blank=True)
     started_at = models.DateTimeField()
-    # Times count from started_at, which may be long ago; of runs that an earlier version began this is not known.
+    # Times count from started_at, which may be long before. NULL if an earlier version began the run.
     recorded_at = models.DateTimeField(null=True, blank=True, editable=False)
-    # No foreign key of PostgreSQL's: see KEEPERS in triggers.py.
+    # PostgreSQL has no foreign key here: see KEEPERS in triggers.py.
     started_by = models.ForeignKey(Event, null=True, blank=True, on_delete=models.PROTECT, related_name="runs_started")
     ended_at = models.DateTimeField(null=True, blank=True)
-    # A RunEnd; empty where an earlier version ended the run. Only timeline.runs writes these three.
+    # A RunEnd; empty if an earlier version ended the run. Only timeline.runs writes these three.
     end_code = models.CharField(max_length=20, blank=True, default="", db_default="", editable=False)
     end_reason = models.CharField(max_length=200, blank=True, default="")
-    # No second run of its entity, timeline and key begins, ever.
+    # If true, no second run of its entity, timeline and key ever begins.
     once = models.BooleanField(default=False, db_default=False, editable=False)
-    # Its first task has been let pass by earlier runs of its timeline, which the clock starts: it is asked no more.
+    # Earlier runs of its timeline, which the clock starts, have let its first task pass. They are not asked again.
     is_cleared = models.BooleanField(default=False, db_default=False, editable=False)
-    # Its tasks were deleted, and it is kept for its key.
+    # Its tasks were deleted; the run is kept for its key.
     pruned = models.BooleanField(default=False, db_default=False, editable=False)
-    # Of a machine: where it is, since when (story time), what BACK leads to, and how often it has moved. Only store.machines
-    # writes these four, each time with an entry; empty of a run that is no machine's.
+    # For a machine: its state, since when (story time), where BACK leads, and how often it has moved. Only store.machines
+    # writes these four, each time with an entry. A run without a machine has the defaults.
     state = models.CharField(max_length=50, blank=True, default="", db_default="", editable=False)
     state_at = models.DateTimeField(null=True, blank=True, editable=False)
     back = models.CharField(max_length=50, blank=True, default="", db_default="", editable=False)
@@ -132,20 +133,20 @@ class TimelineRun(EntityColumns):
         ]
         indexes = [
             models.Index(fields=["entity_label", "entity_id", "started_at"], name="timeline_run_entity"),
-            # Of pages, which count those of a timeline that are open, and that began or ended lately. By expressions: by the
-            # columns, it would tempt PostgreSQL to look for the runs of an entity among all of a timeline, or all open ones.
+            # For pages, which count runs of a timeline that are open, and that began or ended recently. With expressions: if it
+            # had the columns, PostgreSQL might use it to look for runs of an entity, or for all open runs.
             models.Index(OF_TIMELINE, _ENDED, "started_at", name="timeline_run_of_timeline"),
-            # The open ones of a timeline, in the order in which they are planned: of few among very many, no others are read.
+            # The open runs of a timeline, in the order in which they are planned. If they are few, no others are read.
             models.Index(OF_TIMELINE, "id", condition=Q(_STILL), name="timeline_run_open_of_timeline"),
-            # Of machines: those recorded last, of whoever may see them.
+            # Runs of machines, in the order in which they were recorded.
             models.Index(fields=["id"], condition=Q(_OF_MACHINE), name="timeline_run_of_machine"),
-            # Of machines: the last one that has ended.
+            # Runs of machines: the last one that has ended.
             models.Index(
                 fields=["entity_label", "entity_id", "timeline", "key", "ended_at"],
                 condition=Q(ended_at__isnull=False, state__gt=""),
                 name="timeline_run_last_moved",
             ),
-            # Of machines: those in a state, the one that came there first at first.
+            # Runs of machines in a state, in the order in which they entered it.
             models.Index(
                 fields=["timeline", "state", "state_at", "id"],
                 condition=Q(ended_at__isnull=True, state__gt=""),
@@ -163,7 +164,7 @@ class TimelineRun(EntityColumns):
 
     @property
     def known_since(self) -> datetime:
-        """When it was recorded, in story time; as far as is known, when it started. Exits recorded later end it."""
+        """When it was recorded, in story time; if not known, when it started. Exits recorded after this end it."""
         return self.recorded_at or self.started_at
 
     @property
@@ -174,10 +175,10 @@ class TimelineRun(EntityColumns):
     @property
     def end(self) -> RunEnd | None:
         """
-        How it ended; None: it has not.
+        How it ended; None: it has not ended.
 
-        An earlier version writes the text and no code, and leaves the code of a run that it opens again: there the text
-        decides.
+        An earlier version writes the text without a code, and does not clear the code of a run that it opens again. In these
+        cases, the text decides.
         """
         if self.is_open:
             return None
@@ -186,11 +187,11 @@ class TimelineRun(EntityColumns):
         return RunEnd(self.end_code)
 
     def visits(self, state: str, since: str = "") -> int:
-        """How often it has come to a state of its machine, since it came to another one the last time, or since it began."""
+        """How often it entered a state of its machine, since it last entered ``since``, or since it began."""
         return self._visits(state, since).count()
 
     async def avisits(self, state: str, since: str = "") -> int:
-        """``visits``, where it has to be awaited."""
+        """The same as ``visits``, for async code."""
         return await self._visits(state, since).acount()
 
     def _visits(self, state: str, since: str) -> models.QuerySet[RunEntry]:
@@ -202,5 +203,5 @@ class TimelineRun(EntityColumns):
 
     @property
     def is_finished(self) -> bool:
-        """Whether it ended because nothing was left of it; false for one that an exit ended."""
+        """Whether it ended because nothing was left to do; False if an exit ended it."""
         return self.end is RunEnd.FINISHED

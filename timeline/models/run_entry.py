@@ -1,4 +1,4 @@
-"""``RunEntry``: that a run of a machine came into a state. Append-only."""
+"""``RunEntry``: a run of a machine has entered a state. Entries are only added."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from django.db import models
 from timeline.ids import uuid7
 from timeline.models.run import TimelineRun
 
-RENAMED: Final = "renamed"  # What an entry has as its event by which a run came into a state that has another name now.
+RENAMED: Final = "renamed"  # The event of an entry that is written when a state gets another name in the code.
 
 
 class RunEntry(models.Model):
     """
     One move of a run, or its beginning: ``seq`` 0, from no state.
 
-    ``seq`` has no gaps, and the last one is the run's ``moves``: replaying the entries in its order gives the run's ``state``,
-    ``state_at``, ``back`` and ``moves``. ``at`` is story time. ``cause_id`` is the id of the event; none: it was begun by hand.
+    ``seq`` has no gaps, and the last is the run's ``moves``. Replaying the entries in this order gives the run's ``state``,
+    ``state_at``, ``back`` and ``moves``. ``at`` is story time. ``cause_id`` is the id of the event; None: somebody began the
+    run directly.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # Its unique key with ``seq`` finds the entries of a run. No foreign key of the database's: who writes one holds the run,
-    # and prune deletes both.
+    # The unique key with ``seq`` finds the entries of a run. The database has no foreign key here: an entry is written with the
+    # run locked, and prune deletes both.
     run = models.ForeignKey(
         TimelineRun, db_index=False, db_constraint=False, on_delete=models.DO_NOTHING, related_name="entries"
     )

@@ -1,4 +1,4 @@
-"""Seeking tasks by what somebody types: the id of an entity, its kind and id, or the id of a task."""
+"""Find tasks by a text that somebody types: the id of an entity, its label and id, or the id of a task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from timeline.registry import registry
 
 
 def sought(text: str, *, using: str) -> Q:
-    """Condition on tasks: of this entity (``17``, or ``accounts.user 17`` by any model of its family), or with this id."""
+    """Condition for tasks: of this entity (``17``, or ``accounts.user 17`` by any model of its family), or with this id."""
     label, _space, key = text.partition(" ")
     labels = sorted({definition.label for definition in registry})
     condition = Q(entity_label__in=labels, entity_id=text)

@@ -1,4 +1,4 @@
-"""``Sign``: the last sign of each worker that has run something lately."""
+"""``Sign``: the last sign of each worker that has run tasks recently."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from django.db import models
 
 class Sign(models.Model):
     """
-    One row a process that runs tasks.
+    One row for each process that runs tasks.
 
-    ``worker`` is its name, as on the rows of tasks that it runs. Both times are machine time: when it gave its last sign, and
-    when a rescue first missed one since then.
+    ``worker`` is its name, as in the rows of its tasks. Both times are machine time: when it gave its last sign, and when a
+    rescue first noticed since then that a sign was missing.
     """
 
     worker = models.CharField(max_length=100, primary_key=True)

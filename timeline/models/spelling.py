@@ -1,4 +1,4 @@
-"""One spelling for each entity: what is typed or stands in an address names an entity only as rows name it."""
+"""One spelling for each entity: a text that somebody types, or that is in an address, has to be exactly as rows have it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from timeline.models.entities import MAX_ID, MAX_LABEL, NO_ENTITY, EntityRef, ha
 
 def exact_ref(label: str, key: str) -> EntityRef | None:
     """
-    Name an entity by text that somebody gave; None if no row names one like that.
+    The name of an entity from text that somebody gave; None: no row names an entity like that.
 
-    ``17`` is the key of an order, ``017`` and ``١٧`` are not: each entity has one address. What is of a model that is not
-    installed (any more) is taken as it stands, as its rows are still there. Asks no database.
+    ``17`` is the key of an order; ``017`` and ``١٧`` are not: each entity has one address. If the model is not installed (any
+    more), the text is taken as it is, since the rows still exist. This makes no query.
 
     Args:
-        label: Of the model, in small letters; empty for the system.
-        key: As ``str(pk)`` says it; empty for the system.
+        label: Label of the model, in small letters; empty for the system.
+        key: The same as ``str(pk)``; empty for the system.
     """
     ref = EntityRef(label, key)
     if ref == NO_ENTITY:
@@ -33,7 +33,7 @@ def exact_ref(label: str, key: str) -> EntityRef | None:
 
 
 def _can_be_stored(text: str) -> bool:
-    """Whether databases take it: PostgreSQL has no NUL, and half a surrogate pair has no encoding."""
+    """Whether databases can store it: PostgreSQL has no NUL, and half a surrogate pair has no encoding."""
     try:
         text.encode()
     except UnicodeEncodeError:

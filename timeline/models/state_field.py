@@ -1,4 +1,4 @@
-"""``StateField``: where a host's model shows the state of its machine. The run has it; this is a copy to filter by."""
+"""``StateField``: the field of a host's model that shows the state of its machine. It is a copy of the run's, for queries."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 MAX_STATE: Final = 50
 
 _DEFAULTS: Final = {"max_length": MAX_STATE, "default": "", "db_default": "", "blank": True, "editable": False}
-_SEEN: Final = "_timeline_seen_"  # With the name of the field: what an instance had when it was made or read.
+_SEEN: Final = "_timeline_seen_"  # Prefix of the field's name: the value with which an instance was made or read.
 _NOTHING: Final = object()
 
 
 class _Noting(DeferredAttribute):
-    """Notes what an instance was made or read with, and refuses nothing: forms, fixtures and refreshes all set it."""
+    """Notes the value with which an instance was made or read. It refuses nothing, as forms, fixtures and refreshes set it."""
 
     def __set__(self, instance: Model, value: Any) -> None:
         name = self.field.attname
-        # What is set once the instance has come from a database is a refresh or somebody's wish: ``pre_save`` finds out.
+        # A value that is set on an instance from a database is a refresh, or somebody's wish: ``pre_save`` finds out which.
         if _SEEN + name not in vars(instance) and instance._state.db is None:
             vars(instance)[_SEEN + name] = value
         vars(instance)[name] = value
@@ -39,21 +39,21 @@ class StateField(models.CharField):  # type: ignore[type-arg]  # At run time it 
     """
     The state of the row's machine, for queries: ``Booking.objects.filter(state="SEARCHING")``.
 
-    A machine names it by ``mirror``; it is written with each move, in the same transaction. Saving an instance never moves it:
-    a new row begins in the machine's first state, and one that is saved keeps the state that it has by then.
+    A machine names this field by ``mirror``. It is written with each move, in the same transaction. Saving an instance never
+    moves the machine: a new row begins in its first state, and an existing row keeps the state that it has at that time.
 
     Args:
-        max_length: 50 at most. All else as for a ``CharField``; it is empty where there is no machine yet, and never NULL.
+        max_length: At most 50. Everything else is as for a ``CharField``. It is empty if there is no machine yet, never NULL.
     """
 
     descriptor_class = _Noting
-    is_mirror = True  # By which definitions, which are below models, know it.
+    is_mirror = True  # Definitions are in a room below models, and recognise the field by this.
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **{**_DEFAULTS, **options})
 
     def contribute_to_class(self, cls: type[Model], name: str, private_only: bool = False) -> None:
-        """Let a refresh note what it has read: Django sets it as anybody would."""
+        """Wrap ``refresh_from_db``, so that the value that it has read is noted: Django sets it like anybody else."""
         super().contribute_to_class(cls, name, private_only)
         refresh = cls.refresh_from_db
 
@@ -67,37 +67,38 @@ class StateField(models.CharField):  # type: ignore[type-arg]  # At run time it 
         setattr(cls, "refresh_from_db", refresh_from_db)  # noqa: B010 (to mypy, a method is not to be assigned to)
 
     def note(self, instance: Model) -> None:
-        """What an instance has now is what its row had."""
+        """Note that the present value of an instance is that of its row."""
         if self.attname in vars(instance):
             vars(instance)[_SEEN + self.attname] = vars(instance)[self.attname]
 
     def deconstruct(self) -> Any:
-        """Tell migrations what was asked for beyond what it is anyway."""
+        """The options that differ from the defaults of this field, for migrations."""
         name, _path, args, options = super().deconstruct()
         for option, value in _DEFAULTS.items():
             if getattr(self, option) == value:
                 options.pop(option, None)
             else:
-                options.setdefault(option, getattr(self, option))  # Django leaves out what is its own default.
+                options.setdefault(option, getattr(self, option))  # Django leaves out options with its own defaults.
         return name, "timeline.models.StateField", args, options
 
     def pre_save(self, instance: Model, add: bool) -> Any:
         """
-        Give what is written: the first state to a new row; to one that is there, what it has.
+        The value to write: for a new row, the first state; for an existing row, its present value.
 
         Raises:
-            StateMoved: if the instance says otherwise.
+            StateMoved: if the instance has another value.
         """
         return self._first(instance) if add else self._kept(instance)
 
     def refuse(self, instance: Model) -> None:
         """
-        See that saving an instance moves nothing, before Django begins to save: what it meets then spoils the transaction.
+        Check that saving an instance moves nothing. This is done before Django begins to save: an error after that makes the
+        transaction unusable.
 
-        It asks the database only where somebody has set another state.
+        There is a query only if somebody has set another state.
 
         Raises:
-            StateMoved: if it says otherwise than its row, or than new rows begin.
+            StateMoved: if it has another value than its row, or than new rows have.
         """
         if self.attname not in vars(instance) or not machines_showing(self):
             return
@@ -115,7 +116,7 @@ class StateField(models.CharField):  # type: ignore[type-arg]  # At run time it 
         first = machine.machine.initial
         if (
             not instance._state.adding
-        ):  # It was read, and is inserted again, perhaps only where it is not there any more.
+        ):  # It was read, and is inserted again; perhaps only if it does not exist any more.
             self._mind(instance)
             return first
         if self._misses_the_first(instance):
@@ -124,7 +125,7 @@ class StateField(models.CharField):  # type: ignore[type-arg]  # At run time it 
         return first
 
     def _misses_the_first(self, instance: Model) -> bool:
-        """Whether a new row is to begin in another state than those of its machine do."""
+        """Whether a new row has another state than the first one of its machine."""
         machine = machine_begun_with(type(instance), self)
         if machine is None or machine.machine is None:
             return False
@@ -137,9 +138,9 @@ class StateField(models.CharField):  # type: ignore[type-arg]  # At run time it 
         return F(self.attname)
 
     def _mind(self, instance: Model) -> None:
-        """Where somebody has set it, it has to be what the row has, as after a refresh."""
+        """Check that a value that somebody has set is that of the row, as after a refresh."""
         value = getattr(instance, self.attname)
-        is_new = instance._state.adding and value not in (None, "")  # Made with the key of a row that may be there.
+        is_new = instance._state.adding and value not in (None, "")  # Made with the key of a row that may exist.
         if is_new or value != vars(instance).get(_SEEN + self.attname, _NOTHING):
             row = self._row(instance)
             if row is not None and row != value:
@@ -147,8 +148,8 @@ class StateField(models.CharField):  # type: ignore[type-arg]  # At run time it 
             vars(instance)[_SEEN + self.attname] = value
 
     def _row(self, instance: Model) -> str | None:
-        """What the row has; None: it is not there."""
-        if (key := getattr(instance, self.model._meta.pk.attname)) is None:  # The row that has it may be a parent's.
+        """The value in the row; None: there is no row."""
+        if (key := getattr(instance, self.model._meta.pk.attname)) is None:  # ``self.model`` may be a parent.
             return None
         using = instance._state.db or router.db_for_write(type(instance), instance=instance)
         rows: models.QuerySet[Model] = models.QuerySet(self.model, using=using)
@@ -161,11 +162,11 @@ def _named(instance: Model) -> str:
 
 def refuse_moves(instance: Model, *, fields: Collection[str] | None) -> None:
     """
-    See that saving an instance moves no machine.
+    Check that saving an instance moves no machine.
 
     Args:
-        instance: As it is to be saved.
-        fields: Names of those that are saved; None: all.
+        instance: The instance before it is saved.
+        fields: Names of the fields to save; None: all.
 
     Raises:
         StateMoved: as ``StateField.refuse``.
@@ -176,7 +177,7 @@ def refuse_moves(instance: Model, *, fields: Collection[str] | None) -> None:
 
 
 def note_saved(instance: Model, *, fields: Collection[str] | None) -> None:
-    """Django 6 has an instance read again what its row has; see ``refuse_moves`` for the arguments."""
+    """Note the values after a save: Django 6 sets those of the row on the instance. Arguments as for ``refuse_moves``."""
     for field in _fields_of(type(instance)):
         if fields is None or field.name in fields:
             field.note(instance)
@@ -188,26 +189,26 @@ def _fields_of(model: type[Model]) -> tuple[StateField, ...]:
 
 
 def tell(instance: Model, field: models.Field[Any, Any], state: str) -> None:
-    """Let an instance have a state that its row has been given."""
+    """Set the state on an instance that was written to its row."""
     vars(instance).update({field.attname: state, _SEEN + field.attname: state})
 
 
 def known_states(states: Iterable[str], *, field: str = "state", name: str = "") -> models.CheckConstraint:
     """
-    A constraint for ``Meta.constraints``: the column has one of these states, or none yet, whoever writes it.
+    A constraint for ``Meta.constraints``: the column has one of these states, or is empty, whoever writes it.
 
     Args:
-        states: All of the machine's: its ``StrEnum``, or text. Keep it in a module that both models and timelines import.
+        states: All states of the machine: its ``StrEnum``, or text. Keep it in a module that both models and timelines import.
         field: Name of the ``StateField``.
-        name: Of the constraint; empty: made of those of the model and the field.
+        name: Name of the constraint; empty: made of the names of the model and the field.
 
     Raises:
-        DefinitionError: if there is none.
+        DefinitionError: if there is no state.
     """
     known = sorted({as_text(state) for state in states})
     if not known:
         raise DefinitionError("known_states", "is given no state.", "Give those of the machine.")
-    # In one order: else makemigrations would find a change at every run.
+    # Sorted: otherwise makemigrations would find a change each time.
     return models.CheckConstraint(
         condition=Q(**{f"{field}__in": ["", *known]}), name=name or f"%(app_label)s_%(class)s_{field}_known"
     )

@@ -1,4 +1,4 @@
-"""Parts of statements: lines that may be left out, arrays, and the names of types."""
+"""Parts of statements: optional lines, arrays, and names of types."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _CONDITION = re.compile(r"(?P<text>.*?)(?:  -- if (?P<no>not )?(?P<name>\w+))?")
 
 def narrowed(text: str, names: Collection[str]) -> str:
     """
-    Leave out of a statement what nobody asks of it: lines that end in ``-- if name`` where the name is not among the given
-    ones, or in ``-- if not name`` where it is.
+    Leave out the optional lines of a statement that are not needed: lines that end in ``-- if name`` if the name is not among
+    the given ones, and lines that end in ``-- if not name`` if it is.
     """
     lines = (_CONDITION.fullmatch(line) for line in text.splitlines())
     return "\n".join(
@@ -25,7 +25,7 @@ def narrowed(text: str, names: Collection[str]) -> str:
 
 
 def as_array(texts: Sequence[str | None]) -> str:
-    """Write an array as PostgreSQL reads it from one text; as fast as it goes, since there may be thousands."""
+    """An array as one text that PostgreSQL reads. It is made as fast as possible, since there may be thousands of items."""
     if not texts or None in texts:
         return "{" + ",".join("NULL" if text is None else f'"{_escaped(text)}"' for text in texts) + "}"
     whole = cast("Sequence[str]", texts)
@@ -40,5 +40,7 @@ def _escaped(text: str) -> str:
 
 
 def element_type(field: Field[Any, Any], connection: BaseDatabaseWrapper) -> str:
-    """Name its type without a length: a cast to ``varchar(9)`` would cut what is too long, where the column refuses it."""
+    """
+    Name of the type, without a length: a cast to ``varchar(9)`` would cut a value that is too long; the column refuses it.
+    """
     return str(field.rel_db_type(connection)).partition("(")[0]

@@ -1,4 +1,4 @@
-"""``StepRecord``: that a step of a task is done, and what it gave. What is recorded is not done again."""
+"""``StepRecord``: a step of a task is done, and its result. A step with a record is not done again."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from timeline.lifecycle import State
 from timeline.models.task import ScheduledTask
 
 MAX_NAME = 150
-PROGRESS = "(progress)"  # The name of the one note that a task has: no step can be called that.
+PROGRESS = "(progress)"  # The name of the one note of a task. No step can have this name.
 
 
 class StepKind(models.TextChoices):
-    """What a record says."""
+    """What a record means."""
 
     DONE = "done", pgettext_lazy("timeline", "done")
-    BEGUN = "begun", pgettext_lazy("timeline", "begun")  # A step that may be called once: how it ended is not known.
+    BEGUN = "begun", pgettext_lazy("timeline", "begun")  # A step that may be called only once: how it ended is unknown.
     LOOP = (
         "loop",
         pgettext_lazy("timeline", "under way"),
-    )  # A step that is taken batch by batch, and not at its end yet.
-    WAIT = "wait", pgettext_lazy("timeline", "waiting")  # No step: the handler waits for an event.
-    OVER = "over", pgettext_lazy("timeline", "over")  # No step: a wait, and which event ended it, if one did.
-    NOTE = "note", pgettext_lazy("timeline", "progress")  # No step: how far the handler says it is.
+    )  # A step that is done batch by batch, and has not ended yet.
+    WAIT = "wait", pgettext_lazy("timeline", "waiting")  # Not a step: the handler waits for an event.
+    OVER = "over", pgettext_lazy("timeline", "over")  # Not a step: a wait has ended, by an event or without one.
+    NOTE = "note", pgettext_lazy("timeline", "progress")  # Not a step: the progress that the handler reports.
 
 
 class StepRecord(models.Model):
     """
     One step of one task.
 
-    ``origin`` is the task's idempotency key: the earliest revision that leads to it and did not complete. So a retry, a move
-    and a redrive find what was done. ``attempt`` of ``by_task`` has done it: ``task_id``, which may be left out where it is the
-    origin, as it mostly is: that is a tenth of a record. ``recorded_at`` is story time. ``digest`` is of
-    what the step was given, ``code`` of the timeline as it was, but for its steps: where the code has changed since, it is
-    noticed if a step is given something else, or comes in another order. ``code`` is empty where somebody has decided that it
-    counts; ``digest``, where what the step gave was erased.
+    ``origin`` is the idempotency key of the task: the id of the earliest revision that leads to it and did not complete. So
+    retries, moves and redrives find what was done. The step was done by ``attempt`` of ``by_task``, whose id is in ``task_id``.
+    This is left out if it is the origin, as mostly: it is a tenth of the size of a record. ``recorded_at`` is story time.
+    ``digest`` is a digest of the arguments of the step; ``code`` is one of the code of the timeline without its steps. If the
+    code has changed, this matters only if a step gets other arguments, or comes in another order. ``code`` is empty if somebody
+    has decided that the record counts; ``digest`` is empty if the result was erased.
 
-    A loop has one record: ``done`` of ``total`` rows, in ``result`` the sums so far, in ``place`` the primary key that it has
-    come to, and the keys of the batch that is under way. Its ``attempt`` is that which did the last batch; 0: none is done.
+    A loop has one record: ``done`` of ``total`` rows; in ``result``, the sums so far; in ``place``, the primary key that it has
+    reached, and the keys of the batch that is under way. Its ``attempt`` is the one that did the last batch; 0: none is done.
 
-    A wait has one, too: in ``place`` what for, and until when; once it is over, in ``result`` the id of
-    the event, and 1 ``done``, or 0: none came.
+    A wait has one, too: in ``place``, what it waits for, and until when. When it is over, ``result`` has the id of the event,
+    and ``done`` is 1; or ``done`` is 0: no event came.
     """
 
     origin = models.UUIDField()
@@ -74,25 +74,25 @@ class StepRecord(models.Model):
 
     @property
     def by_task(self) -> UUID:
-        """Id of the revision that has recorded it."""
+        """Id of the revision that made the record."""
         return self.task_id or self.origin
 
 
 def recorded_by(task_ids: Collection[UUID]) -> Q:
-    """The records that these revisions have made."""
+    """Condition for records that these revisions have made."""
     return Q(task_id__in=task_ids) | Q(task_id=None, origin__in=task_ids)
 
 
 def origins_of(previous: Mapping[UUID, UUID | None], *, using: str) -> dict[UUID, UUID]:
     """
-    Find the idempotency keys of tasks: each the id of the earliest revision that leads to it and did not complete.
+    Find the idempotency keys of tasks: the id of the earliest revision that leads to a task and did not complete.
 
     Args:
-        previous: Id of a task → that of the revision before it; None: it is the first.
+        previous: Id of a task → id of the revision before it; None: it is the first.
         using: Database alias.
 
     Returns:
-        Id of a task → its key. One statement for each revision that the longest way back has; none, where nothing has one.
+        Id of a task → its key. One statement for each revision on the longest way back; none if no task has an earlier one.
     """
     keys = {task_id: task_id for task_id in previous}
     left = {task_id: before for task_id, before in previous.items() if before is not None}
@@ -106,13 +106,13 @@ def origins_of(previous: Mapping[UUID, UUID | None], *, using: str) -> dict[UUID
 
 
 def steps_among(origins: Iterable[UUID], *, using: str) -> models.QuerySet[StepRecord]:
-    """The records of steps of these tasks, by their idempotency keys, in the order they were made."""
+    """The records of steps of these tasks, by their idempotency keys, in the order in which they were made."""
     records = StepRecord.objects.using(using).exclude(kind=StepKind.NOTE)
     return records.filter(origin__in=set(origins)).order_by("pk")
 
 
 def recorded_among(origins: Iterable[UUID], *, using: str) -> set[UUID]:
-    """Which of these tasks, by their idempotency keys, have steps. None has one where ``migrate`` has not made the table."""
+    """Which of these tasks, by their idempotency keys, have steps. None has, if ``migrate`` has not made the table yet."""
     records = steps_among(origins, using=using)
     try:
         return set(records.values_list("origin", flat=True))

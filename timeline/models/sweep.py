@@ -1,4 +1,4 @@
-"""``Sweep``: how far each part of the sweep for what no signal saw has come."""
+"""``Sweep``: how far each part of the sweep has come, which finds changes that no signal told."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class SweepQuerySet(models.QuerySet["Sweep"]):
     """Questions asked of parts."""
 
     def resting(self, interval: timedelta) -> SweepQuerySet:
-        """Those whose round is over, and whose next one is not due: rounds begin an interval apart."""
+        """Parts whose round is over, and whose next one is not due. The interval counts between beginnings of rounds."""
         return self.filter(Q(ended_at__isnull=False) & Q(begun_at__gt=MachineTime(-interval)))
 
 
 class Sweep(models.Model):
     """
-    One row a part: the open runs, those of machines that have ended, or the entities of a timeline that starts with each of
-    them.
+    One row for each part: the open runs, the runs of machines that have ended, or the entities of a timeline that starts with
+    each of them.
 
-    ``timeline`` is empty for the runs. ``position`` is plain data of the part's own. Both times are machine time: when the
-    last round began and, once it is over, ended.
+    ``timeline`` is empty for the runs. ``position`` is plain data of the part. Both times are machine time: when the last round
+    began, and when it ended, if it has.
     """
 
     timeline = models.CharField(max_length=MAX_NAME, primary_key=True)

@@ -1,4 +1,4 @@
-"""``ScheduledTask``: one thing to be done once, at a time. The row the product is about."""
+"""``ScheduledTask``: one thing to do once, at a time. This is the main table of the package."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from datetime import datetime
 
-# Sorted: these go into constraints and indexes, where any other order would look like a change.
+# Sorted, since they are part of constraints and indexes, where another order would count as a change.
 _FINAL = sorted(FINAL)
 _LEASED = sorted(LEASED)
 _OPEN = sorted(OPEN)
@@ -36,10 +36,10 @@ _UNSTARTED = sorted(OPEN - {State.ACTIVE})
 
 
 class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
-    """Questions asked of tasks. Those about time take story time as ``now``."""
+    """Questions asked of tasks. Questions about time take story time as ``now``."""
 
     def for_entity(self, entity: models.Model | EntityRef | None) -> ScheduledTaskQuerySet:
-        """Tasks of this entity, by whichever name of its family; None: of no entity."""
+        """Tasks of this entity, by any name in its family; None: tasks of no entity."""
         return self.filter(about_entity(entity, using=self.db))
 
     def open(self) -> ScheduledTaskQuerySet:
@@ -47,15 +47,15 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         return self.filter(state__in=_OPEN)
 
     def final(self) -> ScheduledTaskQuerySet:
-        """Tasks that have ended, one way or another."""
+        """Tasks that have ended in any way."""
         return self.filter(state__in=_FINAL)
 
     def dead_letters(self, group: str = "") -> ScheduledTaskQuerySet:
         """
-        Discarded tasks that no later revision carries on for.
+        Discarded tasks without a later revision.
 
         Args:
-            group: Just those of one: its fingerprint; or, of those that failed before there were any, their task key.
+            group: Only those of one group: its fingerprint; or, for tasks that failed before there were any, their task key.
         """
         return self.failed_alike(group).exclude(
             models.Exists(self.model._default_manager.using(self.db).filter(previous=models.OuterRef("pk")))
@@ -69,7 +69,7 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         return failed.filter(fingerprint="", task_key=group) if "." in group else failed.filter(fingerprint=group)
 
     def would_have_run(self) -> ScheduledTaskQuerySet:
-        """Tasks completed while their timeline was in shadow: no handler was entered."""
+        """Tasks that completed while their timeline was in shadow: no handler was entered."""
         return self.filter(state=State.COMPLETED, reason_code=ReasonCode.SHADOW)
 
     def upcoming(self, now: datetime) -> ScheduledTaskQuerySet:
@@ -77,11 +77,11 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         return self.filter(state__in=_WAITING, scheduled_at__gt=now)
 
     def due(self, now: datetime) -> ScheduledTaskQuerySet:
-        """Tasks whose time has come and which no worker has started yet."""
+        """Tasks whose time has come, and which no worker has started yet."""
         return self.filter(state__in=_UNSTARTED, scheduled_at__lte=now)
 
     def overdue(self, now: datetime) -> ScheduledTaskQuerySet:
-        """Tasks due for longer than two polls."""
+        """Tasks that have been due for longer than two polls."""
         return self.due(now - get_settings().overdue_after)
 
     def of_timeline(self, name: str) -> ScheduledTaskQuerySet:
@@ -89,77 +89,77 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
         return self.filter(task_key__startswith=f"{name}.")
 
     def about(self, label: str) -> ScheduledTaskQuerySet:
-        """Tasks about entities of this kind, by model label (``accounts.user``); empty text: about none."""
+        """Tasks about entities of one model, by its label (``accounts.user``); empty: tasks about no entity."""
         return self.filter(entity_label=label)
 
     def due_between(self, first: datetime, last: datetime) -> ScheduledTaskQuerySet:
-        """Tasks due from ``first`` on and before ``last``, in whatever state."""
+        """Tasks due at or after ``first``, and before ``last``, in any state."""
         return self.filter(scheduled_at__gte=first, scheduled_at__lt=last)
 
     def with_handler(self, task_keys: Collection[str]) -> ScheduledTaskQuerySet:
-        """Tasks of these keys: those the process has a handler for."""
+        """Tasks with these keys, for which the process has handlers."""
         return self.filter(task_key__in=task_keys)
 
     def to_stage(self, now: datetime) -> ScheduledTaskQuerySet:
-        """Waiting tasks whose time has come, the longest due first."""
+        """Waiting tasks whose time has come, those first that have been due longest."""
         return self.filter(state__in=_WAITING, scheduled_at__lte=now).order_by("scheduled_at", "pk")
 
     def ready(self) -> ScheduledTaskQuerySet:
-        """Tasks a worker may start, in the order they should be."""
+        """Tasks that a worker may start, in the order in which it should start them."""
         return self.filter(state=State.AVAILABLE).order_by("priority", "scheduled_at", "pk")
 
     def not_of_held_entities(self) -> ScheduledTaskQuerySet:
-        """Tasks whose entity nobody has put on hold."""
+        """Tasks whose entity is not on hold."""
         held = dialect_of(self.db).words["entities_on_hold"]
         condition = f"(timeline_scheduledtask.entity_label, timeline_scheduledtask.entity_id) NOT IN ({held})"
         return cast("ScheduledTaskQuerySet", self.extra(where=[condition]))  # noqa: S610 (ours)
 
     def free(self) -> ScheduledTaskQuerySet:
-        """Those that need no place to be under way."""
+        """Tasks that have no limit."""
         return self.filter(limit_key="")
 
     def not_waiting_for_a_place(self) -> ScheduledTaskQuerySet:
-        """All but those that could be started, were their limit not full."""
+        """All tasks except those that could be started if their limit had a free place."""
         return self.exclude(state=State.AVAILABLE, limit_key__gt="", slot=0)
 
     def closing(self) -> ScheduledTaskQuerySet:
         """Tasks that were started, did not complete, and keep their places closed until somebody opens them."""
-        return self.filter(slot__gt=0).exclude(state__in=OPEN)  # Said so that the index of places is what answers.
+        return self.filter(slot__gt=0).exclude(state__in=OPEN)  # Worded so that the index of places is used.
 
     def on_their_way(self) -> ScheduledTaskQuerySet:
-        """Tasks that are claimed and have not been started, those whose lease runs out first before the others."""
+        """Tasks that are claimed and have not been started, those first whose leases expire first."""
         return self.filter(state=State.PENDING).order_by("lease_expires_at", "pk")
 
     def waiting_since(self, moments: timedelta) -> ScheduledTaskQuerySet:
         """
-        Claimed tasks whose message was sent so long ago or longer and counts as on its way still.
+        Claimed tasks whose message was sent so long ago or longer, and may still be on its way.
 
-        Of one that was claimed before there was ``sent_at``, the lease tells it: that lasts for ``TIMELINE["LEASE"]``.
+        For tasks that were claimed before there was ``sent_at``, the lease tells when: it lasts for ``TIMELINE["LEASE"]``.
         """
         sent = Q(sent_at__lt=MachineTime(-moments))
         claimed = Q(sent_at=None, lease_expires_at__lt=MachineTime(get_settings().LEASE - moments))
         return self.on_their_way().filter(sent | claimed, lease_expires_at__gt=MachineTime())
 
     def given_up(self, since: timedelta = timedelta(0)) -> ScheduledTaskQuerySet:
-        """Claimed or active tasks whose lease has run out, by the database's real clock, so long ago or longer."""
+        """Claimed or active tasks whose lease has expired, by the real clock of the database, so long ago or longer."""
         out = self.filter(state__in=_LEASED, lease_expires_at__lt=MachineTime(-since))
         return out.order_by("lease_expires_at", "pk")
 
     def late(self, since: datetime) -> list[ScheduledTaskQuerySet]:
-        """Tasks due at or before this time that no worker has started, in three parts that an index serves each."""
+        """Tasks due at or before this time that no worker has started, in three parts, each with an index of its own."""
         due = self.filter(scheduled_at__lte=since)
         return [due.filter(state__in=_WAITING), due.filter(state=State.AVAILABLE), due.filter(state=State.PENDING)]
 
     def in_order(self) -> ScheduledTaskQuerySet:
-        """In order of their time."""
+        """In the order of their times."""
         return self.order_by("scheduled_at", "pk")
 
     def first_of(self, states: Collection[str], most: int, *, latest: bool = False) -> ScheduledTaskQuerySet:
         """
-        The earliest tasks in these states (or the latest), in order of their time.
+        The earliest tasks in these states (or the latest), in the order of their times.
 
-        Indexes of states and times serve it. PostgreSQL does not merge the states of an ``IN`` by itself, so there each state's
-        first are read apart; SQLite merges a union as far as it is read, and takes no limits in its parts.
+        Indexes of states and times are used. PostgreSQL does not merge the states of an ``IN`` by itself, so that there the
+        first of each state are read separately. SQLite merges a union as far as it is read, and allows no limits in its parts.
         """
         order = ("-scheduled_at", "-pk") if latest else ("scheduled_at", "pk")
         if not connections[self.db].features.supports_slicing_ordering_in_compound:
@@ -171,9 +171,9 @@ class ScheduledTaskQuerySet(models.QuerySet["ScheduledTask"]):
 
     def by_id(self) -> ScheduledTaskQuerySet:
         """
-        In the lock order, sorted once the rows are found.
+        In the lock order. The rows are sorted after they were found.
 
-        A plain ORDER BY id invites PostgreSQL, when its statistics are stale, to walk the whole primary key and to filter.
+        If the statistics of PostgreSQL are old, it might answer a plain ORDER BY id by reading the whole primary key.
         """
         return self.order_by(Cast("pk", models.TextField()))
 
@@ -186,16 +186,16 @@ class ScheduledTask(EntityColumns):
     """
     One task of an entity's future, present or past.
 
-    ``nominal_at`` is the anchor plus the offset; ``scheduled_at`` is when it is due. ``attempt`` counts starts and only grows;
-    ``failures`` and ``lost`` count against their budgets. ``error`` is the last failed attempt's; each has its own in the
-    log. Written by ``timeline.operations`` only.
+    ``nominal_at`` is the anchor plus the offset; ``scheduled_at`` is when it is due. ``attempt`` counts starts, and only grows.
+    ``failures`` and ``lost`` count against their limits. ``error`` is that of the last failed attempt; the log has those of all
+    attempts. The state is changed only by ``timeline.store``.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    # Most rows are written five times, to every index each time, so there is none that another one stands for: rows of a run
-    # are found by its unique key, and of causes and predecessors only those are indexed that there are; of causes only those
-    # of ad hoc rows, since what caused a run's is what started the run.
-    # On PostgreSQL neither run nor cause is a foreign key of the database's: see KEEPERS in triggers.py.
+    # Most rows are written five times, each time to every index. So there is no index for which another one can be used: rows
+    # of a run are found by its unique key; causes and predecessors are indexed only if a row has them, and causes only for ad
+    # hoc rows, since the cause of a run's rows is that of the run.
+    # PostgreSQL has no foreign key for the run and the cause: see KEEPERS in triggers.py.
     run = models.ForeignKey(
         TimelineRun, null=True, blank=True, db_index=False, on_delete=models.PROTECT, related_name="tasks"
     )
@@ -208,11 +208,11 @@ class ScheduledTask(EntityColumns):
     queue = models.CharField(max_length=50, default="default")
     nominal_at = models.DateTimeField()
     scheduled_at = models.DateTimeField()
-    # When its plan had it due: while it is due then, nobody decided otherwise. None: by no plan, or by an older version.
+    # The due time of its plan: while it is due then, nobody has decided otherwise. NULL: by no plan, or by an older version.
     planned_at = models.DateTimeField(null=True, blank=True, editable=False)
     anchor = models.CharField(max_length=100, blank=True, default="")
     anchor_value = models.DateTimeField(null=True, blank=True)
-    # The day that its anchor is, where that is a date: its midnight is another one in another time zone.
+    # The day of its anchor, if that is a date. Its midnight is another moment in another time zone.
     anchor_date = models.DateField(null=True, blank=True)
     definition_hash = models.CharField(max_length=16, blank=True, default="")
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -223,24 +223,24 @@ class ScheduledTask(EntityColumns):
     max_attempts = models.PositiveIntegerField()
     claim_token = models.UUIDField(null=True, blank=True)
     lease_expires_at = models.DateTimeField(null=True, blank=True)
-    # Machine time, as the lease: when its message was sent last. None: not yet, or by an older version.
+    # Machine time, as the lease: when its message was last sent. NULL: not yet, or by an older version.
     sent_at = models.DateTimeField(null=True, blank=True, editable=False)
     worker = models.CharField(max_length=100, blank=True, default="")
     result = models.JSONField(null=True, blank=True)
     error = models.TextField(blank=True, default="")
-    # Of the last failed attempt: what it has in common with others that failed alike. Empty: none has failed.
+    # Of the last failed attempt: equal for attempts that failed in the same way. Empty: none has failed.
     fingerprint = models.CharField(max_length=16, blank=True, default="", db_default="", editable=False)
-    # What it waits for: names of events, a blank between each two; whose, as its events are recorded, and their key. It means
-    # something while it is scheduled or retryable; an attempt that ends otherwise than by waiting empties it.
+    # What it waits for: names of events with blanks between them; the entity as its events are recorded; and the key. These
+    # count only while it is scheduled or retryable. An attempt that ends otherwise than by waiting empties them.
     awaits = models.CharField(max_length=500, blank=True, default="", db_default="", editable=False)
     awaits_key = models.CharField(max_length=200, blank=True, default="", db_default="", editable=False)
     awaits_label = models.CharField(max_length=MAX_LABEL, blank=True, default="", db_default="", editable=False)
     awaits_id = models.CharField(max_length=MAX_ID, blank=True, default="", db_default="", editable=False)
-    # Whether that is another entity than its own, which whoever emits an event has not locked for it: see ``Wake``.
+    # Whether this is another entity than its own. Emitting an event for that entity does not lock this task: see ``Wake``.
     awaits_other = models.BooleanField(default=False, db_default=False, editable=False)
-    # What it competes for, where only so many may be under way at once; the place that it holds, 0: none; and until when it
-    # does: "attempt"; its "end"; or, if it was started and does not complete, until it is "opened" by a person. "end+" and
-    # "opened+": something of it is half done, by an attempt that has ended, or of a revision whose place it took over.
+    # The key of its limit; the place that it holds, 0: none; and until when it holds this: until the end of the "attempt";
+    # until its own "end"; or, if it was started and does not complete, until a person has "opened" it. "end+" and "opened+":
+    # its work is half done, by an attempt that has ended, or by a revision whose place it took over.
     limit_key = models.CharField(max_length=100, blank=True, default="", db_default="", editable=False)
     slot = models.PositiveSmallIntegerField(default=0, db_default=0, editable=False)
     held_until = models.CharField(max_length=7, blank=True, default="", db_default="", editable=False)
@@ -250,7 +250,7 @@ class ScheduledTask(EntityColumns):
     cause = models.ForeignKey(
         Event, null=True, blank=True, db_index=False, on_delete=models.PROTECT, related_name="tasks_caused"
     )
-    # Revisions are pruned together, in one statement; the database's own check is enough.
+    # Revisions are pruned together, in one statement; the check of the database is enough.
     previous = models.ForeignKey(
         "self", null=True, blank=True, db_index=False, on_delete=models.DO_NOTHING, related_name="next_revisions"
     )
@@ -292,7 +292,7 @@ class ScheduledTask(EntityColumns):
                 condition=Q(run__isnull=True, state__in=_OPEN),
                 name="timeline_adhoc_one_open",
             ),
-            # Also of rows that have ended: what was started and did not complete may keep its place closed.
+            # Also for rows that have ended: a task that was started and did not complete may keep its place closed.
             models.UniqueConstraint(fields=["limit_key", "slot"], condition=Q(slot__gt=0), name="timeline_task_slot"),
             models.CheckConstraint(
                 condition=Q(limit_key="") | Q(slot__gt=0) | Q(lease_expires_at__isnull=True),
@@ -341,14 +341,14 @@ class ScheduledTask(EntityColumns):
             models.Index(
                 fields=["task_key", "state", "scheduled_at"],
                 name="timeline_task_kind",
-                # PostgreSQL finds keys by their beginning, a timeline's, in such an index only, whatever the collation.
+                # Only with these classes PostgreSQL finds keys by their beginning (a timeline), with any collation.
                 opclasses=["varchar_pattern_ops", "varchar_ops", "timestamptz_ops"],
             ),
-            # Two halves of one index: whole, it would tempt PostgreSQL to look for ids in it.
+            # Two halves of one index. If it were whole, PostgreSQL might use it to look for ids.
             models.Index(
                 fields=["state", "scheduled_at", "id"], condition=Q(state__in=_OPEN), name="timeline_task_open"
             ),
-            # With when they ended: what is narrowed by that is passed over in the index.
+            # With the time of the end, so that a condition for this is checked in the index.
             models.Index(
                 fields=["state", "scheduled_at", "id", "finished_at"],
                 condition=Q(state__in=_FINAL),
@@ -357,27 +357,27 @@ class ScheduledTask(EntityColumns):
             models.Index(
                 fields=["cause"], condition=Q(cause__isnull=False, run__isnull=True), name="timeline_task_caused"
             ),
-            # For prune, which begins with what ended first.
+            # For prune, which begins with the rows that ended first.
             models.Index(
                 fields=["finished_at"],
                 condition=Q(run__isnull=True, revision=1, finished_at__isnull=False),
                 name="timeline_adhoc_ended",
             ),
-            # Dead letters: those that were not redriven are found by ``previous``.
+            # Dead letters. Those that were redriven are found by ``previous``.
             models.Index(
                 fields=["fingerprint", "finished_at", "id"],
                 condition=Q(state=State.DISCARDED),
                 name="timeline_task_dead",
             ),
-            # And of those that failed alike, the next few by their keys, however many there are.
+            # For tasks that failed in the same way: the next few by their keys, however many there are.
             models.Index(fields=["fingerprint", "id"], condition=Q(state=State.DISCARDED), name="timeline_task_alike"),
-            # Of pages, which count what was cancelled by reason, and what failed lately.
+            # For pages, which count cancelled tasks by reason, and recent failures.
             models.Index(
                 fields=["reason_code", "task_key", "scheduled_at", "id"],
                 condition=Q(state=State.CANCELLED),
                 name="timeline_task_cancelled",
             ),
-            # What else has a reason that few have.
+            # All other rows with a rare reason.
             models.Index(
                 fields=["reason_code", "state", "scheduled_at", "id"],
                 condition=~Q(state=State.CANCELLED) & ~Q(reason_code__in=["", ReasonCode.DONE]),
@@ -388,8 +388,8 @@ class ScheduledTask(EntityColumns):
                 condition=Q(state=State.DISCARDED),
                 name="timeline_task_failed",
             ),
-            # Who waits for the events of an entity, of its own tasks or of others: asked whenever one is recorded, and mostly
-            # empty.
+            # Which tasks wait for the events of an entity, its own tasks or others. This is asked for each event. The index is
+            # mostly empty.
             models.Index(
                 fields=["awaits_label", "awaits_id", "awaits_other"],
                 condition=Q(awaits__gt="", state__in=_WAITING),
@@ -413,7 +413,7 @@ class ScheduledTask(EntityColumns):
 
     @property
     def full_key(self) -> str:
-        """Its key, and behind a ``#`` which of many it is, where another task has fanned it out: what people tell it by."""
+        """Its key; if another task has fanned it out, with ``#`` and the occurrence. For people."""
         return f"{self.task_key}#{self.occurrence}" if self.is_fanned_out else self.task_key
 
     @property
@@ -423,7 +423,7 @@ class ScheduledTask(EntityColumns):
 
     @property
     def is_as_new(self) -> bool:
-        """Whether no attempt at it has failed or was lost since it was made, or since it was at rest."""
+        """Whether no attempt has failed or was lost since the task was made, or since it was at rest."""
         return not self.attempt or self.reason_code in AT_REST
 
     @property

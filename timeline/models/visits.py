@@ -1,4 +1,4 @@
-"""Questions about the runs of machines and the states they came by: rows of their tasks that count, visits, tries."""
+"""Questions about runs of machines and their states: the rows of their tasks that count, their visits, their tries."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Known = Sequence[tuple[TimelineRun, "Definition"]]
 @dataclass(frozen=True, slots=True)
 class RowsToPlan:
     """
-    The rows that runs are planned from.
+    The rows from which runs are planned.
 
-    A machine's run comes by its states any number of times: of what is bound to them, rows of earlier visits that have ended
-    are not read, so that each move costs the same.
+    The run of a machine may visit a state any number of times. Rows of earlier visits that have ended are not read, so that all
+    moves cost the same.
 
     Args:
         whole: Ids of runs of which all rows are read.
-        in_states: Ids of runs of which those are read that are open, and the following of those that have ended.
-        others: Keys of tasks that are bound to no state.
-        bound: Keys of those that are.
-        visits: Which of these rows: the occurrences of the present visits.
+        in_states: Ids of runs of which open rows are read; and of those that have ended, the rows of the following keys.
+        others: Keys of tasks that are not bound to states.
+        bound: Keys of tasks that are bound to states.
+        visits: Which rows of bound tasks: the occurrences of the present visits.
     """
 
     whole: list[UUID]
@@ -43,7 +43,7 @@ class RowsToPlan:
 
 
 def wanted_of(known: Known, *, moved: bool = False) -> RowsToPlan:
-    """Say which rows some runs are planned from. Of runs that have just ``moved``, none of the present visit has ended."""
+    """Which rows to read to plan some runs. After a run has ``moved``, no row of its present visit can have ended."""
     whole = [run.id for run, definition in known if not definition.in_states]
     others, bound, visits, in_states = set[str](), set[str](), set[str](), list[UUID]()
     for definition, runs in _by_definition(known):
@@ -58,10 +58,10 @@ def wanted_of(known: Known, *, moved: bool = False) -> RowsToPlan:
 
 def tries_of(known: Known, *, using: str) -> dict[UUID, int]:
     """
-    Tell, of runs in a state in which something comes later with each try, the how-manieth it is.
+    Count the tries of runs in states where tasks come later with each try.
 
-    It is the number of entries into that state since the last move from one working state to another; at least 1. A statement
-    for each machine with such runs, none where there are none.
+    This is the number of entries into that state since the last move from one working state to another; at least 1. One
+    statement for each machine with such runs; none if there are none.
     """
     waiting = [(run, definition) for run, definition in known if run.state and run.state in definition.backing_off]
     tries: dict[UUID, int] = {}
@@ -71,7 +71,7 @@ def tries_of(known: Known, *, using: str) -> dict[UUID, int]:
         moves = entries.filter(run=OuterRef("run"), from_state__in=working, to_state__in=working)
         progress = moves.exclude(from_state=F("to_state")).values("run").annotate(last=Max("seq")).values("last")
         since = entries.filter(run__in=[run.pk for run in runs], seq__gt=Coalesce(Subquery(progress), -1))
-        since = since.exclude(event=RENAMED, from_state=F("to_state"))  # Only where it goes back to was renamed.
+        since = since.exclude(event=RENAMED, from_state=F("to_state"))  # It changed only ``back``.
         counts = since.values("run", "to_state").annotate(number=Count("pk")).values_list("run", "to_state", "number")
         counted = {(run_id, state): number for run_id, state, number in counts}
         tries |= {run.pk: max(counted.get((run.pk, run.state), 0), 1) for run in runs}
@@ -79,7 +79,7 @@ def tries_of(known: Known, *, using: str) -> dict[UUID, int]:
 
 
 def _by_definition(known: Known) -> list[tuple[Definition, list[TimelineRun]]]:
-    """Runs by their timelines, of those that have tasks bound to states."""
+    """Runs by their timelines, for timelines that have tasks bound to states."""
     found: dict[str, tuple[Definition, list[TimelineRun]]] = {}
     for run, definition in known:
         if definition.in_states:

@@ -1,4 +1,4 @@
-"""``Wake``: that something happened to an entity for whose events tasks of others wait."""
+"""``Wake``: something happened to an entity for whose events tasks of other entities wait."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from timeline.models.columns import ENTITY_IS_WHOLE, EntityColumns
 
 class Wake(EntityColumns):
     """
-    One note for polls, written in the transaction in which it happened. A poll makes those tasks due, and deletes it.
+    A note for polls, written in the transaction in which it happened. A poll makes the tasks due, and deletes the note.
 
-    Who emits has the lock of one entity, and could not lock tasks of others without waiting for those who have theirs.
+    An ``emit`` has locked one entity only. It could not lock tasks of other entities without waiting for their transactions.
 
-    ``name`` and ``key`` are the event's; without a name, the entity was deleted.
+    ``name`` and ``key`` are those of the event; without a name, the entity was deleted.
     """
 
     id = models.BigAutoField(primary_key=True)

@@ -1,7 +1,8 @@
 """
-The first of very many tasks, on SQLite: which it finds by their keys and sorts, and for which it walks an index in order.
+The first of very many tasks, on SQLite: for which conditions it finds tasks by keys and sorts them, and for which it reads an
+index in order.
 
-SQLite does not know that only the first are wanted when it chooses an index, so the statement leaves it one.
+When SQLite chooses an index, it does not know that only the first rows are wanted. So the statement leaves it only one.
 """
 
 from __future__ import annotations
@@ -20,22 +21,22 @@ from timeline.timing import EARLIEST, LATEST
 
 Tasks = TypeVar("Tasks", bound=QuerySet[Any])
 
-FEW: Final = 500  # So many rows are sorted sooner than an index is walked in search of them.
+FEW: Final = 500  # Up to so many rows are sorted; for more, an index is read in order.
 _KEYS: Final = {"id", "entity_id", "run", "cause", "previous"}
 
 
 class InStates(Lookup):
     """
-    ``state IN (…)`` with the states in the text of the statement, sorted: word for word the condition of an index.
+    ``state IN (…)`` with the states in the text of the statement, sorted: exactly the condition of an index.
 
-    An index that has a condition serves statements only that repeat it, and parameters do not count as that. It is a lookup, as
-    Django 6.1 compares whatever else is a condition on SQLite with a value, and no index has that as its condition.
+    SQLite uses an index with a condition only for statements that repeat this condition, without parameters. It is a lookup,
+    since Django 6.1 compares all other kinds of conditions on SQLite with a value, and then no index has the same condition.
     """
 
     prepare_rhs = False
 
     def as_sql(self, compiler: Any, connection: Any) -> Any:
-        """Write it."""
+        """The text of the condition."""
         column, parameters = self.process_lhs(compiler, connection)
         words = ", ".join(f"'{other}'" for other in sorted(OPEN if self.rhs in OPEN else FINAL))
         return f"{column} IN ({words})", parameters
@@ -43,16 +44,16 @@ class InStates(Lookup):
 
 def in_states(tasks: Tasks, states: Sequence[str]) -> Tasks:
     """
-    Narrow tasks down to these states, so that the first by time are found soon. Of a timeline, by two statements.
+    Narrow tasks down to these states, so that the first by time are found fast. For a timeline, this takes two statements.
 
     Args:
-        tasks: On SQLite. What comes back is to be put in order by ``scheduled_at`` and key, and cut; a union can no more.
-        states: In order.
+        tasks: A query on SQLite. The result, which may be a union, can only be ordered by ``scheduled_at`` and key, and cut.
+        states: The states, sorted.
     """
     conditions = [part for part in all_of(tasks.query.where) if not isinstance(part, WhereNode)]
     if names_rows(tasks.query.where) or any(_is_one(part, "entity_label") for part in conditions):
         return tasks.filter(state__in=states)
-    # An index of tasks has the states, and then the time.
+    # Such an index has the states, and then the time.
     of_task = any(_is_one(part, "task_key") for part in conditions)
     if not of_task and (few := _few_of_timeline(tasks, conditions)) is not None:
         return tasks.filter(pk__in=few, state__in=states)
@@ -64,7 +65,7 @@ def in_states(tasks: Tasks, states: Sequence[str]) -> Tasks:
 
 
 def names_rows(condition: Any) -> bool:
-    """Whether all that a part of a query lets pass is named by its key, or by that of what it is about."""
+    """Whether all rows that a part of a query finds are named by their keys, or by those of what they are about."""
     if isinstance(condition, WhereNode):
         told = (names_rows(part) for part in condition.children)
         return not condition.negated and (any(told) if condition.connector == AND else all(told))
@@ -73,9 +74,9 @@ def names_rows(condition: Any) -> bool:
 
 def _between(conditions: list[Any]) -> Q:
     """
-    The narrowest bounds of time that there are, at least those that all rows keep.
+    The narrowest limits of time in the conditions; if there are none, limits that all rows keep.
 
-    Without any, SQLite would rather try all states of an index's condition one by one, and sort.
+    Without limits, SQLite would look for each state in the condition of an index separately, and sort.
     """
     timed = [part for part in conditions if column_of(part) == "scheduled_at" and isinstance(part.rhs, datetime)]
     since = max([EARLIEST, *(part.rhs for part in timed if isinstance(part, GreaterThan | GreaterThanOrEqual))])
@@ -84,12 +85,12 @@ def _between(conditions: list[Any]) -> Q:
 
 
 def _begin_with(tasks: QuerySet[Any], condition: Q) -> None:
-    """Put a condition before the others: of several bounds, SQLite has the first one be where it begins in an index."""
+    """Put a condition before the others: of several limits, SQLite uses the first to begin in an index."""
     tasks.query.where.children.insert(0, tasks.query.build_where(condition))
 
 
 def all_of(condition: WhereNode) -> Iterator[Any]:
-    """What each row asked for has to fulfil: choices and what is denied as they are."""
+    """The conditions that each row has to fulfil. Alternatives and negations are not divided."""
     if condition.negated or (condition.connector != AND and len(condition.children) > 1):
         yield condition
         return
@@ -98,7 +99,7 @@ def all_of(condition: WhereNode) -> Iterator[Any]:
 
 
 def _few_of_timeline(tasks: QuerySet[Any], conditions: list[Any]) -> list[Any] | None:
-    """Read the keys of all rows of the timeline that is asked for. None: it has many, or none is asked for."""
+    """Read the keys of all rows of the timeline in the question. None: it has many, or the question has none."""
     for part in conditions:
         if isinstance(part, StartsWith) and column_of(part) == "task_key":
             first = str(part.rhs)
@@ -115,6 +116,6 @@ def _is_one(condition: Any, column: str) -> bool:
 
 
 def column_of(condition: Any) -> str | None:
-    """Name the column that a condition is about, if that is all it is about."""
+    """The name of the column that a condition is about; None: it is not about a single column."""
     side = getattr(condition, "lhs", None)
     return str(side.target.name) if isinstance(side, Col) else None

@@ -34,8 +34,8 @@ class TaskRow(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
     """
-    What a row remembers of its time. All aware. ``planned_at`` is the due time of its plan, while nobody decides otherwise;
-    None: its due time comes from no plan.
+    The times of a row, all aware. ``planned_at`` is the due time of its plan, while nobody decides otherwise; None: its due
+    time comes from no plan.
     """
 
     nominal_at: datetime
@@ -48,9 +48,9 @@ class Times:
 
     def planned(self, due: datetime | None = None) -> Times:
         """
-        The same times as those of the plan, and when the row is due if that is later: after a failure it waits longer.
+        The same times, as those of the plan. The row is due at ``due`` if that is given: after a failure it waits longer.
 
-        By hand: ``replace`` takes twice as long.
+        The instance is made directly, since ``replace`` takes twice as long.
         """
         scheduled_at = due or self.scheduled_at
         if self.planned_at == self.scheduled_at == scheduled_at:
@@ -69,7 +69,7 @@ class Times:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Create:
     """
-    A row to be made; ``like`` is an old row with the same occurrence and payload, if the task has many occurrences.
+    A row that has to be made; ``like`` is an old row with the same occurrence and payload, if the task has many occurrences.
 
     ``occurrence`` is the occurrence of the new row, if there is no such old row.
     """
@@ -112,7 +112,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keep:
-    """A row that already is as it should be."""
+    """A row that needs no change."""
 
     row: TaskRow
     why: str

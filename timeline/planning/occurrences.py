@@ -80,7 +80,7 @@ def end_aside(names: Collection[str], *, result: Plan, spare: Collection[UUID]) 
 
 
 def _keep(row: TaskRow, times: Times, result: Plan, now: datetime) -> Outlook:
-    """An occurrence: it stays, or is made again if it was cancelled only for now."""
+    """The outlook of one occurrence. Its row stays, or is made again if it was cancelled only for the time being."""
     if row.state in OPEN:
         result.changes.append(Keep(row=row, why="it was fanned out"))
         return Outlook(to_come=True, expected_at=max(row.scheduled_at, now))
@@ -102,8 +102,8 @@ def _keep(row: TaskRow, times: Times, result: Plan, now: datetime) -> Outlook:
 
 def _together(standing: Sequence[Outlook], times: Times) -> Outlook:
     """
-    The common outlook: to come while one is to come; completed when all are, at the time of the last; at once, if there are
-    none.
+    The common outlook. If any is still to come, so is the whole; if all have completed, it has completed at the time of the
+    last; if there are none, it has completed at once.
     """
     if coming := [outlook for outlook in standing if outlook.to_come]:
         return Outlook(to_come=True, expected_at=max(outlook.expected_at or times.nominal_at for outlook in coming))

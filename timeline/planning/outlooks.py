@@ -1,4 +1,4 @@
-"""The state of a task after a plan is carried out: its followers count from it."""
+"""The outlook of a task: its state after a plan is carried out. Its followers count from it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ LEFT_OPEN: Final = frozenset(
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """
-    The outlook of a task: it has ended, is to come, or never comes.
+    The outlook of a task: it has ended, will come, or never comes.
 
     Args:
         completed_at: When it completed; None: it has not.
-        ended_at: When it ended, in any way; None: it has not, or the ended row is to come again.
-        to_come: Whether it is open, or may get a row.
+        ended_at: When it ended, in any way; None: it has not, or the ended row will be made again.
+        to_come: Whether it is open, or may still get a row.
         expected_at: When it is expected, if anybody can say.
         why_never: Why followers that wait for its completion do not come.
     """

@@ -1,4 +1,4 @@
-"""Which runs of a timeline that starts by the clock are to begin, and which slots are passed over. Pure."""
+"""Decide which runs of a timeline with a schedule have to begin, and which slots are passed over. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Known(NamedTuple):
 
 
 class Due(NamedTuple):
-    """A run that is to begin: the time of its slot, and its key."""
+    """A run that has to begin: the time of its slot, and its key."""
 
     at: datetime
     key: str
@@ -53,10 +53,10 @@ class Passed(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recurrence:
     """
-    What is to be done for a timeline.
+    What has to be done for a timeline.
 
     Args:
-        begin: Runs, in order; the last of them is ahead of now.
+        begin: The runs that have to begin, in order; the last of them is ahead of now.
         passed: The slots that are passed over, if there are any.
         move: The new slot of the run that waits, if its schedule has changed.
         ahead: When the next check is needed.
@@ -72,13 +72,13 @@ def recurrence(
     recurring: Recurring, last: Known | None, before: Known | None, *, grace: timedelta, now: datetime
 ) -> Recurrence:
     """
-    Tell what is to be done at this moment.
+    Tell what has to be done at this moment.
 
     Args:
         recurring: The schedule of the timeline.
         last: The last run that a slot began; None: there is none.
         before: The run before that.
-        grace: A slot that is late by no more than this is not missed.
+        grace: A slot that is late by at most this time does not count as missed.
         now: Story time.
 
     Raises:

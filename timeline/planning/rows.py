@@ -28,7 +28,7 @@ def _same_anchor(row: TaskRow, times: Times) -> bool:
 
 
 def is_due_by_decision(nominal_at: datetime, scheduled_at: datetime, planned_at: datetime | None) -> bool:
-    """Whether somebody has decided when a row is due: no plan had it due then. Another definition leaves it there."""
+    """Whether somebody has decided when a row is due, and not a plan. Then a changed definition does not change this."""
     return planned_at is None and scheduled_at != nominal_at
 
 
@@ -121,7 +121,7 @@ class Rows:
 
     def move(self, row: TaskRow, times: Times, reason: Reason, *, backs_off: bool = True) -> Outlook:
         """
-        Give the row its new time: after a failure it waits out its backoff, unless it rests for something that has a
+        Give the row its new time. After a failure it still waits for its backoff, unless it rests for an event until a
         deadline.
         """
         is_later = backs_off and row.state == State.RETRYABLE

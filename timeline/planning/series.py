@@ -78,7 +78,7 @@ class Series:
 
     def following(self) -> datetime:
         """
-        The time of the row after the last, which has ended: one interval later, or the first time that has not passed then.
+        The time of the row after the last one, which has ended: one interval later, or the first time after its end.
         """
         return self._first if self.last is None else self._following(self.last)
 

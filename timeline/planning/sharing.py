@@ -1,4 +1,4 @@
-"""Share: which kinds of ready tasks are taken next, and how many of each. Pure."""
+"""Share: decide which kinds of ready tasks are taken next, and how many of each. Pure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def shares(ready: Mapping[str, int], queues: Mapping[str, str], room: Mapping[st
 
 def batch_size(declared: int | None, seconds: float | None) -> int:
     """
-    Give how many tasks of a kind one message carries: about 0.2 s of work, so that none of them waits long behind the others.
+    The number of tasks of a kind in one message: about 0.2 s of work, so that no task waits long behind the others.
 
     Args:
         declared: How many tasks are run together, if that is declared.

@@ -26,7 +26,7 @@ class Place:
         state: The state.
         since: When the state was entered (aware).
         moves: How often the run has moved: the number of this visit.
-        tries: The number of this visit in a row of visits, if something comes later with each visit; None: it was not read.
+        tries: The number of this visit in a row of visits, if tasks come later with each visit; None: it was not read.
     """
 
     state: str
@@ -54,15 +54,15 @@ def is_wanted(when: When, place: Place | None, row: TaskRow | None) -> bool:
 
 
 def wait_of(backoff: Backoff, place: Place, about: Sequence[str]) -> timedelta:
-    """How long after the state was entered: always the same for the same visit, jitter included."""
+    """The time after entering the state. It is always the same for one visit, with its jitter."""
     share = share_of(_FULL, *about, place.occurrence) / _FULL
     return backoff.wait(place.tries or 1, share)
 
 
 def is_of_unknown_state(occurrence: str, visit: str, state: str, machine: Table | None) -> bool:
     """
-    Whether a row is of the present visit, in a state that the table does not have. Then other code moved the run there, and
-    knows what the row is for: while a deploy lasts, or once it is taken back.
+    Whether a row is of the present visit to a state that the table does not have. Then other code moved the run there, and
+    knows what the row is for. This happens during a deploy, or after a deploy was taken back.
     """
     return machine is not None and occurrence == visit and state not in machine.rows
 
