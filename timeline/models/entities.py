@@ -159,7 +159,7 @@ def key_as(entity: models.Model, model: type[models.Model]) -> Any:
 
 def key_given(entity: models.Model, model: type[models.Model]) -> Any:
     """
-    The key of the parent row that saving a child writes; None: the database gives a new one.
+    The key of the parent row that saving a child writes; None: it gets a new one.
 
     Django uses the parent's own field for the link to it, and the other way round: ``Customer(id=7)`` is account 7.
     """

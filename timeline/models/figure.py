@@ -16,7 +16,8 @@ class Counts(models.Model):
     The counts of a kind of task.
 
     ``failed`` counts attempts that failed and are tried again. ``lateness`` and ``duration`` have a count for each of
-    ``timeline.timing.buckets``: how late tasks started, and how long attempts took that were not lost.
+    ``timeline.timing.buckets``: how late tasks started, and how long attempts took after which the task
+    was completed, retryable or discarded.
     """
 
     task_key = models.CharField(max_length=ScheduledTask._meta.get_field("task_key").max_length)
@@ -66,7 +67,7 @@ class RollUp(models.Model):
     One row in each database. Entries of the log up to ``counted`` are in the figures and the totals.
 
     Entries up to ``marked`` follow when all transactions have ended that were open when they were marked: one of these may
-    still commit an entry with a smaller number. On PostgreSQL, ``horizon`` tells these transactions: all below it.
+    still commit an entry with a smaller number. On PostgreSQL, these transactions are all below ``horizon``.
     """
 
     id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)

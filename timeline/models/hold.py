@@ -68,7 +68,7 @@ class Hold(EntityColumns):
     it is in force. This may be later, since tasks are shifted or cancelled batch by batch: ``place`` is the last task that was
     looked at, ``settled`` is how many were changed. All moments are story time.
 
-    ``park_above`` and ``park_within`` are those of the destructive task whose brake has made it; None: a person has made it.
+    ``park_above`` and ``park_within`` come from the destructive task whose brake has made it; None: a person has made it.
     For the hold of a brake, ``place`` is an id made at its release: tasks made before are let go, and ``settled`` is how many.
     """
 

@@ -50,7 +50,7 @@ def naming_one_of(entities: QuerySet[Any]) -> Q:
 
 def _key(entities: QuerySet[Any]) -> Any:
     """
-    The text in a row as a key of the entities. A text that is no such key, as rows write them, becomes NULL, which fits none.
+    The text in a row as a key of the entities. A text that no row would have for a key becomes NULL, which fits none.
 
     A cast alone would fail on PostgreSQL; on SQLite, it would take ``17x`` for 17.
     """

@@ -1,7 +1,7 @@
 """
 Parts of a question about tasks: one that names few entities, and one of some kinds. Each is found by an index of its own.
 
-They are read from the conditions of a query, whoever made these: a policy that limits what somebody sees, or their question.
+They are found in the conditions of a query. It does not matter whether these come from a policy or from the question itself.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _lets(condition: Any, task_key: str) -> bool:
 
 
 def _holds(condition: Any, task_key: str, *, negated: bool = True) -> bool:
-    """Whether a condition holds for each row of this kind, whatever its other values. ``negated``: heed a negation of it."""
+    """Whether a condition holds for all rows of this kind. ``negated``: False to ignore a negation."""
     if isinstance(condition, WhereNode):
         if condition.negated and negated:
             inner = WhereNode(condition.children, condition.connector)

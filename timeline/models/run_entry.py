@@ -17,8 +17,8 @@ class RunEntry(models.Model):
     One move of a run, or its beginning: ``seq`` 0, from no state.
 
     ``seq`` has no gaps, and the last is the run's ``moves``. Replaying the entries in this order gives the run's ``state``,
-    ``state_at``, ``back`` and ``moves``. ``at`` is story time. ``cause_id`` is the id of the event; None: somebody began the
-    run directly.
+    ``state_at``, ``back`` and ``moves``. ``at`` is story time. ``cause_id`` is the id of the event; NULL: there was none,
+    as when somebody begins a run by hand, or a state is renamed.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -1,4 +1,4 @@
-"""``Sweep``: how far each part of the sweep has come, which finds changes that no signal told."""
+"""``Sweep``: the sweep finds changes of which no signal came. A row says how far one part of it is."""
 
 from __future__ import annotations
 

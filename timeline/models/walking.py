@@ -65,7 +65,7 @@ def in_states(tasks: Tasks, states: Sequence[str]) -> Tasks:
 
 
 def names_rows(condition: Any) -> bool:
-    """Whether all rows that a part of a query finds are named by their keys, or by those of what they are about."""
+    """Whether a condition names all its rows by keys: their own, or those of entities, runs, causes or predecessors."""
     if isinstance(condition, WhereNode):
         told = (names_rows(part) for part in condition.children)
         return not condition.negated and (any(told) if condition.connector == AND else all(told))

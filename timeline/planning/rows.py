@@ -68,8 +68,8 @@ class Rows:
 
     def _is_outdated(self, row: TaskRow, times: Times) -> bool:
         """
-        Whether it waits for an old time of its plan, which now gives another one, for example because the window has
-        changed. A row that somebody moved, or that is due already, is left alone.
+        Whether it waits for an old time of its plan. The plan has another time now, for example because the window has changed.
+        A row that somebody moved, or that is due already, is left alone.
         """
         is_as_planned = row.state == State.SCHEDULED and row.scheduled_at == row.planned_at
         return is_as_planned and row.scheduled_at > self._now and row.scheduled_at != times.scheduled_at

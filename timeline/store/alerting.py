@@ -1,5 +1,5 @@
 """
-Alert: write down that people have to be told, in the transaction that makes it true.
+Alert: write down what people have to be told, in the transaction in which it happens.
 
 An alert is a task of the timeline ``alerts``. There is one in an hour for all failures that are alike. It is about no entity,
 and is inserted without any lock except the one of its unique key: a caller that discards a task holds enough locks already.
@@ -32,7 +32,7 @@ def is_anybody_told() -> bool:
 
 def alert_discards(tasks: Sequence[ScheduledTask], *, now: datetime, using: str) -> list[ScheduledTask]:
     """
-    Have people told of tasks that were discarded, in the same transaction. Nobody is told of discarded alerts.
+    Write alerts for tasks that were discarded, in the same transaction. There are none for alerts that were discarded.
 
     Returns:
         The alerts that were written. There is none for a failure that had an alert this hour.
@@ -47,7 +47,7 @@ def alert_discards(tasks: Sequence[ScheduledTask], *, now: datetime, using: str)
 
 def alert_missed(texts: Mapping[str, str], *, now: datetime, using: str) -> list[ScheduledTask]:
     """
-    Have people told that times of schedules were passed over, in the same transaction.
+    Write alerts for times of schedules that were passed over, in the same transaction.
 
     Args:
         texts: Name of a timeline → which times were passed over, and why; 500 characters are kept.
@@ -71,7 +71,7 @@ def alert_missed(texts: Mapping[str, str], *, now: datetime, using: str) -> list
 
 def alert_unpolled(text: str, *, now: datetime, using: str) -> ScheduledTask | None:
     """
-    Have people told that nobody polls the database.
+    Write an alert that nobody polls the database, at most once an hour.
 
     Returns:
         The alert of this hour, even if it was there already; None: there is nobody to tell.
@@ -84,7 +84,7 @@ def alert_unpolled(text: str, *, now: datetime, using: str) -> ScheduledTask | N
 
 def alert_trouble(trouble: Trouble, *, now: datetime, using: str) -> None:
     """
-    Have people told of a problem that is not one of a task; once in an hour.
+    Write an alert for a problem that concerns no task, at most once an hour.
 
     Args:
         trouble: The problem; 500 characters of its text are kept.
@@ -97,7 +97,7 @@ def alert_trouble(trouble: Trouble, *, now: datetime, using: str) -> None:
 
 def alert_disabled(about: str, text: str, *, now: datetime, using: str) -> None:
     """
-    Have people told that an endpoint of webhooks was disabled, so that nothing is sent to it; in the same transaction.
+    Write an alert that an endpoint of webhooks was disabled, so that nothing is sent to it, in the same transaction.
 
     Args:
         about: Name of the endpoint, for people.
@@ -110,7 +110,7 @@ def alert_disabled(about: str, text: str, *, now: datetime, using: str) -> None:
 
 
 def alert_parked(hold: Hold, *, now: datetime, using: str) -> None:
-    """Have people told that the brake has put a destructive task on hold, in the same transaction; one alert for each hold."""
+    """Write an alert that the brake has put a destructive task on hold, in the same transaction: one for each hold."""
     payload = {"kind": "parked", "about": hold.target, "group": "", "hold": str(hold.pk), "text": hold.why}
     _write({_occurrence(hold.target, hold.pk.hex[-16:], now): payload}, now=now, using=using)
 

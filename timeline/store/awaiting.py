@@ -51,8 +51,8 @@ def refs_led_to(asked: Sequence[tuple[EntityRef, str]], *, using: str) -> list[E
 
 def ref_awaited(entity: Any, *, using: str) -> EntityRef:
     """
-    The reference of an entity for whose events a task is going to wait. This makes no statement, so that its events may be
-    recorded under another name of it.
+    The reference of an entity for whose events a task is going to wait. It may not be the name under which these events are
+    recorded, since no statement is made to find that.
 
     Args:
         entity: A saved entity, or its reference.

@@ -27,7 +27,7 @@ _COLUMNS = {column.name: column for column in ScheduledTask._meta.concrete_field
 
 def as_changes(writes: Iterable[Write], *, using: str) -> list[ChangeColumns]:
     """
-    Turn changes into the form that the statement reads. It has values as the database stores them, and no value that stays.
+    Turn changes into the form that the statement reads. Values are as the database stores them; those that stay are left out.
 
     Raises:
         TransitionNotAllowed: if the lifecycle does not have this move.

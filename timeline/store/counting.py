@@ -1,4 +1,4 @@
-"""Count rows of many kinds in one statement: each kind up to a limit, so that very many rows cost no more than that."""
+"""Count rows of many kinds in one statement: each kind up to a limit, so that a million rows cost no more than a few."""
 
 from __future__ import annotations
 

@@ -25,8 +25,8 @@ Place = tuple[UUID | None, str, str]  # Id of a run, key of a task, occurrence.
 
 def write_fanned_out(writes: Iterable[Write], runs: Mapping[UUID, TimelineRun], *, now: datetime, using: str) -> None:
     """
-    Insert the rows that tasks fan out which have just completed. They are due at once. Any number of rows takes a fixed number
-    of statements.
+    Insert the rows that completed tasks fan out. The rows are due at once. Any number of rows takes a fixed number of
+    statements.
 
     If there is a row of an occurrence already, because the task was run before, the new row is its next revision. If that row
     is still open, it is cancelled first, since the new row replaces it.

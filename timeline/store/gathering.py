@@ -50,7 +50,7 @@ def gather(asked: Sequence[QuerySet[Any] | Words], *, using: str) -> list[list[A
         using: Database alias.
 
     Returns:
-        For each query, what it would give by itself; for ``Words``, its values.
+        For each query, the rows that it finds; for ``Words``, its values.
     """
     parts = {number: part for number, each in enumerate(asked) if (part := _part_of(each, using)) is not None}
     found: list[list[Any]] = [[] for _each in asked]

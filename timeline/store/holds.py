@@ -1,6 +1,6 @@
 """
-What is on hold. The rows of tasks do not show it. Whoever claims, begins or looks at tasks reads the table of holds, which is
-mostly empty, in a statement that is made anyway.
+What is on hold. The rows of tasks do not show it. Statements that claim tasks, begin them or look at them read the table of
+holds, too; it is mostly empty.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ Isolation: whether a transaction sees what others have just committed.
 
 After a caller has locked an entity, it must see the runs that others began before they released the lock. At READ COMMITTED,
 each statement does. At REPEATABLE READ and SERIALIZABLE, a transaction sees the data from the time when it began, however long
-it has waited for a lock since. On SQLite only one transaction writes at a time, so that it always sees them.
+it has waited for a lock since. On SQLite only one transaction writes at a time, and it always sees them.
 """
 
 from __future__ import annotations

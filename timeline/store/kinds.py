@@ -121,7 +121,7 @@ def look_at_kinds(
 
 def recent_ends(task_keys: Sequence[str], states: Iterable[str], most: int, *, using: str) -> list[ScheduledTask]:
     """
-    Read how some tasks of each kind have ended: those that were due last in each state, by one statement.
+    Read tasks of each kind that have ended, the last due of each state, to see how they ended. One statement.
 
     Args:
         task_keys: The kinds.

@@ -35,7 +35,7 @@ _turn: dict[tuple[str, str], str] = {}  # Alias and kind → the key after which
 
 class Waiting(NamedTuple):
     """
-    A key of a limit with a free place, and a task that waits for it.
+    A key of a limit, one of whose tasks may start: the task has a place already, or waits, and a place is free.
 
     Args:
         limit_key: The key.
@@ -51,7 +51,7 @@ class Found(NamedTuple):
     The result of a look at the keys of a kind.
 
     Args:
-        waiting: Keys with a free place and a waiting task, in order.
+        waiting: Keys with a task that may start, in order.
         seen: All keys that were read.
         after: The last key that was read.
         is_last: Whether there are no more keys.
@@ -65,7 +65,7 @@ class Found(NamedTuple):
 
 def find_waiting(kind: LimitedKind, *, most: int, using: str) -> list[Waiting]:
     """
-    Find keys of a kind with a free place and a waiting task. It reads ``LOOKED_AT`` keys in their order, so that each gets its
+    Find keys of a kind with a task that may start. At most ``LOOKED_AT`` keys are read, in their order, so that each gets its
     turn.
 
     The next look goes on after the last key that was found. ``leave_turn`` can make it begin elsewhere.
@@ -133,9 +133,8 @@ def take(
     worker: str | None = None,
 ) -> list[ScheduledTask]:
     """
-    Move tasks that wait for a place, and give a place to each. A place is given by the same write as the move, so that nothing
-    is left of it if this is undone. It is committed when the function returns. Keys for which somebody else gives places at
-    the moment are skipped.
+    Move tasks that wait for a place, and give a place to each. One write does both, so that both are undone together. It is
+    committed when the function returns. Keys for which somebody else gives places at the moment are skipped.
 
     Args:
         trigger: Claim or start.

@@ -1,4 +1,4 @@
-"""Count tasks by due time: how many in each of several spans, up to a limit, so that very many rows cost no more than that."""
+"""Count tasks by due time: how many in each of several spans, up to a limit, so that a million rows cost little."""
 
 from __future__ import annotations
 

@@ -33,7 +33,8 @@ def is_heard() -> bool:
 
 def tell_written(writes: Sequence[Write], *, using: str) -> None:
     """
-    Tell of changes that were just made, after the commit: one call for the receivers, and the log if an attempt failed.
+    Tell of changes that were just made. ``tasks_ending`` is sent now; after the commit, the other signals are sent, each once
+    for all tasks, and failed attempts are logged.
 
     Args:
         writes: Writes whose tasks are as the database has them now.
@@ -49,7 +50,10 @@ def tell_written(writes: Sequence[Write], *, using: str) -> None:
 
 
 def tell_ended(tasks: Iterable[ScheduledTask], *, using: str) -> None:
-    """Tell receivers of tasks that were just ended, after the commit. The tasks were read with all their columns."""
+    """
+    Tell of tasks that were just ended: ``tasks_ending`` is sent now, ``tasks_ended`` after the commit. The tasks were read with
+    all their columns.
+    """
     if is_heard():
         _end([_ending_of(task) for task in tasks], using)
 
