@@ -36,7 +36,7 @@ class StepRecord(models.Model):
 
     ``origin`` is the idempotency key of the task: the id of the earliest revision that leads to it and did not complete. So
     retries, moves and redrives find what was done. The step was done by ``attempt`` of ``by_task``, whose id is in ``task_id``.
-    This is left out if it is the origin, as mostly: it is a tenth of the size of a record. ``recorded_at`` is story time.
+    Mostly this is the origin, and then it is left out, as it would be a tenth of the record. ``recorded_at`` is story time.
     ``digest`` is a digest of the arguments of the step; ``code`` is one of the code of the timeline without its steps. If the
     code has changed, this matters only if a step gets other arguments, or comes in another order. ``code`` is empty if somebody
     has decided that the record counts; ``digest`` is empty if the result was erased.

@@ -106,7 +106,7 @@ def planned_columns(change: Create, *, now: datetime) -> dict[str, Any]:
 
 
 def next_revision(task: ScheduledTask, scheduled_at: datetime, *, now: datetime) -> ScheduledTask:
-    """Make the row that continues ``task``, which has ended, at another time and with all its attempts. It is not saved."""
+    """Make the row that continues ``task``, which has ended, at another time. It may fail as often as a new task. Not saved."""
     try:
         declared = registry.task(task.task_key)[1]
         options = options_of(declared) | limited_columns(task.task_key, declared)

@@ -75,8 +75,8 @@ class Moved:
     What was written.
 
     Args:
-        recorded: The id of the event if it was new. If it is empty, nothing was written.
-        met: The same id, if a task waits for an event of the entity.
+        recorded: The id of the event if it was new; empty: it was not, and nothing was written.
+        met: The same id, if a task waits for an event of the entity; otherwise empty.
         runs: The runs as they are now.
     """
 
@@ -86,7 +86,7 @@ class Moved:
 
 
 def fits(writes: Iterable[Write], tasks: Iterable[ScheduledTask] = ()) -> bool:
-    """Whether these can be a part of a move: plain cancels of tasks without a place, and new rows with only defaults later."""
+    """Whether these can be part of a move: plain cancels of tasks with no place, and new tasks with defaults for ``LATER``."""
     return all(
         write.triggers == (Trigger.CANCEL,) and not write.task.slot and write.slot is None for write in writes
     ) and all(_of_later(task.__dict__) == _AT_FIRST for task in tasks)

@@ -161,8 +161,7 @@ def record_place(step: NewStep, *, using: str) -> Stored | None:
 
     Returns:
         None: nothing was written. There is a record of its name that is not one of a loop, or the attempt does not belong to
-            its
-        worker any more.
+        its worker any more.
     """
     return _written("record_place", step, connections[using])
 

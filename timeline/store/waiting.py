@@ -108,8 +108,8 @@ class Rests:
 
 def declared_wait(task: ScheduledTask, when: When, *, using: str) -> Wait:
     """
-    The wait of a task by its schedule. The task belongs to a run. If it waits for events of another entity, this is the entity
-    that its row has from the last look.
+    The wait of a task by its schedule. The task belongs to a run. If it waits for events of another entity, this is the one
+    that the last look has written to its row.
     """
     assert task.run is not None  # noqa: S101 (what is scheduled ad hoc waits for no event)
     of: EntityRef | None = whose(task, using=using)
