@@ -101,11 +101,11 @@ def is_anything_ready(*, using: str) -> bool:
 
 def hand_back(batches: Sequence[ClaimedBatch], *, using: str) -> int:
     """
-    Let the next poll send these again at once: they could not be sent, or their worker stops. No transition, no log entry; and
-    no message is lost, so that it is sent then as if for the first time.
+    Let the next poll send these batches again at once: they could not be sent, or their worker stops. This is no transition and
+    makes no log entry. The messages do not count as lost, so they are then sent as if for the first time.
 
     Args:
-        batches: As they were claimed, or as a rescue found them.
+        batches: The batches, as they were claimed, or as a rescue found them.
         using: Database alias.
 
     Returns:

@@ -173,14 +173,14 @@ def _end(write: Write, *, now: datetime, using: str) -> tuple[list[ScheduledTask
     for _once_more in range(2):
         trial, caught = write, list[Exception]()
         with catching(caught), polling(using, AT_ONCE):
-            # What is not written after all has changed the task's columns.
+            # A copy, because a write that fails has changed the columns of its task.
             trial = lost_for_good(replace(write, task=copy(write.task)), using=using)
             return settle([trial], now=now, using=using), None
         [error] = caught
         if not trial.answers or may_be_written_later(error):
             return [], error
         if not isinstance(error, IntegrityError):
-            break  # Else moves that the database has lost may be what is missing: they are written anew at the next try.
+            break  # Otherwise the machine's moves may be missing in the database: they are written again at the next try.
     if not isinstance(error, TransitionNotAllowed):  # Another machine of the entity does not take the event.
         said = "Task %s lost its last worker, and its machine cannot be moved by that."
         logger.warning(said, write.task.pk, exc_info=error)

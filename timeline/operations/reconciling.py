@@ -1,4 +1,4 @@
-"""Reconcile: make the rows of runs as their definition wants them. Called after everything that may change what it wants."""
+"""Reconcile: change the rows of runs to what their definition asks for. Called after every change that may matter to it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def reconcile_locked(
     Reconcile runs that the caller has locked, with their entities. Any number in a fixed number of statements.
 
     Args:
-        runs: Those that have ended are left as they are.
+            runs: The runs; those that have ended are left as they are.
         entities: Of the runs, locked; a missing one was deleted, unless it is ``unreadable`` or in ``there``.
         now: Story time.
         using: Database alias.

@@ -147,10 +147,11 @@ class GroupRunner:
 
 def look_left(group: Group, seconds: float) -> Look:
     """
-    Tell which part of the last look is to be done: all of it, if that was long ago and the last task would be entered too late.
+    Decide which part of the last look has to be done: all of it, if it was long ago and the last task would be entered too
+    late.
 
-    How long handlers take is a guess. After a look that was just now they are entered as far as there is time, and only what is
-    left then is looked at again.
+    How long handlers take is a guess. After a fresh look, handlers are entered as long as there is time, and only tasks that
+    are left then are checked again.
     """
     age = monotonic() - group.attempts[0].seen_at
     is_fresh = age < LAG.total_seconds()

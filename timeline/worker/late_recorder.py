@@ -60,7 +60,7 @@ class LateRecorder(Watch):
         self._watch.hold(attempts)
 
     def remaining(self, attempts: Sequence[Attempt]) -> list[Attempt]:
-        """Those of the attempts that nobody has given back since."""
+        """The attempts that nobody has given back since."""
         return self._watch.remaining(attempts)
 
     def looking(self) -> AbstractContextManager[object]:

@@ -119,7 +119,7 @@ class ThreadWatch(Watch):
             self._waiting.update((key_of(attempt.task), attempt) for attempt in attempts)
 
     def remaining(self, attempts: Sequence[Attempt]) -> list[Attempt]:
-        """Those that the supervisor has not taken away."""
+        """The attempts that the supervisor has not taken away."""
         if not self._taken_away:
             return list(attempts)
         with self._lock:
@@ -127,7 +127,9 @@ class ThreadWatch(Watch):
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """Be patient for the length of a lease: otherwise tasks with a slow look would be begun and given back for ever."""
+        """
+        Be patient for the length of a lease. Otherwise tasks with a slow look would be begun and given back again and again.
+        """
         with self._lock:
             self._looks += 1
         try:
@@ -157,7 +159,7 @@ class ThreadWatch(Watch):
         return bool(self._owed or self._failing)
 
     def is_over(self, now: float) -> bool:
-        """Whether its thread has ended and nothing is left to write, or the leases of the rest have had time to run out."""
+        """Whether its thread has ended, and everything is written or the leases of the rest have had time to run out."""
         return self.closed and not (self.owes and now - self._closed_at < get_settings().LEASE.total_seconds())
 
     def rest(self, until: float) -> None:

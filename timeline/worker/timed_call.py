@@ -49,7 +49,7 @@ class TimedCall:
         return now - self.since >= self.timeout.total_seconds()
 
     def stack(self) -> str:
-        """Where a call hangs; empty for a coroutine, which is nowhere while it waits."""
+        """Where a call hangs; empty for a coroutine, which has no frame on the thread while it waits."""
         frame = sys._current_frames().get(self.thread.ident or 0)
         return "" if self.cancel is not None or frame is None else "".join(traceback.format_stack(frame))
 
