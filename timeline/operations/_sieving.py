@@ -10,7 +10,7 @@ from uuid import UUID
 
 from timeline.store.standing import RunRef, in_doubt
 
-MOST: Final = 0.75  # If a larger part of a timeline's runs is in doubt, it is faster to plan all of them without asking.
+MOST: Final = 0.75  # If more of a timeline's runs are in doubt, it is faster to plan all without asking.
 UNASKED: Final = 4  # For so many portions the database is not asked. Then it is asked again, as other runs may differ.
 
 

@@ -183,7 +183,7 @@ def _pass_over(passed: Sequence[tuple[Definition, Passed, TimelineRun | None]], 
         if run_id is not None:
             ranges[slots.first, slots.last].append(run_id)
     locked = lock_runs([pk for several in ranges.values() for pk in several], [NO_ENTITY], using=using)
-    runs = {run.pk: run for run in hold_waiting(locked.runs, using=using)}  # Without runs that a worker has begun just now.
+    runs = {run.pk: run for run in hold_waiting(locked.runs, using=using)}  # A worker may have begun a run meanwhile.
     texts: dict[str, str] = {}
     for (first, last), run_ids in ranges.items():
         still = [runs[pk] for pk in run_ids if pk in runs]

@@ -98,7 +98,7 @@ def _insert(made: Sequence[ScheduledTask], locked: Locked, now: datetime, using:
         if task.run_id in rows:
             rows[task.run_id].append(task)
     reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True, rows=rows)
-    if not all(run.is_open for run in locked.runs):  # For example, its entity is gone. Then its tasks were written elsewhere.
+    if not all(run.is_open for run in locked.runs):  # E.g. its entity is gone: reconciling wrote its tasks.
         stored = ScheduledTask.objects.using(using).filter(Among([task.pk for task in made]))
         columns = {task.pk: task.__dict__ for task in read_models(stored)}
         for task in made:

@@ -26,7 +26,7 @@ from timeline.store.kinds import recent_ends
 from timeline.timing import EARLIEST
 
 SAMPLE: Final = (
-    100  # Ends of each task and final state that are read: the median is of so many, and the last is among them.
+    100  # So many of the last ends are read for each task and final state. The median and the last end are of these.
 )
 
 
@@ -36,9 +36,9 @@ class StartEntry:
     What starts a run.
 
     Args:
-        kind: ``event``, ``created``, ``clock`` or ``after_run``.
-        said: The name of the event; for other kinds, words.
-        next_at: When the clock starts it next, by its schedule.
+            kind: ``event``, ``created``, ``clock`` or ``after_run``.
+            said: The name of the event; for other kinds, words.
+            next_at: When the clock starts the next run, by its schedule.
     """
 
     kind: str
