@@ -50,10 +50,10 @@ def decide_approval(
     Raises:
         ScheduledTask.DoesNotExist: if it is not there.
         InvalidInput: if it asks for no approval.
-            AlreadyDecided: if somebody has decided, naming that person.
-            DecidedTooLate: if the time for a decision is over.
-            ChangedSince: if the task has changed since it was seen.
-            TransitionNotAllowed: if it has ended without a decision. Nothing is written in any of these cases.
+        AlreadyDecided: if somebody has decided, naming that person.
+        DecidedTooLate: if the time for a decision is over.
+        ChangedSince: if the task has changed since it was seen.
+        TransitionNotAllowed: if it has ended without a decision. Nothing is written in any of these cases.
     """
     with atomic(using=using):
         [task] = lock_tasks([task_id], using=using)

@@ -42,8 +42,8 @@ def cancel(
     Raises:
         ScheduledTask.DoesNotExist: if one of them is not there.
         ChangedSince: if one of them has changed since it was seen.
-            TransitionNotAllowed: if one of them has ended already, or is the task of the handler that calls this: a handler
-            raises ``Cancel`` instead. Nothing is changed then.
+        TransitionNotAllowed: if one of them has ended already, or is the task of the handler that calls this: a handler raises
+            ``Cancel`` instead. Nothing is changed then.
     """
     with in_transaction(using):
         tasks, locked = lock_tasks_with_runs(task_ids, using=using)

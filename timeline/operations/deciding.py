@@ -102,7 +102,7 @@ def go_on(*, task_id: UUID, reason: Reason, now: datetime, using: str, seen: See
         The task, in state ``available``.
 
     Raises:
-            As for ``step_happened``; also InvalidInput, if it is not known whether a step happened.
+        As for ``step_happened``; also InvalidInput, if it is not known whether a step happened.
     """
 
     def accept(records: dict[str, StepRecord]) -> None:

@@ -47,7 +47,7 @@ def enroll(
         What was done; ``again`` counts entities left out, ``cancelled`` counts tasks that were due before and do not run.
 
     Raises:
-            InvalidInput: naming ``past`` or ``actor``; also as for ``start_many``.
+        InvalidInput: naming ``past`` or ``actor``; also as for ``start_many``.
     """
     passed, ended = 0, once or registry.timeline(timeline).once
     known = check_past(past)

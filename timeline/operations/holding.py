@@ -49,7 +49,7 @@ def hold(
     Raises:
         UnknownTask, UnknownTimeline: if this process has none of this name.
         InvalidInput, NaiveDatetime, DateOutOfRange: naming the argument.
-            WrongEntity: if the entity is not in this database. Nothing is written in any of these cases.
+        WrongEntity: if the entity is not in this database. Nothing is written in any of these cases.
     """
     check_text("reason", reason, MAX_REASON, least=1)
     check_text("actor", actor, MAX_ACTOR)

@@ -38,22 +38,22 @@ def leave(
     End the open run of an entity by hand.
 
     Args:
-            timeline: Its name.
-            entity: The entity of the run; None for a system timeline.
-            key: The key of the run; empty unless it was started with one.
-            reason: Shown on the run and on each task that is cancelled.
-            actor: Who decided; empty for the system itself.
-            now: Story time; None: it is read in the same trip in which the entity is locked.
-            using: Database alias of the entity.
+        timeline: Its name.
+        entity: The entity of the run; None for a system timeline.
+        key: The key of the run; empty unless it was started with one.
+        reason: Shown on the run and on each task that is cancelled.
+        actor: Who decided; empty for the system itself.
+        now: Story time; None: it is read in the same trip in which the entity is locked.
+        using: Database alias of the entity.
 
     Returns:
         The run, ended.
 
     Raises:
         InvalidInput: if the reason is empty or longer than 200 characters.
-            UnknownTimeline: if there is no timeline of this name.
-            NoOpenRun: if there is no open run.
-            WrongEntity: if the entity is not in this database.
+        UnknownTimeline: if there is no timeline of this name.
+        NoOpenRun: if there is no open run.
+        WrongEntity: if the entity is not in this database.
     """
     check_text("reason", reason, MAX_REASON, least=1)
     ref = ref_of(entity, registry.timeline(timeline).label)

@@ -42,20 +42,19 @@ def move(
     Args:
         task_ids: Primary keys, any number; all are moved or none.
         at: New due time of all (aware); in the past: due now.
-            by: Instead of ``at``: how far each task moves from its own due time, forward or back; days count on the site's
-            clocks.
-            reason: Text shown to people, and who decided.
-            now: Story time of the decision.
-            using: Database alias the tasks live in.
-            seen: Task id → its ``seq`` when it was shown to the person who decides; None: nothing is checked.
+        by: Instead of ``at``: how far each task moves from its own due time, forward or back; days count on the site's clocks.
+        reason: Text shown to people, and who decided.
+        now: Story time of the decision.
+        using: Database alias the tasks live in.
+        seen: Task id → its ``seq`` when it was shown to the person who decides; None: nothing is checked.
 
     Returns:
-            The tasks with the new times (the given ones, or their next revisions), in the order given.
+        The tasks with the new times (the given ones, or their next revisions), in the order given.
 
     Raises:
         ScheduledTask.DoesNotExist: if one of them is not there.
         ChangedSince: if one of them has changed since it was seen.
-            TransitionNotAllowed: if one of them has ended already, or is the task of the handler that calls this.
+        TransitionNotAllowed: if one of them has ended already, or is the task of the handler that calls this.
         NaiveDatetime, DateOutOfRange: for ``at`` or ``by``.
         InvalidInput: if both are given, or none. Nothing is changed in any of these cases.
     """

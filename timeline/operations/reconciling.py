@@ -40,7 +40,7 @@ def reconcile_locked(
     Reconcile runs that the caller has locked, with their entities. Any number in a fixed number of statements.
 
     Args:
-            runs: The runs; those that have ended are left as they are.
+        runs: The runs; those that have ended are left as they are.
         entities: Of the runs, locked; a missing one was deleted, unless it is ``unreadable`` or in ``there``.
         now: Story time.
         using: Database alias.

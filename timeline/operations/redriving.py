@@ -52,25 +52,23 @@ def redrive(
         reason: Text shown to people, and who decided; kept on the new rows.
         now: Story time of the decision.
         using: Database alias the tasks live in.
-            seen: Task id → its ``seq`` when it was shown to the person who decides; None: nothing is checked.
-            spread: If given, the tasks become due up to so much later, each at a moment of its own; 30 days at most. None: all
-            are due at once.
+        seen: Task id → its ``seq`` when it was shown to the person who decides; None: nothing is checked.
+        spread: If given, the tasks become due up to so much later, each at a moment of its own; 30 days at most. None: all are
+            due at once.
 
-        Returns:
-            The new tasks, in the order given: in state ``available``, or ``scheduled`` with ``spread``. If the run does not
-            want a task at once any more (its anchor has changed, or the task that it follows did not complete), its reason says
-            so.
+    Returns:
+        The new tasks, in the order given: in state ``available``, or ``scheduled`` with ``spread``. If the run does not want a
+        task at once any more (its anchor has changed, or the task that it follows did not complete), its reason says so.
 
     Raises:
         InvalidInput: naming ``spread``.
         ScheduledTask.DoesNotExist: if one of them is not there.
-            ChangedSince: if one of them has changed since it was seen, or was redriven since, even if the new revision has
-            ended.
-            TransitionNotAllowed: if one of them has not ended.
-            AlreadyOpen: if a later revision of one is open, if two revisions of one task are given, or if another run of the
-            same timeline and key is open.
-            RunEnded: if the run of one ended by an exit, or was finished and an exit came afterwards. Nothing is changed in any
-            of these cases.
+        ChangedSince: if one of them has changed since it was seen, or was redriven since, even if the new revision has ended.
+        TransitionNotAllowed: if one of them has not ended.
+        AlreadyOpen: if a later revision of one is open, if two revisions of one task are given, or if another run of the same
+            timeline and key is open.
+        RunEnded: if the run of one ended by an exit, or was finished and an exit came afterwards. Nothing is changed in any of
+            these cases.
     """
     check_spread(spread)
     with atomic(using=using):

@@ -28,7 +28,7 @@ class Redriven:
 
     Args:
         redriven: How many tasks run again.
-            left: The tasks that cannot run again: id → why.
+        left: The tasks that cannot run again: id → why.
     """
 
     redriven: int = 0
@@ -54,7 +54,7 @@ def redrive_group(
         example because its run was ended by an exit) is left out and does not prevent the others.
 
     Raises:
-            InvalidInput: naming ``spread``, or ``group`` if it is empty; nothing is changed then.
+        InvalidInput: naming ``spread``, or ``group`` if it is empty; nothing is changed then.
     """
     check_spread(spread)
     if not group:
@@ -75,7 +75,7 @@ def redrive_those(
     Redrive some dead letters, as ``redrive_group`` does.
 
     Args:
-            task_ids: Ids of dead letters, any number.
+        task_ids: Ids of dead letters, any number.
         reason, spread, now, using: As for ``redrive_group``.
 
     Raises:

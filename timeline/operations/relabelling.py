@@ -58,9 +58,9 @@ def relabel(*, old: str, new: str, using: str) -> Relabelled:
         The counts; all 0 if no row has the old label.
 
     Raises:
-            InvalidInput: if a label is empty, if both are the same, or if the new one is not of an installed model.
-            LabelsCollide: if rows with both labels would become the same row: open runs, keyed events, or ad hoc tasks. Nothing
-            is changed in any of these cases.
+        InvalidInput: if a label is empty, if both are the same, or if the new one is not of an installed model.
+        LabelsCollide: if rows with both labels would become the same row: open runs, keyed events, or ad hoc tasks. Nothing is
+            changed in any of these cases.
     """
     old, new = _checked(old, new)
     with atomic(using=using):

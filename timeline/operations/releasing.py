@@ -71,7 +71,7 @@ def release(*, hold_id: UUID, actor: str = "", reason: str = "", now: datetime, 
 
     Raises:
         Hold.DoesNotExist: if it is not there.
-            AlreadyReleased: if somebody has released it, or its time is over and polls deal with its tasks.
+        AlreadyReleased: if somebody has released it, or its time is over and polls deal with its tasks.
         InvalidInput: for ``actor`` or ``reason``.
     """
     check_text("actor", actor, MAX_ACTOR)

@@ -49,12 +49,12 @@ def start(
     Start a run of a timeline by hand.
 
     Args:
-            timeline: Its name.
-            entity: The entity of the run; None for a system timeline.
-            key: Tells runs of the same timeline and entity apart; at most one is open for each key.
-            params: Kept on the run, for handlers. JSON.
-            started_at: The time from which the times of tasks count (aware); None: now.
-            now: Story time; None: it is read in the same trip in which the entity is locked.
+        timeline: Its name.
+        entity: The entity of the run; None for a system timeline.
+        key: Tells runs of the same timeline and entity apart; at most one is open for each key.
+        params: Kept on the run, for handlers. JSON.
+        started_at: The time from which the times of tasks count (aware); None: now.
+        now: Story time; None: it is read in the same trip in which the entity is locked.
         using: Database alias of the entity.
 
     Raises:

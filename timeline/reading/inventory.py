@@ -36,9 +36,9 @@ class StartEntry:
     What starts a run.
 
     Args:
-            kind: ``event``, ``created``, ``clock`` or ``after_run``.
-            said: The name of the event; for other kinds, words.
-            next_at: When the clock starts the next run, by its schedule.
+        kind: ``event``, ``created``, ``clock`` or ``after_run``.
+        said: The name of the event; for other kinds, words.
+        next_at: When the clock starts the next run, by its schedule.
     """
 
     kind: str

@@ -42,11 +42,11 @@ class EventLine:
     An event that a state takes.
 
     Args:
-            event: The name of the event.
-            target: The state to which it leads, in words.
-            timer: When a timer sends it, in words; empty: there is no timer.
-            middle: The vertical place of its line.
-            is_gone: Whether the run has taken this way.
+        event: The name of the event.
+        target: The state to which it leads, in words.
+        timer: When a timer sends it, in words; empty: there is no timer.
+        middle: The vertical place of its line.
+        is_gone: Whether the run has taken this way.
     """
 
     event: str
@@ -77,15 +77,15 @@ class StateBox:
     A state.
 
     Args:
-            state: Its name; or a text that stands for several states.
-            kind: ``working``, ``rest``, ``end``; or ``any`` for several states.
-            top, height: The vertical place and the height.
-            lines: The events that it takes.
-            is_initial: Whether runs begin there.
-            is_now: Whether the run is there.
-            visits: How often the run has come there.
-            last_at: When it came there last; None: never.
-            here: How many runs are there now, in words; empty: none, or this is not shown.
+        state: Its name; or a text that stands for several states.
+        kind: ``working``, ``rest``, ``end``; or ``any`` for several states.
+        top, height: The vertical place and the height.
+        lines: The events that it takes.
+        is_initial: Whether runs begin there.
+        is_now: Whether the run is there.
+        visits: How often the run has come there.
+        last_at: When it came there last; None: never.
+        here: How many runs are there now, in words; empty: none, or this is not shown.
     """
 
     state: str
@@ -156,12 +156,12 @@ class MachinePicture:
     A whole drawing, in pixels.
 
     Args:
-            name: The name of the machine.
-            width, height: The size of the drawing.
-            left, right: The edges of the boxes.
-            boxes: The states.
-            lanes_left, lanes_right: The lanes beside them.
-            is_about_a_run: Whether it shows the way of a run.
+        name: The name of the machine.
+        width, height: The size of the drawing.
+        left, right: The edges of the boxes.
+        boxes: The states.
+        lanes_left, lanes_right: The lanes beside them.
+        is_about_a_run: Whether it shows the way of a run.
     """
 
     name: str

@@ -31,10 +31,10 @@ class MoveLine:
     Args:
         seq: Number of the move; 0: the beginning of the run.
         at: Story time.
-            from_state, to_state: As the machine calls them; for the beginning of the run, the first is empty.
+        from_state, to_state: As the machine calls them; for the beginning of the run, the first is empty.
         event: Name of the event; empty: the run was begun by hand.
         actor: The person who did it; empty: the system, or the reader may not know.
-            reason: The answer of a person whom the machine had asked; empty: none, or the reader may not know.
+        reason: The answer of a person whom the machine had asked; empty: none, or the reader may not know.
     """
 
     seq: int
@@ -53,9 +53,9 @@ class MachineLine:
 
     Args:
         run: The run.
-            takes: The events that its state takes, in order; none if the run has ended.
-            moves: The latest moves, from the first to the last.
-            is_cut: Whether there are earlier moves.
+        takes: The events that its state takes, in order; none if the run has ended.
+        moves: The latest moves, from the first to the last.
+        is_cut: Whether there are earlier moves.
     """
 
     run: TimelineRun

@@ -44,7 +44,7 @@ class Measured:
         polled_at: Last sign of a poller, by the database's real clock; None: never.
         workers: How many workers gave a sign and were not found to be gone.
         workers_missed: How many of them have an overdue sign.
-            signed_at: The last sign of any worker; None: there are none.
+        signed_at: The last sign of any worker; None: there are none.
     """
 
     totals: list[Total]

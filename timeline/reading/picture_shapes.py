@@ -77,12 +77,12 @@ class Card:
     A task.
 
     Args:
-            name: The name of the task.
-            title: Its whole title for people.
-            kind: ``task``; ``wait``, ``series``, ``each`` or ``timer``.
-            x, y, height: Its place and its height.
-            lines: Its texts.
-            chips: The counts of its rows.
+        name: The name of the task.
+        title: Its whole title for people.
+        kind: ``task``; ``wait``, ``series``, ``each`` or ``timer``.
+        x, y, height: Its place and its height.
+        lines: Its texts.
+        chips: The counts of its rows.
     """
 
     name: str
@@ -211,11 +211,11 @@ class TimelinePicture:
     A whole drawing, in pixels.
 
     Args:
-            name: The name of the timeline.
-            width, height: The size of the drawing.
-            starts, exits: The starts and the exits of runs; no chips in ``exits``: there are no exits.
-            bands: The axes, one below the other.
-            cards, edges: The cards on the axes, and the lines between them.
+        name: The name of the timeline.
+        width, height: The size of the drawing.
+        starts, exits: The starts and the exits of runs; no chips in ``exits``: there are no exits.
+        bands: The axes, one below the other.
+        cards, edges: The cards on the axes, and the lines between them.
     """
 
     name: str

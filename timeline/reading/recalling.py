@@ -38,7 +38,7 @@ def recall(tasks: Iterable[ScheduledTask], *, using: str) -> None:
     For tasks that are to be shown, read the sentences from their logs: one query for all; none if the texts are enough.
 
     Args:
-            tasks: The tasks, as they were read, or masked.
+        tasks: The tasks, as they were read, or masked.
         using: Alias of the database that has them.
     """
     asked = [task for task in tasks if _is_in_question(task)]

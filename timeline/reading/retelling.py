@@ -23,7 +23,7 @@ def retold(row: ScheduledTask | LogEntry) -> str:
         row: A row, or a masked copy of it. For several rows, call ``recall`` first.
 
     Returns:
-            The same text, if somebody else wrote it; empty if it was blanked.
+        The same text, if somebody else wrote it; empty if it was blanked.
     """
     found = _sentence(row)
     return row.reason if found is None else found[0].told(found[1])

@@ -81,10 +81,10 @@ class CelerySender(threading.local):
 
         Args:
             task: Name of the Celery task.
-                kwargs: JSON.
-                queue: Name of the Celery queue.
-                expires: Seconds after which the message is dropped; None: never.
-                alone: Whether to send nothing if another message waits in the queue.
+            kwargs: JSON.
+            queue: Name of the Celery queue.
+            expires: Seconds after which the message is dropped; None: never.
+            alone: Whether to send nothing if another message waits in the queue.
 
         Raises:
             BrokerUnavailable: within a few seconds.
