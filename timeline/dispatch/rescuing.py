@@ -1,4 +1,4 @@
-"""Rescue: tasks whose lease ran out. Tasks of a dead worker run again; tasks of a lost message are to be sent again."""
+"""Rescue tasks whose lease ran out: tasks of a dead worker run again, and tasks of a lost message are sent again."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
     once. If a worker gives signs, its lease is made longer once: perhaps it could not reach the row, because somebody had
     locked it.
 
-    The first attempt of a task that is lost, or its first after a rest, does not count against ``TIMELINE["MAX_LOST"]``,
-    because a neighbour may have been the cause. An attempt that has done a step does not count either, nor do those before
-    it. Each resend of a message doubles the time to the next, up to an hour. No locks are waited for: later calls try locked
-    tasks again, and also a task that cannot be ended, after the others.
+    The first attempt of a task does not count against ``TIMELINE["MAX_LOST"]`` if it is lost, nor does its first attempt after
+    a rest, because a neighbour may have been the cause. If a lost attempt has done a step, neither this attempt nor earlier
+    ones count. Each resend of a message doubles the time to the next, up to an hour. No locks are waited for: later calls try
+    locked tasks again. They also try tasks again that cannot be ended, after the others.
 
     Args:
         limit: At most so many tasks in this call.
@@ -138,8 +138,8 @@ def _lost(task: ScheduledTask, now: datetime, *, further: bool) -> Write:
 
 def _set_aside(writes: Sequence[Write], wait: timedelta, using: str) -> None:
     """
-    Make the leases of tasks that are to be ended longer, so that a failure to end one takes no other's turn, now or next
-    time.
+    Make the leases longer of tasks that will be ended. So if one of them cannot be ended, other tasks still have their turn,
+    now and next time.
     """
     held = ScheduledTask.objects.using(using).filter(state=State.ACTIVE, pk__in=[write.task.pk for write in writes])
     if writes:

@@ -25,8 +25,8 @@ def may_be_left(definition: Definition) -> bool:
 
 def call_off_left(timelines: Sequence[str], *, now: datetime, using: str) -> int:
     """
-    Cancel the waiting runs that a clock began for timelines that it does not start any more. Runs of which a task has begun
-    stay. If there are no such runs, this is one statement. The caller's transaction holds the lock of system timelines.
+    Cancel the waiting runs that a clock began for timelines that it does not start any more. A run stays if one of its tasks
+    has begun. If there are no such runs, this is one statement. The caller's transaction holds the lock of system timelines.
 
     The slot of a cancelled run is free again, in case the clock comes back before its time.
 

@@ -26,7 +26,8 @@ class Sieve:
 
     def to_plan(self, refs: Sequence[RunRef], *, now: datetime, using: str) -> set[UUID]:
         """
-        Find the open runs that have to be planned: those in doubt, and all runs of timelines that are not asked about.
+        Find the open runs that have to be planned: those in doubt, and all runs of timelines for which the database is not
+        asked.
 
         Args:
             refs: The runs of the next portion.

@@ -96,7 +96,7 @@ def plan_adoption(
     model.
 
     Raises:
-        UnknownTimeline: if there is no machine of this name.
+        UnknownTimeline: if there is no timeline of this name.
         InvalidInput: naming ``machine``, ``from``, ``map``, ``back`` or ``filter``.
     """
     definition = registry.timeline(machine)

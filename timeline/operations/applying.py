@@ -80,7 +80,7 @@ def check_choices(
     Check everything that can be checked before a run is read. Arguments as for ``Choices``.
 
     Raises:
-        UnknownTask: if the timeline declares no such task.
+        UnknownTask: if the timeline does not declare one of the tasks.
         InvalidInput: naming ``keep``, ``cancel``, ``reason`` or ``actor``.
     """
     for option, names in (("keep", keep), ("cancel", cancel)):
@@ -129,8 +129,8 @@ def _parts(
     definition: Definition, some: Sequence[RunRef], size: int, clock: Callable[[str], datetime], using: str
 ) -> Iterator[Sequence[RunRef]]:
     """
-    Give the runs that differ, in batches. If the database can rule out runs of this timeline, these are all runs in doubt. They
-    are few more than those that differ, and so they are planned once, after they are locked, and not before, too.
+    Give the runs that differ, in batches. If the database can rule out runs of this timeline, give all runs in doubt: only a
+    few of them do not differ, so they are planned only once, after they are locked.
     """
     now, named = clock(using), {ref.id: ref for ref in some}
     if is_told(definition, now=now):

@@ -29,7 +29,7 @@ def exits_since(asked: Sequence[tuple[TimelineRun, Definition]], *, using: str) 
     ended: dict[UUID, str] = {}
     for run, definition in asked:
         for event in events.get(run.entity_ref, []):
-            # The time of recording counts, not when the event happened or what the times of the run count from.
+            # The time of recording counts. When the event happened, and from when the times of the run count, does not matter.
             since_start = (event.recorded_at, event.pk) > (run.known_since, run.pk)
             if since_start and event.name in definition.exits:
                 ended.setdefault(run.pk, definition.exits[event.name])

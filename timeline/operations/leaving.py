@@ -137,7 +137,7 @@ def end_runs(
     A task that this thread is running now is left out: it records its own outcome.
 
     Args:
-        those: The runs, any number.
+        those: The runs to end.
         how: How they end.
         reason: Kept on the tasks; the runs keep its text.
         now: Story time.

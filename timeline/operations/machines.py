@@ -56,7 +56,7 @@ class Wish:
 
     def keys(self, definitions: Iterable[Definition], payload: Mapping[str, Any]) -> dict[str, str]:
         """
-        Name of a machine → key of the runs that an event moves. Machines of which it moves all runs are left out.
+        Name of a machine → key of the runs that an event moves. A machine is left out if the event moves all its runs.
 
         Raises:
             InvalidInput: if the payload lacks a value for the key.
@@ -103,7 +103,8 @@ def check_wish(
 
     Raises:
         UnknownTimeline: if there is no timeline of the name ``machine``.
-        UnknownMachineEvent: if no state of that machine takes the event; with ``expect`` and no name, if no machine takes it.
+        UnknownMachineEvent: if that machine does not have the event in its table (nor, without ``expect``, among its starts and
+            exits); or with ``expect`` and no name, if no machine about the entities has it in its table.
         WrongEntity: if the machine is about other entities.
         InvalidInput: naming ``machine``, ``expect`` or ``payload``.
     """
@@ -215,7 +216,7 @@ def decide_moves(
 
 def lock_ahead(event: str, subject: Subject, wish: Wish, *, using: str) -> datetime | None:
     """
-    Lock an entity of which nothing else is read, and the runs that the event moves, in one trip. ``Subject.ahead`` then has the
+    Lock an entity whose fields are not read, and the runs that the event moves, in one trip. ``Subject.ahead`` then has the
     runs.
 
     Returns:
@@ -250,7 +251,10 @@ def _taking(event: str, names: Iterable[EntityRef]) -> list[tuple[EntityRef, Def
 
 
 def _is_readable_ahead(asked: _Asked, event: str, using: str) -> bool:
-    """Whether one trip can read all that is needed: for one entity, tasks follow every move by the event, or no move at all."""
+    """
+    Whether the database can read everything needed in one trip: for one entity, if all moves by the event have tasks after
+    them, or none has.
+    """
     if len({ref for ref, _known in asked}) != 1 or not can_read_ahead(using):
         return False
     return all(event in known.bound_events for _ref, known in asked) or _is_loose(asked, event)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def are_many(moves: Sequence[Moving], held: Mapping[EntityRef, Model | None], *, using: str) -> bool:
     """
     Whether moves should be written this way: there are many, none comes to an end, and the database can pipeline statements.
-    Not if receivers of the host hear of moves, because they may write rows that are read here before. And not if planning calls
+    Not if receivers of the host hear of moves, because they may change rows that were read before. And not if planning calls
     code of the host, because it may make queries, which cannot wait in a pipeline.
     """
     if len(moves) <= PORTION or may_hosts_write() or not can_pipeline(using):

@@ -35,13 +35,13 @@ class Pruned(NamedTuple):
 
 def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int = 500, using: str) -> Pruned:
     """
-    Delete runs that ended, and ad hoc tasks of which all revisions ended, before a date. Events stay, because they hold the
-    keys.
+    Delete runs that ended before a date, and ad hoc tasks if all their revisions ended before it. Events stay, because they
+    hold the keys.
 
     A run is deleted as a whole or not at all. Nothing of an open run is deleted, because reconciling would make its finished
-    tasks again. If a run may begin only once, its own row stays for its key, and is not counted; of a timeline that starts by
-    the clock, the rows of the last two runs stay. Holds that were over before the date are deleted, except holds that may
-    overlap with an open hold: their common time must count once.
+    tasks again. If a run may begin only once, its own row stays for its key, and is not counted. If its timeline starts by the
+    clock, the rows of the last two runs stay. Holds that were over before the date are deleted, unless they may overlap with an
+    open hold: their common time must count once. Old records of what brakes have let in are deleted, too.
 
     Args:
         ended_before: Story time (aware).
@@ -95,8 +95,8 @@ def _whole(steps: Iterable[StepRecord]) -> list[StepRecord]:
 
 def _parted(runs: QuerySet[TimelineRun], using: str) -> tuple[list[UUID], list[UUID], list[UUID]]:
     """
-    Split runs into those to delete, and those whose rows stay because no other run may take their place. The third list has
-    those runs to delete that are machines', because their entries are deleted, too.
+    Split runs into three lists: runs to delete; runs whose rows stay, because no other run may take their place; and the runs
+    to delete that are of machines, because their entries are deleted, too.
 
     Of a timeline that starts by the clock, the last two runs stay: nobody looks for an earlier slot.
     """

@@ -63,7 +63,7 @@ def redrive(
     Raises:
         InvalidInput: naming ``spread``.
         ScheduledTask.DoesNotExist: if one of them is not there.
-        ChangedSince: if one of them has changed since it was seen, or was redriven since, even if the new revision has ended.
+        ChangedSince: if one of them has changed since it was seen, or was redriven since and the new revision has ended, too.
         TransitionNotAllowed: if one of them has not ended.
         AlreadyOpen: if a later revision of one is open, if two revisions of one task are given, or if another run of the same
             timeline and key is open.

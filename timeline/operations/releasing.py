@@ -55,8 +55,8 @@ _MOST: Final = LATEST - timedelta(seconds=1)
 def release(*, hold_id: UUID, actor: str = "", reason: str = "", now: datetime, using: str) -> Hold:
     """
     End a hold. With ``run`` it is over at once, and due tasks run. Otherwise polls first deal with its tasks, in batches, and
-    none of them runs until this is done: ``shift`` moves tasks that are not being run by the length of the hold, and ``expire``
-    cancels due tasks.
+    no task of the hold runs until this is done: ``shift`` moves tasks that are not being run by the length of the hold, and
+    ``expire`` cancels due tasks.
 
     A hold that a brake has made can be released only by a person, who says why. Tasks that are due by then are let go: the
     brake does not count them again. If there are very many, polls let go of the rest, and no task of the kind runs until this

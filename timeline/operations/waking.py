@@ -26,7 +26,7 @@ def wake(name: str, key: str, refs: Collection[EntityRef], *, now: datetime, usi
     Make tasks due that wait for this event of these entities, which the caller has locked. One statement, on SQLite three; none
     without entities.
 
-    Nothing is decided here but that the tasks look again. What they get is what they find then.
+    This only makes the tasks look again. They get the events that they find then.
 
     Args:
         name, key: The name and the key of the event.

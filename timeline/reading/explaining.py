@@ -101,7 +101,7 @@ def explain(
         now: Story time.
         using: Alias of the database that has the task.
         payload: Whether to tell results and errors, which not everybody may read.
-        people: Whether to tell who decided, and what they wrote.
+        people: Whether to tell who decided, and the texts of people.
         steps: Its steps, if the caller has read them; None: they are read here.
 
     Returns:
@@ -125,8 +125,8 @@ def story_so_far(
     Tell why a task exists, when it is or was due, and what happened to it.
 
     Args:
-        task: The task, masked as far as the reader may not read it.
-        log: All entries, in their order; as above.
+        task: The task, masked if the reader may not read everything.
+        log: All entries of its log, in their order, masked in the same way.
         steps: Its steps.
         now: Story time.
     """
@@ -166,7 +166,7 @@ def _origin(task: ScheduledTask) -> str:
             "timeline": task.run.timeline,
             "at": in_utc(task.run.started_at),
         }
-    with suppress(Event.DoesNotExist):  # See where attempts read their causes.
+    with suppress(Event.DoesNotExist):  # The event may be missing, as where attempts read their causes.
         if task.cause:
             said = _("%(said)s with the event %(event)s") % {"said": said, "event": task.cause.name}
     return f"{said}."
@@ -288,7 +288,7 @@ def _reason(entry: LogEntry) -> str:
 
 
 def outlook(task: ScheduledTask, *, now: datetime, using: str, people: bool = True) -> Iterator[str]:
-    """Say what a task waits for, and what comes after it; arguments as above."""
+    """Say what a task waits for, and what comes after it; arguments as for ``explain``."""
     if task.state in FINAL:
         yield from _after_the_end(task, using)
         yield from told_place(task, using=using)

@@ -138,7 +138,7 @@ class TimelineEntry:
 
 def inventory(definitions: Iterable[Definition] | None = None, *, now: datetime, using: str) -> list[TimelineEntry]:
     """
-    List timelines by name, in two statements; two more where there are limits.
+    List timelines by name, in two statements; two more if there are limits.
 
     Args:
         definitions: The timelines to list; None: all that this process knows.

@@ -40,7 +40,7 @@ def _quiet(code: str, text: str) -> str:
 
 
 def without_people(task: ScheduledTask) -> ScheduledTask:
-    """A copy to show: nobody's name, and no text that somebody wrote. An exit keeps its name. Never save it."""
+    """A copy to show: without names and texts of people. An exit keeps its name. Never save it."""
     said_of(task)  # Read once, for this and other copies.
     shown = copy(task)
     shown.actor, shown.reason = "", _impersonal(task, task.timeline)

@@ -35,7 +35,7 @@ class _Recalled(NamedTuple):
 
 def recall(tasks: Iterable[ScheduledTask], *, using: str) -> None:
     """
-    For tasks that are to be shown, read the sentences from their logs: one query for all; none if the texts are enough.
+    Read, for tasks that will be shown, the sentences from their logs: one query for all; none if the texts are enough.
 
     Args:
         tasks: The tasks, as they were read, or masked.

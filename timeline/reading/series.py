@@ -1,4 +1,4 @@
-"""A repeated task in words: its number in the series, what is to come, and what followed."""
+"""A repeated task in words: its number in the series, the tasks that come, and the task that followed."""
 
 from __future__ import annotations
 

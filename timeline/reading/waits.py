@@ -21,7 +21,7 @@ class WaitLine(NamedTuple):
     A wait that is not over.
 
     Args:
-        events: Names; the first such event ends the wait.
+        events: Names of events; the first event with one of these names ends the wait.
         key: Key that the event must have; empty: any.
         entity: The entity whose events count; None: the system.
         since, until: When it began, and when the task goes on without an event.
@@ -57,7 +57,7 @@ def wait_of(task: ScheduledTask, *, using: str) -> WaitLine | None:
 
 
 def _wait_of(task: ScheduledTask, using: str) -> Wait | None:
-    """The recorded wait of its handler; else the wait of its schedule, as far as this process knows."""
+    """The recorded wait of its handler, or else the wait of its schedule, if this process knows it."""
     if task.attempt and (wait := open_wait(task, using=using)) is not None:
         return wait
     when = _when_of(task)

@@ -1,5 +1,5 @@
 """
-The verbs people import. Each reads story time once, finds the database of the entity, and makes one operation call.
+The verbs that people import. Each reads story time once, finds the database of the entity, and makes one operation call.
 
 ``using`` names a database. Without it, the database is the one that ``entity.save()`` would write to: the one that the host's
 routers give, or the one from which the entity was read. Each verb has an async form with an ``a`` in front; see the end of the

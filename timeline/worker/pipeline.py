@@ -2,7 +2,7 @@
 The pipeline: three groups are in work at a time. While the handlers of one group run, the side thread first records the
 outcomes of the group before, and then begins the next group and takes its last look.
 
-Nothing here is needed to understand how a task is run: ``GroupRunner`` does the same, one thing after the other.
+It is not needed to understand how a task is run: ``GroupRunner`` does the same, one thing after the other.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def runner_of(side_thread: SideThread | None, **given: Any) -> GroupRunner:
 
 
 class _Stopping(Watch):
-    """Makes a run give everything back."""
+    """Tells a run to stop, so that it gives everything back."""
 
     def stopping(self) -> bool:
         return True

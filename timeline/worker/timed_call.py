@@ -26,7 +26,7 @@ class TimedCall:
         since: When it was entered, by ``monotonic()``.
         thread: The thread on which it runs.
         in_main: Whether it can be interrupted there.
-        is_late: Whether its time is up: from then on its attempts have failed, whatever it does.
+        is_late: Whether its time is up. From then on its attempts have failed, even if it comes back.
         again_at: When it is interrupted once more, by ``monotonic()``, if it has not come back.
     """
 
