@@ -46,7 +46,7 @@ class OpenRuns(Part[RunRef]):
     most = 2000
 
     def take(self, position: dict[str, Any], *, begins: bool, size: int, using: str) -> Taken:
-        """Read the next few."""
+        """Read the next runs."""
         after = {"label": "", "id": "", "timeline": "", "key": ""} if begins else position
         with connections[using].cursor() as cursor:
             cursor.execute(dialect_of(using).sql("next_runs"), {**after, "size": size})

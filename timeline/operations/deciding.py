@@ -82,7 +82,7 @@ def forget_step(
         The task, in state ``available``.
 
     Raises:
-        As ``step_happened``.
+        As for ``step_happened``.
     """
 
     def forget(records: dict[str, StepRecord]) -> None:

@@ -91,7 +91,7 @@ def _follows(definition: Definition) -> frozenset[str]:
 
 def entity_deleted(*, ref: EntityRef, now: datetime | None = None, using: str) -> None:
     """
-    End the runs of a deleted entity and cancel its ad hoc tasks. Their rows stay as its history.
+    End the runs of a deleted entity and cancel its open tasks, also ad hoc tasks. Their rows stay as its history.
 
     Args:
         ref: The name that it had.
