@@ -1,5 +1,5 @@
 """
-Act in bulk: polls do, batch by batch, what somebody wants to do with all tasks that a filter selects.
+Act in bulk: a person chooses an action for all tasks that a filter selects, and polls carry it out, batch by batch.
 
 A batch commits with its place: if a poll is killed in the middle, another poll goes on from there, and nothing is done
 twice. The rights of the person who asked are checked before each batch, and for each task.
@@ -74,7 +74,7 @@ _CODES: Final[Sequence[tuple[type[Exception], str]]] = (
 
 
 def able(bulk: BulkAction, visible: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
-    """Of the tasks that somebody sees, those that the filter selects and whose state the action can change."""
+    """The visible tasks that the filter selects and whose state the action can change."""
     return bulk.narrow(visible).filter(state__in=sorted(POSSIBLE[Action(bulk.action)]))
 
 
@@ -83,7 +83,7 @@ def begin_bulk(bulk: BulkAction, visible: ScheduledTaskQuerySet, *, using: str) 
     Write down a bulk action, and count its tasks; polls carry it out.
 
     Args:
-        bulk: What is to be done, by whom, and when they asked; not stored yet.
+        bulk: The action, who asked for it, and when; not stored yet.
         visible: Tasks that the person who asks may see.
         using: Database alias.
     """
@@ -130,7 +130,7 @@ def act_in_bulk(*, now: datetime, using: str) -> int:
 
 
 def forget_bulk_actions(*, limit: int = 1000, now: datetime, using: str) -> int:
-    """Delete bulk actions that ended thirty days ago, at most so many; tell how many were deleted."""
+    """Delete bulk actions that ended more than thirty days ago, ``limit`` at most. Gives how many were deleted."""
     rows = BulkAction.objects.using(using)
     with atomic(using=using):
         old = rows.filter(ended_at__lt=now - KEPT).order_by("ended_at").select_for_update(skip_locked=True)

@@ -49,9 +49,9 @@ def claim(
     """
     Claim available tasks that this process has handlers for. Several processes may do so at once.
 
-    Of each queue the most urgent are taken, in equal parts among kinds. At most ``TIMELINE["MAX_PENDING"]`` tasks of a
-    queue are on their way at a time (a little more, if several pollers look at the same moment). Available tasks can still be
-    overtaken by more urgent ones.
+    In each queue the most urgent tasks are taken, in equal parts among kinds. At most ``TIMELINE["MAX_PENDING"]`` tasks of a
+    queue are on their way at a time (a little more, if several pollers look at the same moment). More urgent tasks may still
+    overtake available tasks.
 
     Args:
         limit: At most so many tasks of each queue in this call.
@@ -101,11 +101,11 @@ def is_anything_ready(*, using: str) -> bool:
 
 def hand_back(batches: Sequence[ClaimedBatch], *, using: str) -> int:
     """
-    Let the next poll send these again at once: they could not be sent, or their worker stops. No transition, no log entry; and
-    no message is lost, so that it is sent then as if for the first time.
+    Let the next poll send these batches again at once: they could not be sent, or their worker stops. This is no transition and
+    makes no log entry. The messages do not count as lost, so they are then sent as if for the first time.
 
     Args:
-        batches: As they were claimed, or as a rescue found them.
+        batches: The batches, as they were claimed, or as a rescue found them.
         using: Database alias.
 
     Returns:
@@ -132,15 +132,15 @@ def find_delayed(task_keys: Sequence[str], *, using: str) -> ClaimedBatch | None
     """
     Find claimed tasks that nobody has started for two polls: their message waits for a busy worker, or got lost.
 
-    If there are several such messages, one is chosen at random, so that not all processes find the same one. Tasks that were
-    handed back are left for the next poll to send again.
+    If there are several messages of this kind, one is chosen at random, so that not all processes find the same one. Tasks that
+    were handed back are left for the next poll to send again.
 
     Args:
         task_keys: Kinds to look for.
         using: Database alias.
 
     Returns:
-        The tasks of the message that are still to be started; None: there is no such message.
+        The tasks of the message that have not been started; None: there is no delayed message.
     """
     tasks = ScheduledTask.objects.using(using).waiting_since(get_settings().overdue_after)
     waiting = tasks.with_handler(task_keys)
@@ -149,7 +149,7 @@ def find_delayed(task_keys: Sequence[str], *, using: str) -> ClaimedBatch | None
 
 
 def messages_of(tasks: Iterable[ScheduledTask]) -> list[ClaimedBatch]:
-    """The messages of these claimed tasks: each with its tasks among those given, in that order."""
+    """The messages that carry these claimed tasks: each with its tasks that were given, in the given order."""
     carried: dict[tuple[str, str, UUID], list[UUID]] = defaultdict(list)
     for task in tasks:
         if task.claim_token is not None:

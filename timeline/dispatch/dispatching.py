@@ -1,4 +1,4 @@
-"""Dispatch: what a poll does. Begin runs by the clock, give up lost attempts, send lost messages again, stage, claim, send."""
+"""Dispatch: one poll. Begin runs by the clock, give up lost attempts, send lost messages again, stage, claim, send."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _is_more_ready(has_limits: bool, using: str) -> bool:
 
 def _see_to_the_rest(ahead: Ahead | None, now: datetime, using: str) -> bool:
     """
-    Do what comes before due tasks: check whose database it is, begin runs by the clock, go on with long work.
+    Do the work that comes before due tasks: check the site of the database, begin runs by the clock, and continue long work.
 
     Returns:
         Whether a bulk action is going on.

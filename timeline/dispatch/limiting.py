@@ -60,7 +60,7 @@ def claim_limited(*, limit: int = 100, now: datetime, using: str) -> list[Claime
 
 
 def is_place_free(*, using: str) -> bool:
-    """Whether there is a waiting task that can get a place, as far as the next look at the keys tells."""
+    """Whether the next look at the keys finds a waiting task that can get a place."""
     for kind in limited_kinds(registry.limited(), using=using):
         before = turn_of(kind.task_key, using=using)
         found = find_waiting(kind, most=1, using=using)

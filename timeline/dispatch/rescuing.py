@@ -1,4 +1,4 @@
-"""Rescue: tasks whose lease ran out. Tasks of a dead worker run again; tasks of a lost message are to be sent again."""
+"""Rescue tasks whose lease ran out: tasks of a dead worker run again, and tasks of a lost message are sent again."""
 
 from __future__ import annotations
 
@@ -60,10 +60,10 @@ def rescue(*, limit: int = 100, now: datetime, using: str) -> Rescued:
     once. If a worker gives signs, its lease is made longer once: perhaps it could not reach the row, because somebody had
     locked it.
 
-    The first attempt of a task that is lost, or its first after a rest, does not count against ``TIMELINE["MAX_LOST"]``,
-    because a neighbour may have been the cause. An attempt that has done a step does not count either, nor do those before
-    it. Each resend of a message doubles the time to the next, up to an hour. No locks are waited for: later calls try locked
-    tasks again, and also a task that cannot be ended, after the others.
+    The first attempt of a task does not count against ``TIMELINE["MAX_LOST"]`` if it is lost, nor does its first attempt after
+    a rest, because a neighbour may have been the cause. If a lost attempt has done a step, neither this attempt nor earlier
+    ones count. Each resend of a message doubles the time to the next, up to an hour. No locks are waited for: later calls try
+    locked tasks again. They also try tasks again that cannot be ended, after the others.
 
     Args:
         limit: At most so many tasks in this call.
@@ -138,8 +138,8 @@ def _lost(task: ScheduledTask, now: datetime, *, further: bool) -> Write:
 
 def _set_aside(writes: Sequence[Write], wait: timedelta, using: str) -> None:
     """
-    Make the leases of tasks that are to be ended longer, so that a failure to end one takes no other's turn, now or next
-    time.
+    Make the leases longer of tasks that will be ended. So if one of them cannot be ended, other tasks still have their turn,
+    now and next time.
     """
     held = ScheduledTask.objects.using(using).filter(state=State.ACTIVE, pk__in=[write.task.pk for write in writes])
     if writes:
@@ -173,14 +173,14 @@ def _end(write: Write, *, now: datetime, using: str) -> tuple[list[ScheduledTask
     for _once_more in range(2):
         trial, caught = write, list[Exception]()
         with catching(caught), polling(using, AT_ONCE):
-            # What is not written after all has changed the task's columns.
+            # A copy, because a write that fails has changed the columns of its task.
             trial = lost_for_good(replace(write, task=copy(write.task)), using=using)
             return settle([trial], now=now, using=using), None
         [error] = caught
         if not trial.answers or may_be_written_later(error):
             return [], error
         if not isinstance(error, IntegrityError):
-            break  # Else moves that the database has lost may be what is missing: they are written anew at the next try.
+            break  # Otherwise the machine's moves may be missing in the database: they are written again at the next try.
     if not isinstance(error, TransitionNotAllowed):  # Another machine of the entity does not take the event.
         said = "Task %s lost its last worker, and its machine cannot be moved by that."
         logger.warning(said, write.task.pk, exc_info=error)

@@ -80,5 +80,5 @@ def _void(workers: Sequence[str], using: str) -> None:
 
 
 def given_signs(workers: Sequence[str], *, using: str) -> set[str]:
-    """Those of these workers that have given a sign, and are not silent yet."""
+    """The workers among these that have given a sign, and are not silent yet."""
     return set(Sign.objects.using(using).filter(worker__in=set(workers)).values_list("worker", flat=True))

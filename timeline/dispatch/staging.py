@@ -16,8 +16,7 @@ from timeline.store.writing import Write, apply
 
 def stage(*, limit: int = 1000, now: datetime, using: str) -> int:
     """
-    Make due tasks available, the longest due first, and tasks that notes say are to be waked. Several processes may do so at
-    once.
+    Make due tasks available, the longest due first, and wake the tasks that notes name. Several processes may do so at once.
 
     Args:
         limit: At most so many in this call.

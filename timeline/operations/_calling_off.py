@@ -1,4 +1,4 @@
-"""Call off: cancel whatever is open of an entity or of runs. On PostgreSQL one statement finds, locks, cancels and logs it."""
+"""Call off: cancel all open tasks of an entity or of runs. On PostgreSQL, one statement finds, locks, cancels and logs them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from timeline.store.returning import COLUMNS, FIELDS, RawRow, rows_of
 from timeline.store.telling import is_heard, tell_ended
 from timeline.store.writing import Write, apply
 
-# What a transition tells of a task, and whose it is; in the model's order.
+# The columns needed to tell of a transition and to find the entity of a task; in the model's order.
 BRIEFLY: Final = ", ".join(name for name in FIELDS if name in {*ALWAYS, "run_id", "limit_key", "slot"})
 
 
@@ -36,17 +36,17 @@ def call_off(
     using: str,
 ) -> list[ScheduledTask]:
     """
-    Cancel what is open. The task being run right now is spared: it records its own outcome.
+    Cancel open tasks. A task that this thread is running now is left out: it records its own outcome.
 
     Args:
-        whose: ``entity``, named by its ``label`` and ``entity``; its open runs are locked before the tasks. ``kin``: the same
-            of one that has several names, see ``Dialect.entities_of``. Or ``runs``, named by a list of their ids, ``runs``;
-            the caller has locked them.
-        named: Which. The caller has locked the entities.
-        columns: What to read of the tasks, in the model's order; the rest is read when it is asked for.
-        before: Of ``runs`` only what was for a time before this, and planned to be due before, of the ``kinds`` that are named,
-            too, and of some of these, ``earlier``, whenever it was planned to be due; None: all.
-        reason: Kept on the rows and in the log.
+        whose: ``entity``: the tasks of the entity that ``named`` gives by ``label`` and ``entity``; its open runs are locked
+            before the tasks. ``kin``: the same for an entity with several names, see ``Dialect.entities_of``. ``runs``: the
+            tasks of the runs that ``named`` gives by ``runs``, a list of their ids; the caller has locked them.
+        named: The parameters that ``whose`` needs. The caller has locked the entities.
+        columns: The columns of the tasks to read, in the model's order; others are read when they are used.
+        before: With ``runs``: cancel only tasks whose nominal time and planned due time are before this. ``named`` gives their
+            ``kinds`` then, and in ``earlier`` those kinds for which the planned due time does not matter. None: cancel all.
+        reason: The reason that is kept on the rows and in the log.
         now: Story time.
         using: Database alias.
 
@@ -66,7 +66,7 @@ def call_off(
         tasks = sorted(_as_tasks(rows, using), key=attrgetter("pk"))
         tell_ended(tasks, using=using)
         if any(task.limit_key for task in tasks):
-            announce(using=using)  # Somebody waits for the place that one of them had, perhaps.
+            announce(using=using)  # Another task may wait for a place that one of these had.
         return tasks
     with connection.cursor() as cursor:
         cursor.execute(narrowed(dialect.sql(f"open_of_{whose}"), parts).replace("{columns}", columns), asked)

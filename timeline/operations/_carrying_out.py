@@ -1,4 +1,4 @@
-"""Plan runs from what was locked of them, and carry out what is planned."""
+"""Plan runs from their locked rows, and carry the plans out."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def plans_of(
     lenient: bool,
     choose: Callable[[TimelineRun, Plan], Plan] | None = None,
 ) -> list[Planned]:
-    """Plan open runs; arguments, and what it raises, as for ``reconcile_locked``. ``tries``: what ``tries_of`` says of them."""
+    """Plan open runs; arguments and errors as for ``reconcile_locked``. ``tries``: what ``tries_of`` gives for the runs."""
     plans: list[Planned] = []
     for run, definition in alive:
         try:
@@ -57,7 +57,7 @@ def plans_of(
 def carry_out(
     plans: Sequence[Planned], rows: Iterable[TaskRow], *, now: datetime, using: str
 ) -> Callable[[], list[ScheduledTask]]:
-    """Write what is planned, or send it on its way; give what gives the tasks created."""
+    """Write the changes of plans, or send them without waiting. Call the result to get the tasks created."""
     writes, tasks = changes_of(plans, now=now)
     if any(definition.awaited_fields for _run, definition, _planned in plans):
         writes += rebinding([(definition, planned) for _run, definition, planned in plans], now=now, using=using)
@@ -74,7 +74,7 @@ def carry_out(
 
 
 def changes_of(plans: Iterable[Planned], *, now: datetime) -> tuple[list[Write], list[ScheduledTask]]:
-    """Make of plans what is to be written: changes of rows that are there, and new ones."""
+    """The rows to write for plans: changes of existing rows, and new rows."""
     writes, tasks, ids = [], [], fresh_ids()
     for run, definition, planned in plans:
         for change in planned.changes:

@@ -1,4 +1,4 @@
-"""Runs ahead of timelines that no clock starts any more: their declaration was changed while a run of the clock waited."""
+"""Runs made in advance for timelines that no clock starts any more, because their declaration was changed meanwhile."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from timeline.store.slots import hold_waiting
 
 
 def may_be_left(definition: Definition) -> bool:
-    """Whether a clock may have started this timeline once. With ``once``, any start leaves the same row, so nothing is told."""
+    """Whether a clock may have started this timeline once. With ``once`` this cannot be told: any start leaves the same row."""
     return not definition.label and definition.recurring is None and not definition.once
 
 
 def call_off_left(timelines: Sequence[str], *, now: datetime, using: str) -> int:
     """
-    Cancel the runs that a clock began of these timelines, which it starts no more, if nothing of them has begun. One statement
-    if there are none. For a transaction that has the lock of what is about nothing.
+    Cancel the waiting runs that a clock began for timelines that it does not start any more. A run stays if one of its tasks
+    has begun. If there are no such runs, this is one statement. The caller's transaction holds the lock of system timelines.
 
-    A slot that was called off so is free again, in case the clock comes back before it.
+    The slot of a cancelled run is free again, in case the clock comes back before its time.
 
     Returns:
-        How many.
+        How many runs were cancelled.
     """
     asked = TimelineRun.objects.using(using).open().filter(entity_label="", entity_id="", once=True)
     asked = asked.filter(timeline__in=timelines, started_by__isnull=True, key__regex=SLOT_KEY)

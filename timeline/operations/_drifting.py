@@ -1,4 +1,4 @@
-"""Drift: open runs whose rows are not what their definition and their entity say now."""
+"""Drift: open runs whose rows are not what their definition and their entity ask for now."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from timeline.store.standing import RunRef, as_uuid, in_doubt
 logger = logging.getLogger("timeline")
 
 
-PLANNED: Final = 500  # Runs that are planned together, of those that the database cannot tell of.
+PLANNED: Final = 500  # How many runs are planned together, if the database cannot decide about them.
 
 
 class OpenRuns(Part[RunRef]):
-    """All open runs, those of an entity together."""
+    """All open runs, in order of their entities."""
 
     name = ""
     most = 2000
 
     def take(self, position: dict[str, Any], *, begins: bool, size: int, using: str) -> Taken:
-        """Read the next few."""
+        """Read the next runs."""
         after = {"label": "", "id": "", "timeline": "", "key": ""} if begins else position
         with connections[using].cursor() as cursor:
             cursor.execute(dialect_of(using).sql("next_runs"), {**after, "size": size})
@@ -59,7 +59,7 @@ class OpenRuns(Part[RunRef]):
         return Taken(runs, names, is_last=len(runs) < size)
 
     def mend(self, some: Sequence[RunRef], *, now: datetime, using: str) -> Swept:
-        """Reconcile those that have drifted."""
+        """Reconcile the runs that have drifted."""
         mended, act = 0, partial(_reconcile, now=now, using=using)
         for runs in drifted_among(some, now=now, using=using):
             mended += each_if_not_all(runs, act, using=using)
@@ -70,32 +70,32 @@ class OpenRuns(Part[RunRef]):
 
 def drifted_among(refs: Sequence[RunRef], *, now: datetime, using: str) -> Iterator[list[TimelineRun]]:
     """
-    Tell which of some open runs would be changed if they were reconciled, as ``drifted`` does, some at a time: only those are
-    read and planned of which the database cannot say that they stand.
+    Find the open runs that reconciling would change, as ``drifted`` does, one portion at a time. Only runs that the database
+    cannot rule out are read and planned.
     """
     for keys in portions(sorted(in_doubt(refs, now=now, using=using))):
         yield drifted(open_runs(keys, using=using), now=now, using=using)
 
 
 def portions(keys: Sequence[UUID]) -> Iterator[Sequence[UUID]]:
-    """Part runs into as many as are planned together."""
+    """Split runs into portions that are planned together."""
     for begin in range(0, len(keys), PLANNED):
         yield keys[begin : begin + PLANNED]
 
 
 def open_runs(keys: Collection[UUID], *, using: str) -> list[TimelineRun]:
-    """Read those of some runs that have not ended, in the order of their ids."""
+    """Read the runs that have not ended, in order of their ids."""
     found = TimelineRun.objects.using(using).open().filter(Among(keys)).order_by("pk")
     return read_models(found) if keys else []
 
 
 def drifted(runs: Iterable[TimelineRun], *, now: datetime, using: str) -> list[TimelineRun]:
     """
-    Tell which of some open runs would be changed if they were reconciled. Locks nothing, and takes a few statements.
+    Find the open runs that reconciling would change. Locks nothing, and takes a few statements.
 
-    Among them are runs of machines whose entities show another state. Not among them: runs of a timeline that is not known
-    here, or is about another model now; those with a task that is being run, whose outcome reconciles them; and those whose
-    entity cannot be read.
+    A run of a machine whose entity shows another state is one of them. Left out are: runs of a timeline that is not known here,
+    or is about another model now; runs with a task that is being run, since its outcome reconciles them; and runs whose entity
+    cannot be read.
     """
     known = [
         (run, definition) for run in runs if (definition := registry.about(run.timeline, run.entity_label)) is not None
@@ -117,14 +117,14 @@ def drifted(runs: Iterable[TimelineRun], *, now: datetime, using: str) -> list[T
 
 
 def unless_begun(_run: TimelineRun, planned: Plan) -> Plan:
-    """Leave a run as it is of which a task has begun meanwhile that would be cancelled: its outcome reconciles it."""
+    """Leave a run as it is if a task that would be cancelled has begun meanwhile: its outcome reconciles the run."""
     if any(isinstance(change, Cancel) and change.row.state == State.ACTIVE for change in planned.changes):
         return Plan(foreseen=planned.foreseen, open=True)
     return planned
 
 
 def rows_of_runs(known: Sequence[tuple[TimelineRun, Definition]], using: str) -> dict[UUID, list[RowToPlan]]:
-    """Read the tasks of runs, as much of them as a plan reads."""
+    """Read the columns of tasks that planning needs."""
     rows: dict[UUID, list[RowToPlan]] = defaultdict(list)
     for task in read_rows_to_plan(wanted_of(known), using=using):
         if task.run_id is not None:
@@ -152,7 +152,7 @@ def _has_drifted(
 
 
 def _gone(runs: list[TimelineRun], using: str) -> list[TimelineRun]:
-    """Those whose entities are not there at all. A host's manager may hide some, which are there."""
+    """The runs whose entities do not exist. A manager of the host may hide entities that exist, so it is not used."""
     there = {
         EntityRef(label_of(model), str(key))
         for model, keys in models_of(run.entity_ref for run in runs)

@@ -1,4 +1,4 @@
-"""``EventFields``: what an event says, whosever it is."""
+"""``EventFields``: the contents of an event, without its entity."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from timeline.exceptions import InvalidInput
 
 
 class EventFields(NamedTuple):
-    """What an event says, whosever it is; its fields are columns."""
+    """The contents of an event, without its entity; the fields are columns."""
 
     name: str
     key: str
@@ -24,7 +24,7 @@ class EventFields(NamedTuple):
 
 def refuse_ours(name: str, *, field: str) -> None:
     """
-    See that an event is none that only this package writes: those stay when what is about somebody is blanked.
+    Refuse the name of an event that only this package may write: such events are kept when the data about an entity is erased.
 
     Raises:
         InvalidInput: naming the field.

@@ -1,4 +1,4 @@
-"""Know: whether some timeline starts or ends with an event. One that none knows is recorded, and likely misspelt."""
+"""Check that some timeline knows an event. An unknown event is recorded all the same, but its name is probably misspelt."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from timeline.registry import registry
 
 logger = logging.getLogger("timeline")
 
-NEAR: Final = 0.75  # Names that begin with the same word are alike already.
-_told: set[tuple[str, str]] = set()  # Name and label, of this process.
+NEAR: Final = 0.75  # A high value, since names that begin with the same word are similar already.
+_told: set[tuple[str, str]] = set()  # (name, label) of events that this process has warned of.
 
 
 def mind_unknown(event: str, labels: Iterable[str]) -> None:
     """
-    Warn of an event that no timeline of these kinds of entities knows: where ``DEBUG`` is on, once in a process.
+    Warn of an event that no timeline about these kinds of entities knows. This is done if ``DEBUG`` is on, once in a process.
 
     Args:
-        event: Its name.
-        labels: Of the entities; empty: the system's. What any model of the family knows is known.
+        event: The name of the event.
+        labels: The labels of its entities; an empty label is the system. An event that any model of a family knows is known.
 
     Raises:
-        UnknownEvent: instead, each time, if ``TIMELINE["STRICT_EVENTS"]`` is on.
+        UnknownEvent: if ``TIMELINE["STRICT_EVENTS"]`` is on: each time, and no warning is given.
     """
     ours = get_settings()
     if not (ours.STRICT_EVENTS or settings.DEBUG) or event in ours.RECORDED_EVENTS:

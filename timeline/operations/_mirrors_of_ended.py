@@ -1,4 +1,4 @@
-"""Mirrors of what has ended: entities that show another state than that in which their last run of a machine ended."""
+"""Mirrors of ended runs: entities that show another state than that in which the last run of their machine ended."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from timeline.store.mirroring import mirror_runs, shows_another
 
 logger = logging.getLogger("timeline")
 
-RECENT: Final = timedelta(days=1)  # Who writes a list back that was read long ago has read it on the same day.
+RECENT: Final = timedelta(days=1)  # Code that saves an object it read long ago has read it on the same day.
 
 
 class EndedRuns(Part[TimelineRun]):
-    """Runs that have ended lately, of machines that show their states. The open ones are looked at with all open runs."""
+    """Runs of machines that show their states, and that ended lately. Open runs are checked with all other open runs."""
 
-    name = "machines: ended"  # No timeline is called so.
+    name = "machines: ended"  # No timeline can have this name.
 
     def __init__(self, machines: Sequence[str]) -> None:
         self.machines = machines
 
     def take(self, position: dict[str, Any], *, begins: bool, size: int, using: str) -> Taken:
-        """Read the next few, in the order in which they ended."""
+        """Read the next runs, in the order in which they ended."""
         runs = TimelineRun.objects.using(using).filter(timeline__in=self.machines, pruned=False, state__gt="", key="")
         runs = runs.filter(ended_at__gte=story_now(using) - RECENT)
         if not begins:
@@ -45,7 +45,7 @@ class EndedRuns(Part[TimelineRun]):
         return Taken(some, stands, is_last=len(some) < size)
 
     def mend(self, some: Sequence[TimelineRun], *, now: datetime, using: str) -> Swept:  # noqa: ARG002 (no time in it)
-        """Write the states of those whose entities show another."""
+        """Write the states of runs whose entities show another state."""
         entities = load_entities((run.entity_ref for run in some), using=using)
         wrong = [
             run
@@ -60,7 +60,7 @@ class EndedRuns(Part[TimelineRun]):
 
 
 def _mirror(runs: Sequence[TimelineRun], *, using: str) -> int:
-    """Write them for entities that have no open run: one that has shows that. The last one that ended counts."""
+    """Write the state of the last run that ended, for entities without an open run. An open run shows its own state."""
     refs = {run.entity_ref for run in runs}
     machines: dict[str, str | None] = dict.fromkeys({run.timeline for run in runs}, "")
     lock_entities(refs, using=using, fresh=True)
@@ -70,6 +70,6 @@ def _mirror(runs: Sequence[TimelineRun], *, using: str) -> int:
 
 
 def ended_parts() -> Iterator[EndedRuns]:
-    """The part of the sweep that looks at what has ended; none where no machine shows its state."""
+    """The part of the sweep that checks ended runs; none if no machine shows its state."""
     if machines := sorted(known.name for known in registry.machines() if known.mirror):
         yield EndedRuns(machines)

@@ -1,4 +1,4 @@
-"""Overlooked: new entities of timelines that start with each of them, which have no run all the same."""
+"""Overlooked: new entities that have no run of a timeline that starts with each new entity."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ logger = logging.getLogger("timeline")
 
 
 def newcomers(using: str) -> Iterator[Newcomers]:
-    """The parts of a database: a timeline each, where it can be told which rows of its model are new."""
+    """The parts for a database: one for each timeline, if new rows of its model can be recognized."""
     for definition in registry:
         model = model_of(definition.label) if Created() in definition.starts_on else None
         if model is not None and router.allow_migrate_model(using, model):
@@ -38,8 +38,8 @@ def newcomers(using: str) -> Iterator[Newcomers]:
 
 def order_of(model: type[Model]) -> Field[Any, Any] | None:
     """
-    Name the column that tells which rows of a model are newer than others: a key that is a number, or else a datetime that is
-    set when a row is made and has an index. None: there is none.
+    Find the column that tells which rows of a model are newer than others: a primary key that is a number, or a datetime with
+    an index that is set when a row is made. None: there is no such column.
     """
     if isinstance(target_of(model._meta.pk), IntegerField):
         return model._meta.pk
@@ -53,15 +53,15 @@ def order_of(model: type[Model]) -> Field[Any, Any] | None:
 
 class Newcomers(Part[EntityRef]):
     """
-    Rows of a model that were inserted since the first sweep that knew the timeline. What was there before is never looked at.
+    Rows of a model that were inserted after the first sweep that knew the timeline. Older rows are never checked.
 
-    A round goes from where the round before the last ended to what is newest now, so that each row is looked at twice: what
-    was committed late, too, is there by the second time.
+    A round begins where the round before the last ended, and goes to the row that is newest now. So each row is checked twice,
+    and a row that was committed late is there the second time.
 
     Args:
-        definition: A timeline that starts with each of them.
-        model: Its entity's.
-        column: In whose order they come.
+        definition: A timeline that starts with each new entity.
+        model: The model of the entities.
+        column: The column by which the rows are ordered.
     """
 
     def __init__(self, definition: Definition, model: type[Model], column: Field[Any, Any]) -> None:
@@ -71,7 +71,7 @@ class Newcomers(Part[EntityRef]):
         self.column = column
 
     def take(self, position: dict[str, Any], *, begins: bool, size: int, using: str) -> Taken:
-        """Read the next few. The first time ever, remember what is newest, and take none."""
+        """Read the next rows. The first time ever, only remember which row is newest."""
         rows: QuerySet[Model] = QuerySet(self.model, using=using)
         if not position:
             newest = self._newest(rows)
@@ -106,7 +106,7 @@ class Newcomers(Part[EntityRef]):
         later = rows if at is None else rows.filter(**{f"{name}__gt": at})
         pairs = later.order_by(name).values_list("pk", name)
         some = list(pairs[:size])
-        if len(some) == size and not self.column.primary_key:  # Others may have the same time as the last of these.
+        if len(some) == size and not self.column.primary_key:  # Other rows may have the same time as the last row.
             some = [pair for pair in some if pair[1] != some[-1][1]] + list(pairs.filter(**{name: some[-1][1]}))
         return some
 
@@ -114,7 +114,7 @@ class Newcomers(Part[EntityRef]):
         return value.isoformat() if isinstance(value, datetime) else value
 
     def mend(self, some: Sequence[EntityRef], *, now: datetime, using: str) -> Swept:
-        """Start a run for those that have none, unless ``TIMELINE["AUTOSTART"]`` is off."""
+        """Start a run for entities that have none, unless ``TIMELINE["AUTOSTART"]`` is off."""
         started = 0
         if get_settings().AUTOSTART:
             act = partial(self._start, now=now, using=using)
@@ -124,7 +124,7 @@ class Newcomers(Part[EntityRef]):
         return Swept(looked=len(some), started=started, left=True)
 
     def _without_run(self, refs: Sequence[EntityRef], using: str) -> list[EntityRef]:
-        """Those that never had a run of the timeline, nor met one of its exits."""
+        """The entities that never had a run of the timeline, and for which none of its exits is recorded."""
         ids = [ref.id for ref in refs]
         label = self.definition.label
         runs = TimelineRun.objects.using(using).filter(entity_label=label, entity_id__in=ids, timeline=self.name)
@@ -134,7 +134,7 @@ class Newcomers(Part[EntityRef]):
         return [ref for ref in refs if ref.id not in known]
 
     def _having_left(self, refs: Sequence[EntityRef], using: str) -> list[EntityRef]:
-        """Those of whom an exit is recorded, under whichever name."""
+        """The entities for which an exit is recorded, under any of their names."""
         kin = kin_of(refs, using=using)
         names = {name for several in kin.values() for name in several}
         exits = Event.objects.using(using).filter(

@@ -1,4 +1,4 @@
-"""Parts of a sweep: what each has to say, and how what cannot be mended together is mended one by one."""
+"""Parts of a sweep: what each part does, and how to mend items one by one if they cannot be mended together."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Item = TypeVar("Item")
 
 class Swept(NamedTuple):
     """
-    What was done.
+    What a sweep did.
 
     Args:
-        looked: Runs, and rows of entities, that were looked at.
-        mended: Runs that had drifted from their entity or their definition, and are reconciled.
-        started: Runs begun for entities that had none.
+        looked: How many runs and rows of entities were checked.
+        mended: How many runs had drifted from their entity or their definition, and were reconciled.
+        started: How many runs were begun for entities that had none.
         left: Whether there may be more: call again.
     """
 
@@ -36,7 +36,7 @@ class Swept(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The next few of a part; where it has come to, as plain data; and whether its round is over with them."""
+    """The next items of a part, the position after them (as plain data), and whether the round is over with them."""
 
     some: Sequence[Any]
     position: dict[str, Any]
@@ -45,7 +45,8 @@ class Taken(NamedTuple):
 
 class Part(ABC, Generic[Item]):
     """
-    What is gone through from a beginning to an end, again and again. ``name`` is its row's key; ``most`` are taken at a time.
+    Something that a sweep goes through from beginning to end, again and again. ``name`` is the key of its row; ``most``: how
+    many items are taken at a time.
     """
 
     name: str
@@ -53,18 +54,19 @@ class Part(ABC, Generic[Item]):
 
     @abstractmethod
     def take(self, position: dict[str, Any], *, begins: bool, size: int, using: str) -> Taken:
-        """Read the next few; ``position`` is empty the first time ever, and ``begins`` tells that a round does."""
+        """Read the next items. ``position`` is empty the first time ever; ``begins``: whether a round begins."""
 
     @abstractmethod
     def mend(self, some: Sequence[Item], *, now: datetime, using: str) -> Swept:
-        """Look at them, and mend what is to be mended."""
+        """Check the items, and mend those that are wrong."""
 
 
 def each_if_not_all(items: Sequence[Item], act: Callable[[Sequence[Item]], int], *, using: str) -> int:
     """
-    Do something with all of them in a transaction that waits for nobody; where that fails, with each in one of its own.
+    Do something with all items in one transaction that waits for no lock. If this fails, do it with each item in a transaction
+    of its own.
 
-    What fails then is left for the next round, with a line in the log. Gives the sum of what each call gives.
+    An item that fails then is left for the next round, with a line in the log. Gives the sum of the results.
     """
     if not items:
         return 0

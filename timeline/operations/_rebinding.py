@@ -1,4 +1,4 @@
-"""Rebind: have tasks look anew whose schedule leads to another entity than the one that they wait for."""
+"""Rebind: make tasks due that wait for an entity, if their schedule leads to another entity now."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from timeline.timing import When
 
 def rebinding(plans: Iterable[tuple[Definition, Plan]], *, now: datetime, using: str) -> list[Write]:
     """
-    Find those at rest whose entity leads to another one now: they are due at once, and rest again for that.
+    Find resting tasks whose schedule leads to another entity than the one they wait for. They become due at once, and then wait
+    for the new entity.
 
     Args:
-        plans: Of runs that the caller has locked, with their entities.
+        plans: The plans of runs that the caller has locked with their entities.
         now: Story time.
         using: Database alias.
 
     Returns:
-        What is to be written. One statement for each way to another entity; none, where nothing waits for one.
+        The writes. This takes one statement for each path to another entity, and none if no task waits for an entity.
     """
     asked = [
         (task, when, path) for definition, planned in plans for task, when, path in _at_rest(definition, planned, now)
@@ -45,7 +46,7 @@ def rebinding(plans: Iterable[tuple[Definition, Plan]], *, now: datetime, using:
 
 
 def _at_rest(definition: Definition, planned: Plan, now: datetime) -> Iterator[tuple[ScheduledTask, When, str]]:
-    """Tasks that rest for what their schedule says, and not for what their handler does."""
+    """Tasks that wait because of their schedule, not because of their handler."""
     if not definition.awaited_fields:
         return
     for row in (change.row for change in planned.changes if isinstance(change, Keep)):
@@ -53,7 +54,7 @@ def _at_rest(definition: Definition, planned: Plan, now: datetime) -> Iterator[t
         if when is None or not isinstance(when.awaits_of, str) or not isinstance(row, ScheduledTask):
             continue
         is_bound = row.awaits == " ".join(when.awaits)
-        # What was moved may also be what has failed, and must not run early.
+        # A task that was moved may have failed before, and must not run early then.
         was_moved = row.reason_code == ReasonCode.MOVED and not (row.failures or row.lost)
         is_unbound = not row.awaits and (row.reason_code == ReasonCode.WAITING or was_moved)
         if row.state == State.RETRYABLE and row.scheduled_at > now and (is_bound or is_unbound):

@@ -1,4 +1,4 @@
-"""What somebody saw before they decided: a decision about what has changed since is refused."""
+"""What a person saw before a decision: the decision is refused if the task has changed since."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
 
 Seen = Mapping[UUID, int]
-"""Task id → its ``seq`` as it was shown. What is not in it may have changed."""
+"""Task id → its ``seq`` when it was shown. A task that is missing here is not checked."""
 
 
 class Revision(Protocol):
-    """What is said of the latest revision of a task."""
+    """The fields of the latest revision of a task that an error reports."""
 
     revision: int
     state: str
@@ -35,11 +35,11 @@ def refuse_changed(tasks: Iterable[ScheduledTask], seen: Seen | None) -> None:
     Refuse to go on if one of the tasks has changed since it was seen.
 
     Args:
-        tasks: Locked, so that they stay as they are until the decision is written.
-        seen: What was shown; None: nobody says.
+        tasks: The tasks. The caller has locked them, so that they stay as they are until the decision is written.
+        seen: What was shown; None: nothing is checked.
 
     Raises:
-        ChangedSince: naming the first that has.
+        ChangedSince: naming the first task that has changed.
     """
     for task in tasks if seen else ():
         if seen.get(task.pk, task.seq) != task.seq:  # type: ignore[union-attr]
@@ -48,15 +48,15 @@ def refuse_changed(tasks: Iterable[ScheduledTask], seen: Seen | None) -> None:
 
 def refuse_redriven(task: ScheduledTask, later: Revision, seen: Seen | None) -> None:
     """
-    Refuse to redrive what was redriven since it was seen: its own row says nothing of it.
+    Refuse to redrive a task that was redriven since it was seen. Its own row does not tell this.
 
     Args:
-        task: That has ended.
-        later: The latest revision of it, perhaps itself.
-        seen: As ``refuse_changed`` takes it.
+        task: A task that has ended.
+        later: Its latest revision, which may be the task itself.
+        seen: As for ``refuse_changed``.
 
     Raises:
-        ChangedSince: saying what the latest revision is by now.
+        ChangedSince: with the latest revision as it is now.
     """
     if seen and task.pk in seen and later.revision > task.revision:
         raise _changed(task, later, remedy=_("It was redriven; look at its latest revision."))

@@ -1,4 +1,4 @@
-"""Sieve: which of many runs are to be planned, portion by portion. Learns where it helps nothing to ask the database first."""
+"""Sieve: find which of many runs have to be planned, one portion at a time. It learns when to ask the database is no use."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from uuid import UUID
 
 from timeline.store.standing import RunRef, in_doubt
 
-MOST: Final = 0.75  # Of a timeline's runs: if more are in doubt, it is quicker to plan all of them unasked.
-UNASKED: Final = 4  # Portions. Then it asks again, as later runs may be others.
+MOST: Final = 0.75  # If more of a timeline's runs are in doubt, it is faster to plan all without asking.
+UNASKED: Final = 4  # For so many portions the database is not asked. Then it is asked again, as other runs may differ.
 
 
 class Sieve:
     """
-    Sifts portions of runs, one after another.
+    Finds the runs to plan, in one portion after another.
 
-    To ask takes a tenth of the time that it takes to plan. After a release that changes all runs it would rule out none.
+    To ask the database takes a tenth of the time of planning. After a release that changes all runs, it would rule out none.
     """
 
     def __init__(self) -> None:
@@ -26,10 +26,11 @@ class Sieve:
 
     def to_plan(self, refs: Sequence[RunRef], *, now: datetime, using: str) -> set[UUID]:
         """
-        Tell which of some open runs are to be planned: all that are in doubt, and of some timelines simply all.
+        Find the open runs that have to be planned: those in doubt, and all runs of timelines for which the database is not
+        asked.
 
         Args:
-            refs: The next portion.
+            refs: The runs of the next portion.
             now: Story time.
             using: Database alias.
         """

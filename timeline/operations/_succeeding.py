@@ -1,4 +1,4 @@
-"""Succeed: begin what starts when a run has ended, and wake what waits for that, in the transaction that ends it."""
+"""Succeed: begin the runs that start after ended runs, and wake tasks that wait for their end, in the same transaction."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ logger = logging.getLogger("timeline")
 
 def succeed(ended: Iterable[TimelineRun], *, now: datetime, using: str) -> list[TimelineRun]:
     """
-    Begin what starts after runs that have just ended, and wake what waits for their end: any number in a fixed number of
-    statements for each kind of entity; none where nothing starts after them.
+    Begin the runs that start after runs that have just ended, and wake the tasks that wait for their end. The number of
+    statements is fixed for each kind of entity, and zero if nothing starts after the runs.
 
-    A run that has no proper time stays away, and the log says so: what it follows has ended all the same.
+    A run that has no usable time is not begun, and the log says so: the run before it has ended all the same.
 
     Args:
-        ended: In this transaction; the caller has locked their entities, and written their tasks.
+        ended: The runs that ended in this transaction. The caller has locked their entities and written their tasks.
         now: Story time.
         using: Database alias.
 
@@ -62,7 +62,7 @@ def succeed(ended: Iterable[TimelineRun], *, now: datetime, using: str) -> list[
 
 
 def _completed(runs: Sequence[TimelineRun], using: str) -> set[UUID]:
-    """Ids of those of which something was completed, and nothing given up that nobody has redriven."""
+    """Ids of the runs with a completed task and without a dead letter that nobody has redriven."""
     if not runs:
         return set()
     tasks = ScheduledTask.objects.using(using).filter(run__in=[run.pk for run in runs])
@@ -71,18 +71,18 @@ def _completed(runs: Sequence[TimelineRun], using: str) -> set[UUID]:
 
 
 def _begins_again(run: TimelineRun) -> bool:
-    """Whether its timeline begins once more for what came while it was open."""
+    """Whether the timeline of a run begins again for events that came while the run was open."""
     known = registry.about(run.timeline, run.entity_label) if run.is_finished and not run.key else None
     return known is not None and known.again and get_settings().AUTOSTART
 
 
 def _came_meanwhile(ended: Sequence[TimelineRun], *, using: str) -> dict[UUID, UUID]:
     """
-    Find the last event that came while each run was open, and would have started one: id of the run → of the event. A
-    statement a timeline.
+    Find the last event that came while each run was open, and that would have started a run: id of the run → id of the event.
+    One statement for each timeline.
 
-    What came first started the run; what is not later than that has been seen to. Of a run begun by hand, what came since. What
-    has begun a run itself has been seen to as well: the run that ends may be an earlier one that was redriven.
+    Only events later than the one that started the run count; if it was begun by hand, events after its beginning. An event
+    that has begun a run itself does not count: the run that ends may be an earlier one that was redriven.
     """
     alike: dict[str, list[UUID]] = defaultdict(list)
     for run in ended:
@@ -115,7 +115,7 @@ def _planned(
     now: datetime,
     using: str,
 ) -> list[Beginning]:
-    """Plan a run of the same entity and key for each; those with a cause are begun by that event."""
+    """Plan a run with the same entity and key for each run; a run with a cause is begun by that event."""
     alike: dict[tuple[str, str], dict[EntityRef, TimelineRun]] = defaultdict(dict)
     definitions = {definition.name: definition for _run, definition in wanted}
     for run, definition in wanted:
@@ -138,5 +138,5 @@ def _planned(
 
 
 def _params(run: TimelineRun) -> dict[str, Any]:
-    """What handlers are told of the run that has ended."""
+    """The parameters that tell handlers which run has ended."""
     return {"after_run": str(run.pk), "timeline": run.timeline, "ended": run.end_code}

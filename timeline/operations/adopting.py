@@ -1,4 +1,4 @@
-"""Adopt: make a database this site's, and if wanted end all that another site left open in it."""
+"""Adopt: make a database belong to this site, and if wanted end everything that another site left open in it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Open(NamedTuple):
 
 
 def count_open(*, using: str) -> Open:
-    """Count what has not ended in a database."""
+    """Count the runs and tasks in a database that have not ended."""
     runs = TimelineRun.objects.using(using).open().count()
     return Open(runs, ScheduledTask.objects.using(using).open().count())
 
 
 def adopt(*, now: datetime, using: str) -> None:
-    """Make the database ``TIMELINE["SITE"]``'s: from now on what is open in it runs here."""
+    """Make the database belong to ``TIMELINE["SITE"]``: from now on its open tasks run here."""
     Identity.objects.using(using).update_or_create(
         pk=THE_ONE, defaults={"site": get_settings().SITE, "adopted_at": now, "polled_at": None}
     )
@@ -42,7 +42,7 @@ def clear(*, reason: Reason, now: datetime, using: str) -> Open:
     End all open runs and cancel all open tasks, in batches of one transaction each.
 
     Args:
-        reason: Kept on each.
+        reason: The reason that is kept on each run and task.
         now: Story time.
         using: Database alias.
 

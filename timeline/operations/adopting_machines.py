@@ -1,4 +1,4 @@
-"""Adopt rows for a machine: begin runs for what was there before it, each in the state that a column of the host's says."""
+"""Adopt rows for a machine: begin runs for rows that are older than it, each in the state that a column of its row says."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from timeline.store.entity_locks import lock_entities
 from timeline.store.isolating import atomic
 from timeline.store.machines import MAX_ACTOR
 
-ADOPTED: Final = "adopted"  # What the first entry of such a run has as its event.
+ADOPTED: Final = "adopted"  # The event in the first entry of such a run.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Adoption:
     """
-    Which rows are adopted, and how; made by ``plan_adoption``.
+    The rows to adopt, and how; made by ``plan_adoption``.
 
     Args:
         definition: The machine.
-        column: Name of the field that says where a row is.
-        states: Its value as text → the state; one that is left out has to be a state itself. NULL is empty text.
+        column: The name of the field that tells the state of a row.
+        states: Value of the field as text → state. A value that is missing has to be a state itself. NULL is empty text.
         skipped: Values whose rows get no run.
-        back: State → where its BACK leads; of states whose row has one.
-        with_ended: Whether those get a run, too, that has ended as it begins, whose value is an end of the table.
-        rows: Of the model, those that are looked at.
+        back: State → the state to which its BACK leads; for states that have a BACK.
+        with_ended: Whether rows in an end of the table get a run, too, which has ended when it begins.
+        rows: The rows of the model to adopt.
     """
 
     definition: Definition
@@ -55,7 +55,7 @@ class Adoption:
     with_ended: bool = False
 
     def state_of(self, value: str) -> str | None:
-        """The state of rows with this value; None: nobody has said."""
+        """The state of rows with this value; None: it is not known."""
         return self.states.get(value, value if value in table_of(self.definition).states else None)
 
     def is_left_out(self, value: str) -> bool:
@@ -65,7 +65,7 @@ class Adoption:
 
 
 class Found(NamedTuple):
-    """How many rows have a value; the state that they come to, None if nobody has said; and whether they get no run."""
+    """A value, the state for it (None: it is not known), how many rows have it, and whether they get no run."""
 
     value: str
     state: str | None
@@ -74,7 +74,7 @@ class Found(NamedTuple):
 
 
 class Adopted(NamedTuple):
-    """What was done so far: runs begun, and rows passed over, as they have a run or are gone."""
+    """What was done so far: runs begun, and rows left out because they have a run or do not exist any more."""
 
     begun: int = 0
     passed: int = 0
@@ -92,10 +92,11 @@ def plan_adoption(
     using: str,
 ) -> Adoption:
     """
-    See what can be seen before any row is read. Arguments as for ``Adoption``; ``filters`` are lookups of the model.
+    Check everything that can be checked before a row is read. Arguments as for ``Adoption``; ``filters`` are lookups of the
+    model.
 
     Raises:
-        UnknownTimeline: if there is none of this name.
+        UnknownTimeline: if there is no timeline of this name.
         InvalidInput: naming ``machine``, ``from``, ``map``, ``back`` or ``filter``.
     """
     definition = registry.timeline(machine)
@@ -143,7 +144,7 @@ def _column(model: type[Model], name: str) -> str:
 
 
 def survey(adoption: Adoption) -> list[Found]:
-    """Count the rows by their values, in order of the states of the table. One statement; writes nothing."""
+    """Count the rows by their values, in the order of the table's states. One statement, which writes nothing."""
     counted: dict[str, int] = {}
     by_value = adoption.rows.order_by().values_list(adoption.column)
     for value, count in by_value.annotate(_timeline_rows=Count("pk")):
@@ -157,7 +158,7 @@ def survey(adoption: Adoption) -> list[Found]:
 
 def check_survey(adoption: Adoption, found: list[Found]) -> None:
     """
-    See that it is known of all rows where they come to, and where they go back to.
+    Check that the state is known for all rows, and where a BACK leads.
 
     Raises:
         InvalidInput: naming ``map`` or ``back``.
@@ -176,21 +177,22 @@ def adopt_rows(
     adoption: Adoption, *, size: int = BATCH, actor: str = "", clock: Callable[[str], datetime], using: str
 ) -> Iterator[Adopted]:
     """
-    Begin the runs, a transaction a batch; those who have a run are passed over, so that it can be called again after a crash.
+    Begin the runs, with one transaction for each batch. Entities that have a run are left out, so this can be called again
+    after a crash.
 
     Args:
-        adoption: What ``check_survey`` has passed.
-        size: Rows a batch.
-        actor: Who does it, for the first entry of each run.
-        clock: Tells the story time of a database; read once a batch.
+        adoption: An adoption that ``check_survey`` has passed.
+        size: How many rows a batch has.
+        actor: The person who does it, for the first entry of each run.
+        clock: Gives the story time of a database; it is read once for each batch.
         using: Database alias.
 
     Returns:
         After each batch, what was done so far.
 
     Raises:
-        InvalidInput: as ``check_survey``, where a row has another value by now; nothing of its batch is written then.
-        UnreadableEntity: the same.
+        InvalidInput: as for ``check_survey``, if a row has another value by now; nothing of its batch is written then.
+        UnreadableEntity: if an entity cannot be read; nothing of its batch is written then.
     """
     check_batch_size(size)
     check_text("actor", actor, MAX_ACTOR)
@@ -208,18 +210,18 @@ def _adopt_some(adoption: Adoption, batch: Portion, actor: str, now: datetime, u
         entities = lock_entities(batch.refs, fresh=True, using=using)
         for unreadable in entities.unreadable.values():
             raise unreadable
-        # Whoever began a run meanwhile has it: of one that has ended, no unique index would tell.
+        # Runs may have begun since the first check. No unique index would refuse a second run if the first one has ended.
         still = without_run(batch._replace(refs=list(entities)), adoption.definition.name, "", once=True).refs
         states = _states_of(adoption, {ref: entities[ref] for ref in still})
         begun = begin_runs(_beginnings(adoption, states, actor, now), now=now, using=using)
         runs = [beginning.run(using=using) for beginning in begun]
-        # What its tasks are is said by the ordinary way, from the state that it is in.
+        # The planner decides which tasks the runs have in their states, as always.
         reconcile_locked(runs, entities, now=now, using=using)
     return len(begun)
 
 
 def _states_of(adoption: Adoption, entities: Mapping[EntityRef, Model]) -> dict[EntityRef, str]:
-    """Where those come to that get a run, as they are now that they are locked."""
+    """The state of each entity that gets a run, read again under its lock."""
     values = {ref: _said(getattr(entity, adoption.column)) for ref, entity in entities.items()}
     found = [Found(value, adoption.state_of(value), 1, adoption.is_left_out(value)) for value in set(values.values())]
     check_survey(adoption, found)
@@ -228,7 +230,7 @@ def _states_of(adoption: Adoption, entities: Mapping[EntityRef, Model]) -> dict[
 
 
 def _beginnings(adoption: Adoption, states: Mapping[EntityRef, str], actor: str, now: datetime) -> list[Beginning]:
-    """Runs in these states, with no tasks yet; what is in an end of the table has ended."""
+    """Runs in these states, without tasks so far. A run in an end of the table has ended."""
     definition, ends = adoption.definition, table_of(adoption.definition).ends
     still_open = {"ended_at": None, "end_code": "", "end_reason": ""}
     beginnings = plan_runs(
@@ -248,5 +250,5 @@ def _beginnings(adoption: Adoption, states: Mapping[EntityRef, str], actor: str,
 
 
 def _said(value: object) -> str:
-    """A value of the column as text, as it is mapped."""
+    """A value of the column as text, as ``states`` has it."""
     return "" if value is None else as_text(value) if isinstance(value, str) else str(value)

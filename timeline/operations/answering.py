@@ -1,4 +1,4 @@
-"""Answers of requests that carry a key of their own: such a request acts once, and is answered alike when it comes again."""
+"""Answers to requests with an idempotency key: such a request acts once, and gets the same answer when it comes again."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from timeline.store.isolating import atomic
 
 def claim_key(key: str, fingerprint: str, *, using: str) -> Answer | None:
     """
-    Take a key for a request, in the caller's transaction: the first thing that it does. Who comes with the same key waits for
-    that transaction; if it is rolled back, the key is free again.
+    Take a key for a request, as the first thing in the caller's transaction. Another request with the same key waits for that
+    transaction; if it is rolled back, the key is free again.
 
     Args:
-        key: Hash of who asks and of their key, 64 characters.
-        fingerprint: Hash of what they ask for, 64 characters.
-        using: Database alias of what the request is about.
+        key: Hash of the caller and of the key that the caller gave, 64 characters.
+        fingerprint: Hash of the contents of the request, 64 characters.
+        using: Database alias that the request is about.
 
     Returns:
-        None: it is taken; act, and ``keep_answer``. Else what the request was answered before.
+        None: the key is taken; act, and then ``keep_answer``. Otherwise the answer that the request got before.
 
     Raises:
-        KeyReused: if it was another request.
+        KeyReused: if the key was used for another request.
     """
     dialect = dialect_of(using)
     asked: dict[str, Any] = {"key": key, "fingerprint": fingerprint, "kept": dialect.length_of(KEPT)}
@@ -44,20 +44,20 @@ def claim_key(key: str, fingerprint: str, *, using: str) -> Answer | None:
 
 
 def keep_answer(key: str, *, status: int, headers: Mapping[str, str], body: str, using: str) -> None:
-    """Write down what a request was answered, in the transaction that took its key and acted."""
+    """Store the answer to a request, in the transaction that took its key and acted."""
     Answer.objects.using(using).filter(pk=key).update(status=status, headers=dict(headers), body=body)
 
 
 def forget_answers(*, limit: int = 1000, using: str) -> int:
     """
-    Delete answers that are no longer kept, the oldest first.
+    Delete answers that do not have to be kept any longer, the oldest first.
 
     Args:
-        limit: At most so many, in this call and transaction.
+        limit: How many to delete at most, in this call and transaction.
         using: Database alias.
 
     Returns:
-        How many; 0 when nothing is left to delete.
+        How many were deleted; 0 if nothing is left to delete.
     """
     answers = Answer.objects.using(using)
     with atomic(using=using):

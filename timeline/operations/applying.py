@@ -1,4 +1,4 @@
-"""Apply: let open runs follow a changed definition, a batch at a time; or keep, or cancel, what a person names of it."""
+"""Apply: let open runs follow a changed definition, in batches; rows of tasks that a person names are kept or cancelled."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from timeline.store.mirroring import mirror_runs
 from timeline.store.standing import RunRef, in_doubt, is_told, pages_of_open_runs
 from timeline.store.writing import MAX_REASON, Write, apply
 
-READ: Final = 2000  # Runs that are looked at together.
+READ: Final = 2000  # How many runs are checked together.
 
 
 class Applied(NamedTuple):
-    """How many runs were looked at, how many of them were reconciled, and how many rows were changed or made."""
+    """How many runs were checked, how many of them were reconciled, and how many rows were changed or made."""
 
     looked: int
     runs: int
@@ -41,14 +41,14 @@ class Applied(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
     """
-    What becomes of the rows of a timeline whose definition has changed; made by ``check_choices``.
+    What happens to the rows of a timeline whose definition has changed; made by ``check_choices``.
 
     Args:
         definition: The timeline, as it is now.
-        keep: Tasks whose open rows stay at their times; none are made of those that are new.
-        cancel: Tasks whose changed rows are cancelled, and never made again by themselves. All others follow the definition.
-        reason: Why, for what is kept or cancelled.
-        actor: Who decided it.
+        keep: Tasks whose open rows keep their times. If such a task is new, no rows are made.
+        cancel: Tasks whose changed rows are cancelled and not made again. All other tasks follow the definition.
+        reason: Why rows are kept or cancelled.
+        actor: The person who decided it.
     """
 
     definition: Definition
@@ -59,12 +59,12 @@ class Choices:
 
     @property
     def kept(self) -> Reason:
-        """What the log says of a row that stays at its time."""
+        """The log's reason for a row that keeps its time."""
         return Reason(ReasonCode.MOVED, self.reason, self.actor)
 
     @property
     def cancelled(self) -> Reason:
-        """What the log says of one that is cancelled: by an operator, so that it stays so."""
+        """The log's reason for a row that is cancelled. Its code is that of an operator, so that the row is not made again."""
         return Reason(ReasonCode.OPERATOR, self.reason, self.actor)
 
 
@@ -77,10 +77,10 @@ def check_choices(
     actor: str = "",
 ) -> Choices:
     """
-    See what can be seen before any run is read. Arguments as for ``Choices``.
+    Check everything that can be checked before a run is read. Arguments as for ``Choices``.
 
     Raises:
-        UnknownTask: if the timeline declares no such task.
+        UnknownTask: if the timeline does not declare one of the tasks.
         InvalidInput: naming ``keep``, ``cancel``, ``reason`` or ``actor``.
     """
     for option, names in (("keep", keep), ("cancel", cancel)):
@@ -101,15 +101,15 @@ def apply_choices(
     choices: Choices, *, size: int = BATCH, clock: Callable[[str], datetime], using: str
 ) -> Iterator[Applied]:
     """
-    Reconcile all open runs that differ from their definition, a transaction a batch.
+    Reconcile all open runs that differ from their definition, with one transaction for each batch.
 
-    What was done does not differ any more, so that it can be called again after a crash. A run with a task that is being run
-    is left to that task's outcome.
+    A run that was reconciled does not differ any more, so this can be called again after a crash. A run with a task that is
+    being run is left out, since the outcome of the task reconciles it.
 
     Args:
-        choices: What ``check_choices`` has passed.
-        size: Runs a transaction.
-        clock: Tells the story time of a database; read once a batch.
+        choices: Choices that ``check_choices`` made.
+        size: How many runs a transaction has.
+        clock: Gives the story time of a database; it is read once for each batch.
         using: Database alias.
 
     Returns:
@@ -129,8 +129,8 @@ def _parts(
     definition: Definition, some: Sequence[RunRef], size: int, clock: Callable[[str], datetime], using: str
 ) -> Iterator[Sequence[RunRef]]:
     """
-    Runs that differ, a batch at a time. Where the database can tell of the timeline, those in doubt, which are few more: they
-    are planned once they are locked, and not before as well.
+    Give the runs that differ, in batches. If the database can rule out runs of this timeline, give all runs in doubt: only a
+    few of them do not differ, so they are planned only once, after they are locked.
     """
     now, named = clock(using), {ref.id: ref for ref in some}
     if is_told(definition, now=now):
@@ -143,7 +143,7 @@ def _parts(
 
 
 def _apply_to(choices: Choices, refs: Sequence[RunRef], now: datetime, using: str) -> tuple[int, int]:
-    """Reconcile runs; tell how many of them were changed, and how many rows."""
+    """Reconcile runs. Gives how many runs and how many rows were changed."""
     chosen = _Chosen(choices)
     with atomic(using=using):
         entities = {EntityRef(ref.label, ref.entity_id) for ref in refs}
@@ -164,19 +164,19 @@ def _apply_to(choices: Choices, refs: Sequence[RunRef], now: datetime, using: st
 
 
 class _Chosen:
-    """Makes of what was planned for a batch what was chosen, and remembers what of that is still to be done."""
+    """Changes the plans of a batch as a person chose, and remembers what has to be done after they are carried out."""
 
     def __init__(self, choices: Choices) -> None:
         self._choices = choices
         self.rows = 0
-        self.changed: set[UUID] = set()  # Runs of which a row was changed or made.
-        self.called_off: set[UUID | None] = set()  # Runs of which a row was cancelled: what follows it does not come.
-        self.unmade: dict[UUID | None, set[str]] = {}  # Run → tasks of which no row is wanted.
+        self.changed: set[UUID] = set()  # Runs with a row that was changed or made.
+        self.called_off: set[UUID | None] = set()  # Runs with a cancelled row: rows that follow it are not made.
+        self.unmade: dict[UUID | None, set[str]] = {}  # Run → tasks for which no row is wanted.
 
     def choose(self, run: TimelineRun, planned: Plan) -> Plan:
-        """Give the plan that is carried out."""
+        """Give the plan to carry out."""
         if any(not isinstance(change, Create) and change.row.state == State.ACTIVE for change in planned.changes):
-            return Plan(foreseen=planned.foreseen, open=True)  # Its outcome reconciles it.
+            return Plan(foreseen=planned.foreseen, open=True)  # The outcome of the task reconciles the run.
         standing = {change.row.id: change.row for change in planned.changes if isinstance(change, Cancel)}
         changes = [self._change(run, change, standing) for change in planned.changes]
         if rows := sum(not isinstance(change, Keep) for change in changes):
@@ -199,6 +199,6 @@ class _Chosen:
         return change
 
     def _stay(self, times: Times, row: TaskRow) -> Times:
-        """As the definition has it now, and due when the row was: as if somebody had moved it back."""
+        """The times of the new definition, with the due time of the row: as if a person had moved it back."""
         expires = expiry_at(self._choices.definition.task_key(row.task_name), row.scheduled_at)
         return replace(times, scheduled_at=row.scheduled_at, expires_at=expires)

@@ -1,4 +1,4 @@
-"""Approve and reject: a person's decision about a task that waits for one, as an event of its entity."""
+"""Approve and reject: record a person's decision about a task that waits for one, as an event of its entity."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def decide_approval(
     seen: Seen | None = None,
 ) -> ScheduledTask:
     """
-    Say yes or no to what a task asks for: emits the event that it waits for, which makes it due at once.
+    Say yes or no to a task that asks for approval. This emits the event that the task waits for, which makes it due at once.
 
-    All of it is under the lock of the entity: of two decisions the first stands. Who may decide, the caller has asked.
+    Everything happens under the lock of the entity: of two decisions, the first counts. The caller has checked who may decide.
 
     Args:
-        task_id: Of a task declared with ``approval``, of a run.
+        task_id: A task of a run, declared with ``approval``.
         approved: Yes or no.
-        reason: Text shown to people, kept in the event's payload as ``reason``, and who decided.
-        now: Story time of the decision; None: as it is when the entity is locked.
+        reason: Text shown to people, kept in the event's payload as ``reason``, and the actor who decided.
+        now: Story time of the decision; None: it is read when the entity is locked.
         using: Database alias the task lives in.
-        seen: Task id → its ``seq`` as it was shown to who decided; None: whatever it is.
+        seen: Task id → its ``seq`` when it was shown to the person; None: nothing is checked.
 
     Returns:
         The task, due now.
@@ -50,10 +50,10 @@ def decide_approval(
     Raises:
         ScheduledTask.DoesNotExist: if it is not there.
         InvalidInput: if it asks for no approval.
-        AlreadyDecided: naming who did, if somebody has.
-        DecidedTooLate: if its time is over.
-        ChangedSince: if it has changed since it was seen.
-        TransitionNotAllowed: if it has ended undecided. Nothing is written in any of these cases.
+        AlreadyDecided: if somebody has decided, naming that person.
+        DecidedTooLate: if the time for a decision is over.
+        ChangedSince: if the task has changed since it was seen.
+        TransitionNotAllowed: if it has ended without a decision. Nothing is written in any of these cases.
     """
     with atomic(using=using):
         [task] = lock_tasks([task_id], using=using)
@@ -86,7 +86,7 @@ def decide_approval(
 
 
 def _due_now(task_id: UUID, event: str, *, now: datetime, using: str) -> ScheduledTask:
-    """See that the task is due: the event did not wake one whose row was made when what it asks for had another name."""
+    """Make the task due if the event did not: its row was made when the events that it waits for had other names."""
     task = ScheduledTask.objects.using(using).select_related("run").get(pk=task_id)
     if task.state not in WAITING or task.scheduled_at <= now:
         return task

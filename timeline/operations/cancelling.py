@@ -27,14 +27,14 @@ def cancel(
     *, task_ids: Sequence[UUID], reason: Reason, now: datetime, using: str, seen: Seen | None = None
 ) -> list[ScheduledTask]:
     """
-    Call tasks off and record why. One that a worker is running is cancelled too: what it did in this database is rolled back.
+    Call tasks off and record why. A task that a worker is running is cancelled too: its work in this database is rolled back.
 
     Args:
         task_ids: Primary keys, any number; all are cancelled or none.
         reason: Code from the closed set, text shown to people, and who decided.
         now: Story time of the decision.
         using: Database alias the tasks live in.
-        seen: Task id → its ``seq`` as it was shown to who decided; None: whatever it is.
+        seen: Task id → its ``seq`` when it was shown to the person who decides; None: nothing is checked.
 
     Returns:
         The tasks, in state ``cancelled``, in the order given.
@@ -42,8 +42,8 @@ def cancel(
     Raises:
         ScheduledTask.DoesNotExist: if one of them is not there.
         ChangedSince: if one of them has changed since it was seen.
-        TransitionNotAllowed: if one of them has ended already, or is the one whose handler asks: that one raises ``Cancel``.
-            Nothing is changed then.
+        TransitionNotAllowed: if one of them has ended already, or is the task of the handler that calls this: a handler raises
+            ``Cancel`` instead. Nothing is changed then.
     """
     with in_transaction(using):
         tasks, locked = lock_tasks_with_runs(task_ids, using=using)
@@ -60,15 +60,15 @@ def cancel(
 
 def cancel_all(*, ref: EntityRef, reason: Reason, now: datetime | None = None, using: str) -> list[ScheduledTask]:
     """
-    Call off whatever is open of an entity, in runs and without, of every model of its family. The task being run right now is
-    spared: it records its own outcome.
+    Call off all open tasks of an entity, in runs and without, for every model of its family. A task that this thread is running
+    now is left out: it records its own outcome.
 
-    A run with nothing left is finished; its timeline may be started again. To end runs by name, there is ``leave``.
+    A run without open tasks is finished, and its timeline may be started again. To end runs by name, use ``leave``.
 
     Args:
-        ref: The entity, which need not be there any more; ``NO_ENTITY``: what is about none.
+        ref: The entity, which need not exist any more; ``NO_ENTITY``: the tasks that are about no entity.
         reason: Code from the closed set, text shown to people, and who decided.
-        now: Story time of the decision; None: as it is when the entity is locked, and read in the same trip.
+        now: Story time of the decision; None: it is read in the same trip in which the entity is locked.
         using: Database alias the tasks live in.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Change machines while their runs are open: let runs follow a state that has another name, or end; forget old moves."""
+"""Change machines while their runs are open: rename states of runs, end runs, and forget old moves."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from timeline.store.writing import MAX_REASON
 @dataclass(frozen=True, kw_only=True)
 class Change:
     """
-    What becomes of runs that are in states which a machine's table lacks; made by ``plan_change``.
+    What happens to runs in states that the table of a machine does not have any more; made by ``plan_change``.
 
     Args:
         definition: The machine.
-        renamed: Old state → the state of the table that it is called now.
+        renamed: Old state → its new name, a state of the table.
         ended: Old states whose runs end.
-        reason: Why, for those that end.
-        actor: Who decided it.
+        reason: Why runs are ended.
+        actor: The person who decided it.
     """
 
     definition: Definition
@@ -55,7 +55,7 @@ def plan_change(
     actor: str = "",
 ) -> Change:
     """
-    See what can be seen before any run is read. Arguments as for ``Change``.
+    Check everything that can be checked before a run is read. Arguments as for ``Change``.
 
     Raises:
         InvalidInput: naming ``rename``, ``end``, ``reason`` or ``actor``.
@@ -81,19 +81,19 @@ def plan_change(
 
 def change_runs(change: Change, *, size: int = BATCH, clock: Callable[[str], datetime], using: str) -> Iterator[int]:
     """
-    Rename the states of runs, also where they would go back to, or end them: a transaction a batch.
+    Rename the states of runs, also those to which a BACK would lead, or end the runs: one transaction for each batch.
 
-    What was done is not found again, so that it can be called again after a crash. A renamed run has moved: its entry says
-    ``renamed``, its state counts from now, and its tasks are reconciled.
+    Runs that were changed are not found again, so this can be called again after a crash. A renamed run counts as moved: its
+    entry says ``renamed``, its time in the state begins now, and its tasks are reconciled.
 
     Args:
-        change: What ``plan_change`` has passed.
-        size: Runs a batch.
-        clock: Tells the story time of a database; read once a batch.
+        change: A change that ``plan_change`` made.
+        size: How many runs a batch has.
+        clock: Gives the story time of a database; it is read once for each batch.
         using: Database alias.
 
     Returns:
-        After each batch, how many runs it was.
+        After each batch, how many runs it had.
     """
     check_batch_size(size)
     olds = {*change.renamed, *change.ended}
@@ -102,7 +102,7 @@ def change_runs(change: Change, *, size: int = BATCH, clock: Callable[[str], dat
     some = list(runs.only("entity_label", "entity_id")[:size])
     while some:
         yield _change_some(change, some, clock(using), using)
-        # By their keys: no index finds states, so that each batch would look through all runs before it again.
+        # Continue after the last key: no index finds states, so otherwise each batch would read all runs before it again.
         some = list(runs.filter(pk__gt=some[-1].pk).only("entity_label", "entity_id")[:size])
 
 
@@ -122,7 +122,7 @@ def _rename(change: Change, runs: list[TimelineRun], locked: Locked, now: dateti
     if not runs:
         return
     name, new = change.definition.name, change.renamed
-    # Old code may still move runs meanwhile: the edges of a rename stay until all are taken away that the table lacks.
+    # Old code may still move runs. So the edges of a rename stay until all edges are removed that the table lacks.
     see_pairs({name: frozenset(new.items())}, using=using)
     steps = [
         Step(run=run, target=new.get(run.state, run.state), back=new.get(run.back, run.back), cause_id=None)
@@ -138,13 +138,13 @@ def _rename(change: Change, runs: list[TimelineRun], locked: Locked, now: dateti
 
 def forget_moves(definition: Definition, *, using: str) -> list[tuple[str, str]]:
     """
-    Take away the moves that the table lacks, so that the database refuses them. Processes of older code are gone by then.
+    Remove the moves that the table lacks, so that the database refuses them. Processes of older code must have stopped.
 
     Returns:
-        From where to where.
+        The moves, as pairs of states: from, to.
 
     Raises:
-        InvalidInput: naming ``machine``, if open runs are in a state that the table lacks; nothing is taken away then.
+        InvalidInput: naming ``machine``, if open runs are in a state that the table lacks; nothing is removed then.
     """
     table = table_of(definition)
     with atomic(using=using):

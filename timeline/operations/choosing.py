@@ -15,21 +15,21 @@ from timeline.exceptions import InvalidInput
 
 def rows_matching(model: type[Model], filters: Mapping[str, Any], *, using: str) -> QuerySet[Model]:
     """
-    The rows that match all lookups; none is read here.
+    Filter the rows by all lookups; no row is read here.
 
     Args:
-        model: The host's.
+        model: A model of the host.
         filters: As for ``filter()``: lookup → value.
         using: Database alias.
 
     Raises:
-        InvalidInput: naming ``filter``, where one does not fit the model.
+        InvalidInput: naming ``filter``, if a lookup does not fit the model.
     """
     rows: QuerySet[Model] = QuerySet(model, using=using)
     try:
         rows = rows.filter(**filters)
         with suppress(EmptyResultSet):
-            rows.query.get_compiler(using).as_sql()  # Some lookups look at their value no sooner.
+            rows.query.get_compiler(using).as_sql()  # Some lookups check their value only here.
     except (FieldError, ValidationError, ValueError, TypeError) as error:
         problem, remedy = _("does not fit %(model)s (%(error)s)."), _("Give lookups such as created_at__year=2026.")
         raise InvalidInput("filter", problem, remedy, model=model._meta.label, error=str(error)) from None

@@ -1,4 +1,4 @@
-"""How garbage is collected while very many rows are made: seldom, as hardly any of them is garbage before all are written."""
+"""Collect garbage seldom while very many rows are made: hardly any of their objects is garbage before all are written."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-# How many more objects are made than freed before a collection: those of a portion of some thousand entities. With Python's
-# default of 700, it searches these objects again and again, and after a few thousand entities all objects of the process.
+# A collection begins when so many more objects were made than freed: those of a portion of some thousand entities. With
+# Python's default of 700, these objects are searched again and again, and after a few thousand entities all objects of the
+# process are searched.
 MANY: Final = 50_000
 
 _lock = threading.Lock()
-_blocks = 0  # Of all threads.
+_blocks = 0  # How many blocks are entered, in all threads.
 _usual = _ours = gc.get_threshold()
 
 
 @contextmanager
 def collecting_seldom() -> Iterator[None]:
     """
-    Collect garbage seldom within the block, in all threads of the process; otherwise this takes a quarter of its time.
+    Collect garbage seldom within the block, in all threads of the process. Otherwise it takes a quarter of the time of the
+    block.
 
-    Thresholds that somebody else sets meanwhile stay.
+    If somebody else sets thresholds meanwhile, these stay.
     """
     global _blocks, _usual, _ours
     with _lock:

@@ -1,4 +1,4 @@
-"""Which task this thread of execution is running right now, so that what its handler causes spares it."""
+"""Which task this thread of execution is running now. Its handler may cause changes, which leave this task out."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _running: ContextVar[frozenset[UUID]] = ContextVar("timeline_running", default=f
 
 
 def running() -> frozenset[UUID]:
-    """Ids of the tasks being run here: none, one, or those of one call for many."""
+    """Ids of the tasks that are being run here: none, one, or all of one call for many tasks."""
     return _running.get()
 
 
 def refuse_own(tasks: Iterable[ScheduledTask], verb: str) -> None:
     """
-    Refuse to let a handler end its own task behind its back: its outcome could not be recorded any more.
+    Refuse to let a handler end its own task: its outcome could not be recorded any more.
 
     Raises:
         TransitionNotAllowed: if one of the tasks is being run here.
@@ -33,5 +33,5 @@ def refuse_own(tasks: Iterable[ScheduledTask], verb: str) -> None:
 
 
 def now_running(*task_ids: UUID) -> None:
-    """Mark the tasks as being run in this context, which ends with them."""
+    """Mark the tasks as being run in this context. The mark ends with the context."""
     _running.set(frozenset(task_ids))

@@ -1,4 +1,4 @@
-"""Decide: what is to become of a task that rests, because nobody but a person knows what is true of one of its steps."""
+"""Decide: continue a task that waits because only a person knows whether one of its steps happened."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def step_happened(
     seen: Seen | None = None,
 ) -> ScheduledTask:
     """
-    Say that a step happened which was begun once, and what it gave. The task goes on behind it at once.
+    Say that a step that was begun has happened, and give its result. The task continues after it at once.
 
     Args:
-        task_id: Of a task that waits to be tried again.
+        task_id: A task that waits to be tried again.
         step: Name of the step, with its key.
-        result: What it would have returned: plain JSON.
+        result: What the step would have returned: JSON.
         reason: Text shown to people, and who decided.
         now: Story time of the decision.
         using: Database alias.
-        seen: Task id → its ``seq`` as it was shown to who decided; None: whatever it is.
+        seen: Task id → its ``seq`` when it was shown to the person who decides; None: nothing is checked.
 
     Returns:
         The task, in state ``available``.
@@ -73,7 +73,7 @@ def forget_step(
     *, task_id: UUID, step: str, reason: Reason, now: datetime, using: str, seen: Seen | None = None
 ) -> ScheduledTask:
     """
-    Forget that a step was done, or begun: when the task goes on, at once, it is done again.
+    Forget that a step was done or begun: it is done again when the task continues, at once.
 
     Args:
         task_id, step, reason, now, using, seen: As for ``step_happened``.
@@ -82,7 +82,7 @@ def forget_step(
         The task, in state ``available``.
 
     Raises:
-        As ``step_happened``.
+        As for ``step_happened``.
     """
 
     def forget(records: dict[str, StepRecord]) -> None:
@@ -93,7 +93,7 @@ def forget_step(
 
 def go_on(*, task_id: UUID, reason: Reason, now: datetime, using: str, seen: Seen | None = None) -> ScheduledTask:
     """
-    Let a task go on whose code has changed since some of its steps were done: what is done counts, in whatever order.
+    Let a task continue whose code has changed since some of its steps were done: these steps count in any order.
 
     Args:
         task_id, reason, now, using, seen: As for ``step_happened``.
@@ -102,7 +102,7 @@ def go_on(*, task_id: UUID, reason: Reason, now: datetime, using: str, seen: See
         The task, in state ``available``.
 
     Raises:
-        As ``step_happened``; also InvalidInput, if it is not known of a step whether it happened.
+        As for ``step_happened``; also InvalidInput, if it is not known whether a step happened.
     """
 
     def accept(records: dict[str, StepRecord]) -> None:

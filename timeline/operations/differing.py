@@ -1,4 +1,4 @@
-"""Differ: what reconciling all open runs would change, as after a release that brings another definition. Writes nothing."""
+"""Differ: find what reconciling all open runs would change, for example after a release with a new definition. No writes."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from timeline.store.returning import read_entities
 from timeline.store.rows_to_plan import RowToPlan
 from timeline.store.standing import RunRef, in_doubt, open_rows, pages_of_open_runs
 
-SIZE: Final = 2000  # Runs that are looked at together.
-PATIENCE: Final = 1.0  # Seconds that somebody waits for some of them, about.
-SAMPLES: Final = 3  # Of each task, so many are shown.
+SIZE: Final = 2000  # How many runs are checked together.
+PATIENCE: Final = 1.0  # About so many seconds a person should wait for the comparison of some runs.
+SAMPLES: Final = 3  # How many samples are shown for each task.
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One row that would change: whose, from when to when (None: there is none), and why; of one that is there, its reason."""
+    """A row that would change: its entity, its time before and after (None: no row), why, and the reason if the row exists."""
 
     entity: EntityRef
     at: datetime | None
@@ -46,16 +46,16 @@ class Sample:
 @dataclass
 class TaskDiffers:
     """
-    What would become of one task's rows.
+    What would happen to the rows of one task.
 
     Args:
-        new: How many would be made.
-        moved: How many would move in time.
-        cancelled: How many would be cancelled: those that are on their way are replaced by new ones.
-        orphaned: How many of these, as the timeline does not have the task any more.
-        unchanged: How many open ones would stay as they are.
-        earliest, latest: By how much they would move, the least and the most.
-        samples: A few of those that change.
+        new: How many rows would be made.
+        moved: How many would get another time.
+        cancelled: How many would be cancelled; rows that are on their way are replaced by new ones.
+        orphaned: How many of the cancelled rows are of a task that the timeline does not have any more.
+        unchanged: How many open rows would stay as they are.
+        earliest, latest: The smallest and the largest difference of the moved rows.
+        samples: A few of the rows that would change.
     """
 
     new: int = 0
@@ -68,7 +68,7 @@ class TaskDiffers:
     samples: list[Sample] = field(default_factory=list)
 
     def count(self, change: PlannedChange, run: TimelineRun) -> bool:
-        """Count a change of one of a run's rows; say whether it is one."""
+        """Count the change of a row of a run. Gives whether the row would change."""
         before: datetime | None = None
         then: datetime | None = None
         match change:
@@ -97,16 +97,16 @@ class TaskDiffers:
 @dataclass
 class Differs:
     """
-    How the rows of a timeline's open runs differ from what it says now.
+    How the rows of a timeline's open runs differ from what the timeline asks for now.
 
     Args:
         timeline: Its name.
-        runs: How many were looked at.
+        runs: How many runs were checked.
         changed: How many of them would be changed.
-        ending: How many would end, as nothing is left of them.
+        ending: How many would end because no task is left.
         busy: How many have a task that is being run, whose outcome reconciles them.
         left: Why runs would be left as they are: sentence → how many.
-        tasks: Name of a task → what would become of its rows.
+        tasks: Name of a task → what would happen to its rows.
     """
 
     timeline: str
@@ -118,13 +118,13 @@ class Differs:
     tasks: dict[str, TaskDiffers] = field(default_factory=dict)
 
     def task(self, name: str) -> TaskDiffers:
-        """What would become of the rows of a task."""
+        """What would happen to the rows of a task."""
         if (known := self.tasks.get(name)) is None:
             known = self.tasks[name] = TaskDiffers()
         return known
 
     def as_data(self) -> dict[str, Any]:
-        """As JSON has it: times in ISO 8601, lengths in seconds."""
+        """The differences as JSON: times in ISO 8601, lengths in seconds."""
         return {
             "timeline": self.timeline,
             "runs": self.runs,
@@ -158,16 +158,16 @@ class Differs:
 
 def differences(definitions: Collection[Definition], *, now: datetime, using: str) -> Iterator[dict[str, Differs]]:
     """
-    Compare open runs with their definitions and their entities as they are now. A few statements for two thousand runs;
-    locks nothing.
+    Compare open runs with their definitions and their entities as they are now. A few statements for two thousand runs, and no
+    locks.
 
     Args:
-        definitions: Of which timelines.
+        definitions: The timelines.
         now: Story time.
         using: Database alias.
 
     Returns:
-        After each two thousand runs, what was found so far: name of a timeline → how it differs. Always the same object.
+        After each two thousand runs, what was found so far: name of a timeline → how it differs. It is always the same object.
     """
     found, sieve = {definition.name: Differs(definition.name) for definition in definitions}, Sieve()
     for some in pages_of_open_runs(found, size=SIZE, using=using):
@@ -179,18 +179,18 @@ def differences_of_some(
     definition: Definition, *, after: UUID | None, most: int, now: datetime, using: str
 ) -> tuple[Differs, UUID | None]:
     """
-    Compare some of a timeline's open runs, the oldest first: a quarter of them, and then the rest, unless that quarter took
-    so long that somebody who waits would wait for more than about a second. Locks nothing.
+    Compare some of a timeline's open runs, the oldest first, without locks. First a quarter of them is compared. The rest is
+    compared, too, unless that quarter took so long that a person would wait for more than about a second.
 
     Args:
-        definition: Of which timeline.
-        after: The last run that was looked at before; None: from the first.
-        most: So many at most.
+        definition: The timeline.
+        after: The last run that was compared before; None: begin with the first.
+        most: How many runs to compare at most.
         now: Story time.
         using: Database alias.
 
     Returns:
-        What was found; and the last run that was looked at; None: no other is left.
+        What was found; and the last run that was compared, None if no other is left.
     """
     found, give_up = {definition.name: Differs(definition.name)}, monotonic() + PATIENCE / 4
     some = next(pages_of_open_runs([definition.name], after=after, size=most + 1, using=using), [])
@@ -210,7 +210,7 @@ def differences_of_some(
 
 
 def _look(refs: Sequence[RunRef], wanted: Set[UUID], found: dict[str, Differs], now: datetime, using: str) -> None:
-    """Compare runs that are to be planned; the others stand, as the database says, and are just counted."""
+    """Compare the wanted runs. The database says that the others would not change, so they are only counted."""
     _count_standing([ref for ref in refs if ref.id not in wanted], found, using)
     for keys in portions(sorted(wanted)):
         runs = open_runs(keys, using=using)
@@ -218,7 +218,7 @@ def _look(refs: Sequence[RunRef], wanted: Set[UUID], found: dict[str, Differs], 
 
 
 def _count_standing(refs: Sequence[RunRef], found: Mapping[str, Differs], using: str) -> None:
-    """Count runs that are as their timelines want them."""
+    """Count runs that would not change."""
     standing: dict[str, list[UUID]] = {}
     for ref in refs:
         if registry.about(ref.timeline, ref.label) is not None:
@@ -232,7 +232,7 @@ def _count_standing(refs: Sequence[RunRef], found: Mapping[str, Differs], using:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What runs are planned from: four statements at most, however many they are."""
+    """The data from which runs are planned: four statements at most, for any number of runs."""
 
     entities: Entities
     rows: Mapping[UUID, Sequence[RowToPlan]]
@@ -284,6 +284,6 @@ def _name_of(change: PlannedChange) -> str:
 
 
 def runs_of_nobody(*, using: str) -> dict[str, int]:
-    """Names of timelines that nobody declares here → how many open runs they have. One statement."""
+    """Names of timelines that this process does not declare → how many open runs they have. One statement."""
     runs = TimelineRun.objects.using(using).open().exclude(timeline__in=[definition.name for definition in registry])
     return dict(runs.order_by("timeline").values_list("timeline").annotate(count=Count("pk")))

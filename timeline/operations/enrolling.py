@@ -1,4 +1,4 @@
-"""Enroll: start a timeline for those who were there before it, however many, and pass over those who have a run."""
+"""Enroll: start a timeline for entities that are older than it, any number, and leave out those that have a run."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ def enroll(
     clock: Callable[[str], datetime],
 ) -> Tally:
     """
-    Start a run for each of many entities that has none; those who have one are not even locked.
+    Start a run for each of many entities that has none. Entities that have a run are not even locked.
 
     Args:
         timeline, batches, key, params, started_at, spread, clock: As for ``start_many``.
-        once: Pass over those, too, whose run has ended.
-        past: What becomes of tasks that were due before: ``run``, they are due now; ``skip``, they are cancelled for good, as
-            an operator would; ``expire``, they are cancelled as too late, and made anew where their date becomes another.
-            What follows one that is cancelled does not come. Timers of machines run in any case.
+        once: Whether to leave out entities, too, whose run has ended.
+        past: What happens to tasks that were due before. ``run``: they are due now. ``skip``: they are cancelled for good, as
+            by an operator. ``expire``: they are cancelled as too late, and made again if their date changes. Tasks that follow
+            a cancelled one are not made. Timers of machines run in any case.
         actor: Who decided that, for the log.
 
     Returns:
-        What was done; ``again`` counts those passed over, ``cancelled`` the tasks that were due before and do not run.
+        What was done; ``again`` counts entities left out, ``cancelled`` counts tasks that were due before and do not run.
 
     Raises:
-        InvalidInput: naming ``past`` or ``actor``; and as ``start_many``.
+        InvalidInput: naming ``past`` or ``actor``; also as for ``start_many``.
     """
     passed, ended = 0, once or registry.timeline(timeline).once
     known = check_past(past)
@@ -76,7 +76,7 @@ def enroll(
 
 
 def without_run(batch: Portion, timeline: str, key: str, *, once: bool) -> Portion:
-    """Leave out of a batch those who have a run; with ``once``, those whose run has ended, too."""
+    """Leave out of a batch the entities that have a run; with ``once``, also those whose run has ended."""
     dialect, having = dialect_of(batch.using), set()
     with connections[batch.using].cursor() as cursor:
         for label, refs in by_label(batch.refs).items():

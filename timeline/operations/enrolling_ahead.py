@@ -1,4 +1,4 @@
-"""See ahead what it would mean to enroll: how many runs begin, and what they would have on which day. Writes nothing."""
+"""Foresee what ``enroll`` would do: how many runs begin, and how many tasks are due on which day. Writes nothing."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from timeline.store.beginning import constantly, plan_runs
 @dataclass
 class Ahead:
     """
-    What would be.
+    What ``enroll`` would do.
 
     Args:
-        runs: That would begin.
-        passed: Entities that have a run.
+        runs: How many runs would begin.
+        passed: How many entities have a run already.
         days: Name of a task and the day on which it would be due, on the wall clock of its entity → how many.
-        late: Name of a task → how many of it were due before, whatever becomes of these.
-        problems: Why entities would stop it, each once: its sentence → how many.
+        late: Name of a task → how many of its rows would be due before now, whatever happens to these.
+        problems: Errors of entities that would stop ``enroll``: sentence → how many.
     """
 
     runs: int = 0
@@ -50,16 +50,16 @@ def foresee_enrolling(
     clock: Callable[[str], datetime],
 ) -> Iterator[Ahead]:
     """
-    Count what ``enroll`` would do as things are. Three statements a batch; locks nobody.
+    Count what ``enroll`` would do at present. Three statements for each batch, and no locks.
 
     Args:
         timeline, batches, key, started_at, once, spread, past, clock: As for ``enroll``.
 
     Returns:
-        After each batch, what was counted so far: always the same object.
+        After each batch, what was counted so far. It is always the same object.
 
     Raises:
-        UnknownTimeline, InvalidInput: as ``enroll``, for what is wrong with any entity.
+        UnknownTimeline, InvalidInput: as for ``enroll``, except errors of one entity, which are counted in ``problems``.
     """
     definition = registry.timeline(timeline)
     check_spread(spread)

@@ -1,4 +1,4 @@
-"""Erase: blank what rows say of somebody, and keep that they were there: times, states, codes and keys."""
+"""Erase: blank the data about an entity in all rows. Times, states, codes and keys stay, so its history can still be seen."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from timeline.store.locking import lock_runs
 
 BATCH: Final = 500
 
-# What the log of a task is replayed from, and nothing that a handler or a person wrote.
+# The details of a log entry from which a task is replayed. None of them was written by a handler or a person.
 KEPT: Final = frozenset({"scheduled_at", "scheduled_at_before", "passing", "grace", "until", "resend"})
 
 
@@ -46,7 +46,7 @@ class Erased:
     rows: dict[str, int] = field(default_factory=dict)
 
     def count(self, model: type, number: int) -> None:
-        """Add to them."""
+        """Add a number of rows."""
         if number:
             name = label_of(model).partition(".")[2]
             self.rows[name] = self.rows.get(name, 0) + number
@@ -57,12 +57,12 @@ class Erased:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """How many rows of all kinds."""
         return sum(self.rows.values())
 
 
 def erasable(ref: EntityRef, *, using: str) -> dict[str, int]:
-    """What ``erase`` would look at: open tasks and runs, which are in its way, and ended tasks, runs and events."""
+    """Count what ``erase`` handles: open tasks and runs, which prevent it, and ended tasks, runs and events."""
     about = about_entity(ref, using=using)
     tasks, runs = ScheduledTask.objects.using(using).filter(about), TimelineRun.objects.using(using).filter(about)
     return {
@@ -76,25 +76,25 @@ def erasable(ref: EntityRef, *, using: str) -> dict[str, int]:
 
 def erase(*, ref: EntityRef, reason: Reason, cancel: bool = False, now: datetime, using: str) -> Erased:
     """
-    Blank what is kept about an entity, by every name of its family: payloads, results, errors, reasons and who gave them, texts
-    of the log, parameters of runs, what steps returned, and payloads of events. What is left says that something happened,
-    when, and how it ended.
+    Blank the data about an entity, under every name of its family: payloads, results, errors, reasons and actors, texts of the
+    log, parameters of runs, results of steps, and payloads of events. The rows that are left say that something happened, when,
+    and how it ended.
 
-    500 tasks at a time, each a transaction. What is blank is not looked at again, so that it can be called again after a crash.
+    Each transaction handles 500 tasks. Blank rows are not handled again, so this can be called again after a crash.
 
     Args:
-        ref: It; it need not be there any more.
+        ref: The entity; it need not exist any more.
         reason: Why, and who decided; kept in an event, ``timeline.erased``.
-        cancel: Cancel first what is open, and end its runs.
+        cancel: Whether to cancel open tasks and end open runs first.
         now: Story time.
         using: Database alias.
 
     Returns:
-        What was blanked.
+        How many rows were blanked.
 
     Raises:
-        InvalidInput: naming ``entity``, if something is open, also where it came to be while this went on. What was blanked by
-            then stays so.
+        InvalidInput: naming ``entity``, if a task or run is open, even if it was made during this call. Rows that are blank by
+            then stay so.
     """
     if not ref.label:
         raise InvalidInput("entity", _("the system is nobody."), _("Name an entity."))
@@ -124,7 +124,7 @@ class _Work:
 
     @contextmanager
     def portion(self) -> Iterator[None]:
-        """A transaction. The first that blanks anything says who erases, so that no crash can leave that out."""
+        """A transaction. The first one that blanks a row also records the event, so that a crash cannot leave the event out."""
         was_begun = self.done.total > 0
         with atomic(using=self.using):
             yield
@@ -134,7 +134,7 @@ class _Work:
 
 def refuse_open(refs: Iterable[EntityRef], *, using: str) -> None:
     """
-    See that nothing of several entities is open, before any of them is blanked.
+    Check that no task or run of several entities is open, before any of them is blanked.
 
     Raises:
         InvalidInput: naming ``entity``.
@@ -144,7 +144,7 @@ def refuse_open(refs: Iterable[EntityRef], *, using: str) -> None:
 
 
 def _end_all(ref: EntityRef, about: Q, reason: Reason, now: datetime, using: str) -> None:
-    """Cancel what is open; then end the runs that are open still, as they wait for something."""
+    """Cancel open tasks; then end the runs that are still open because they wait for something."""
     cancel_all(ref=ref, reason=Reason(ReasonCode.OPERATOR, reason.text, reason.actor), now=now, using=using)
     with atomic(using=using):
         runs = list(TimelineRun.objects.using(using).open().filter(about).only("entity_label", "entity_id"))
@@ -162,7 +162,7 @@ def _refuse_open(about: Q, using: str) -> None:
 
 
 def _blank_tasks(work: _Work) -> None:
-    """Tasks, and with each 500 what their logs and steps say."""
+    """Blank ended tasks, with their logs and steps: 500 tasks in each transaction."""
     using, done = work.using, work.done
     tasks = ScheduledTask.objects.using(using).filter(work.about, state__in=FINAL)
     for ids in _portions(tasks):
@@ -171,7 +171,7 @@ def _blank_tasks(work: _Work) -> None:
             _blank_details(entries, done, using)
             done.count(LogEntry, _said(entries, {"reason": "", "actor": ""}))
             previous = dict(tasks.filter(pk__in=ids).values_list("pk", "previous_id"))
-            origins = set(origins_of(previous, using=using).values())  # By these an index finds their records.
+            origins = set(origins_of(previous, using=using).values())  # An index finds the records by their origins.
             steps = StepRecord.objects.using(using).filter(recorded_by(ids), origin__in=origins)
             steps = steps.exclude(kind__in=_WAITS)
             done.count(StepRecord, _said(steps, _STEP, digest=""))
@@ -180,7 +180,7 @@ def _blank_tasks(work: _Work) -> None:
 
 _TASK: Final[dict[str, Any]] = {"payload": {}, "result": None, "error": "", "reason": "", "actor": ""}
 _STEP: Final[dict[str, Any]] = {"result": None, "place": None}
-_WAITS: Final = (StepKind.WAIT, StepKind.OVER)  # They hold ids and keys of events, and no texts.
+_WAITS: Final = (StepKind.WAIT, StepKind.OVER)  # These records hold ids and keys of events, and no texts.
 
 
 def _blank_details(entries: QuerySet[LogEntry], done: Erased, using: str) -> None:
@@ -200,7 +200,7 @@ def _blank_runs(work: _Work) -> None:
     for ids in _portions(runs):
         with work.portion():
             done.count(RunEntry, _said(RunEntry.objects.using(using).filter(run__in=ids), {"actor": ""}))
-            # A run has to say how it ended: where a person wrote why, its code is left.
+            # A run must have an end reason. If a person wrote it, it is replaced by the code.
             written = runs.filter(pk__in=ids, end_code=RunEnd.LEFT).exclude(end_reason=str(RunEnd.LEFT))
             done.count(TimelineRun, written.update(end_reason=str(RunEnd.LEFT)))
             done.count(TimelineRun, _said(runs.filter(pk__in=ids), {"params": {}}))
@@ -214,7 +214,7 @@ def _blank(model: Any, work: _Work, which: Q, blank: dict[str, Any]) -> None:
 
 
 def _portions(rows: QuerySet[Any]) -> Iterator[Sequence[UUID]]:
-    """Primary keys of rows, so many at a time, in their order."""
+    """Primary keys of rows, in their order, in portions."""
     rows = rows.order_by("pk").values_list("pk", flat=True)
     ids = list(rows[:BATCH])
     while ids:
@@ -223,7 +223,7 @@ def _portions(rows: QuerySet[Any]) -> Iterator[Sequence[UUID]]:
 
 
 def _said(rows: QuerySet[Any], blank: dict[str, Any], **with_them: Any) -> int:
-    """Blank those rows that say anything in these columns, and write others with them; give how many it were."""
+    """Blank the rows that have any value in these columns, and write further columns with them. Gives how many rows."""
     silent = Q(**{name: value for name, value in blank.items() if value is not None})
     silent &= Q(**{f"{name}__isnull": True for name, value in blank.items() if value is None})
     return rows.exclude(silent).update(**blank, **with_them)

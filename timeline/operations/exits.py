@@ -1,4 +1,4 @@
-"""Exits recorded since a run began: what ends it, whether or not any code saw them."""
+"""Exits recorded since a run began: they end it, even if no code saw them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from timeline.models.kin import kin_of
 
 def exits_since(asked: Sequence[tuple[TimelineRun, Definition]], *, using: str) -> dict[UUID, str]:
     """
-    Tell which of these runs an event ends that was recorded after them, and by which exit.
+    Find the runs that are ended by an event recorded after they began, and by which exit.
 
     Args:
         asked: Runs, each with its timeline as it is declared now.
@@ -29,7 +29,7 @@ def exits_since(asked: Sequence[tuple[TimelineRun, Definition]], *, using: str) 
     ended: dict[UUID, str] = {}
     for run, definition in asked:
         for event in events.get(run.entity_ref, []):
-            # Whenever it happened, and whatever the times of the run count from.
+            # The time of recording counts. When the event happened, and from when the times of the run count, does not matter.
             since_start = (event.recorded_at, event.pk) > (run.known_since, run.pk)
             if since_start and event.name in definition.exits:
                 ended.setdefault(run.pk, definition.exits[event.name])
@@ -37,7 +37,9 @@ def exits_since(asked: Sequence[tuple[TimelineRun, Definition]], *, using: str) 
 
 
 def _events(asked: Sequence[tuple[TimelineRun, Definition]], using: str) -> dict[EntityRef, list[Event]]:
-    """Read the exit events of the runs' entities, under whichever name: for all together, as each is checked afterwards."""
+    """
+    Read the exit events of the runs' entities, under all their names, for all runs together. Each is checked by the caller.
+    """
     kin = kin_of({run.entity_ref for run, _definition in asked}, using=using)
     names = {name for several in kin.values() for name in several}
     events = Event.objects.using(using).filter(

@@ -1,4 +1,4 @@
-"""Follow an entity: what a saved or deleted row of a host's model means for its runs."""
+"""Follow an entity: change its runs after a row of a host's model was saved or deleted."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from timeline.store.telling import TOLD_OF
 
 def entity_created(*, entity: Model | EntityRef, now: datetime | None = None, using: str) -> None:
     """
-    Start the runs that an inserted row starts, unless ``TIMELINE["AUTOSTART"]`` is off. None, if it cannot be seen: another
-    receiver of the host's may have deleted it by now, and the model's base manager may hide it.
+    Start the runs that an inserted row starts, unless ``TIMELINE["AUTOSTART"]`` is off. If the row cannot be seen, no run
+    starts: another receiver of the host may have deleted it by now, or the model's base manager hides it.
 
     Args:
-        entity: As inserted, or its reference.
-        now: Story time; None: as it is when the entity is locked.
+        entity: The inserted instance, or its reference.
+        now: Story time; None: it is read when the entity is locked.
         using: Database alias it was inserted into.
     """
     ref = ref_of(entity)
@@ -51,18 +51,19 @@ def entity_saved(
     *, refs: Iterable[EntityRef], fields: Collection[str] | None, now: datetime | None = None, using: str
 ) -> None:
     """
-    Let the rows of an entity's open runs follow its anchors and its time zone. One query if it has no such run.
+    Let the tasks of an entity's open runs follow its anchors and its time zone. One query if it has no such run.
 
     Args:
-        refs: What it is called, as each model of its family that was saved. Its fields are read anew from the database.
-        fields: Those that were saved; None: all.
-        now: Story time; None: as it is when the entity is locked.
+        refs: The names of the entity, one for each model of its family that was saved. Its fields are read again from the
+            database.
+        fields: The fields that were saved; None: all.
+        now: Story time; None: it is read when the entity is locked.
         using: Database alias it was saved to.
 
     Raises:
-        DateOutOfRange, NaiveDatetime: naming the field, where what is stored cannot be followed and could not be refused
-            before (see ``refuse_misfits``). The save is undone with its transaction; one that has none is committed already,
-            and the rows stay as they were.
+        DateOutOfRange, NaiveDatetime: naming the field, if the stored value cannot be followed and could not be refused before
+            (see ``refuse_misfits``). If the save is in a transaction, it is undone with it. Otherwise it is committed already,
+            and the tasks stay as they were.
     """
     runs = _runs_following(refs, fields, using)
     if not runs:
@@ -73,7 +74,7 @@ def entity_saved(
 
 
 def _runs_following(refs: Iterable[EntityRef], fields: Collection[str] | None, using: str) -> list[TimelineRun]:
-    """Open runs whose timelines follow one of the fields. Asks nothing where no timeline does."""
+    """Open runs whose timelines follow one of the fields. No query if no timeline does."""
     concerned = Q()
     for ref in refs:
         following = registry.following(ref.label)
@@ -90,11 +91,11 @@ def _follows(definition: Definition) -> frozenset[str]:
 
 def entity_deleted(*, ref: EntityRef, now: datetime | None = None, using: str) -> None:
     """
-    End the runs of a deleted entity and cancel its ad hoc tasks. Its rows stay, as its history.
+    End the runs of a deleted entity and cancel its open tasks, also ad hoc tasks. Their rows stay as its history.
 
     Args:
-        ref: What it was called.
-        now: Story time; None: as it is when its runs and tasks are locked.
+        ref: The name that it had.
+        now: Story time; None: it is read when the runs and tasks are locked.
         using: Database alias it was deleted from.
     """
     reason = reasons.DELETED()

@@ -1,4 +1,4 @@
-"""Run now: make waiting tasks due at once. Their guards are read all the same."""
+"""Run now: make waiting tasks due at once. Their guards are still checked."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def run_now(
     Args:
         task_ids: Primary keys, any number; all become available or none.
         reason: Text shown to people, and who decided.
-        now: Story time of the decision; becomes the due time of those that were still ahead.
+        now: Story time of the decision. It becomes the due time of tasks that were due later.
         using: Database alias the tasks live in.
-        seen: Task id → its ``seq`` as it was shown to who decided; None: whatever it is.
+        seen: Task id → its ``seq`` when it was shown to the person who decides; None: nothing is checked.
 
     Returns:
         The tasks, in state ``available``, in the order given.

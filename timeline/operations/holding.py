@@ -1,4 +1,4 @@
-"""Hold: nothing runs of what is named, until a time or until somebody releases it."""
+"""Hold: tasks of a target do not run until a time, or until somebody releases them."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def hold(
     using: str,
 ) -> Hold:
     """
-    Put something on hold. Its tasks stay as they are, and none is started; what a worker runs already goes on.
+    Put something on hold. Its tasks stay as they are, and none is started; a task that a worker is running already goes on.
 
-    A hold takes no lock, and holds once it is committed: who claims asks for holds in the same statement, and the last look
-    asks again, so that within a poll interval nothing of it is entered any more.
+    A hold takes no lock. It has effect once it is committed: claims check for holds in the same statement, and the last look
+    checks again. So after a poll interval at most, no handler of a held task is entered.
 
     Args:
-        scope: What kind of thing it is.
+        scope: The kind of target.
         target: Task key, name of the timeline, or queue; empty for an entity and for everything.
-        entity: For an entity, whichever of its names is given: all of its timelines, and what is ad hoc.
-        until: When it ends by itself (aware), after now; None: when somebody releases it.
-        then: What becomes of its tasks when it ends, see ``release``.
+        entity: For an entity, by any of its names: all of its timelines and its ad hoc tasks are held.
+        until: When the hold ends by itself (aware), after now; None: only when somebody releases it.
+        then: What happens to the tasks when it ends, see ``release``.
         reason: Why, shown to people; 200 characters at most.
         actor: Who decided; empty for the system itself.
         now: Story time of the decision.
@@ -49,7 +49,7 @@ def hold(
     Raises:
         UnknownTask, UnknownTimeline: if this process has none of this name.
         InvalidInput, NaiveDatetime, DateOutOfRange: naming the argument.
-        WrongEntity: if it is not in this database. Nothing is written in any of these cases.
+        WrongEntity: if the entity is not in this database. Nothing is written in any of these cases.
     """
     check_text("reason", reason, MAX_REASON, least=1)
     check_text("actor", actor, MAX_ACTOR)
@@ -79,7 +79,7 @@ def hold(
 
 def _names(entity: Model | EntityRef | None, using: str) -> tuple[EntityRef, ...]:
     ref = ref_of(entity)
-    model = model_of(ref.label) if ref.label and exact_ref(*ref) else None  # Rows name it just so, or not at all.
+    model = model_of(ref.label) if ref.label and exact_ref(*ref) else None  # Rows have only this spelling of a name.
     if model is None or not model._base_manager.using(using).filter(pk=ref.id).exists():
         raise missing(ref, using)
     return names_of(ref, using=using)

@@ -1,4 +1,4 @@
-"""Identify: is this database ours to work on? A copy of another site's must not mail that site's customers."""
+"""Identify: check that a database belongs to this site. A copy of another site's database must not mail its customers."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def stamp(*, now: datetime, using: str) -> None:
 
 def confirm_site(*, using: str) -> None:
     """
-    See that the database is of ``TIMELINE["SITE"]``, and keeps what is written. A database that
-    has no row of its site belongs to none.
+    Check that the database belongs to ``TIMELINE["SITE"]``, and that its connection commits. A database without a row of its
+    site belongs to no site.
 
     Raises:
         NoAutocommit: if its connection commits nothing by itself.
-        WrongSite: if it is another site's; nothing of it may be run here.
+        WrongSite: if it belongs to another site; nothing of it may be run here.
     """
     _confirm(using)
 
 
 def sign_of_poller(*, using: str) -> Signed:
     """
-    See the same before a poll, and leave a sign of it: when it was, to a poll interval.
+    Do the same before a poll, and write down the time of the poll, about once in a poll interval.
 
     Returns:
-        What was found: also whether there are holds that may have to be released, and bulk actions to go on with.
+        What was found, with whether holds may have to be released, and whether bulk actions have to go on.
 
     Raises:
         NoAutocommit, WrongSite: as for ``confirm_site``.
@@ -48,7 +48,9 @@ def sign_of_poller(*, using: str) -> Signed:
 
 
 def _confirm(using: str) -> Signed:
-    """See that it is ours; say whether a sign of a poller is due, and what else polls have to see to."""
+    """
+    Check that the database is ours. The result says whether the time of a poll has to be written, and what polls have to do.
+    """
     if not _commits(using):
         raise NoAutocommit(using)
     ours = get_settings()
@@ -59,7 +61,7 @@ def _confirm(using: str) -> Signed:
 
 
 def _commits(using: str) -> bool:
-    """Whether autocommit is on, by the settings and, outside of a transaction, on the open connection."""
+    """Whether autocommit is on: in the settings, and on an open connection that is not in a transaction."""
     connection = connections[using]
     is_bare = connection.connection is not None and not connection.in_atomic_block
     return bool(connection.settings_dict["AUTOCOMMIT"]) and (connection.autocommit or not is_bare)

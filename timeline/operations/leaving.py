@@ -1,4 +1,4 @@
-"""Leave: end runs before they are finished; what is still open is cancelled."""
+"""Leave: end runs before they are finished, and cancel their open tasks."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def leave(
 
     Args:
         timeline: Its name.
-        entity: Whose run; None for a system timeline.
-        key: Of the run; empty unless it was started with one.
-        reason: Shown on the run and on each task it cancels.
+        entity: The entity of the run; None for a system timeline.
+        key: The key of the run; empty unless it was started with one.
+        reason: Shown on the run and on each task that is cancelled.
         actor: Who decided; empty for the system itself.
-        now: Story time; None: as it is when the entity is locked, and read in the same trip.
+        now: Story time; None: it is read in the same trip in which the entity is locked.
         using: Database alias of the entity.
 
     Returns:
@@ -51,8 +51,8 @@ def leave(
 
     Raises:
         InvalidInput: if the reason is empty or longer than 200 characters.
-        UnknownTimeline: if there is none of this name.
-        NoOpenRun: if there is none.
+        UnknownTimeline: if there is no timeline of this name.
+        NoOpenRun: if there is no open run.
         WrongEntity: if the entity is not in this database.
     """
     check_text("reason", reason, MAX_REASON, least=1)
@@ -75,11 +75,11 @@ class Ended(NamedTuple):
 
 def exit_runs(event: str, refs: Iterable[EntityRef], *, actor: str, now: datetime, using: str) -> Ended:
     """
-    End the open runs that an event is an exit of, for entities that the caller has locked.
+    End the open runs for which an event is an exit, for entities that the caller has locked.
 
     Args:
-        event: Its name.
-        refs: Whom it happened to.
+        event: The name of the event.
+        refs: The entities that it happened to.
         actor: Who did it.
         now: Story time.
         using: Database alias.
@@ -94,7 +94,7 @@ def exit_runs(event: str, refs: Iterable[EntityRef], *, actor: str, now: datetim
 
 
 def _exits(event: str, label: str) -> dict[str, list[str]]:
-    """Name of the exit → names of the timelines that have it."""
+    """Name of an exit → names of the timelines that have it."""
     exits: dict[str, list[str]] = defaultdict(list)
     for definition in registry.ended_by(event, label):
         exits[definition.exits[event]].append(definition.name)
@@ -112,13 +112,13 @@ def end_open_runs(
     using: str,
 ) -> Ended:
     """
-    End the open runs of entities of one kind, which the caller has locked, and cancel what is open of these runs.
+    End the open runs of entities of one kind, which the caller has locked, and cancel their open tasks.
 
     Args:
-        timelines: Names.
-        refs: Of one label.
-        how: The runs end.
-        key: Of the runs; None: whatever it is.
+        timelines: Names of timelines.
+        refs: Entities with the same label.
+        how: How the runs end.
+        key: The key of the runs; None: any key.
         reason, now, using: As for ``end_runs``.
     """
     with atomic(using=using, savepoint=False):
@@ -132,14 +132,14 @@ def end_runs(
     those: Sequence[TimelineRun], how: RunEnd, *, reason: Reason, now: datetime, using: str
 ) -> list[ScheduledTask]:
     """
-    End open runs that the caller has locked, with their entities, and cancel what is open of them.
+    End open runs that the caller has locked with their entities, and cancel their open tasks.
 
-    The task being run right now is spared: it records its own outcome.
+    A task that this thread is running now is left out: it records its own outcome.
 
     Args:
-        those: Any number.
-        how: They end.
-        reason: Kept on the tasks; its text on the runs, too.
+        those: The runs to end.
+        how: How they end.
+        reason: Kept on the tasks; the runs keep its text.
         now: Story time.
         using: Database alias.
 
@@ -153,7 +153,7 @@ def end_runs(
 
 
 def cancel_each(tasks: Iterable[ScheduledTask], *, reason: Reason, now: datetime, using: str) -> list[ScheduledTask]:
-    """Cancel tasks that the caller has locked. Returns those cancelled."""
+    """Cancel tasks that the caller has locked. Returns the tasks cancelled."""
     writes = [Write(task=task, triggers=(Trigger.CANCEL,), reason=reason) for task in tasks]
     return apply(writes, now=now, using=using)
 

@@ -1,4 +1,4 @@
-"""Machines: what an event means for their runs. It is decided before anything is written, and written in sets."""
+"""Machines: how an event moves their runs. All moves are decided before anything is written, and are written in sets."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class Wish:
     """
-    What the caller says of machines.
+    What the caller wants of machines.
 
     Args:
-        machine: Name of the one that has to take the event; empty: whichever do.
+        machine: Name of the machine that has to take the event; empty: any machine may.
         expect: The state in which its runs have to be; empty: any.
-        run_key: Of its runs those of this key; None: those of the event, or all.
-        visit: Id of the run that has to be open, and how often it has to have moved; None: whichever is, any number of times.
+        run_key: The key of the runs of that machine to move; None: the key that the event gives, or all runs.
+        visit: Id of the run that has to be open, and how often it has to have moved; None: not checked.
     """
 
     machine: str = ""
@@ -56,10 +56,10 @@ class Wish:
 
     def keys(self, definitions: Iterable[Definition], payload: Mapping[str, Any]) -> dict[str, str]:
         """
-        Name of a machine → key of the runs that an event moves; not among them: machines of which it moves all.
+        Name of a machine → key of the runs that an event moves. A machine is left out if the event moves all its runs.
 
         Raises:
-            InvalidInput: if the payload lacks what makes the key.
+            InvalidInput: if the payload lacks a value for the key.
         """
         own = {} if self.run_key is None else {self.machine: self.run_key}
         others = [known for known in definitions if known.key and known.name not in own]
@@ -72,14 +72,14 @@ ANY: Final = Wish()
 @dataclass(frozen=True, slots=True)
 class Moving:
     """
-    A move that is decided.
+    A move, decided and not written yet.
 
     Args:
-        subject: What the event is recorded under.
+        subject: The name under which the event is recorded.
         definition: The machine.
-        run: As it was read and locked.
-        target: The state it comes to.
-        rows: What the run is planned from once it has moved, locked; None: that was not read yet.
+        run: The run, as it was read and locked.
+        target: The state that it moves to.
+        rows: The locked tasks from which the run is planned after the move; None: not read yet.
     """
 
     subject: EntityRef
@@ -93,18 +93,19 @@ def check_wish(
     name: str, labels: Iterable[str], payload: Mapping[str, Any], *, machine: str = "", expect: str | None = None
 ) -> Wish:
     """
-    See what can be seen of an event without asking the database.
+    Check everything about an event that can be checked without a query.
 
     Args:
-        name: Of the event.
-        labels: Of the entities; empty: the system.
-        payload: Of it; has to be of the type that a machine declares.
+        name: The name of the event.
+        labels: The labels of the entities; an empty label is the system.
+        payload: The payload, which has to be of the type that a machine declares.
         machine, expect: As the caller gave them.
 
     Raises:
         UnknownTimeline: if there is no timeline of the name ``machine``.
-        UnknownMachineEvent: if that machine, or with ``expect`` any, takes no such event in whatever state.
-        WrongEntity: if it is about other entities.
+        UnknownMachineEvent: if that machine does not have the event in its table (nor, without ``expect``, among its starts and
+            exits); or with ``expect`` and no name, if no machine about the entities has it in its table.
+        WrongEntity: if the machine is about other entities.
         InvalidInput: naming ``machine``, ``expect`` or ``payload``.
     """
     machines = registry.machines()
@@ -124,7 +125,7 @@ def check_wish(
 def _named(
     event: str, known: Sequence[Definition], machine: str, expect: str | None, kinds: Collection[str]
 ) -> Definition | None:
-    """The machine that is meant; None: none in particular."""
+    """The machine that the caller means; None: no particular one."""
     if machine:
         definition = registry.timeline(machine)
         table = table_of(definition)
@@ -161,24 +162,24 @@ def decide_moves(
     said: EventFields, subjects: Mapping[EntityRef, Subject], wish: Wish = ANY, *, ahead: bool = False, using: str
 ) -> list[Moving]:
     """
-    Decide what an event moves, of some entities that the caller has locked. One statement, and a second where a machine has no
-    open run; none, where no machine takes the event. Writes nothing.
+    Decide which runs an event moves, for entities that the caller has locked. One statement, and a second if a machine has no
+    open run; none if no machine takes the event. Writes nothing.
 
     Args:
         said: The event.
-        subjects: Whose.
-        wish: What the caller says of machines.
-        ahead: Whether to read, in the same trip, what runs that have moved are planned from: of one entity, where each move by
-            the event asks for that, or none, and the database can.
+        subjects: The entities.
+        wish: What the caller wants of machines.
+        ahead: Whether to read, in the same trip, the tasks from which the runs are planned after their moves. This is done for
+            one entity, if every machine needs them after each move by the event, or none does, and if the database can do it.
         using: Database alias.
 
     Returns:
-        The moves; not among them: what the table ignores.
+        The moves, without runs whose state ignores the event.
 
     Raises:
-        MoveNotAllowed: if a run is in a state that does not take it, or another than expected, or has ended.
-        NoOpenRun: if the machine that the caller named has no run of an entity.
-        InvalidInput: if the payload lacks what makes the key of a run.
+        MoveNotAllowed: if a run is in a state that does not take the event, or in another than expected, or has ended.
+        NoOpenRun: if the machine that the caller named has no run for an entity.
+        InvalidInput: if the payload lacks a value for the key of a run.
     """
     names = {name: subject.ref for subject in subjects.values() for name in subject.names}
     asked = _taking(said.name, names)
@@ -215,13 +216,14 @@ def decide_moves(
 
 def lock_ahead(event: str, subject: Subject, wish: Wish, *, using: str) -> datetime | None:
     """
-    Lock a subject of which nothing else is read, with what the event moves of it, in one trip: ``Subject.ahead`` has that then.
+    Lock an entity whose fields are not read, and the runs that the event moves, in one trip. ``Subject.ahead`` then has the
+    runs.
 
     Returns:
-        The database's clock once it is locked; None: nothing was asked, as it takes more than that.
+        The database's clock when the entity is locked; None: no query was made, because one trip is not enough.
 
     Raises:
-        WrongEntity, WrongIsolation: as ``lock_entity_to_move``.
+        WrongEntity, WrongIsolation: as for ``lock_entity_to_move``.
     """
     asked = _taking(event, subject.names)
     has_keys = wish.run_key is not None or any(known.key for _ref, known in asked)
@@ -242,26 +244,29 @@ _Asked = Sequence[tuple[EntityRef, Definition]]
 
 
 def _taking(event: str, names: Iterable[EntityRef]) -> list[tuple[EntityRef, Definition]]:
-    """The machines that have the event, each with the names that it may be about."""
+    """The machines that have the event, each with the names of entities that it may be about."""
     machines = registry.machines(event)
     names = list(names) if machines else ()
     return [(ref, known) for known in machines for ref in names if ref.label == known.label]
 
 
 def _is_readable_ahead(asked: _Asked, event: str, using: str) -> bool:
-    """Whether rows follow all that the event moves, or none of it, of one entity, and the database reads them with its runs."""
+    """
+    Whether the database can read everything needed in one trip: for one entity, if all moves by the event have tasks after
+    them, or none has.
+    """
     if len({ref for ref, _known in asked}) != 1 or not can_read_ahead(using):
         return False
     return all(event in known.bound_events for _ref, known in asked) or _is_loose(asked, event)
 
 
 def _is_loose(asked: _Asked, event: str) -> bool:
-    """Whether no row follows what the event moves."""
+    """Whether no task follows a move by the event."""
     return all(event in known.loose_events for _ref, known in asked)
 
 
 def _beside(asked: _Asked, event: str) -> Iterable[str] | None:
-    """Keys of the tasks that are bound to no state; None: no row is to be read."""
+    """Keys of the tasks that are bound to no state; None: no task has to be read."""
     return None if _is_loose(asked, event) else chain.from_iterable(known.keys_beside_states for _ref, known in asked)
 
 
@@ -283,8 +288,9 @@ def _refuse_without(
     beside: Collection[EntityRef],
 ) -> None:
     """
-    Where no run is open, the last one has ended and takes nothing; unless the event begins another. It refuses nothing
-    ``beside`` an open run of another machine, which takes the event or refuses it. A machine that is named has to take it.
+    Refuse the event for entities without an open run: the last run has ended and takes nothing. If the event begins another
+    run, it is not refused. It is not refused either for entities in ``beside``, which have an open run of another machine: that
+    one takes the event or refuses it. But a machine that the caller named has to take it.
     """
     asked = [(ref, definition) for ref, definition in without if said.name not in definition.starts_on]
     asked = [(ref, definition) for ref, definition in asked if ref not in beside or definition.name == wish.machine]
@@ -301,7 +307,7 @@ def _refuse_without(
 
 
 def _target(run: TimelineRun, definition: Definition, event: str, wish: Wish) -> str | None:
-    """Where a run comes to; None: it stays as it is."""
+    """The state that a run moves to; None: it stays as it is."""
     table = table_of(definition)
     takes = table.takes(run.state)
     if wish.expect and wish.machine == definition.name and run.state != wish.expect:
@@ -312,7 +318,7 @@ def _target(run: TimelineRun, definition: Definition, event: str, wish: Wish) ->
         raise MoveNotAllowed(definition.name, str(run.entity_ref), run.state, event, sorted(takes), moved=True)
     answer = takes.get(event)
     leads_on = answer is not BACK or (run.state, run.back) in table.edges
-    if answer is None or not leads_on:  # Of a table that was another when the run was moved, there may be no way back.
+    if answer is None or not leads_on:  # If the table was another when the run moved, there may be no way back.
         raise MoveNotAllowed(definition.name, str(run.entity_ref), run.state, event, sorted(takes))
     if answer is IGNORE:
         return None
@@ -325,17 +331,17 @@ def write_moves(
     moves: Sequence[Moving], said: EventFields, causes: Mapping[EntityRef, UUID], *, now: datetime, using: str
 ) -> tuple[list[TimelineRun], Ended]:
     """
-    Write moves that were decided, with their entries; what comes to an end of its table has ended.
+    Write moves that were decided, with their entries. A run that comes to an end of its table is ended.
 
     Args:
-        moves: Of one event.
-        said: It.
-        causes: What it is recorded under → its id.
+        moves: The moves of one event.
+        said: The event.
+        causes: Name under which the event is recorded → id of the event.
         now: Story time.
         using: Database alias.
 
     Returns:
-        The runs as they are now; and those that have ended, with the tasks cancelled with them.
+        The runs after the moves; and the runs that have ended, with the tasks cancelled with them.
     """
     moved = move_runs(steps_of(moves, causes, using=using), event=said.name, actor=said.actor, now=now, using=using)
     ends: dict[str, list[TimelineRun]] = defaultdict(list)
@@ -350,7 +356,7 @@ def write_moves(
 
 
 def steps_of(moves: Iterable[Moving], causes: Mapping[EntityRef, UUID], *, using: str) -> list[Step]:
-    """Make of moves that were decided what is written; the database is told of those that it does not know yet."""
+    """The steps to write for moves that were decided. The database is told of pairs of states that it does not know yet."""
     pairs: dict[str, set[tuple[str, str]]] = defaultdict(set)
     steps = []
     for move in moves:

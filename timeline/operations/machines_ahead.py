@@ -1,4 +1,4 @@
-"""Many moves: what follows them is planned while the database writes them, where they are of the usual kind."""
+"""Many moves of the usual kind: the tasks that follow them are planned while the database writes the moves."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 def are_many(moves: Sequence[Moving], held: Mapping[EntityRef, Model | None], *, using: str) -> bool:
     """
-    Whether moves are worth it: many, none of which comes to an end, where the database takes statements ahead. Not where hosts
-    are told of moves: they may write rows, which are read before. Nor where code of theirs is asked for a plan: it may want
-    what cannot be asked ahead.
+    Whether moves should be written this way: there are many, none comes to an end, and the database can pipeline statements.
+    Not if receivers of the host hear of moves, because they may change rows that were read before. And not if planning calls
+    code of the host, because it may make queries, which cannot wait in a pipeline.
     """
     if len(moves) <= PORTION or may_hosts_write() or not can_pipeline(using):
         return False
@@ -53,23 +53,23 @@ def write_ahead(
     using: str,
 ) -> list[TimelineRun]:
     """
-    Write an event, the moves that it makes, and what follows them.
+    Write an event, the moves that it makes, and the tasks that follow them.
 
     Args:
         moves: See ``are_many``. The caller has locked the entities and the runs.
         said: The event.
-        event: Its rows; only what is new of them moves anything.
-        causes: What it is recorded under → its id.
-        held: The entities, as far as they were read.
-        later: Runs that the caller reconciles.
+        event: Its rows; only new rows move a run.
+        causes: Name under which the event is recorded → id of the event.
+        held: The entities; None: not read.
+        later: Runs that are not reconciled here, since the caller does it at its end.
         now: Story time.
         using: Database alias.
 
     Returns:
-        The runs that have moved, as they are now.
+        The runs that have moved, as they are after it.
 
     Raises:
-        MoveNotAllowed: if a run is not what it was when it was read; the caller undoes what was written.
+        MoveNotAllowed: if a run has changed since it was read; the caller undoes what was written.
     """
     bound = [
         (move.run, move.definition)

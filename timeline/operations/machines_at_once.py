@@ -1,4 +1,4 @@
-"""A move of one entity at once: planned before anything is written, and written in one trip, where it is of the usual kind."""
+"""A move of one entity of the usual kind: everything is planned before anything is written, and then written in one trip."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 def are_plain(moves: Sequence[Moving]) -> bool:
     """
-    Whether moves can be written at once: what their runs are planned from was read with them, none comes to an end, and
-    nothing is asked that is known only when a move is written, or of the host's code.
+    Whether moves can be written at once: the tasks of their runs were read with them, none comes to an end, and planning needs
+    neither facts that are known only when a move is written, nor code of the host.
     """
     return bool(moves) and all(map(_is_plain, moves))
 
@@ -47,21 +47,21 @@ def write_at_once(
     using: str,
 ) -> Moved | None:
     """
-    Write the event, the moves that it makes, and what follows them.
+    Write the event, the moves that it makes, and the tasks that follow them.
 
     Args:
-        moves: Of one entity; see ``are_plain``.
+        moves: Moves of one entity; see ``are_plain``.
         said: The event.
         event: Columns of its row.
-        held: The entity, by each of its names, as far as it was read.
+        held: The entity, by each of its names; None: not read.
         now: Story time.
         using: Database alias.
 
     Returns:
-        What was written. None: nothing was, as it takes more than this; the runs are as they were.
+        What was written. None: nothing was written, because one trip is not enough; the runs are as they were.
 
     Raises:
-        MoveNotAllowed: if a run is not what it was when it was read; the caller undoes what was written.
+        MoveNotAllowed: if a run has changed since it was read; the caller undoes what was written.
     """
     steps = steps_of(moves, {move.subject: event["id"] for move in moves}, using=using)
     going = Going(steps, event=said.name, actor=said.actor, now=now, using=using)

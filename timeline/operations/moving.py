@@ -36,25 +36,25 @@ def move(
     """
     Give tasks another time.
 
-    A waiting task moves in place. One that is due already is cancelled (``moved``) and its next revision carries on. If its
-    anchor changes later, the anchor wins.
+    A waiting task moves in place. A task that is due already is cancelled (``moved``), and its next revision takes its place.
+    If the anchor of a task changes later, the anchor decides again.
 
     Args:
         task_ids: Primary keys, any number; all are moved or none.
         at: New due time of all (aware); in the past: due now.
-        by: Instead of that, how far each moves on from its own due time, or back; days count on the site's clocks.
+        by: Instead of ``at``: how far each task moves from its own due time, forward or back; days count on the site's clocks.
         reason: Text shown to people, and who decided.
         now: Story time of the decision.
         using: Database alias the tasks live in.
-        seen: Task id → its ``seq`` as it was shown to who decided; None: whatever it is.
+        seen: Task id → its ``seq`` when it was shown to the person who decides; None: nothing is checked.
 
     Returns:
-        The tasks that now stand for them, in the order given.
+        The tasks with the new times (the given ones, or their next revisions), in the order given.
 
     Raises:
         ScheduledTask.DoesNotExist: if one of them is not there.
         ChangedSince: if one of them has changed since it was seen.
-        TransitionNotAllowed: if one of them has ended already, or is the one whose handler asks.
+        TransitionNotAllowed: if one of them has ended already, or is the task of the handler that calls this.
         NaiveDatetime, DateOutOfRange: for ``at`` or ``by``.
         InvalidInput: if both are given, or none. Nothing is changed in any of these cases.
     """
@@ -72,7 +72,7 @@ def move(
 
 def shifted(at: datetime, by: Offset) -> datetime:
     """
-    Go so far from a due time.
+    Add an offset to a due time.
 
     Raises:
         DateOutOfRange: naming ``by``.
@@ -84,7 +84,7 @@ def shifted(at: datetime, by: Offset) -> datetime:
 
 
 def _checked(at: datetime | None, by: Offset | None) -> Callable[[ScheduledTask], datetime]:
-    """Say what the new time of a task is."""
+    """A function that gives the new time of a task."""
     if by is None and at is not None:
         moment = check_time("at", at)
         return lambda _task: moment
@@ -103,17 +103,18 @@ def move_locked(
     sticks: bool = True,
 ) -> list[ScheduledTask]:
     """
-    Give tasks that the caller has locked each its new time, as ``move`` does.
+    Give each task that the caller has locked a new time, as ``move`` does.
 
     Args:
-        places: Each task, none of which has ended, with its new due time.
-        reason: Of the code ``moved``.
+        places: The tasks, none of which has ended, each with its new due time.
+        reason: A reason with the code ``moved``.
         now: Story time.
         using: Database alias.
-        sticks: Whether what waits stays there, too, if its timeline then gives another time: a person has decided on this one.
+        sticks: Whether a waiting task keeps this time, even if its timeline then gives another: a person has decided on this
+            one.
 
     Returns:
-        The tasks that now stand for them, in the order given.
+        The tasks with the new times (the given ones, or their next revisions), in the order given.
     """
     waiting = [(task, at) for task, at in places if task.state in WAITING]
     due = [(task, at) for task, at in places if task.state not in WAITING]

@@ -1,4 +1,4 @@
-"""Open: let a key that a task has left closed be taken again."""
+"""Open: free a limit key that an unfinished task keeps closed, so that other tasks can use it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ def open_limit(
     """
     Open a key: tasks that were started and did not complete give up the places that they keep closed.
 
-    Who opens it has seen to what they left half done. To go on with one of them, redrive it instead: it keeps its place.
+    The person who opens it has checked what these tasks left half done. To continue one of them, redrive it instead: it keeps
+    its place.
 
     Args:
-        key: What tasks compete for, as ``limit_key`` of a task.
-        reason: Why, and who decided; kept in ``Opening``, a row a task.
-        seen: Ids of the tasks that were shown to who decided: what keeps it closed since then stays so. None: whichever do.
+        key: The key that tasks compete for, the ``limit_key`` of a task.
+        reason: Why, and who decided; kept in ``Opening``, one row for each task.
+        seen: Ids of the tasks that were shown to the person. Other tasks keep their places. None: all tasks give up theirs.
         now: Story time of the decision.
         using: Database alias the tasks live in.
 
@@ -38,8 +39,8 @@ def open_limit(
         The tasks that kept it closed.
 
     Raises:
-        InvalidInput: naming ``key``, if it is not closed, or by others than were seen; or ``reason``, if there is none. Nothing
-            is changed then.
+        InvalidInput: naming ``key``, if it is not closed, or only by tasks that are not in ``seen``; or ``reason``, if it is
+            empty. Nothing is changed then.
     """
     check_text("key", key, MAX_KEY)
     if not reason.text.strip():

@@ -1,4 +1,4 @@
-"""Park: the brake of a destructive task puts its kind on hold, and people are told."""
+"""Park: a brake puts a kind of destructive tasks on hold, and people are told."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from timeline.store.isolating import atomic
 
 def park(task_key: str, *, most: int, within: timedelta, now: datetime, using: str) -> Hold:
     """
-    Put a kind of tasks on hold, until a person releases it. Of several who do so at the same moment, one makes the hold and
-    tells of it; the others find it.
+    Put a kind of tasks on hold until a person releases it. If several processes do so at the same moment, one makes the hold
+    and tells people; the others find the hold.
 
     Args:
-        task_key: Of the kind.
-        most: How many of it may start,
-        within: in that time, as declared.
+        task_key: The kind.
+        most: How many tasks of it may start within the time, as declared.
+        within: The time, as declared.
         now: Story time.
         using: Database alias.
     """
@@ -29,7 +29,7 @@ def park(task_key: str, *, most: int, within: timedelta, now: datetime, using: s
     with atomic(using=using):
         rows = Hold.objects.using(using)
         rows.bulk_create([hold], ignore_conflicts=True)
-        # Locked: who releases it now is waited for, or finds it as it is when the caller is through.
+        # Locked: somebody who releases it now is waited for, or waits until the caller's transaction ends.
         found = rows.open().by_the_brake(task_key).select_for_update(no_key=True).first()
         if found is not None and found.pk == hold.pk:
             alert_parked(hold, now=now, using=using)

@@ -1,4 +1,4 @@
-"""What becomes of tasks whose time had passed before their run was begun: of those who were there before their timeline."""
+"""Late tasks: what happens to tasks that were due before their run began, because the entity is older than its timeline."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from timeline.store.beginning import Beginning
 
 
 class Past(StrEnum):
-    """What becomes of a task that was due before its run began."""
+    """What happens to a task that was due before its run began."""
 
     RUN = "run"  # It is due at once.
-    SKIP = "skip"  # It is cancelled, as by an operator: for good.
-    EXPIRE = "expire"  # It is cancelled as too late: if its date becomes another, it is made anew.
+    SKIP = "skip"  # It is cancelled for good, as by an operator.
+    EXPIRE = "expire"  # It is cancelled as too late; if its date changes, it is made again.
 
 
 _CODES: Final = {Past.SKIP: ReasonCode.OPERATOR, Past.EXPIRE: ReasonCode.EXPIRED}
@@ -36,7 +36,7 @@ _CODES: Final = {Past.SKIP: ReasonCode.OPERATOR, Past.EXPIRE: ReasonCode.EXPIRED
 
 def check_past(past: str) -> Past:
     """
-    Read what the caller wants to become of it.
+    Check the value that the caller gave.
 
     Raises:
         InvalidInput: naming ``past``.
@@ -49,9 +49,10 @@ def check_past(past: str) -> Past:
 
 def is_past(definition: Definition, columns: Mapping[str, Any], now: datetime) -> bool:
     """
-    Whether a row that is planned for a new run would have been due before, had the run been there in time. What is for a time
-    that has passed, and due when its window opens, is not past before that. What waits for an event comes with that; and a
-    timer moves its machine however late it is, which would rest for ever without.
+    Whether a row that is planned for a new run would have been due before now, if the run had been there in time. A row that is
+    due when its window opens is not past before that, even if its nominal time has passed. A row that waits for an event is
+    never past. A timer is not either: it moves its machine however late it is, as otherwise the machine would stay there for
+    ever.
     """
     if columns["nominal_at"] >= now or columns.get("awaits"):
         return False
@@ -60,7 +61,7 @@ def is_past(definition: Definition, columns: Mapping[str, Any], now: datetime) -
 
 
 def _is_earlier(declared: Task[Any, ..., Any]) -> bool:
-    """Whether it is due before its time, where that is outside of its window: that moment has passed with the time."""
+    """Whether it is due before its nominal time if that is outside its window: then it is past when its nominal time is."""
     hours = declared.options.window
     return hours is not None and hours.outside == "previous"
 
@@ -76,16 +77,16 @@ def call_off_past(
     using: str,
 ) -> int:
     """
-    Cancel what was due before the runs began, in one statement; what is repeated goes on from there, and runs of which nothing
-    is left end.
+    Cancel the tasks that were due before the runs began, in one statement. Repeated tasks go on from there, and runs without
+    other tasks end.
 
     Args:
-        definition: Their timeline.
+        definition: The timeline of the runs.
         begun: Runs that were begun just now, in this transaction.
-        entities: Theirs, locked, as far as they were read.
-        past: Why; ``RUN``: nothing is done.
+        entities: Their entities, locked; None: not read.
+        past: What happens to the tasks; ``RUN``: nothing is done.
         actor: Who decided it.
-        now: Story time, at which they were begun.
+        now: Story time, at which the runs were begun.
         using: Database alias.
 
     Returns:
@@ -110,7 +111,7 @@ def call_off_past(
     reason = replace(reasons.PASSED(), code=_CODES[past], actor=actor)
     cancelled = call_off("runs", named, before=now, reason=reason, now=now, using=using)
     aside = {definition.task_key(name) for name in definition.aside}
-    # What is repeated goes on; and a run of which nothing else is left ends.
+    # Repeated tasks go on, and a run without other tasks ends.
     concerned = [
         known
         for known in begun

@@ -1,4 +1,4 @@
-"""Prune: delete what has long ended, whole runs at a time; and holds that are over."""
+"""Prune: delete runs and ad hoc tasks that ended long ago, each as a whole, and holds that are over."""
 
 from __future__ import annotations
 
@@ -35,23 +35,24 @@ class Pruned(NamedTuple):
 
 def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int = 500, using: str) -> Pruned:
     """
-    Delete runs that ended, and ad hoc tasks all of whose revisions ended, before a date. Events stay: they hold the keys.
+    Delete runs that ended before a date, and ad hoc tasks if all their revisions ended before it. Events stay, because they
+    hold the keys.
 
-    A run goes whole or not at all; of an open run nothing goes, because reconcile would make finished work again. Of a run
-    that begins once only, the row itself stays for its key, and is not counted; of a timeline that starts by the clock, those
-    of its last two runs. Holds go that were over before the date, but for those that an open one may have time in common with,
-    which is to count once.
+    A run is deleted as a whole or not at all. Nothing of an open run is deleted, because reconciling would make its finished
+    tasks again. If a run may begin only once, its own row stays for its key, and is not counted. If its timeline starts by the
+    clock, the rows of the last two runs stay. Holds that were over before the date are deleted, unless they may overlap with an
+    open hold: their common time must count once. Old records of what brakes have let in are deleted, too.
 
     Args:
         ended_before: Story time (aware).
-        archive: Is given each batch of rows as plain data (Django's serialization, as Python objects) before it is
-            deleted; if it raises, that batch stays.
-        limit: At most so many runs, as many ad hoc tasks with their revisions, and as many holds, in this call and
+        archive: Called with each batch of rows as plain data (Django's serialization, as Python objects) before it is deleted;
+            if it raises, that batch stays.
+        limit: How many runs, ad hoc tasks (with all their revisions) and holds to delete at most, each, in this call and
             transaction.
         using: Database alias.
 
     Returns:
-        The counts; all 0 when nothing is left to prune.
+        How many rows were deleted; all 0 if nothing is left to prune.
 
     Raises:
         NaiveDatetime, DateOutOfRange: for ``ended_before``.
@@ -67,7 +68,7 @@ def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int 
         if not run_ids and not task_ids and not hold_ids:
             return Pruned()
         log = LogEntry.objects.using(using).filter(task__in=task_ids)
-        # All revisions go together, so their first does.
+        # All revisions are deleted together, so the first one, the origin, is among them.
         steps = StepRecord.objects.using(using).filter(origin__in=task_ids)
         tasks = all_tasks.filter(pk__in=task_ids)
         runs = TimelineRun.objects.using(using).filter(pk__in=run_ids)
@@ -85,7 +86,7 @@ def prune(*, ended_before: datetime, archive: Archive | None = None, limit: int 
 
 
 def _whole(steps: Iterable[StepRecord]) -> list[StepRecord]:
-    """The records, each with the id of its task, which the table leaves out where it is the origin."""
+    """The records, each with the id of its task. The table leaves that out if the task is the origin."""
     told = list(steps)
     for record in told:
         record.task_id = record.by_task
@@ -94,10 +95,10 @@ def _whole(steps: Iterable[StepRecord]) -> list[StepRecord]:
 
 def _parted(runs: QuerySet[TimelineRun], using: str) -> tuple[list[UUID], list[UUID], list[UUID]]:
     """
-    Part runs into those that go, and those whose rows stay, as no other may take their place; and say which of those that go
-    are machines', whose entries go with them.
+    Split runs into three lists: runs to delete; runs whose rows stay, because no other run may take their place; and the runs
+    to delete that are of machines, because their entries are deleted, too.
 
-    Of a timeline that starts by the clock the last two stay: nobody asks for a slot before them.
+    Of a timeline that starts by the clock, the last two runs stay: nobody looks for an earlier slot.
     """
     once = {known.name for known in registry if known.once}
     by_clock = {known.name for known in registry if known.recurring is not None}
@@ -113,7 +114,7 @@ def _parted(runs: QuerySet[TimelineRun], using: str) -> tuple[list[UUID], list[U
 
 
 def _ended_holds(before: datetime, limit: int, using: str) -> list[UUID]:
-    """Find holds that were over by then; what has time in common with an open one is asked for when that is released."""
+    """Find holds that were over before the date. A hold that overlaps with an open one is needed when that one is released."""
     holds = Hold.objects.using(using)
     ended = holds.filter(released_at__lt=before)
     first = holds.open().oldest_first().values_list("created_at", flat=True).first()
@@ -127,10 +128,10 @@ def _ended_runs(before: datetime, limit: int, using: str) -> list[UUID]:
 
 def _ended_ad_hoc(before: datetime, limit: int, using: str) -> list[UUID]:
     """
-    Find all revisions of ad hoc tasks that have ended, lock them, and ask once more.
+    Find all revisions of ad hoc tasks that have ended, lock them, and read once more.
 
-    Who redrives one holds a revision of it. So a task is left of which somebody else has one, or of which there is one by now
-    that was not there when they were locked.
+    Redriving a task locks a revision of it. So a task is left out if somebody else has locked a revision, or if there is a new
+    revision that was not there when the others were locked.
     """
     found = _ask("ended_ad_hoc", before, limit, using)
     if not found:
@@ -144,7 +145,7 @@ def _ended_ad_hoc(before: datetime, limit: int, using: str) -> list[UUID]:
 
 
 def _ask(verb: str, before: datetime, limit: int, using: str) -> list[tuple[UUID, ...]]:
-    """Ask a statement that gives ids."""
+    """Execute a statement that gives ids."""
     connection = connections[using]
     moment = connection.ops.adapt_datetimefield_value(before)
     with connection.cursor() as cursor:

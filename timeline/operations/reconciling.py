@@ -1,4 +1,4 @@
-"""Reconcile: make the rows of runs as their definition wants them. Called after everything that may change what it wants."""
+"""Reconcile: change the rows of runs to what their definition asks for. Called after every change that may matter to it."""
 
 from __future__ import annotations
 
@@ -40,22 +40,22 @@ def reconcile_locked(
     Reconcile runs that the caller has locked, with their entities. Any number in a fixed number of statements.
 
     Args:
-        runs: Those that have ended are left as they are.
-        entities: Of the runs, locked; a missing one was deleted, unless it is ``unreadable`` or in ``there``.
+        runs: The runs. A run that has ended is left as it is.
+        entities: The entities of the runs, locked. A missing one was deleted, unless it is ``unreadable`` or in ``there``.
         now: Story time.
         using: Database alias.
-        lenient: If the entity of a run gives no proper time, or cannot be read, leave the run as it is, and do not raise: for a
-            worker, which must record an outcome whatever the entity holds, and for an operator.
+        lenient: Whether to leave a run as it is, and not to raise, if its entity gives no usable time or cannot be read: for a
+            worker, which must record an outcome in any case, and for an operator.
         there: Entities that exist, and were not read because none of their fields is needed.
-        moved: Whether they are runs of machines that have just moved.
-        rows: Id of a run → its rows, for runs whose rows were read before; those that may change are locked.
-        choose: Gets the plan of a run, and gives the plan to carry out; None: the same.
+        moved: Whether these are runs of machines that have just moved.
+        rows: Id of a run → its rows, for runs whose rows were read before. Rows that may change are locked.
+        choose: Called with a run and its plan; gives the plan to carry out. None: the plan is carried out as it is.
 
     Returns:
         The tasks created.
 
     Raises:
-        DateOutOfRange, NaiveDatetime: if a field of an entity gives no proper time; nothing is changed then.
+        DateOutOfRange, NaiveDatetime: if a field of an entity gives no usable time; nothing is changed then.
         UnreadableEntity: if an entity cannot be read, and its timeline depends on its fields.
     """
     known = [

@@ -1,4 +1,4 @@
-"""Reconcile the runs of one entity, for who changed it where no signal saw that."""
+"""Reconcile the runs of one entity, if it was changed and no signal saw that."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from timeline.store.mirroring import mirror_runs
 
 def reconcile(*, entity: Model | EntityRef, now: datetime, using: str) -> None:
     """
-    Reconcile all open runs of an entity, of every model of its family, for example after a bulk update that no signal saw.
+    Reconcile all open runs of an entity, for every model of its family: for example after a bulk update, which no signal sees.
 
     Args:
-        entity: Saved, or its reference.
+        entity: The saved instance, or its reference.
         now: Story time.
         using: Database alias of the entity.
 
     Raises:
-        DateOutOfRange, NaiveDatetime, UnreadableEntity: if the entity gives no proper time; nothing is changed then.
+        DateOutOfRange, NaiveDatetime, UnreadableEntity: if the entity gives no usable time; nothing is changed then.
     """
     ref = ref_of(entity)
     with atomic(using=using):

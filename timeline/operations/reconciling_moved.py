@@ -1,4 +1,4 @@
-"""Reconcile runs of machines that have just moved, where anything is bound to the states that they left or came to."""
+"""Reconcile runs of machines that have just moved, if tasks are bound to the states that they left or came to."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def reconcile_moved(
     using: str,
 ) -> list[ScheduledTask]:
     """
-    Reconcile runs of machines that have just moved: what was bound to the state they left is cancelled, what is bound to the
-    one they came to is made. Nothing is done, nor asked, where nothing is bound to either.
+    Reconcile runs of machines that have just moved: tasks bound to the state that they left are cancelled, and tasks bound to
+    the new state are made. If no task is bound to either, there is no query.
 
-    A run whose entity gives no proper time has moved all the same: its rows follow when that is mended.
+    A run whose entity gives no usable time has moved all the same: its tasks follow when the entity is corrected.
 
     Args:
-        moved: As they are now, locked with their entities.
+        moved: The runs after the move, locked with their entities.
         before: Id of a run → the state it left.
-        held: The entities, as far as they were read.
-        rows: Id of a run → what it is planned from, as far as that was read and locked.
+        held: The entities; None: not read.
+        rows: Id of a run → the tasks it is planned from, for runs whose tasks were read and locked before.
         now: Story time.
         using: Database alias.
 
@@ -57,7 +57,9 @@ def reconcile_moved(
 def read_of(
     bound: Sequence[tuple[TimelineRun, Definition]], held: Mapping[EntityRef, Model | None], *, using: str
 ) -> tuple[Entities, set[EntityRef]]:
-    """Read the entities that locked runs are planned from, where that is not done; and name those of which nothing is asked."""
+    """
+    Read the entities from which locked runs are planned, if they were not read. Also gives the entities that need no reading.
+    """
     read = {ref for run, definition in bound if definition.label and held.get(ref := run.entity_ref) is None}
     wanted = read if any(definition.followed_fields for _run, definition in bound) else set()
     entities = load_entities(wanted, using=using)

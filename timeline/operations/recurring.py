@@ -1,6 +1,6 @@
 """
-Recur: begin the runs of timelines that start by the clock. One of each is always there, ahead of now; of those that the clock
-starts no more, none is.
+Recur: begin the runs of timelines that start by the clock. Each of these timelines always has one run ahead of now. Timelines
+that the clock does not start any more have none.
 """
 
 from __future__ import annotations
@@ -36,21 +36,23 @@ logger = logging.getLogger("timeline")
 
 @dataclass(slots=True)
 class Ahead:
-    """What a process remembers of a database, so that a poll that has nothing to begin asks it nothing: when there is something
-    to do of each timeline, as it was declared then."""
+    """
+    For each timeline, as it was declared then, the time when there is something to do. A process remembers this of a database,
+    so that a poll with nothing to begin makes no query.
+    """
 
     at: dict[str, tuple[Recurring, datetime]] = field(default_factory=dict)
     has_looked: bool = False
 
     def left(self) -> list[str]:
         """
-        Names of timelines of which a clock may have left a run behind. Once a process, which a deploy starts anew: an older
-        one, that does not know of a new clock, must not call off what that has begun.
+        Names of timelines for which a clock may have left a run behind. They are given once in a process, which a deploy starts
+        anew: an older process, which does not know of a new clock, must not cancel what that clock has begun.
         """
         return [] if self.has_looked else [known.name for known in registry if may_be_left(known)]
 
     def due(self, now: datetime) -> list[Definition]:
-        """Timelines of which there may be something to do."""
+        """Timelines for which there may be something to do."""
         return [
             known for known in registry if known.recurring is not None and self._is_due(known, known.recurring, now)
         ]
@@ -62,16 +64,15 @@ class Ahead:
 
 def recur(ahead: Ahead, *, now: datetime, using: str) -> int:
     """
-    Begin what the clock has come to, and see that the run ahead of each timeline is there. Safe in any number of copies at
-    once.
+    Begin the runs whose time has come, and make the run ahead of each timeline. Several processes may do so at once.
 
     Args:
-        ahead: What this process remembers of the database; it is brought up to date.
+        ahead: What this process remembers of the database. It is updated.
         now: Story time.
         using: Database alias.
 
     Returns:
-        How many runs were begun; 0, too, if somebody else has the lock of system timelines: a later poll tries again.
+        How many runs were begun; also 0 if somebody else has the lock of system timelines: a later poll tries again.
     """
     if not get_settings().AUTOSTART:
         return 0
@@ -84,7 +85,7 @@ def recur(ahead: Ahead, *, now: datetime, using: str) -> int:
         if left:
             call_off_left(left, now=now, using=using)
         decided, begun = _come_to(due, now=now, using=using) if due else ([], 0)
-    # What was done counts once it is committed.
+    # Remember it only after the commit.
     ahead.has_looked = True
     ahead.at |= {known.name: (known.recurring, answer.ahead) for known, answer in decided if known.recurring}
     return begun
@@ -93,7 +94,7 @@ def recur(ahead: Ahead, *, now: datetime, using: str) -> int:
 def _come_to(
     due: Sequence[Definition], *, now: datetime, using: str
 ) -> tuple[list[tuple[Definition, Recurrence]], int]:
-    """Do what the clock asks of some timelines. Give what that was, and how many runs were begun."""
+    """Do what is due for some timelines. Gives what was decided for each, and how many runs were begun."""
     runs = last_slots([definition.name for definition in due], using=using)
     waiting = waiting_among([several[0] for several in runs.values()], using=using)
     answers = [(known, _decide(known, runs.get(known.name, []), waiting, now)) for known in due]
@@ -104,7 +105,7 @@ def _come_to(
 def _decide(
     definition: Definition, runs: Sequence[TimelineRun], waiting: Set[UUID], now: datetime
 ) -> Recurrence | None:
-    """Say what is to be done of a timeline; None: no slot is left. What one declares stops no other."""
+    """Decide what to do for a timeline; None: it has no slot left. An error in one declaration does not stop the others."""
     known = [Known(run.started_at, run.key, run.pk in waiting) for run in runs] + [None, None]
     grace = get_settings().overdue_after
     if definition.recurring is None:
@@ -138,7 +139,7 @@ def _carry_out(
 
 
 def _begin(wanted: Sequence[tuple[Definition, Due]], *, now: datetime, using: str) -> list[Beginning]:
-    """Begin runs of slots: a statement a table, however many."""
+    """Begin runs for slots: one statement for each table, however many there are."""
     beginnings = []
     for definition, due in wanted:
         system = {"": [definition]}
@@ -152,7 +153,9 @@ def _begin(wanted: Sequence[tuple[Definition, Due]], *, now: datetime, using: st
 
 
 def _move(moves: Sequence[tuple[TimelineRun, Due]], *, now: datetime, using: str) -> None:
-    """Let runs that wait be of another slot: their schedule has changed. Where that one had its run, they stay as they are."""
+    """
+    Give waiting runs another slot, because their schedule has changed. If that slot has a run already, they stay as they are.
+    """
     if not moves:
         return
     there = TimelineRun.objects.using(using).filter(entity_label="", entity_id="", once=True)
@@ -169,8 +172,8 @@ def _move(moves: Sequence[tuple[TimelineRun, Due]], *, now: datetime, using: str
 
 def _pass_over(passed: Sequence[tuple[Definition, Passed, TimelineRun | None]], *, now: datetime, using: str) -> None:
     """
-    Let one run, with its rows cancelled, stand for all slots that are passed over: the one that waits, or a new one. Those of
-    the same range go together. People are told.
+    Let one run with cancelled tasks stand for all slots that are passed over: the waiting run, or a new one. Runs with the same
+    range of slots are handled together. People are told.
     """
     new = [(known, Due(slots.last, slots.key)) for known, slots, run in passed if run is None]
     begun = {beginning.alike["timeline"]: beginning.id for beginning in _begin(new, now=now, using=using)}
@@ -180,7 +183,7 @@ def _pass_over(passed: Sequence[tuple[Definition, Passed, TimelineRun | None]], 
         if run_id is not None:
             ranges[slots.first, slots.last].append(run_id)
     locked = lock_runs([pk for several in ranges.values() for pk in several], [NO_ENTITY], using=using)
-    runs = {run.pk: run for run in hold_waiting(locked.runs, using=using)}  # A worker may have begun one just now.
+    runs = {run.pk: run for run in hold_waiting(locked.runs, using=using)}  # A worker may have begun a run meanwhile.
     texts: dict[str, str] = {}
     for (first, last), run_ids in ranges.items():
         still = [runs[pk] for pk in run_ids if pk in runs]

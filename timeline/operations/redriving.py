@@ -1,4 +1,4 @@
-"""Redrive: run again what has ended, as the next revision of its row."""
+"""Redrive: run ended tasks again, each as the next revision of its row."""
 
 from __future__ import annotations
 
@@ -45,28 +45,28 @@ def redrive(
     spread: timedelta | None = None,
 ) -> list[ScheduledTask]:
     """
-    Make the next revision of tasks that have ended, due at once or within a span. A run that was finished is opened again.
+    Make the next revision of tasks that have ended, due at once or spread over a time. A run that was finished is opened again.
 
     Args:
         task_ids: Primary keys, any number; all are redriven or none.
         reason: Text shown to people, and who decided; kept on the new rows.
         now: Story time of the decision.
         using: Database alias the tasks live in.
-        seen: Task id → its ``seq`` as it was shown to who decided; None: whatever it is.
-        spread: Within which they become due, each at a moment of its own; 30 days at most. None: all at once.
+        seen: Task id → its ``seq`` when it was shown to the person who decides; None: nothing is checked.
+        spread: If given, the tasks become due up to so much later, each at a moment of its own; 30 days at most. None: all are
+            due at once.
 
     Returns:
-        The new tasks, in the order given: in state ``available``, or ``scheduled`` with ``spread``, unless the run as it is
-        now does not want them at once (its anchor changed meanwhile, or what they follow did not complete), which their reason
-        says.
+        The new tasks, in the order given: in state ``available``, or ``scheduled`` with ``spread``. If the run does not want a
+        task at once any more (its anchor has changed, or the task that it follows did not complete), its reason says so.
 
     Raises:
         InvalidInput: naming ``spread``.
         ScheduledTask.DoesNotExist: if one of them is not there.
-        ChangedSince: if one of them has changed since it was seen, or was redriven and that has ended too.
+        ChangedSince: if one of them has changed since it was seen, or was redriven since and the new revision has ended, too.
         TransitionNotAllowed: if one of them has not ended.
-        AlreadyOpen: if a later revision of one is open, two revisions of one are given, or another run of the same timeline
-            and key is open.
+        AlreadyOpen: if a later revision of one is open, if two revisions of one task are given, or if another run of the same
+            timeline and key is open.
         RunEnded: if the run of one ended by an exit, or was finished and an exit came afterwards. Nothing is changed in any of
             these cases.
     """
@@ -87,7 +87,7 @@ def redrive(
 
 
 def _insert(made: Sequence[ScheduledTask], locked: Locked, now: datetime, using: str) -> None:
-    """Insert new tasks, and reconcile their runs; each task is then as it is stored."""
+    """Insert new tasks, and reconcile their runs. Afterwards each task has its stored columns."""
     known = [(run, definition) for run in locked.runs if (definition := registry.about(run.timeline, run.entity_label))]
     there = lock_rows_to_go_on(wanted_of(known), using=using)
     rows = {run.pk: there.get(run.pk, []) for run, _definition in known}
@@ -96,7 +96,7 @@ def _insert(made: Sequence[ScheduledTask], locked: Locked, now: datetime, using:
         if task.run_id in rows:
             rows[task.run_id].append(task)
     reconcile_locked(locked.runs, locked.entities, now=now, using=using, lenient=True, rows=rows)
-    if not all(run.is_open for run in locked.runs):  # Whose entity is gone, say: then others have written its tasks.
+    if not all(run.is_open for run in locked.runs):  # E.g. its entity is gone: reconciling wrote its tasks.
         stored = ScheduledTask.objects.using(using).filter(Among([task.pk for task in made]))
         columns = {task.pk: task.__dict__ for task in read_models(stored)}
         for task in made:
@@ -104,14 +104,14 @@ def _insert(made: Sequence[ScheduledTask], locked: Locked, now: datetime, using:
 
 
 def _name(task: ScheduledTask | _Latest) -> tuple[object, ...]:
-    """What all revisions of the same task have in common."""
+    """The values that all revisions of a task have in common."""
     owner = task.run_id or task.entity_ref
     return owner, task.task_key, task.occurrence
 
 
 @dataclass(slots=True)
 class _Latest:
-    """What is read of a revision."""
+    """The columns that are read of a revision."""
 
     run_id: UUID | None
     entity_label: str
@@ -134,7 +134,7 @@ _READ: Final = tuple(column.name for column in fields(_Latest))
 
 
 def _latest_revisions(tasks: Sequence[ScheduledTask], using: str) -> dict[tuple[object, ...], _Latest]:
-    """Read the latest revision of each task, all in one statement; an open one is always the latest."""
+    """Read the latest revision of each task, in one statement; an open revision is always the latest."""
     connection, dialect = connections[using], dialect_of(using)
     asked = {"ids": dialect.list_of(task.pk.hex for task in tasks)}
     with cursor_for_rows(connection) as cursor:
@@ -157,7 +157,7 @@ def _check(tasks: Sequence[ScheduledTask], latest: dict[tuple[object, ...], _Lat
 
 
 def _refuse_exited(tasks: Sequence[ScheduledTask], using: str) -> None:
-    """An exit that came when a run was finished already ends it all the same: the last look would call off what is new."""
+    """Refuse tasks of finished runs with a later exit: it ends the run, and the last look would cancel the new tasks."""
     known = set(registry.task_keys())
     finished = [task for task in tasks if task.run is not None and task.run.is_finished and task.task_key in known]
     asked = [(task.run, registry.task(task.task_key)[0]) for task in finished]
@@ -179,7 +179,7 @@ def _again(
 
 
 def _reopen(runs: Sequence[TimelineRun], *, using: str) -> None:
-    """Open finished runs again, unless another one has taken their place."""
+    """Open finished runs again. Raises if another run has taken the place of one."""
     finished = {run.pk: run for run in runs if not run.is_open}
     if not finished:
         return

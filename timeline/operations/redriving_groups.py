@@ -1,4 +1,4 @@
-"""Redrive a group: run again all dead letters that failed alike, in batches, once their cause is mended."""
+"""Redrive a group: run again all dead letters with the same failure, in batches, after their cause is repaired."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Redriven:
 
     Args:
         redriven: How many tasks run again.
-        left: Those that cannot: their ids → why.
+        left: The tasks that cannot run again: id → why.
     """
 
     redriven: int = 0
@@ -39,21 +39,22 @@ def redrive_group(
     *, group: str, reason: Reason, spread: timedelta | None = None, now: datetime, using: str
 ) -> Redriven:
     """
-    Redrive the dead letters of a group, as far as there were any when it began. Called again after a crash, it goes on.
+    Redrive the dead letters of a group that were there when this began. Called again after a crash, it continues.
 
     Args:
-        group: Its fingerprint; of tasks that failed before there were any, their task key.
+        group: The fingerprint of the group; for tasks that failed before fingerprints existed, their task key.
         reason: Text shown to people, and who decided; kept on the new rows.
-        spread: Within which they become due, each at a moment of its own; 30 days at most. None: all at once.
+        spread: If given, the tasks become due up to so much later, each at a moment of its own; 30 days at most. None: all are
+            due at once.
         now: Story time of the decision.
         using: Database alias.
 
     Returns:
-        What was done. Each batch commits on its own, unless you are in a transaction; a task that cannot be redriven, because
-        its run ended otherwise, say, is left and keeps none of the others.
+        What was done. Each batch commits on its own, unless you are in a transaction. A task that cannot be redriven (for
+        example because its run was ended by an exit) is left out and does not prevent the others.
 
     Raises:
-        InvalidInput: naming ``spread``, or ``group`` where it is empty; nothing is changed then.
+        InvalidInput: naming ``spread``, or ``group`` if it is empty; nothing is changed then.
     """
     check_spread(spread)
     if not group:
@@ -74,7 +75,7 @@ def redrive_those(
     Redrive some dead letters, as ``redrive_group`` does.
 
     Args:
-        task_ids: Any number.
+        task_ids: Ids of dead letters, any number.
         reason, spread, now, using: As for ``redrive_group``.
 
     Raises:
@@ -90,7 +91,7 @@ def redrive_those(
 def _redrive(
     ids: Sequence[UUID], done: Redriven, reason: Reason, spread: timedelta | None, now: datetime, using: str
 ) -> None:
-    """Redrive all; if one of them cannot be, the halves, so that only that one stays."""
+    """Redrive all; if one task cannot be redriven, try each half, so that only that one is left out."""
     try:
         done.redriven += len(redrive(task_ids=ids, reason=reason, now=now, using=using, spread=spread))
     except _REFUSED as error:

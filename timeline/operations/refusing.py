@@ -1,4 +1,4 @@
-"""Refuse: a date that the open runs of an entity cannot follow, before it is written."""
+"""Refuse: raise for a date that the open runs of an entity cannot follow, before it is written."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ Anchors = Mapping[str, datetime | None]
 
 def refuse_misfits(entity: Model, *, fields: Collection[str] | None, using: str) -> None:
     """
-    Look at the dates an instance is about to be saved with. Asks the database only about those that do not fit.
+    Check the dates with which an instance is about to be saved. There are queries only for dates that do not fit.
 
-    What only the database knows (an expression, a field that was not read, one that it fills in) is found when the saved row
-    is read again; see ``entity_saved``. A datetime without a zone is what Django makes of it.
+    Values that only the database knows (an expression, a field that was not read, a field that is filled in when it is saved)
+    are checked when the saved row is read again; see ``entity_saved``. A datetime without a zone gets the default zone, as in
+    Django.
 
     Args:
-        entity: With the values to be written.
-        fields: Names of those that are written; None: all.
+        entity: The instance with the values to write.
+        fields: Names of the fields that are written; None: all.
         using: Database alias it is saved to.
 
     Raises:
-        DateOutOfRange: naming the field, if a run is open, or would be started, that cannot follow it.
+        DateOutOfRange: naming the field, if a run that is open, or would be started, cannot follow it.
     """
     own = family_of(entity.__class__)
     for definition in registry:
@@ -50,11 +51,11 @@ def refuse_misfits(entity: Model, *, fields: Collection[str] | None, using: str)
 
 
 def _written(entity: Model, names: Collection[str], fields: Collection[str] | None) -> Anchors:
-    """The anchors that are about to be written, as far as the instance knows them."""
+    """The anchors that are about to be written, if the instance has their values."""
     columns = {column.name: column for column in entity._meta.concrete_fields}
     values = {}
     for name in names & columns.keys() if fields is None else names & columns.keys() & set(fields):
-        given = vars(entity).get(columns[name].attname)  # Not there: it was not read.
+        given = vars(entity).get(columns[name].attname)  # None also if the field was not read.
         if given is None or hasattr(given, "resolve_expression") or _is_filled_in(columns[name]):
             continue
         try:
@@ -62,7 +63,7 @@ def _written(entity: Model, names: Collection[str], fields: Collection[str] | No
             naive = isinstance(value, datetime) and timezone.is_naive(value)
             values[name] = timezone.make_aware(value, timezone.get_default_timezone()) if naive else value
         except (ValidationError, TypeError, ValueError):
-            continue  # Django refuses it.
+            continue  # Django itself refuses this value.
     return values
 
 
@@ -78,7 +79,7 @@ def _check(
     rows: Iterable[TaskRow] = (),
     started_at: datetime | None = None,
 ) -> None:
-    """Plan with these anchors and no others. Nothing is written, so any moment does for now."""
+    """Plan with only these anchors. Nothing is written, so the value of now does not matter."""
     now = datetime.now(UTC)
     known = {name: as_anchor_value(value, zone, name) for name, value in anchors.items()}
     plan(definition, started_at=started_at or now, anchors=known, rows=rows, zone=zone, now=now)
@@ -92,7 +93,7 @@ def _confirm(
     fields: Collection[str] | None,
     using: str,
 ) -> None:
-    """See whether there is a run that would have to follow, or one would be started."""
+    """Check again for the runs that exist or would be started; raises if one of them cannot follow."""
     zone = zone_of(definition, entity)
     key = key_as(entity, model) if model in family_of(entity.__class__) else None
     if _starts(definition, entity, model, key, using):
@@ -114,7 +115,7 @@ def _starts(definition: Definition, entity: Model, model: type[Model], key: obje
 def _concerned(
     entity: Model, model: type[Model], key: object, fields: Collection[str] | None, using: str
 ) -> Iterator[EntityRef]:
-    """The entity as one of the model; or, if that is a child of its own, the child that inherits what is written."""
+    """The entity as an instance of the model; or, if the model is a child of its model, the child that inherits the values."""
     if key is not None:
         yield from refs_as(entity, [model])
     elif entity.pk is not None and model not in family_of(entity.__class__):

@@ -1,4 +1,4 @@
-"""Relabel: rows follow a model that a migration renamed or moved to another app."""
+"""Relabel: change the rows about a model that a migration renamed or moved to another app."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BATCH: Final = 1000
 
 
 class Relabelled(NamedTuple):
-    """How many rows have another label now."""
+    """How many rows were given the new label."""
 
     events: int
     runs: int
@@ -41,30 +41,31 @@ class Relabelled(NamedTuple):
 
 def relabel(*, old: str, new: str, using: str) -> Relabelled:
     """
-    Let all rows that name entities by the old label of their model name them by the new one.
+    Change all rows that name entities by the old label of their model to the new label.
 
-    All in one transaction, because an entity whose run has one label and whose tasks have the other has no proper timeline,
-    and because it then stands or falls with the migration that calls it. Each statement changes at most 1,000 rows. Only
-    columns of the first migration are used, so that it can be called from a migration whatever comes later. Bulk actions that
-    are under way, holds, waits and webhooks follow, where they are.
+    All is one transaction. Otherwise an entity might have a run with one label and tasks with the other. Also, if the migration
+    that calls this fails, everything is undone. Each statement changes at most 1,000 rows. It needs only columns of the first
+    migration, so it can be called from a migration whatever comes later. Open bulk actions, holds, waits and webhooks are
+    changed, too, if their tables exist.
 
     Args:
-        old: ``app.model`` as rows have it; the model may be gone.
-        new: Label of an installed model, with the same keys.
+        old: The label that rows have, as ``app.model``; the model may be gone.
+        new: The label of an installed model with the same primary keys.
+        using: Database alias.
         using: Database alias.
 
     Returns:
         The counts; all 0 if no row has the old label.
 
     Raises:
-        InvalidInput: for a label that is empty, or the same as the other; for a new one of no installed model.
-        LabelsCollide: if rows of both labels would be the same row: open runs, keyed events, ad hoc tasks. Nothing is
+        InvalidInput: if a label is empty, if both are the same, or if the new one is not of an installed model.
+        LabelsCollide: if rows with both labels would become the same row: open runs, keyed events, or ad hoc tasks. Nothing is
             changed in any of these cases.
     """
     old, new = _checked(old, new)
     with atomic(using=using):
         tables = connections[using].introspection.table_names()
-        if BulkAction._meta.db_table in tables:  # First, as for all who have locked one: its batch is waited for.
+        if BulkAction._meta.db_table in tables:  # First, by the lock order: a batch that holds this lock is waited for.
             _rename_in_bulk_actions(old, new, using)
         events, runs, tasks = (
             Event.objects.using(using).all(),
@@ -78,12 +79,12 @@ def relabel(*, old: str, new: str, using: str) -> Relabelled:
         ):
             if ids := _doubled(rows, names, old, new):
                 raise LabelsCollide(old, new, what, ids)
-        if Hold._meta.db_table in tables:  # Where ``migrate`` has not made the table, nothing is on hold.
+        if Hold._meta.db_table in tables:  # Before ``migrate`` has made the table, nothing is on hold.
             _rename_in_holds(old, new, using)
-        if Wake._meta.db_table in tables:  # Of the last migration that has to do with waits.
+        if Wake._meta.db_table in tables:  # Made by the last migration that concerns waits.
             _rename_in_waits(old, new, using)
         done = Relabelled(*(_rename(rows, old, new) for rows in (events, runs, tasks)))
-        relabelled.send(sender=Event, old=old, new=new, using=using)  # Last: senders wait from then on.
+        relabelled.send(sender=Event, old=old, new=new, using=using)  # Last: from then on, senders of webhooks wait.
         return done
 
 
@@ -101,21 +102,21 @@ def _checked(old: str, new: str) -> tuple[str, str]:
 
 
 def _doubled(rows: QuerySet[Any], names: tuple[str, ...], old: str, new: str) -> list[str]:
-    """Keys, five at most, of entities that have rows of the same names under both labels."""
+    """Keys, five at most, of entities that have rows under both labels with the same values of ``names``."""
     same = {name: OuterRef(name) for name in ("entity_id", *names)}
     double = rows.filter(Exists(rows.filter(entity_label=new, **same)), entity_label=old)
     return list(double.order_by("entity_id").values_list("entity_id", flat=True).distinct()[:5])
 
 
 def _rename_in_bulk_actions(old: str, new: str, using: str) -> None:
-    """Let what somebody wants to be done with all tasks of this kind be done with them by their new name."""
+    """Change the filters of open bulk actions that select tasks by this kind of entity."""
     rows = BulkAction.objects.using(using).open().filter(filters__kind=old).order_by("pk")
     for pk, filters in list(rows.values_list("pk", "filters")):
         rows.filter(pk=pk).update(filters=filters | {"kind": new})
 
 
 def _rename_in_holds(old: str, new: str, using: str) -> None:
-    """Let what is on hold stay so, by its new name."""
+    """Change holds of entities, so that these stay on hold under the new name."""
     rows = Hold.objects.using(using).filter(scope=Scope.ENTITY)
     for pk, names, own in list(rows.values_list("pk", "names", "entity_label")):
         renamed = [[new if label == old else label, key] for label, key in names]
@@ -124,21 +125,21 @@ def _rename_in_holds(old: str, new: str, using: str) -> None:
 
 
 def _rename_in_waits(old: str, new: str, using: str) -> None:
-    """Let what waits for events of such an entity be waked by them, by its new name, and find them."""
+    """Change tasks and steps that wait for events of such an entity, so that events under its new name wake them."""
     tasks, records = ScheduledTask.objects.using(using).all(), StepRecord.objects.using(using).all()
     _rename(tasks.filter(awaits__gt=""), old, new, column="awaits_label")
     _rename(Wake.objects.using(using).all(), old, new)
     waits: Any = records.filter(kind=StepKind.WAIT, place__of__0=old).values_list("pk", "place")
     for pk, place in list(waits):
         records.filter(pk=pk).update(place=place | {"of": [new, place["of"][1]]})
-    # An answer is found by its name, which says whose event it was.
+    # The name of an answer contains the entity of the event.
     named = records.filter(name__startswith=PREFIX, name__contains=f" of {old} ")
     for pk, name in list(named.values_list("pk", "name")):
         records.filter(pk=pk).update(name=renamed(name, old, new))
 
 
 def _rename(rows: QuerySet[Any], old: str, new: str, *, column: str = "entity_label") -> int:
-    """Walk along the primary key, so that no statement looks again at what those before it changed."""
+    """Change rows in the order of the primary key, so that no statement reads rows that were changed before."""
     left, count = rows.filter(**{column: old}).order_by("pk"), 0
     while ids := list(left.values_list("pk", flat=True)[:BATCH]):
         count += rows.filter(pk__in=ids).update(**{column: new})

@@ -1,7 +1,7 @@
 """
-Release: end holds, and see to what became due meanwhile. What takes long is done by polls, batch by batch.
+Release: end holds, and deal with tasks that became due meanwhile. Long work is done by polls, batch by batch.
 
-Lock order: the hold, then as everywhere, entities, runs, tasks. Nobody else who has any of these asks for a hold's row.
+Lock order: the hold, then as everywhere entities, runs, tasks. No other code that holds one of these locks the row of a hold.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from timeline.timing import LATEST
 logger = logging.getLogger("timeline")
 
 BATCH: Final = 500
-LET_GO: Final = 10  # Times as many, where tasks are let in past a brake: none of them is locked.
-A_TURN: Final = 0.2  # Seconds of a poll; then it goes on with what is due, and the next poll goes on with this.
+LET_GO: Final = 10  # How many times larger a batch is that a brake lets go: none of its tasks is locked.
+A_TURN: Final = 0.2  # Seconds of a poll. Then the poll goes on with due tasks, and the next poll goes on with holds.
 
 _AT_REST: Final = sorted({State.SCHEDULED, State.AVAILABLE, State.PENDING, State.RETRYABLE})
 _MOST: Final = LATEST - timedelta(seconds=1)
@@ -54,23 +54,24 @@ _MOST: Final = LATEST - timedelta(seconds=1)
 
 def release(*, hold_id: UUID, actor: str = "", reason: str = "", now: datetime, using: str) -> Hold:
     """
-    End a hold. With ``run`` it is over at once, and what is due runs. Otherwise polls see to its tasks first, in batches, and
-    nothing of it runs until they have: ``shift`` moves what is not being run on by how long it was held, ``expire`` cancels
-    what is due.
+    End a hold. With ``run`` it is over at once, and due tasks run. Otherwise polls first deal with its tasks, in batches, and
+    no task of the hold runs until this is done: ``shift`` moves tasks that are not being run by the length of the hold, and
+    ``expire`` cancels due tasks.
 
-    What a brake has put on hold is a person's to release, and they say why. What is due by then is let go: the brake does not
-    count it again. Of very many, polls let go what this leaves, and nothing of the kind runs until they have.
+    A hold that a brake has made can be released only by a person, who says why. Tasks that are due by then are let go: the
+    brake does not count them again. If there are very many, polls let go of the rest, and no task of the kind runs until this
+    is done.
 
     Args:
         hold_id: Its primary key.
-        actor: Who decided; of a brake needed.
-        reason: Why, shown to people; 200 characters at most; of a brake needed.
-        now: Story time of the decision: what was held counts until then.
+        actor: Who decided; needed for the hold of a brake.
+        reason: Why, shown to people; 200 characters at most; needed for the hold of a brake.
+        now: Story time of the decision, until which the hold counts.
         using: Database alias.
 
     Raises:
         Hold.DoesNotExist: if it is not there.
-        AlreadyReleased: if somebody has released it, or its time has come and polls see to its tasks.
+        AlreadyReleased: if somebody has released it, or its time is over and polls deal with its tasks.
         InvalidInput: for ``actor`` or ``reason``.
     """
     check_text("actor", actor, MAX_ACTOR)
@@ -97,10 +98,10 @@ def release(*, hold_id: UUID, actor: str = "", reason: str = "", now: datetime, 
 
 def _let_go(hold: Hold, size: int, using: str) -> tuple[int, bool]:
     """
-    Let in some of what was there and due when somebody released what a brake has put on hold.
+    Let go of some tasks that were there and due when somebody released the hold of a brake.
 
     Returns:
-        How many; and whether no other is left.
+        How many tasks were let go; and whether none is left.
     """
     if hold.lifted_at is None or hold.place is None:
         return 0, True
@@ -118,18 +119,18 @@ def _check_person(actor: str, reason: str) -> None:
 
 def release_due(*, now: datetime, using: str) -> int:
     """
-    Release what has come to its time, and go on with what is being released, for a part of a poll at most. Safe in any number
-    of copies at once.
+    Release holds whose time is over, and continue releases that are under way, for a part of a poll at most. Several processes
+    may do so at once.
 
-    What a batch does is committed with where it came to: killed in the middle, another poll goes on from there. What somebody
-    else has locked is waited for by later polls.
+    Each batch commits with its place: if a poll is killed in the middle, another poll continues there. Tasks that somebody else
+    has locked are left for later polls.
 
     Args:
         now: Story time.
         using: Database alias.
 
     Returns:
-        How many tasks were moved on or cancelled.
+        How many tasks were moved or cancelled.
     """
     over = Hold.objects.using(using).over(now)
     if not over.exists():
@@ -146,8 +147,8 @@ def release_due(*, now: datetime, using: str) -> int:
 
 def _lift(over: HoldQuerySet, *, now: datetime, using: str) -> None:
     """
-    End those whose time has come, and let go of what is to run then. Past those that somebody has locked, who releases one
-    perhaps: polls wait for nobody.
+    End holds whose time is over; those with ``run`` are released at once. Holds that somebody has locked, perhaps to release
+    them, are left out: polls wait for nobody.
     """
     with polling(using):
         held = list(over.select_for_update(no_key=True, skip_locked=True).values_list("pk", flat=True))
@@ -159,10 +160,11 @@ def _lift(over: HoldQuerySet, *, now: datetime, using: str) -> None:
 
 def _try(hold_id: UUID, size: int, *, now: datetime, using: str) -> tuple[int, int]:
     """
-    See to a batch.
+    Deal with a batch.
 
     Returns:
-        How many tasks were changed; and how many to take next: fewer, if some were locked, 0, if it is over.
+        How many tasks were changed; and the size of the next batch: smaller, if some tasks were locked; 0, if the release is
+        over.
     """
     caught: list[Exception] = []
     with catching(caught), polling(using, AT_ONCE):
@@ -173,7 +175,7 @@ def _try(hold_id: UUID, size: int, *, now: datetime, using: str) -> tuple[int, i
         return 0, size // 2
     if not connections[using].is_usable():
         raise caught[0]
-    # Polls go on: what is not held must not wait for it.
+    # Polls go on, because tasks that are not on hold must not wait for it.
     logger.error("The hold %s cannot be released now; later polls try again.", hold_id, exc_info=caught[0])
     return 0, 0
 
@@ -204,14 +206,14 @@ def _see_to(hold: Hold, ids: Sequence[UUID], *, now: datetime, using: str) -> in
 
 
 def _next_ids(hold: Hold, size: int, using: str) -> list[UUID]:
-    """The next few in order of their ids: those that were there when it was lifted, so not what this makes of them."""
+    """The next tasks in the order of their ids. They were there when the hold ended, so revisions made by this are left out."""
     tasks = tasks_under(hold, ScheduledTask.objects.using(using).filter(state__in=_AT_REST))
     tasks = tasks.filter(created_at__lt=hold.lifted_at)
     if hold.place is not None:
         tasks = tasks.filter(pk__gt=hold.place)
     if hold.then == Then.EXPIRE:
         tasks = tasks.filter(scheduled_at__lte=hold.lifted_at)
-    # Of all there is, or a queue, in the order of the primary key; of less, found by its own index and then sorted.
+    # For everything or a queue: in the order of the primary key. For fewer tasks: found by their own index, then sorted.
     tasks = tasks.order_by("pk") if hold.scope in (Scope.EVERYTHING, Scope.QUEUE) else tasks.by_id()
     return list(tasks.values_list("pk", flat=True)[:size])
 
@@ -229,7 +231,7 @@ def _expire(hold: Hold, tasks: Sequence[ScheduledTask], locked: Locked, *, now: 
 
 
 def _shift(hold: Hold, tasks: Sequence[ScheduledTask], locked: Locked, *, now: datetime, using: str) -> int:
-    # Read once the tasks are locked: another hold that has seen to one of them has committed that.
+    # Read after the tasks are locked: another hold that has dealt with one of them has committed this.
     holds = Hold.objects.using(using).filter(then=Then.SHIFT).exclude(pk=hold.pk)
     others = [*holds.filter(lifted_at__gt=hold.created_at), *holds.over(now).exclude(lifted_at__gt=hold.created_at)]
     since = _there_since(tasks, using)
@@ -238,7 +240,7 @@ def _shift(hold: Hold, tasks: Sequence[ScheduledTask], locked: Locked, *, now: d
         over = [other for other in others if covers(other, task)]
         counted = [_span(other) for other in over if _is_counted(other, task, since[task.pk])]
         spans = [_span(hold)]
-        if task.state not in WAITING:  # Its next revision comes too late for those that have not seen to it yet.
+        if task.state not in WAITING:  # Other holds that have not dealt with it yet will not see its next revision.
             spans += [_span(other) for other in over if not _is_counted(other, task, since[task.pk])]
         length = timedelta(0)
         for first, last in spans:
@@ -252,8 +254,8 @@ def _shift(hold: Hold, tasks: Sequence[ScheduledTask], locked: Locked, *, now: d
 
 def _there_since(tasks: Sequence[ScheduledTask], using: str) -> dict[UUID, datetime]:
     """
-    Since when each of some tasks has been there: a revision that a hold has made stands for the one before it. Two statements
-    for each revision that holds have made of one of them; one, if a task has an earlier revision, and none else.
+    When each task came into being. A revision that a hold has made counts as old as the revision before it. Two statements for
+    each level of revisions that holds have made; one, if a task has any earlier revision; otherwise none.
     """
     since = {task.pk: task.created_at for task in tasks}
     made_of = {task.previous_id: task.pk for task in tasks if task.previous_id is not None}
@@ -267,7 +269,7 @@ def _there_since(tasks: Sequence[ScheduledTask], using: str) -> dict[UUID, datet
 
 
 def _within_hours(task: ScheduledTask, at: datetime, locked: Locked) -> datetime:
-    """What was due within its window stays so: it is due when that opens next."""
+    """A due time that stays in the task's window: if the task was due within it, it is due when the window opens next."""
     with suppress(UnknownTask, UnreadableEntity, InvalidInput):
         definition, declared = registry.task(task.task_key)
         hours, zone = declared.options.window, zone_of(definition, locked.entities.get(task.entity_ref))
@@ -277,14 +279,14 @@ def _within_hours(task: ScheduledTask, at: datetime, locked: Locked) -> datetime
 
 
 def _span(hold: Hold) -> tuple[datetime, datetime]:
-    """When it held. It is lifted, or its time has come."""
+    """From when to when the hold lasted. It has ended, or its time is over."""
     return hold.created_at, hold.lifted_at or hold.until or hold.created_at
 
 
 def _is_counted(hold: Hold, task: ScheduledTask, since: datetime) -> bool:
     """
-    Whether its time is in the due time of a task already, as far as the task was its business: it has moved the task on, or
-    another hold has made this revision when the time of both was over.
+    Whether the due time of a task already includes the time of a hold: the hold has moved the task, or another hold has made
+    this revision when the time of both was over.
     """
     if not hold.is_open or (hold.place is not None and hold.place >= task.pk):
         return True
@@ -298,11 +300,11 @@ def _reason(hold: Hold, said: reasons.Sentence) -> Reason:
 
 def lost(first: datetime, last: datetime, counted: Iterable[tuple[datetime, datetime]]) -> timedelta:
     """
-    Say how much of a span of time is not counted yet.
+    Give how much of a span of time is not counted yet.
 
     Args:
         first, last: The span.
-        counted: Spans that are, in any order; they may overlap.
+        counted: Spans that are counted, in any order; they may overlap.
     """
     length, at = timedelta(0), first
     for begun, ended in sorted(counted):

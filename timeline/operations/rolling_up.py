@@ -1,4 +1,4 @@
-"""Roll up: count the log into figures by the hour and into totals, each entry once. Safe in any number of copies at once."""
+"""Roll up: count the log into figures by the hour and into totals, each entry once. Several processes may do so at once."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ class _Sums:
 
 def roll_up(*, size: int = BATCH, using: str) -> bool:
     """
-    Count the next entries of the log into figures and totals. The first call counts none: both begin with what is logged after
-    it.
+    Count the next entries of the log into figures and totals. The first call counts none: figures and totals begin with the
+    entries that are logged after it.
 
-    Where it has come to is kept in the transaction of the figures, so that nothing counts twice or is left out, whoever dies.
-    What the log says in order of its numbers is read by its primary key, so that a call costs the same however long the log.
+    The place in the log is stored in the transaction of the figures, so no entry counts twice or is left out, even after a
+    crash. The log is read in the order of its primary key, so a call costs the same for a log of any length.
 
     Args:
-        size: At most so many numbers of entries at a time; a few statements, however many they are.
+        size: How many numbers of entries to read at most; a few statements, for any number.
         using: Database alias.
 
     Returns:
-        Whether another call may find something; not while others are at it, or a transaction is open that was when the last
-        entries were marked.
+        Whether another call may find entries. False while another process counts, or while a transaction is open that was open
+        when the last entries were marked.
     """
     with polling(using):
         rows = RollUp.objects.using(using)
@@ -69,7 +69,7 @@ def roll_up(*, size: int = BATCH, using: str) -> bool:
             if last > row.marked:
                 rows.filter(pk=1).update(marked=last, horizon=horizon)
             return last > row.marked
-        if row.horizon > horizon:  # Of another cluster, whose dump was restored here.
+        if row.horizon > horizon:  # The row is from another cluster, whose dump was restored here.
             rows.filter(pk=1).update(horizon=horizon)
             return False
         if row.horizon > oldest:
@@ -77,7 +77,7 @@ def roll_up(*, size: int = BATCH, using: str) -> bool:
         entries = LogEntry.objects.using(using).filter(pk__gt=row.counted, pk__lte=row.marked).order_by("pk")
         first = entries.values_list(
             "pk", flat=True
-        ).first()  # Numbers before it are of nothing: there may be very many.
+        ).first()  # The numbers before it have no entries: these may be very many numbers.
         upto = row.marked if first is None else min(row.marked, first - 1 + size)
         sums = _summed(row.counted, upto, using)
         _add(sums, using)
@@ -111,7 +111,7 @@ def _open_transactions(using: str) -> tuple[int, int, int]:
 
 
 def _summed(after: int, upto: int, using: str) -> dict[tuple[datetime, str], _Sums]:
-    """Sum up the entries of some numbers that say that a task started, or that an attempt or the task ended."""
+    """Sum up the entries with some numbers that say that a task started, or that an attempt or the task ended."""
     entries = LogEntry.objects.using(using).filter(pk__gt=after, pk__lte=upto)
     told = entries.filter(Q(to_state__in=[State.ACTIVE, *sorted(FINAL)]) | Q(from_state=State.ACTIVE))
     columns = ("at", "from_state", "to_state", "reason_code", "attempt", "task__task_key")
@@ -124,7 +124,7 @@ def _summed(after: int, upto: int, using: str) -> dict[tuple[datetime, str], _Su
         some = sums[hour, key]
         if target == State.ACTIVE:
             some.started += 1
-            if due <= at:  # Else the attempt has ended since, and the row says when the next one is due.
+            if due <= at:  # Otherwise the attempt has ended since, and the row has the due time of the next one.
                 some.lateness[bucket_of(at - due)] += 1
                 some.late_seconds += (at - due).total_seconds()
         elif target in FINAL:
@@ -133,12 +133,12 @@ def _summed(after: int, upto: int, using: str) -> dict[tuple[datetime, str], _Su
             some.failed += 1
         if source == State.ACTIVE and target in _BY_ITSELF and begun is not None and attempt == latest:
             some.duration[bucket_of(at - begun)] += 1
-            some.taken_seconds += max((at - begun).total_seconds(), 0.0)  # Negative: a clock was set back.
+            some.taken_seconds += max((at - begun).total_seconds(), 0.0)  # It is negative if a clock was set back.
     return sums
 
 
 def _add(sums: dict[tuple[datetime, str], _Sums], using: str) -> None:
-    """Add them to the figures there are. Who holds the row of ``RollUp`` is the only one."""
+    """Add sums to the figures. Only the process that has locked the row of ``RollUp`` does this."""
     if not sums:
         return
     figures = Figure.objects.using(using)
@@ -152,7 +152,7 @@ def _add(sums: dict[tuple[datetime, str], _Sums], using: str) -> None:
 
 
 def _add_to_totals(sums: dict[tuple[datetime, str], _Sums], using: str) -> None:
-    """Add them to the totals there are, in the same transaction: what is in one is in the other."""
+    """Add sums to the totals, in the same transaction, so that figures and totals count the same entries."""
     if not sums:
         return
     totals = Total.objects.using(using)
@@ -175,5 +175,5 @@ def _raise(counts: Counts, some: _Sums) -> None:
 
 
 def _in(known: dict[tuple[datetime, str], Figure], sums: Iterable[Any]) -> list[Figure]:
-    """Those that something is added to; the question found others, of other hours, too."""
+    """The figures to which something is added. The query has found others of these hours and keys, too."""
     return [known[at] for at in sums if at in known]

@@ -24,7 +24,7 @@ from timeline.timing import check_time
 
 
 class Scheduled(NamedTuple):
-    """A task, and whether it is new: false if the key was used for the same before."""
+    """A task, and whether it is new: false if the key was used for the same task before."""
 
     task: ScheduledTask
     created: bool
@@ -42,17 +42,17 @@ def schedule(
     using: str,
 ) -> Scheduled:
     """
-    Schedule one task ad hoc. Its guards are read when it runs; no exit ends it.
+    Schedule one task ad hoc. Its guards are checked when it runs; no exit ends it.
 
     Args:
         task_key: ``<timeline>.<method>`` of a declared task.
-        entity: What it is about; None for a system timeline's task.
+        entity: The entity that the task is about; None for a task of a system timeline.
         at: When it is due (aware); in the past: now.
-        payload: For the handler, as ``self.task.payload``. Plain JSON, an object, 64 KiB at most.
-        key: Tells tasks of this kind and entity apart: scheduled once for each key. Empty: each call makes one. 100
+        payload: For the handler, as ``self.task.payload``. A JSON object of 64 KiB at most.
+        key: Tells tasks of this kind and entity apart: for each key, one task is scheduled. Empty: each call makes a task. 100
             characters at most.
-        cause: The event it is due to, if any; in this database.
-        now: Story time; None: as it is when the entity is locked, and read in the same trip.
+        cause: The event that caused the task, if any; it has to be in this database.
+        now: Story time; None: it is read in the same trip in which the entity is locked.
         using: Database alias of the entity.
 
     Raises:
@@ -95,14 +95,16 @@ def schedule(
         while known is None:
             if create_missing([task], using=using):
                 return Scheduled(task, True)
-            known = _known(task, using)  # None: its place was taken, and has been pruned since.
+            known = _known(task, using)  # None: the task with this key has been pruned since; try again.
     if known.nominal_at != at or not same_json(known.payload, payload):
         raise KeyConflict(task_key, key, _("time or payload"))
     return Scheduled(known, False)
 
 
 def _check_cause(cause: Event | None, using: str) -> None:
-    """Refuse an event that was not saved here, or was rolled back: PostgreSQL does not (see KEEPERS in triggers.py)."""
+    """
+    Refuse an event that was not saved here, or was rolled back. PostgreSQL does not refuse it (see KEEPERS in triggers.py).
+    """
     if cause is not None and not Event.objects.using(using).filter(pk=cause.pk).exists():
         problem = _("%(entity)s is not in the database %(using)r.")
         remedy = _("Save it there first, or name its database.")
@@ -110,7 +112,7 @@ def _check_cause(cause: Event | None, using: str) -> None:
 
 
 def _known(task: ScheduledTask, using: str) -> ScheduledTask | None:
-    """The latest revision of what was scheduled with the key of this task, if it is there still."""
+    """The latest revision of the task that was scheduled with this key; None: it is not there any more."""
     tasks = ScheduledTask.objects.using(using).filter(naming(task.entity_ref))
     same = tasks.filter(run__isnull=True, task_key=task.task_key, occurrence=task.occurrence)
     return same.order_by("revision").last()

@@ -1,4 +1,4 @@
-"""Start: begin runs by hand, and write the future they hold."""
+"""Start: begin runs by hand, and write their tasks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MAX_RUN_KEY = 100
 
 
 class Started(NamedTuple):
-    """A run, and whether it is new: false if one was open already, or has its place for ever, which is left as it is."""
+    """A run, and whether it is new: false if a run was open already, or may begin only once. That run is left as it is."""
 
     run: TimelineRun
     created: bool
@@ -50,11 +50,11 @@ def start(
 
     Args:
         timeline: Its name.
-        entity: Whose run; None for a system timeline.
+        entity: The entity of the run; None for a system timeline.
         key: Tells runs of the same timeline and entity apart; at most one is open for each key.
-        params: Kept on the run, for handlers. Plain JSON.
-        started_at: What times count from (aware); None: now.
-        now: Story time; None: as it is when the entity is locked, and read in the same trip.
+        params: Kept on the run, for handlers. JSON.
+        started_at: The time from which the times of tasks count (aware); None: now.
+        now: Story time; None: it is read in the same trip in which the entity is locked.
         using: Database alias of the entity.
 
     Raises:
@@ -75,7 +75,7 @@ def start(
             tell_entity(entity, [run])
             return Started(run, True)
         there = TimelineRun.objects.using(using).filter(naming(ref), timeline=definition.name, key=key)
-        # With ``once``, it may have ended; what is open goes first.
+        # With ``once``, the run may have ended; an open one comes first.
         return Started(there.order_by(F("ended_at").desc(nulls_first=True), "-pk")[0], False)
 
 
@@ -92,24 +92,26 @@ def start_many(
     clock: Callable[[str], datetime],
 ) -> Tally:
     """
-    Start a run for each of many entities as ``start`` would one by one: a transaction a batch, a fixed number of statements.
+    Start a run for each of many entities, with the same result as ``start`` for each: one transaction and a fixed number of
+    statements for each batch.
 
     Args:
         timeline: Its name.
         batches: The entities.
-        key, params: Of each run.
-        started_at: What times count from (aware), or the name of a date or datetime field of the entity; None: now.
-        spread: Within which the first tasks of each run become due after their time, each run's at a moment of its own; 30 days
-            at most. None: at their time.
-        past: What becomes of tasks that were due before.
+        key, params: As for ``start``, the same for each run.
+        started_at: The time from which the times of tasks count (aware), or the name of a date or datetime field of the entity;
+            None: now.
+        spread: If given, the first tasks of the runs become due up to so much later, each run's at a moment of its own; 30 days
+            at most.
+        past: What happens to tasks that were due before.
         actor: Who decided that.
-        clock: Tells the story time of a database; read once a batch, when its entities are locked.
+        clock: Gives the story time of a database. It is asked once for each batch, when the entities are locked.
 
     Returns:
-        What was done; ``again`` counts those that had an open run, ``cancelled`` tasks that were due before.
+        What was done; ``again`` counts entities that had an open run, ``cancelled`` counts tasks that were due before.
 
     Raises:
-        As ``start``: nothing of the batch with the entity at fault is written then, and those before it stand.
+        As for ``start``. Nothing of the batch with the wrong entity is written then; earlier batches stay.
     """
     definition = registry.timeline(timeline)
     _check_run(key, params)
@@ -151,7 +153,7 @@ def start_locked(
     now: datetime,
     using: str,
 ) -> list[Beginning]:
-    """Start a run of each definition for entities that the caller has locked; those of which one is open get none."""
+    """Start a run of each definition for entities that the caller has locked, unless one is open already."""
     each = {ref.label: definitions for ref in entities}
     beginnings = plan_runs(each, entities, key=key, params=params, begins=begins, spread=spread, now=now)
     with atomic(using=using, savepoint=needs_savepoint(beginnings)):
@@ -159,7 +161,7 @@ def start_locked(
 
 
 def begins_of(definition: Definition, started_at: datetime | str | None) -> Begins | None:
-    """What times count from; None: from now, whenever that is."""
+    """The time from which the times of tasks count; None: from now, whenever that is."""
     if started_at is None:
         return None
     if not isinstance(started_at, str):

@@ -1,4 +1,4 @@
-"""Sweep: find what no signal saw, a bounded part at a time, and mend it. Safe in any number of copies at once."""
+"""Sweep: find and mend what no signal saw, a limited part at a time. Several processes may do so at once."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from timeline.store.polling import polling
 
 logger = logging.getLogger("timeline")
 
-FORGOTTEN: Final = 3  # Intervals without a round after which nobody knows a part any more.
+FORGOTTEN: Final = 3  # A part that had no round for so many intervals is not known to anybody any more.
 
 
 def sweep(*, size: int | None = None, now: datetime, using: str) -> Swept:
     """
-    Look at the next few open runs, or at the next few new entities of a timeline that starts with each of them.
+    Check the next open runs, or the next new entities of a timeline that starts with each new entity.
 
-    All open runs are looked at in a round; rounds begin ``TIMELINE["SWEEP_INTERVAL"]`` apart, and where each has come to is
-    kept in the database. What was to be looked at by a process that dies meanwhile is looked at in the next round.
+    A round checks all open runs. Rounds begin ``TIMELINE["SWEEP_INTERVAL"]`` apart, and the place of each is stored in the
+    database. Items that a process took before it died are checked in the next round.
 
     Args:
-        size: At most so many at a time; a few statements, however many they are. None: as many as each part takes at a time.
+        size: How many items to check at most; a few statements, for any number. None: as many as each part takes at a time.
         now: Story time.
         using: Database alias.
 
     Returns:
-        What was done; nothing if no round is due, or others are at it.
+        What was done; nothing if no round is due, or if other processes work on it.
 
     Raises:
         NotRunHere: if there is something to do, and nothing of this database may be run here.
@@ -53,7 +53,7 @@ def sweep(*, size: int | None = None, now: datetime, using: str) -> Swept:
     if due:
         confirm_site(using=using)
         _prepare(parts, interval, using)
-    # In any order: where a round takes longer than the interval, the next one is due at once, and others want their turn, too.
+    # In random order: if a round takes longer than the interval, its next one is due at once, and other parts need their turn.
     for part in sample(due, len(due)):
         some = _claim_if_readable(part, size, interval, using)
         if some is not None:
@@ -62,7 +62,7 @@ def sweep(*, size: int | None = None, now: datetime, using: str) -> Swept:
 
 
 def begin_round(*, using: str) -> None:
-    """Let a round be due at once, where none is under way."""
+    """Let a round be due at once, if none is under way."""
     longest = Settings().SWEEP_INTERVAL or timedelta(0)
     wait = max(get_settings().SWEEP_INTERVAL or longest, longest)
     over = Sweep.objects.using(using).filter(ended_at__isnull=False, begun_at__gt=MachineTime(-2 * wait))
@@ -71,9 +71,10 @@ def begin_round(*, using: str) -> None:
 
 def _prepare(names: Collection[str], interval: timedelta, using: str) -> None:
     """
-    Make the rows of parts that are new; forget what nobody sweeps any more, so that it begins anew if it comes back.
+    Make the rows of new parts, and delete rows of parts that nobody sweeps any more, so that such a part starts anew if it
+    comes back.
 
-    What this process does not know, others may: of a later release, or of another site on this database.
+    A part that this process does not know may be known to others: of a later release, or of another site on this database.
     """
     rows = Sweep.objects.using(using)
     rows.exclude(pk__in=names).filter(begun_at__lt=MachineTime(-FORGOTTEN * interval)).delete()
@@ -83,7 +84,9 @@ def _prepare(names: Collection[str], interval: timedelta, using: str) -> None:
 
 
 def _claim_if_readable(part: Part[Any], size: int | None, interval: timedelta, using: str) -> Sequence[Any] | None:
-    """Take the next few of a part, as ``_claim``. One whose table the database refuses to read keeps no other from its turn."""
+    """
+    Take the next items of a part, as ``_claim`` does. If the database refuses to read its table, other parts have their turn.
+    """
     try:
         return _claim(part, size, interval, using)
     except DatabaseError as error:
@@ -91,15 +94,15 @@ def _claim_if_readable(part: Part[Any], size: int | None, interval: timedelta, u
             raise
         logger.warning("The sweep cannot read %s now: %s", part.name or "the open runs", error)
         rows = Sweep.objects.using(using).filter(pk=part.name, ended_at__isnull=False)
-        rows.update(begun_at=MachineTime())  # Until its next round.
+        rows.update(begun_at=MachineTime())  # It is left out until its next round.
         return None
 
 
 def _claim(part: Part[Any], size: int | None, interval: timedelta, using: str) -> Sequence[Any] | None:
     """
-    Take the next few of a part, and keep where it has come to: a short transaction, so that they are one process's alone.
+    Take the next items of a part, and store the new place, in a short transaction. So no other process takes the same items.
 
-    None: it is not due any more, or somebody else is at it.
+    None: the part is not due any more, or another process works on it.
     """
     with polling(using):
         rows = Sweep.objects.using(using).filter(pk=part.name)

@@ -1,4 +1,4 @@
-"""Try: do something, look at what came of it, and undo all of it. Nothing of it is ever committed, or told to anybody."""
+"""Try: make changes, look at their effects, and undo them. Nothing of it is ever committed, or told to anybody."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ Seen = TypeVar("Seen")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
     """
-    What is tried.
+    The changes to try.
 
     Args:
-        fields: Of the entity's fields that tasks are anchored to, those that change: what they would hold.
-        timeline: Of which a run is started; empty: of none. With its ``key``, ``params`` and ``started_at``, as ``start``
-            takes them.
-        event, payload: What is emitted; no name: nothing.
+        fields: Fields of the entity to which tasks are anchored → their new values.
+        timeline: The timeline of which a run is started, with ``key``, ``params`` and ``started_at`` as for ``start``; empty:
+            none.
+        event, payload: The event to emit; an empty name: none.
     """
 
     fields: Mapping[str, Any] = field(default_factory=dict)
@@ -56,23 +56,23 @@ def try_out(
     using: str,
 ) -> tuple[Seen, Seen]:
     """
-    Look before and after fields of an entity are changed, a run is started and an event is emitted; then undo all of it. It is
-    done by what does it otherwise, so that the answer cannot differ from what would come of it. The entity is locked meanwhile.
+    Look before and after fields of an entity are changed, a run is started and an event is emitted; then undo everything. The
+    changes are made by the usual code, so the effects are the same as in earnest. The entity is locked meanwhile.
 
     Args:
-        look: Asks the database, in the transaction.
+        look: Called in the transaction, before and after; reads the database.
         ref: The entity.
-        change: What is done, in that order.
+        change: The changes, made in the order above.
         now: Story time.
         using: Database alias.
 
     Returns:
-        What was seen before, and after.
+        What ``look`` gave before, and after.
 
     Raises:
         InvalidInput, DateOutOfRange, NaiveDatetime: naming the field.
         WrongEntity: if the entity is not in this database.
-        Whatever ``start`` and ``emit`` raise: of what they would be refused for.
+        Everything that ``start`` and ``emit`` raise.
     """
     model = model_of(ref.label) if exact_ref(*ref) else None
     checked = {name: _checked(ref, model, name, value) for name, value in change.fields.items()}
@@ -102,7 +102,7 @@ def anchors_of(label: str) -> list[str]:
 
 
 def not_anchored(name: str, names: Iterable[str]) -> InvalidInput:
-    """The error that no task is anchored to a field of this name, but to these."""
+    """The error for a field to which no task is anchored. It names the fields to which tasks are anchored."""
     known = ", ".join(names)
     if not known:
         return InvalidInput(name, _("no task is anchored to it."), _("Leave it out."))
@@ -110,7 +110,7 @@ def not_anchored(name: str, names: Iterable[str]) -> InvalidInput:
 
 
 def _checked(ref: EntityRef, model: type[Model] | None, name: str, value: Any) -> Any:
-    """What the field would hold."""
+    """The value that the field would have."""
     names = anchors_of(ref.label)
     if model is None or name not in names:
         raise not_anchored(name, names)
@@ -126,7 +126,7 @@ def _checked(ref: EntityRef, model: type[Model] | None, name: str, value: Any) -
 
 
 def _set(entities: QuerySet[Model], values: Mapping[str, Any]) -> None:
-    """Change the fields. What the host's own table does not take is the caller's mistake."""
+    """Change the fields. A value that the host's table refuses is an error of the caller."""
     try:
         entities.update(**values)
     except (IntegrityError, DataError) as error:

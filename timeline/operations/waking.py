@@ -1,4 +1,4 @@
-"""Wake: make tasks due that wait for an event which was recorded just now."""
+"""Wake: make tasks due that wait for an event that was recorded just now."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from timeline.store.writing import Write, apply
 
 def wake(name: str, key: str, refs: Collection[EntityRef], *, now: datetime, using: str) -> int:
     """
-    Make the tasks due that wait for this event of these entities, which the caller has locked. One statement; none, if nobody
-    waits for anything of them. On SQLite three.
+    Make tasks due that wait for this event of these entities, which the caller has locked. One statement, on SQLite three; none
+    without entities.
 
-    What they get is what they find then: here nothing is decided but that they look.
+    This only makes the tasks look again. They get the events that they find then.
 
     Args:
-        name, key: Of the event.
-        refs: Those of whose events it is known that some task waits for one.
+        name, key: The name and the key of the event.
+        refs: The entities for whose events it is known that a task waits.
         now: Story time.
         using: Database alias.
 
     Returns:
-        How many became available.
+        How many tasks became available.
     """
     return _wake(name, key, refs, reasons.CAME(event=name), now=now, using=using) if refs else 0
 
 
 def wake_queued(ended: Iterable[TimelineRun], *, now: datetime, using: str) -> int:
     """
-    Make the tasks due whose runs wait for one of these to end. A statement for each run that the clock began, in whose timeline
-    runs wait for each other; on SQLite three.
+    Make tasks due whose runs wait for one of these runs to end. One statement, on SQLite three, for each run that the clock
+    began, if runs of its timeline wait for each other.
 
     Args:
-        ended: In this transaction; the caller has locked what system timelines are about.
+        ended: The runs that ended in this transaction. The caller has the lock of system timelines.
         now, using: As for ``wake``.
 
     Returns:
-        How many became available.
+        How many tasks became available.
     """
     woken = 0
     for run in ended:

@@ -1,4 +1,4 @@
-"""Wake others: make tasks due that wait for an event of another entity. It is noted where it happens, and done by polls."""
+"""Wake others: make tasks due that wait for an event of another entity. The event leaves a note, and polls do the rest."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from timeline.store.writing import Write, apply
 
 logger = logging.getLogger("timeline")
 
-BATCH: Final = 1000  # Tasks in one transaction, and notes.
-A_TURN: Final = 0.5  # Seconds of a poll; what is left is the next one's.
+BATCH: Final = 1000  # How many tasks, and how many notes, one transaction has.
+A_TURN: Final = 0.5  # Seconds of a poll; the next poll does the rest.
 
 
 def note(name: str, key: str, refs: Collection[EntityRef], *, using: str) -> None:
     """
-    Note, in the caller's transaction, that this event came to these entities, as far as tasks of others wait for it. One
-    statement; none without entities. It locks no task: whoever has one of those may be waiting for the caller.
+    Note, in the caller's transaction, that this event happened to these entities, if tasks of other entities wait for it. One
+    statement; none without entities. It locks no task, because a process that has locked one may be waiting for the caller.
 
     Args:
-        name, key: Of the event. No name: they were deleted.
-        refs: By the names that their events are recorded under. The caller has locked them before this statement, so that it
-            sees who went to rest before that.
+        name, key: The name and the key of the event. An empty name: the entities were deleted.
+        refs: The entities, by the names under which their events are recorded. The caller has locked them before this
+            statement, so that it sees all tasks that began to wait before that.
         using: Database alias.
     """
     if not refs:
@@ -50,23 +50,24 @@ def note(name: str, key: str, refs: Collection[EntityRef], *, using: str) -> Non
 
 
 def note_deletion(ref: EntityRef, *, using: str) -> None:
-    """Note that an entity was deleted, as far as tasks of others wait for an event of it: none comes any more."""
+    """Note that an entity was deleted, if tasks of other entities wait for its events: there will be none any more."""
     note("", "", [names_of(ref, using=using)[0]], using=using)
 
 
 def wake_noted(*, now: datetime, using: str) -> int:
     """
-    Make due what the notes say, for a part of a poll at most. Safe in any number of copies at once.
+    Make the tasks due that the notes name, for a part of a poll at most. Several processes may do so at once.
 
-    Waits for nobody: what somebody else has locked is left, with its note, for the next poll. Tasks are locked in order of
-    their ids, and with nothing else. What cannot be carried out is left, too, with a word in the log: polls go on.
+    This waits for nobody: tasks that somebody else has locked are left for the next poll, with their notes. Tasks are locked in
+    the order of their ids, and nothing else is locked but the notes. If a note causes an error, it is left, too, and the error
+    is logged: polls go on.
 
     Args:
         now: Story time.
         using: Database alias.
 
     Returns:
-        How many became available.
+        How many tasks became available.
     """
     give_up, place, woken = monotonic() + A_TURN, 0, 0
     while monotonic() < give_up:
@@ -86,14 +87,14 @@ def wake_noted(*, now: datetime, using: str) -> int:
 
 
 class _Done(NamedTuple):
-    """How many tasks were waked, and behind which note to go on."""
+    """How many tasks were waked, and the note after which to continue."""
 
     woken: int
     place: int
 
 
 def _wake_some(place: int, *, now: datetime, using: str) -> _Done | None:
-    """Carry out the next few notes; None: there are none."""
+    """Carry out the next notes; None: there are none."""
     notes = Wake.objects.using(using).filter(pk__gt=place).order_by("pk")
     some = {known.pk: known for known in notes.select_for_update(skip_locked=True)[:BATCH]}
     if not some:
@@ -108,7 +109,7 @@ def _wake_some(place: int, *, now: datetime, using: str) -> _Done | None:
         for task in (tasks.by_id().locked(skip_locked=True) if why else ())
     ]
     woken = {task.pk for task in apply(writes, now=now, using=using)}
-    if len(pairs) == BATCH and woken:  # There may be more of the same.
+    if len(pairs) == BATCH and woken:  # The same notes may have more tasks.
         return _Done(len(woken), place)
     left = set(some) if len(pairs) == BATCH else {number for task_id, number in pairs if task_id not in woken}
     Wake.objects.using(using).filter(pk__in=some.keys() - left).delete()
@@ -116,7 +117,7 @@ def _wake_some(place: int, *, now: datetime, using: str) -> _Done | None:
 
 
 def _noted(some: Collection[int], *, now: datetime, using: str) -> list[tuple[UUID, int]]:
-    """Task → the note that makes it due: so many at most as go into one transaction."""
+    """Pairs of a task and the note that makes it due, as many as one transaction may have."""
     dialect, key = dialect_of(using), ScheduledTask._meta.pk
     asked = {"wakes": dialect.list_of(map(str, some)), "at": _as_stored(now, using), "most": BATCH}
     with connections[using].cursor() as cursor:

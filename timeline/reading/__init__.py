@@ -1,1 +1,1 @@
-"""Questions of people: what is foreseen, what happened to a task, what an entity's timeline looks like. Writes nothing."""
+"""Questions of people: what may still come, what happened to a task, what an entity's timeline looks like. No writes."""

@@ -22,7 +22,7 @@ def changes_since(task: ScheduledTask, seq: int, *, using: str, payload: bool = 
         seq: The ``seq`` of the task when somebody looked at it.
         using: Alias of the database that has the task.
         payload: Whether to tell results and errors, which not everybody may read.
-        people: Whether to tell who decided, and what they wrote.
+        people: Whether to tell who decided, and the texts of people.
     """
     log = list(LogEntry.objects.using(using).filter(task=task, seq__gt=seq).order_by("seq"))
     later = ScheduledTask.objects.using(using).filter(previous=task).order_by("revision").first()

@@ -1,4 +1,4 @@
-"""Two snapshots of what an entity has ahead, and their differences."""
+"""Two snapshots of the tasks that an entity has ahead, and their differences."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Effect(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """
-    What an entity has ahead at one moment.
+    The tasks that an entity has ahead at one moment.
 
     Args:
         rows: Open tasks; and, if asked for, tasks that were open in an earlier snapshot.
@@ -89,7 +89,7 @@ def looker(
     using: str,
 ) -> Callable[[], Snapshot]:
     """
-    Make a function that takes snapshots of an entity again and again; it also reads tasks that it has seen before.
+    Make a function that takes a snapshot of an entity at each call. It also reads the tasks that it has read before.
 
     Args:
         ref: The entity.
@@ -119,7 +119,7 @@ def snapshot(
     using: str,
 ) -> Snapshot:
     """
-    Take a snapshot of what an entity has ahead. Five statements, and those that read the entities of its runs.
+    Take a snapshot of the tasks that an entity has ahead. Five statements, and those that read the entities of its runs.
 
     Args:
         ref: The entity.

@@ -1,4 +1,4 @@
-"""Dead letters: discarded tasks that nobody has redriven, in groups of tasks that failed alike."""
+"""Dead letters: discarded tasks that nobody has redriven, in groups of the same failure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FAILURES: Final = (ReasonCode.ERROR.value, ReasonCode.TIMEOUT.value, ReasonCode.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetters:
     """
-    A group of tasks that failed alike.
+    A group of tasks with the same failure.
 
     Args:
         group: Name of the group: its fingerprint; for tasks that failed before there were fingerprints, the task key.
@@ -63,7 +63,7 @@ class DeadLetters:
 
 class InRetry(NamedTuple):
     """
-    Tasks of a kind that failed and are to be tried again.
+    Tasks of a kind that failed and will be tried again.
 
     Args:
         task_key: The key of all of them.

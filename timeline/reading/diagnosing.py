@@ -101,7 +101,7 @@ class Health:
 
 
 def told_count(number: int) -> str:
-    """Say a count of a diagnosis: ``1,204``, or ``10,000 or more`` where no more were counted."""
+    """Write a count of a diagnosis: ``1,204``, or ``10,000 or more`` if counting has stopped there."""
     said = number_format(number, force_grouping=True)
     return _("%(count)s or more") % {"count": said} if number >= MAX_COUNTED else said
 
@@ -200,10 +200,12 @@ def _polled(identity: tuple[str, datetime | None, datetime] | None) -> tuple[str
 
 
 def _discards(tasks: ScheduledTaskQuerySet, now: datetime) -> list[dict[str, Any]]:
-    """Tasks that were discarded lately and not redriven, by kind. If there are very many, only those that were due last."""
+    """
+    Tasks that were discarded lately and not redriven, by kind. If there are very many, only those with the latest due times.
+    """
     since = now - RECENTLY
     last = tasks.filter(state=State.DISCARDED, scheduled_at__gte=since - EARLIER).order_by("-scheduled_at", "-pk")
-    # The state is in the condition twice, so that an index of such tasks finds the outer ones.
+    # The condition has the state twice, so that an index of discarded tasks finds the outer rows, too.
     found = tasks.filter(state=State.DISCARDED, pk__in=last.values("pk")[:MAX_COUNTED], finished_at__gte=since)
     found = found.exclude(Exists(tasks.filter(previous=OuterRef("pk"))))
     alike = [F("task_key")]

@@ -1,7 +1,7 @@
 """
-Earlier: reads reasons that earlier versions wrote as text only. Frozen: no version writes such texts any more.
+Earlier: read reasons that earlier versions wrote as text only. This is frozen: no version writes these texts any more.
 
-A sentence without values is equal to its text, and needs no line here until ``timeline.reasons`` words it differently.
+A sentence without values is equal to its text, and needs no line here until its words in ``timeline.reasons`` change.
 """
 
 from __future__ import annotations

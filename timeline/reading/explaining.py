@@ -101,7 +101,7 @@ def explain(
         now: Story time.
         using: Alias of the database that has the task.
         payload: Whether to tell results and errors, which not everybody may read.
-        people: Whether to tell who decided, and what they wrote.
+        people: Whether to tell who decided, and the texts of people.
         steps: Its steps, if the caller has read them; None: they are read here.
 
     Returns:
@@ -125,8 +125,8 @@ def story_so_far(
     Tell why a task exists, when it is or was due, and what happened to it.
 
     Args:
-        task: The task, masked as far as the reader may not read it.
-        log: All entries, in their order; as above.
+        task: The task, masked if the reader may not read everything.
+        log: All entries of its log, in their order, masked in the same way.
         steps: Its steps.
         now: Story time.
     """
@@ -166,7 +166,7 @@ def _origin(task: ScheduledTask) -> str:
             "timeline": task.run.timeline,
             "at": in_utc(task.run.started_at),
         }
-    with suppress(Event.DoesNotExist):  # See where attempts read their causes.
+    with suppress(Event.DoesNotExist):  # The event may be missing, as where attempts read their causes.
         if task.cause:
             said = _("%(said)s with the event %(event)s") % {"said": said, "event": task.cause.name}
     return f"{said}."
@@ -178,7 +178,7 @@ def _schedule(task: ScheduledTask, log: Sequence[LogEntry]) -> str:
     said = (_("It was due on %(at)s") if was else _("It is due on %(at)s")) % {"at": in_utc(first)}
     if (
         task.scheduled_at != task.nominal_at and not task.attempt and not any(map(_is_move, log))
-    ):  # Else it is told below.
+    ):  # Otherwise it is told below.
         said += _(", moved from %(at)s") % {"at": in_utc(task.nominal_at)}
     if rule := _rule(task):
         said += f": {rule}"
@@ -189,7 +189,7 @@ def _schedule(task: ScheduledTask, log: Sequence[LogEntry]) -> str:
 
 
 def _first_due(task: ScheduledTask, log: Sequence[LogEntry]) -> datetime:
-    """When it was due before its first attempt: what is tried again, or rests, has another time since."""
+    """When it was due before its first attempt. A task that is tried again, or rests, has another due time since."""
     for entry in log:
         if entry.from_state == State.ACTIVE and (before := entry.detail.get("scheduled_at_before")):
             return datetime.fromisoformat(before)
@@ -210,7 +210,7 @@ def _rule(task: ScheduledTask) -> str:
 
 
 def life(task: ScheduledTask, log: Sequence[LogEntry]) -> Iterator[str]:
-    """Tell what happened to a task, from the entries of its log, in order; without becoming due and being claimed."""
+    """Tell what happened to a task, from the entries of its log, in order. That it became due or was claimed is left out."""
     for entry in log:
         if entry.from_state == entry.to_state:
             yield from _changed(entry)
@@ -280,7 +280,7 @@ def _reason(entry: LogEntry) -> str:
         ReasonCode.TIMEOUT,
         ReasonCode.THEN,
     ):
-        message = error["message"].rstrip(".") or _("no message")  # Each sentence has its own full stop.
+        message = error["message"].rstrip(".") or _("no message")  # The sentence itself ends with a full stop.
         return f"{error['class']}: {message}"
     if not entry.reason_code:
         return _with_actor(_("no reason given"), entry.actor)
@@ -288,7 +288,7 @@ def _reason(entry: LogEntry) -> str:
 
 
 def outlook(task: ScheduledTask, *, now: datetime, using: str, people: bool = True) -> Iterator[str]:
-    """Say what a task waits for, and what comes after it; arguments as above."""
+    """Say what a task waits for, and what comes after it; arguments as for ``explain``."""
     if task.state in FINAL:
         yield from _after_the_end(task, using)
         yield from told_place(task, using=using)
@@ -305,7 +305,7 @@ def outlook(task: ScheduledTask, *, now: datetime, using: str, people: bool = Tr
 
 
 def _state_of(task: ScheduledTask, now: datetime, *, is_held: bool, using: str) -> Iterator[str]:
-    """Say what a task waits for; one that is on hold is not late."""
+    """Say what a task waits for. A task that is on hold is not late."""
     if asked := who_decides(task):
         yield asked
     elif rest := _RESTS.get((task.state, task.reason_code)):

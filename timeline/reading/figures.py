@@ -109,5 +109,5 @@ def busiest(rows: Iterable[HourOfTask], *, most: int) -> list[tuple[str, int, in
 
 
 def _first_of(hours: int, now: datetime) -> datetime:
-    """The beginning of the first of so many hours, of which the last is the present one."""
+    """The beginning of the first of ``hours`` hours. The last of them is the present hour."""
     return now.astimezone(UTC).replace(minute=0, second=0, microsecond=0) - (hours - 1) * AN_HOUR

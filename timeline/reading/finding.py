@@ -56,7 +56,7 @@ def ahead_of(refs: Iterable[EntityRef], tasks: ScheduledTaskQuerySet) -> dict[En
         tasks: The tasks that the reader may see.
 
     Returns:
-        Entities of which the reader may see any task, ended ones included.
+        The entities for which the reader may see any task, even one that has ended.
     """
     asked: dict[str, list[str]] = {}
     for ref in refs:

@@ -159,5 +159,5 @@ def _in_order(outlooks: Iterable[Outlook]) -> list[Outlook]:
 
 
 def _moment(outlook: Outlook) -> tuple[datetime, str]:
-    """The sort key of an outlook; those without a time come last."""
+    """The sort key of an outlook. Outlooks without a time come last."""
     return outlook.expected_at or LATEST, outlook.task_key

@@ -10,11 +10,12 @@ from timeline.timing import in_utc
 
 def told_hold(hold: Hold, *, people: bool = True) -> str:
     """
-    Say what is on hold, since when, until when, by whom, why, and what happens then; of a brake, first what to do.
+    Say what is on hold, since when, until when, by whom, why, and what happens then. For the hold of a brake, say what to do
+    first.
 
     Args:
         hold: A present hold.
-        people: Whether to tell who decided, and what they wrote.
+        people: Whether to tell who decided, and the texts of people.
     """
     told = {
         "what": hold.what,

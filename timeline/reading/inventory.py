@@ -26,7 +26,7 @@ from timeline.store.kinds import recent_ends
 from timeline.timing import EARLIEST
 
 SAMPLE: Final = (
-    100  # Ends of each task and final state that are read: the median is of so many, and the last is among them.
+    100  # So many of the last ends are read for each task and final state. The median and the last end are of these.
 )
 
 
@@ -38,7 +38,7 @@ class StartEntry:
     Args:
         kind: ``event``, ``created``, ``clock`` or ``after_run``.
         said: The name of the event; for other kinds, words.
-        next_at: When the clock starts it next, by its schedule.
+        next_at: When the clock starts the next run, by its schedule.
     """
 
     kind: str
@@ -138,7 +138,7 @@ class TimelineEntry:
 
 def inventory(definitions: Iterable[Definition] | None = None, *, now: datetime, using: str) -> list[TimelineEntry]:
     """
-    List timelines by name, in two statements; two more where there are limits.
+    List timelines by name, in two statements; two more if there are limits.
 
     Args:
         definitions: The timelines to list; None: all that this process knows.

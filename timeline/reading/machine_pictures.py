@@ -1,9 +1,9 @@
 """
 Pictures of machines: the places of states, events and lines on a drawing. Pure: no database, no markup.
 
-States stand one below the other, in the order of the table, each with the events that it takes. From each event a line leads
-to a lane, and the lane to the target state: on the right if the target is further down, on the left if it is further up. So
-no line crosses a text, however many there are.
+States stand one below the other, in the order of the table, each with the events that it takes. From each event a line leads to
+a lane, and the lane leads to the target state: on the right if the target is further down, on the left if it is further up. So
+no line crosses a text, for any number of lines.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from timeline.definition import Definition
     from timeline.reading.machines import MachineLine, MoveLine
 
-HEAD: Final = 26  # Height of a state's name, in pixels, as all that follows.
-LINE: Final = 16  # Of an event.
-GAP: Final = 12  # Between two states.
-EDGE: Final = 8  # Around all.
-LANE: Final = 10  # Between two lanes.
-STUB: Final = 12  # From a state to its nearest lane.
-LETTER: Final = 7.1  # About the width of one, in bold.
-LONGEST: Final = 76  # Letters of a line; what is longer is cut.
-HUES: Final = 4  # Lanes that are side by side differ in colour.
+HEAD: Final = 26  # Height of the name of a state, in pixels, as all numbers below.
+LINE: Final = 16  # Height of the line of an event.
+GAP: Final = 12  # Distance between two states.
+EDGE: Final = 8  # Margin around the drawing.
+LANE: Final = 10  # Distance between two lanes.
+STUB: Final = 12  # Distance from a state to its nearest lane.
+LETTER: Final = 7.1  # Approximate width of a bold letter.
+LONGEST: Final = 76  # Letters in a line; a longer line is cut.
+HUES: Final = 4  # Number of colours; lanes side by side have different ones.
 
 
 @dataclass(slots=True)
@@ -42,10 +42,10 @@ class EventLine:
     An event that a state takes.
 
     Args:
-        event: Its name.
-        target: Where it leads, as people read it.
-        timer: When it comes by itself, in words; empty: it does not.
-        middle: How far down its line is.
+        event: The name of the event.
+        target: The state to which it leads, in words.
+        timer: When a timer sends it, in words; empty: there is no timer.
+        middle: The vertical place of its line.
         is_gone: Whether the run has taken this way.
     """
 
@@ -57,17 +57,17 @@ class EventLine:
 
     @property
     def whole(self) -> str:
-        """The line, however long."""
+        """The whole line, of any length."""
         return f"{self.event} → {self.target}" + (f" · {self.timer}" if self.timer else "")
 
     @property
     def is_cut(self) -> bool:
-        """Whether there is no room for all of it."""
+        """Whether the line is too long to be shown as a whole."""
         return len(self.whole) > LONGEST
 
     @property
     def text(self) -> str:
-        """The line, as far as there is room."""
+        """The line, cut if it is too long."""
         return f"{self.whole[: LONGEST - 1]}…" if self.is_cut else self.whole
 
 
@@ -77,15 +77,15 @@ class StateBox:
     A state.
 
     Args:
-        state: Its name; of what several states have in common, a text that says so.
-        kind: ``working``, ``rest``, ``end``; or ``any``, of several states.
-        top, height: Where it stands.
-        lines: The events it takes.
+        state: Its name; or a text that stands for several states.
+        kind: ``working``, ``rest``, ``end``; or ``any`` for several states.
+        top, height: The vertical place and the height.
+        lines: The events that it takes.
         is_initial: Whether runs begin there.
         is_now: Whether the run is there.
         visits: How often the run has come there.
         last_at: When it came there last; None: never.
-        here: How many runs are there now, in words; empty: that is not told, or none is.
+        here: How many runs are there now, in words; empty: none, or this is not shown.
     """
 
     state: str
@@ -101,13 +101,13 @@ class StateBox:
 
     @property
     def middle(self) -> int:
-        """How far down its name stands."""
+        """The vertical place of its name."""
         return self.top + HEAD // 2
 
 
 @dataclass(slots=True)
 class Stretch:
-    """A part of a lane, from the line of an event to the state that it leads to."""
+    """A part of a lane: from the line of an event to the state to which it leads."""
 
     source: int
     target: int
@@ -117,12 +117,12 @@ class Stretch:
 @dataclass(slots=True)
 class Lane:
     """
-    What leads to one state from one side.
+    All lines that lead to one state from one side.
 
     Args:
-        x: Where it runs.
-        hue: Which colour, counted from 0.
-        stretches: From each event.
+        x: The horizontal place.
+        hue: The number of its colour, counted from 0.
+        stretches: The parts, one for each event.
     """
 
     x: int
@@ -141,12 +141,12 @@ class Lane:
 
     @property
     def target(self) -> int:
-        """How far down the state stands that it leads to."""
+        """The vertical place of the state to which it leads."""
         return self.stretches[0].target
 
     @property
     def is_gone(self) -> bool:
-        """Whether the run has gone a part of it."""
+        """Whether the run has gone along a part of it."""
         return any(known.is_gone for known in self.stretches)
 
 
@@ -156,12 +156,12 @@ class MachinePicture:
     A whole drawing, in pixels.
 
     Args:
-        name: Of the machine.
-        width, height: Of all.
-        left, right: Where the boxes begin and end.
+        name: The name of the machine.
+        width, height: The size of the drawing.
+        left, right: The edges of the boxes.
         boxes: The states.
-        lanes_left, lanes_right: What runs beside them.
-        is_about_a_run: Whether it shows the way of one.
+        lanes_left, lanes_right: The lanes beside them.
+        is_about_a_run: Whether it shows the way of a run.
     """
 
     name: str
@@ -176,22 +176,22 @@ class MachinePicture:
 
     @property
     def inner(self) -> int:
-        """How wide boxes are."""
+        """The width of the boxes."""
         return self.right - self.left
 
     @property
     def text_x(self) -> int:
-        """Where texts begin."""
+        """The left edge of the texts."""
         return self.left + 14
 
     @property
     def timer_x(self) -> int:
-        """The middle of the clocks beside what comes by itself."""
+        """The middle of the clocks beside events that timers send."""
         return self.left + 7
 
     @property
     def seen_x(self) -> int:
-        """Where ends what is said of visits."""
+        """The right edge of the texts about visits."""
         return self.right - 10
 
 
@@ -203,13 +203,13 @@ def machine_picture(
     here: Mapping[str, object] | None = None,
 ) -> MachinePicture:
     """
-    Lay out a machine, and on it the way of a run, if there is one.
+    Lay out a machine, and the way of a run through it, if there is one.
 
     Args:
         definition: A machine.
         here: State → how many runs are in it now.
-        moves: Of the run, from the first to the last.
-        now_in: The state in which it is; empty: there is no run.
+        moves: The moves of the run, from the first to the last.
+        now_in: The state of the run; empty: there is no run.
 
     Raises:
         InvalidInput: if it is no machine.
@@ -253,7 +253,7 @@ def machine_picture(
 
 
 def run_picture(line: MachineLine) -> MachinePicture | None:
-    """Draw the machine of a run with the way that it went; None: nobody declares that here, or as no machine."""
+    """Draw the machine of a run with the way of the run; None: no machine of this name is declared here."""
     definition = registry.about(line.run.timeline, line.run.entity_label)
     if definition is None or definition.machine is None:
         return None
@@ -261,7 +261,7 @@ def run_picture(line: MachineLine) -> MachinePicture | None:
 
 
 def _timers(definition: Definition) -> dict[str, dict[str, str]]:
-    """State → event → when it comes there by itself, in words."""
+    """State → event → when a timer sends it there, in words."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for declared in definition.tasks.values():
         if declared.is_timer and declared.when is not None:
@@ -274,7 +274,7 @@ def _lines(box: StateBox, row: Row, timers: Mapping[str, str], gone: set[tuple[s
     shown = [
         (event, answer_in_words(target) if isinstance(target, Answer) else target) for event, target in row.items()
     ]
-    # A timer may be of an event that the state takes only as all open ones do.
+    # A timer may send an event that the state takes only by the row for all open states.
     shown += [(event, _("as any such state")) for event in timers if event not in row]
     return [
         EventLine(
@@ -285,7 +285,7 @@ def _lines(box: StateBox, row: Row, timers: Mapping[str, str], gone: set[tuple[s
 
 
 def _visit(box: StateBox, way: Sequence[MoveLine]) -> None:
-    """Write down how often the run came to a state, and when it did last."""
+    """Write down how often the run came to a state, and when it came there last."""
     entered = [move.at for move in way if move.to_state == box.state and box.kind != "any"]
     box.visits, box.last_at = len(entered), entered[-1] if entered else None
 
@@ -295,7 +295,7 @@ def _head_width(box: StateBox) -> float:
 
 
 def _lanes(ways: Iterable[tuple[EventLine, StateBox]]) -> list[Lane]:
-    """One lane for each state that is led to; the shorter, the nearer to the boxes. ``x`` counts them at first."""
+    """One lane for each target state; shorter lanes are nearer to the boxes. At first, ``x`` is the number of the lane."""
     stretches: dict[int, list[Stretch]] = defaultdict(list)
     for line, end in ways:
         stretches[end.middle].append(Stretch(line.middle, end.middle, line.is_gone))

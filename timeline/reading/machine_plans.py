@@ -53,7 +53,7 @@ class MachinePlan:
         return {*self.stranded, *self.backs}
 
     def as_data(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """Write it as plain data."""
         return {
             "machine": self.machine,
             "states": dict(self.states),
@@ -67,7 +67,8 @@ class MachinePlan:
 
 def machine_plans(definitions: Iterable[Definition], *, using: str) -> list[MachinePlan]:
     """
-    Compare machines with what is in a database: one statement, however many machines, which reads the open runs once.
+    Compare machines with the states and moves in a database: one statement for any number of machines, which reads the open
+    runs once.
 
     Args:
         definitions: Machines, in the order in which their plans are wanted.

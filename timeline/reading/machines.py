@@ -19,8 +19,8 @@ from timeline.payloads import clip
 from timeline.registry import registry
 from timeline.timing import in_utc
 
-SHOWN = 50  # So many entries of a run are shown, the latest.
-LONGEST = 300  # Characters of a reason that are shown.
+SHOWN = 50  # The latest entries of a run that are shown.
+LONGEST = 300  # The characters of a reason that are shown.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,10 +31,10 @@ class MoveLine:
     Args:
         seq: Number of the move; 0: the beginning of the run.
         at: Story time.
-        from_state, to_state: As the machine calls them; the first is empty for the beginning.
+        from_state, to_state: As the machine calls them; for the beginning of the run, the first is empty.
         event: Name of the event; empty: the run was begun by hand.
         actor: The person who did it; empty: the system, or the reader may not know.
-        reason: What the person wrote whom the machine had asked; empty: nothing, or the reader may not know.
+        reason: The answer of a person whom the machine had asked; empty: none, or the reader may not know.
     """
 
     seq: int
@@ -53,9 +53,9 @@ class MachineLine:
 
     Args:
         run: The run.
-        takes: Events that its state takes, in order; none where it has ended.
-        moves: The latest, from the first to the last.
-        is_cut: Whether there are earlier ones.
+        takes: The events that its state takes, in order; none if the run has ended.
+        moves: The latest moves, from the first to the last.
+        is_cut: Whether there are earlier moves.
     """
 
     run: TimelineRun
@@ -70,7 +70,7 @@ class MachineLine:
 
 
 def state_of(run: TimelineRun) -> str:
-    """Say in words in which state the run of a machine is: ``QUEUED since …``; empty: the run is no machine's."""
+    """Say in words in which state the run of a machine is: ``QUEUED since …``; empty: the run is not of a machine."""
     if not run.state or run.state_at is None:
         return ""
     return _("%(state)s since %(at)s") % {"state": run.state, "at": in_utc(run.state_at)}
@@ -85,7 +85,7 @@ def taken_by(run: TimelineRun) -> list[str]:
 
 
 def entries_to_tell(runs: QuerySet[TimelineRun], *, using: str) -> QuerySet[RunEntry]:
-    """Ask for the latest entries of runs, with what people wrote whom machines had asked: as ``machine_lines`` takes them."""
+    """The query for the latest entries of runs, with the answers of people whom machines had asked; for ``machine_lines``."""
     asks = sorted({event for known in registry for event in known.asks})
     wrote = Event.objects.using(using).filter(pk=OuterRef("cause_id")).values("payload")
     latest = RunEntry.objects.using(using).filter(run__in=runs.values("pk"), seq__gt=F("run__moves") - SHOWN)
@@ -101,13 +101,13 @@ def machine_lines(
     using: str,
 ) -> list[MachineLine]:
     """
-    Describe the runs that are machines', in the order given: one statement, or none if there are none. One more reads the
-    reasons of people whom a machine had asked, if there are any.
+    Describe the runs of machines, in the order given: one statement, or none if there are no such runs. One more reads the
+    answers of people whom a machine had asked, if there are any.
 
     Args:
         runs: Any runs.
         people: Whether to tell who moved a run.
-        read: Their entries, as ``entries_to_tell`` asks for them, if they were read already.
+        read: The entries of the runs, read by the query of ``entries_to_tell``; None: they are read here.
         using: Database alias.
     """
     moving = [run for run in runs if run.state]
@@ -166,7 +166,7 @@ def _by_run(read: Iterable[RunEntry]) -> dict[UUID, list[RunEntry]]:
 
 
 def _reasons_read(runs: Iterable[TimelineRun], entries: Mapping[UUID, Sequence[RunEntry]]) -> dict[UUID, str]:
-    """The same of entries that were read with what people wrote."""
+    """The same as ``_reasons_of``, for entries that were read with the answers of people."""
     told = {
         entry.cause_id: wrote.get("reason")
         for run in runs
@@ -177,7 +177,7 @@ def _reasons_read(runs: Iterable[TimelineRun], entries: Mapping[UUID, Sequence[R
 
 
 def _wrote(entry: RunEntry) -> Mapping[str, Any] | None:
-    """What was read with an entry, as ``entries_to_tell`` asks for it."""
+    """The answer that was read with an entry by the query of ``entries_to_tell``."""
     wrote: Mapping[str, Any] | None = entry.wrote  # type: ignore[attr-defined]
     return wrote
 
@@ -210,7 +210,7 @@ def _line(entry: RunEntry, people: bool, reasons: Mapping[UUID, str]) -> MoveLin
 
 
 def answer_in_words(answer: Answer) -> str:
-    """Describe in words what an event does that leads to no named state."""
+    """Describe in words an event that leads to no named state."""
     words = {
         Answer.BACK: pgettext("timeline", "back"),
         Answer.STAY: _("the same, anew"),
@@ -245,7 +245,7 @@ class StateEntry:
 
     @property
     def told(self) -> str:
-        """The same in one line."""
+        """The same events in one line."""
         return ", ".join(self.lines)
 
 

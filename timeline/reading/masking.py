@@ -1,5 +1,6 @@
 """
-Masking: a task and its log without what only some may read: payload, result and errors; who decided, and what they wrote.
+Masking: copies of a task and its log without data that only some people may read: payload, result and errors; people, and their
+texts.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def masked(task: ScheduledTask) -> ScheduledTask:
 
 
 def masked_entry(entry: LogEntry) -> LogEntry:
-    """A copy to show, as above. Its detail keeps only times and the package's own sentence."""
+    """A copy to show, as ``masked`` makes it. Its detail keeps only times and the package's own sentence."""
     shown = copy(entry)
     shown.detail = {name: value for name, value in entry.detail.items() if name in _HARMLESS}
     shown.reason = _quiet(entry.reason_code, entry.reason)
@@ -39,21 +40,21 @@ def _quiet(code: str, text: str) -> str:
 
 
 def without_people(task: ScheduledTask) -> ScheduledTask:
-    """A copy to show: nobody's name, and no text that somebody wrote. An exit keeps its name. Never save it."""
-    said_of(task)  # As above.
+    """A copy to show: without names and texts of people. An exit keeps its name. Never save it."""
+    said_of(task)  # Read once, for this and other copies.
     shown = copy(task)
     shown.actor, shown.reason = "", _impersonal(task, task.timeline)
     return shown
 
 
 def without_people_entry(entry: LogEntry, task: ScheduledTask) -> LogEntry:
-    """A copy of an entry of this task's log to show, as above."""
+    """A copy of an entry of this task's log to show, as ``without_people`` makes it."""
     shown = copy(entry)
     shown.actor, shown.reason = "", _impersonal(entry, task.timeline)
     return shown
 
 
-# With these codes, the text is written by people; ``leave`` takes a text, too, where an exit has a name.
+# With these codes, a person wrote the text. A text of ``leave`` has the code of an exit, too, but is not the name of an exit.
 _PERSONAL = frozenset({ReasonCode.OPERATOR, ReasonCode.MOVED, ReasonCode.EXIT})
 
 
@@ -66,7 +67,7 @@ def _impersonal(row: ScheduledTask | LogEntry, timeline: str) -> str:
 
 def is_ended_by_a_person(run: TimelineRun) -> bool:
     """Whether somebody ended a run by hand: then the text of its end was written by a person."""
-    if run.end is RunEnd.EXIT and run.end_code != RunEnd.EXIT:  # From an earlier version, which does not say it.
+    if run.end is RunEnd.EXIT and run.end_code != RunEnd.EXIT:  # Written by an earlier version, which had no such code.
         return not is_said_of_runs(run.end_reason) and run.end_reason not in _exits(run.timeline)
     return run.end is RunEnd.LEFT
 

@@ -24,7 +24,7 @@ from timeline.store.holds import not_on_hold, on_hold
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
-_PARTS: Final = ("waiting", "available", "pending")  # Of what is late: see ``ScheduledTaskQuerySet.late``.
+_PARTS: Final = ("waiting", "available", "pending")  # The parts of late tasks: see ``ScheduledTaskQuerySet.late``.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Measured:
         polled_at: Last sign of a poller, by the database's real clock; None: never.
         workers: How many workers gave a sign and were not found to be gone.
         workers_missed: How many of them have an overdue sign.
-        signed_at: The last sign of any; None: there are none.
+        signed_at: The last sign of any worker; None: there are none.
     """
 
     totals: list[Total]
@@ -130,13 +130,15 @@ def _first(rows: QuerySet[Any], column: str) -> Expression:
 
 
 def _told(rows: QuerySet[Any]) -> tuple[str, Sequence[Any]]:
-    """The statement by itself: a ``Subquery`` would rename its tables, but not in the SQL that ``not_on_hold`` adds."""
+    """
+    The statement of a query as it is. A ``Subquery`` would rename its tables, but not in the SQL that ``not_on_hold`` adds.
+    """
     sql, given = rows.query.get_compiler(using=rows.db).as_sql()
     return sql, given
 
 
 def _one_row(asked: dict[str, Expression], using: str) -> dict[str, Any]:
-    """Ask everything in one statement, beside the last sign of a poller. Empty: the database was never set up."""
+    """Read everything in one statement, with the last sign of a poller. Empty: the database was never set up."""
     rows = Identity.objects.using(using).annotate(**asked).values("polled_at", *asked)
     return rows.first() or {}
 

@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
 def mermaid_of(definition: Definition) -> str:
     """
-    Write a timeline as Mermaid reads it: what starts it, its tasks with their times and guards, what follows which, and
-    exits.
+    Write a timeline as text for Mermaid: its starts, its tasks with their times and guards, their followers, and its exits.
 
-    For a machine, its table. Events that all working or all open states take are a note: lines from each state would hide the
-    others.
+    A machine is written as its table. Events that all working or all open states take are a note, because lines from each state
+    would hide the others.
     """
     lines = _lines(definition) if definition.machine is not None else _flow(definition)
     return "\n".join(lines) + "\n"
@@ -72,5 +71,5 @@ def _ways(state: str, row: Row, names: Mapping[str, str]) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Replace characters that Mermaid would not read as text by their codes."""
+    """Replace characters that Mermaid would not read as text with their codes."""
     return re.sub(r"[^\w .,→-]", lambda letter: f"#{ord(letter[0])};", text)

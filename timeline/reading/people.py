@@ -15,7 +15,7 @@ from timeline.models import ScheduledTask, TimelineRun
 from timeline.registry import registry
 from timeline.store.machines import asking_runs
 
-SHOWN: Final = 50  # Runs a page.
+SHOWN: Final = 50  # Runs on a page.
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ def waiting_for_people(
     Args:
         machine: Only this machine; empty: all.
         may_say: Gives the events of a run that the reader may send.
-        after: Since when, and the id, of the last run that was listed; None: from the first.
+        after: The time and the id of the last run that was listed, to continue after it; None: begin with the first.
         using: Database alias.
 
     Returns:
-        A page of them, and whether there are more.
+        A page of runs, and whether there are more.
     """
     asking = [known for known in registry if known.waiting_in and machine in ("", known.name)]
     states = [(known.name, state) for known in asking for state in known.waiting_in]

@@ -1,4 +1,4 @@
-"""What a picture of a timeline is made of, in pixels: cards, chips, axes; and how texts and chips find their places."""
+"""The parts of a picture of a timeline, in pixels: cards, chips, axes; and how texts and chips get their places."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from dataclasses import dataclass, field
 from textwrap import wrap
 from typing import Final, NamedTuple
 
-EDGE: Final = 10  # Around all, in pixels, as all that follows.
-CARD: Final = 320  # Width of a task.
-PAD: Final = 12  # Within a card, and in a chip.
-TITLE: Final = 17  # Height of a line of a title,
-LINE: Final = 15  # and of any other text.
-GAP: Final = 14  # Between two cards.
-INDENT: Final = 30  # Of what follows at the same time.
+EDGE: Final = 10  # Margin around the drawing, in pixels, as all numbers below.
+CARD: Final = 320  # Width of a card.
+PAD: Final = 12  # Margin within a card, and within a chip.
+TITLE: Final = 17  # Height of a line of a title.
+LINE: Final = 15  # Height of a line of another text.
+GAP: Final = 14  # Distance between two cards.
+INDENT: Final = 30  # Indent of a follower at the same time.
 AXIS: Final = 30  # Height of an axis with its words.
-HEAD: Final = 26  # Of what is said above an axis.
+HEAD: Final = 26  # Height of the title above an axis.
 CHIP: Final = 24  # Height of a chip.
-BESIDE: Final = 6  # Between two chips.
-LETTER: Final = 6.3  # About the width of one,
-BOLD: Final = 7.7  # in a title,
-SMALL_BOLD: Final = 6.9  # in a chip,
-WORD: Final = 8.4  # and of what stands before chips.
-# Signs of kinds, as paths: an hourglass, a turning arrow and a clock would be letters that not each font has.
+BESIDE: Final = 6  # Distance between two chips.
+LETTER: Final = 6.3  # Approximate width of a letter,
+BOLD: Final = 7.7  # of a letter in a title,
+SMALL_BOLD: Final = 6.9  # of a letter in a chip,
+WORD: Final = 8.4  # and of a letter in the word before chips.
+# Signs of kinds, as paths. As letters, an hourglass, a turning arrow and a clock would be missing in some fonts.
 SIGNS: Final = {
     "wait": "M-10 -11h9M-10 0h9M-9 -11v2l3.5 3.5l-3.5 3.5v2M-2 -11v2l-3.5 3.5l3.5 3.5v2",
     "series": "M-1.6 -8.2a4.7 4.7 0 1 0 0.8 4.2M-1.3 -11v3.2h-3.2",
     "timer": "M-1 -5.5a4.7 4.7 0 1 1 -9.4 0a4.7 4.7 0 1 1 9.4 0M-5.7 -8.4v2.9l2 1.2",
 }
-WORDS: Final = {"each": "×n"}  # And those that are written.
+WORDS: Final = {"each": "×n"}  # Signs that are text.
 
 
 @dataclass(slots=True)
 class Chip:
     """
-    A short text that may lead somewhere.
+    A short text, which may be a link.
 
     Args:
-        text: What it says.
-        kind: What it is about, for its colour.
-        url: Where it leads; empty: nowhere.
-        said: The same for those who hear it; empty: the text.
-        x, y, width: Where it stands.
+        text: The text.
+        kind: The kind of its subject, for its colour.
+        url: The address of the link; empty: none.
+        said: The text for screen readers; empty: the same text.
+        x, y, width: Its place and its width.
     """
 
     text: str
@@ -54,12 +54,12 @@ class Chip:
 
     @property
     def text_x(self) -> int:
-        """The middle of its text."""
+        """The horizontal middle of its text."""
         return self.x + self.width // 2
 
     @property
     def text_y(self) -> int:
-        """The line that its text stands on."""
+        """The base line of its text."""
         return self.y + CHIP // 2 + 4
 
 
@@ -77,12 +77,12 @@ class Card:
     A task.
 
     Args:
-        name: Of the task.
-        title: What people call it, whole.
+        name: The name of the task.
+        title: Its whole title for people.
         kind: ``task``; ``wait``, ``series``, ``each`` or ``timer``.
-        x, y, height: Where it stands.
-        lines: What it says.
-        chips: Its counts.
+        x, y, height: Its place and its height.
+        lines: Its texts.
+        chips: The counts of its rows.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Card:
 
     @property
     def middle(self) -> int:
-        """How far down a line comes in."""
+        """The vertical place where a line comes in."""
         return self.y + 20
 
     @property
@@ -106,42 +106,42 @@ class Card:
 
     @property
     def stem(self) -> int:
-        """Where lines to its followers begin."""
+        """The horizontal place where lines to its followers begin."""
         return self.x + INDENT // 2
 
     @property
     def text_x(self) -> int:
-        """Where its texts begin."""
+        """The left edge of its texts."""
         return self.x + PAD
 
     @property
     def width(self) -> int:
-        """All are as wide."""
+        """Its width; the same for all cards."""
         return CARD
 
     @property
     def sign(self) -> str:
-        """The path that tells its kind at first sight, from the place where it ends; empty: none is drawn."""
+        """The path of the sign for its kind, drawn from its right end; empty: none is drawn."""
         return SIGNS.get(self.kind, "")
 
     @property
     def sign_word(self) -> str:
-        """What is written instead; empty: nothing is."""
+        """The text that is its sign; empty: there is none."""
         return WORDS.get(self.kind, "")
 
     @property
     def sign_x(self) -> int:
-        """Where its sign ends."""
+        """The right edge of its sign."""
         return self.x + CARD - PAD + 2
 
     @property
     def sign_y(self) -> int:
-        """The line that its sign stands on."""
+        """The base line of its sign."""
         return self.y + PAD + TITLE - 4
 
 
 class Edge(NamedTuple):
-    """The line from a task down to one that follows it."""
+    """The line from a card down to a follower."""
 
     x: int
     top: int
@@ -150,7 +150,7 @@ class Edge(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A time on an axis, down to where the last card begins that stands at it."""
+    """A time on an axis. Its line goes down to the last card that begins at this time."""
 
     x: int
     text: str
@@ -161,13 +161,13 @@ class Mark(NamedTuple):
 @dataclass(slots=True)
 class Band:
     """
-    An axis with what stands on it.
+    An axis with its cards.
 
     Args:
-        title: What its times count from.
-        y: Where its head begins; the axis is at ``axis``.
-        marks: Its times, from the left to the right; none where there is no time.
-        right: Where the axis ends.
+        title: The point from which its times count.
+        y: The top of its title; the axis itself is at ``axis``.
+        marks: Its times, from left to right; none if there is no time.
+        right: The right end of the axis.
     """
 
     title: str
@@ -177,23 +177,23 @@ class Band:
 
     @property
     def title_y(self) -> int:
-        """The line that its title stands on."""
+        """The base line of its title."""
         return self.y + 17
 
     @property
     def axis(self) -> int:
-        """Where the axis runs."""
+        """The vertical place of the axis."""
         return self.y + HEAD + AXIS - 8
 
     @property
     def mark_y(self) -> int:
-        """The line that its times stand on."""
+        """The base line of its times."""
         return self.axis - 8
 
 
 @dataclass(slots=True)
 class Row:
-    """What starts or ends runs: a word, and chips beside and below it."""
+    """A row about starts or exits of runs: a word, with chips beside and below it."""
 
     word: str
     y: int
@@ -201,7 +201,7 @@ class Row:
 
     @property
     def word_y(self) -> int:
-        """The line that the word stands on."""
+        """The base line of the word."""
         return self.y + CHIP // 2 + 4
 
 
@@ -211,11 +211,11 @@ class TimelinePicture:
     A whole drawing, in pixels.
 
     Args:
-        name: Of the timeline.
-        width, height: Of all.
-        starts, exits: What begins a run, and what ends it; no chips in ``exits``: nothing does from outside.
-        bands: One axis below the other.
-        cards, edges: What stands on them.
+        name: The name of the timeline.
+        width, height: The size of the drawing.
+        starts, exits: The starts and the exits of runs; no chips in ``exits``: there are no exits.
+        bands: The axes, one below the other.
+        cards, edges: The cards on the axes, and the lines between them.
     """
 
     name: str
@@ -229,12 +229,12 @@ class TimelinePicture:
 
 
 def wrapped(text: str, letter: float, most: int | None = None) -> list[str]:
-    """Break a text into lines that a card has room for, so many at most."""
+    """Break a text into lines that fit into a card, ``most`` of them at most."""
     return wrap(text, int((CARD - 2 * PAD) / letter), break_on_hyphens=False, max_lines=most, placeholder=" …")
 
 
 def place(chips: Iterable[Chip], left: int, top: int, right: int) -> int:
-    """Put chips side by side, and below each other where there is no room; gives where they end."""
+    """Put chips side by side, and in a new line if there is no room. Gives the bottom of the last line."""
     x = left
     for chip in chips:
         chip.width = int(len(chip.text) * SMALL_BOLD) + 2 * PAD
@@ -246,6 +246,6 @@ def place(chips: Iterable[Chip], left: int, top: int, right: int) -> int:
 
 
 def flow(row: Row, inner: int) -> int:
-    """Give the chips of a row their places, beside its word."""
+    """Give the chips of a row their places beside its word. Gives the bottom of the row."""
     left = EDGE + int(len(row.word) * WORD) + PAD
     return place(row.chips, left, row.y, EDGE + inner)

@@ -61,7 +61,7 @@ def picture(entity: Model | EntityRef | None, *, now: datetime, using: str) -> s
 
 
 def _moment(task: ScheduledTask) -> datetime:
-    """The place of a task on the axis: when it ended, else when it is due."""
+    """The place of a task on the axis: when it ended, or when it is due."""
     return task.finished_at or task.scheduled_at
 
 

@@ -1,4 +1,4 @@
-"""Recalling: which sentence of the package is the reason of a row. The row has its text; its log also has the values."""
+"""Recalling: find the package's sentence for the reason of a row. The row has only its text; its log also has the values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from timeline.models.task import ScheduledTaskQuerySet
 
-Said = Mapping[str, Any]  # As ``detail`` keeps it: the name of a sentence, and its values.
+Said = Mapping[str, Any]  # As in ``detail``: the name of a sentence, and its values.
 
 _KEPT: Final = "_recalled"
 _READ: Final = "read_with_it"
@@ -35,10 +35,10 @@ class _Recalled(NamedTuple):
 
 def recall(tasks: Iterable[ScheduledTask], *, using: str) -> None:
     """
-    For tasks that are to be shown, read the sentences from their logs: one query for all; none if the texts are enough.
+    Read, for tasks that will be shown, the sentences from their logs: one query for all; none if the texts are enough.
 
     Args:
-        tasks: As they were read, or masked.
+        tasks: The tasks, as they were read, or masked.
         using: Alias of the database that has them.
     """
     asked = [task for task in tasks if _is_in_question(task)]
@@ -47,7 +47,7 @@ def recall(tasks: Iterable[ScheduledTask], *, using: str) -> None:
 
 
 def told_of(tasks: Iterable[ScheduledTask], *, using: str) -> QuerySet[Any]:
-    """The query of ``recall``: who reads it together with others gives its rows to ``keep_told``."""
+    """The query of ``recall``. A caller may execute it with other queries, and give its rows to ``keep_told``."""
     asked = [task.pk for task in tasks if _is_in_question(task)]
     reasoned = LogEntry.objects.using(using).filter(task=OuterRef("pk")).exclude(reason_code="").order_by("-seq")
     rows = ScheduledTask.objects.using(using).filter(pk__in=asked).annotate(last=Subquery(reasoned.values("pk")[:1]))
@@ -56,7 +56,7 @@ def told_of(tasks: Iterable[ScheduledTask], *, using: str) -> QuerySet[Any]:
 
 
 def keep_told(tasks: Iterable[ScheduledTask], rows: Iterable[Sequence[Any]]) -> None:
-    """Keep what ``told_of`` has read of these tasks: they are asked no more."""
+    """Keep the rows of ``told_of`` on these tasks, so that there is no further query for them."""
     found = {task_id: told for task_id, *told in rows}
     for task in tasks:
         if _is_in_question(task):
@@ -66,7 +66,7 @@ def keep_told(tasks: Iterable[ScheduledTask], rows: Iterable[Sequence[Any]]) -> 
 
 
 def with_said(tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
-    """Read with tasks what their logs say, where their texts do not say enough. What was read, ``keep_said`` takes."""
+    """Read the sentences in the logs together with the tasks, for tasks whose texts are not enough. See ``keep_said``."""
     reasoned = LogEntry.objects.using(tasks.db).filter(task=OuterRef("pk")).exclude(reason_code="").order_by("-seq")
     told = reasoned.values(told=JSONObject(code="reason_code", text="reason", said="detail__said"))
     asked = When(Q(reason_code__in=sorted(_CODES), actor="") & ~Q(reason=""), then=Subquery(told[:1]))
@@ -74,7 +74,7 @@ def with_said(tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:
 
 
 def keep_said(tasks: Iterable[ScheduledTask]) -> None:
-    """Keep what was read with these tasks: they are asked no more."""
+    """Keep the sentences that ``with_said`` has read with these tasks, so that there is no further query for them."""
     for task in tasks:
         told = task.__dict__.pop(_READ, None)
         if _is_in_question(task):
@@ -95,7 +95,7 @@ def said_of(row: ScheduledTask | LogEntry) -> Said | None:
 
 
 def _is_in_question(task: ScheduledTask) -> bool:
-    """Whether its log may know more than its text: no person wrote it, and its code has sentences with values."""
+    """Whether its log may have more than its text: no person wrote the text, and its code has sentences with values."""
     is_of_a_kind = task.reason_code in _CODES and bool(task.reason) and not task.actor
     return is_of_a_kind and not task._state.adding and _kept(task) is None
 

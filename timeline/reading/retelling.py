@@ -23,7 +23,7 @@ def retold(row: ScheduledTask | LogEntry) -> str:
         row: A row, or a masked copy of it. For several rows, call ``recall`` first.
 
     Returns:
-        The text as it is, if somebody else wrote it; empty where it was blanked.
+        The same text, if somebody else wrote it; empty if it was blanked.
     """
     found = _sentence(row)
     return row.reason if found is None else found[0].told(found[1])
@@ -43,7 +43,7 @@ def is_of_the_system(row: ScheduledTask | LogEntry) -> bool:
 
 
 def _sentence(row: ScheduledTask | LogEntry) -> tuple[Sentence, Mapping[str, Any]] | None:
-    """The sentence that a reason's text is, with its values."""
+    """The sentence of the package that is the text of a reason, with its values."""
     code, text = row.reason_code, row.reason
     if not code or not text:
         return None

@@ -1,4 +1,4 @@
-"""The rules of a timeline about its runs, apart from what starts and ends them, in plain words."""
+"""The rules of a timeline about its runs, except its starts and exits, in plain words."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from timeline.timing.telling import in_words, on_the_wall
 
 
 def next_slot(recurring: Recurring, *, now: datetime) -> datetime | None:
-    """When the next slot is by the schedule alone, whatever happened to its row; None: there is no further slot."""
+    """The next slot by the schedule alone, whatever happened to its row; None: there is no further slot."""
     return next(next_slots(recurring, now=now), None)
 
 

@@ -1,4 +1,4 @@
-"""A repeated task in words: its number in the series, what is to come, and what followed."""
+"""A repeated task in words: its number in the series, the tasks that come, and the task that followed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_repeated(task: ScheduledTask) -> bool:
 
 
 def series_ahead(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[str]:
-    """For an open task, say when the next ones are expected. Nothing, if it is not repeated, or is the last."""
+    """For an open task, say when the next ones are expected. Nothing if it is not repeated."""
     if task.run is None or not is_repeated(task):
         return
     outlooks = foreseen_of([task.run], now=now, using=using)
@@ -38,7 +38,7 @@ def series_ahead(task: ScheduledTask, *, now: datetime, using: str) -> Iterator[
 
 
 def series_after(task: ScheduledTask, *, using: str) -> str | None:
-    """For an ended task, say which one followed it; None: none did."""
+    """For an ended task, say which task of its series followed it; None: none did."""
     if not is_repeated(task) or not task.occurrence.isdecimal():
         return None
     following = ScheduledTask.objects.using(using).filter(

@@ -25,11 +25,11 @@ class StepLine(NamedTuple):
 
     Args:
         name: Name of the step, with its key.
-        kind: Whether it is done, or was begun and its end is not known, or is a loop, or a note.
+        kind: Whether it is done, or was begun and its end is not known, or is a loop, a wait or a note.
         task_id: The revision that did it.
         attempt: Attempt of that revision; 0: no batch of the loop is done.
         recorded_at: Story time.
-        seconds: Duration; None: not known, because nobody knows how it ended or because a person said that it happened.
+        seconds: Duration; None: not known, because the end is not known or because a person said that the step happened.
         result: JSON; for a loop the sums so far, for a note its text; None as well if it was not asked for.
         done: For a loop and a note: how many are done; for a wait that is over: 1 if an event came, or 0; else None.
         total: How many there are in all; None: nobody knows.
@@ -53,7 +53,7 @@ class StepLine(NamedTuple):
 
 def steps_of_task(task: ScheduledTask, *, using: str, results: bool = True) -> list[StepLine]:
     """
-    Read the steps of a task, including those that earlier revisions did for it.
+    Read the steps of a task, also steps that its earlier revisions have done.
 
     Args:
         task: A task in any state.
@@ -87,8 +87,8 @@ def _line(record: StepRecord, results: bool) -> StepLine:
 
 def told_steps(steps: Sequence[StepLine], *, of: UUID) -> Iterator[str]:
     """
-    Tell the progress that a handler reports, and the steps, one in each sentence: if there are many, the latest, and each
-    step of which nobody knows how it ended.
+    Tell the progress that a handler reports, and the steps, one in each sentence. If there are many, tell the latest steps, and
+    all steps whose end is not known.
 
     Args:
         steps: As ``steps_of_task`` gives them.

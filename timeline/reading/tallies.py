@@ -20,7 +20,7 @@ from timeline.store.counting import DETAIL, KIND, Ask, Counts, counts_of
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
 
-MAX_COUNTED: Final = 1_000  # Of a kind of task in a state, or of a timeline's runs. “1,000+” says enough.
+MAX_COUNTED: Final = 1_000  # For a kind of task in a state, or the runs of a timeline. “1,000+” says enough.
 LATELY: Final = timedelta(days=7)
 
 
@@ -172,9 +172,9 @@ def _of_reasons(tasks: ScheduledTaskQuerySet, keys: list[str]) -> list[Ask]:
 
 def _of_runs(using: str, names: list[str], now: datetime) -> list[Ask]:
     """
-    A run that began lately and has ended, ended lately as well: so it is counted among those.
+    A run that began lately and has ended has also ended lately. So it is counted among the runs that ended lately.
 
-    All use the order of the index; with another order, all rows would be sorted.
+    All queries use the order of the index; with another order, all rows would be sorted.
     """
     runs = TimelineRun.objects.using(using).of_timeline(KIND)
     since, pairs = now - LATELY, [(name, "") for name in names]

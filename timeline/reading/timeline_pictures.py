@@ -1,7 +1,7 @@
 """
 Pictures of timelines: the places of tasks, times and lines on a drawing. Pure: no database, no markup.
 
-Time runs to the right. Each thing that times count from has an axis: the start of the run, a date of the entity, a state. A
+Time runs to the right. Each point from which times count has an axis: the start of the run, a date of the entity, a state. A
 follow-up stands below its predecessor and to the right of its left edge, so that the line between them crosses nothing.
 """
 
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from timeline.definition import Definition, Task
 
 MOST_LINES: Final = 3  # Lines of a docstring that are shown.
-NEAREST: Final = 84  # Two times on an axis: so far apart if there is a day or less between them,
-STEP: Final = 16  # so much more whenever it is twice as long,
-FARTHEST: Final = 176  # and no farther.
+NEAREST: Final = 84  # Distance of two times on an axis, if there is a day or less between them.
+STEP: Final = 16  # So much is added each time the span is twice as long,
+FARTHEST: Final = 176  # up to this distance.
 A_MONTH: Final = 30.4375  # Days.
 
 
@@ -121,7 +121,7 @@ class _Axis:
         self.indents = _indents(group)
 
     def x(self, known: _Known) -> int:
-        """Where the card of a task begins."""
+        """The left edge of the card of a task."""
         return self.places.get(_length(known.offset), EDGE) + INDENT * self.indents[known.name]
 
     @property
@@ -153,7 +153,7 @@ def _known(definition: Definition) -> dict[str, _Known]:
 def _draw(
     picture: TimelinePicture, anchor: str, group: list[_Known], y: int, counts: Mapping[str, Iterable[Chip]]
 ) -> int:
-    """Put a band below the others; gives where it ends."""
+    """Put a band below the others. Gives its bottom."""
     axis = _Axis(group)
     band = Band(_title(anchor), y, [], picture.width - EDGE)
     y = band.axis + GAP if axis.places else y + HEAD

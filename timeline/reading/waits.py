@@ -21,7 +21,7 @@ class WaitLine(NamedTuple):
     A wait that is not over.
 
     Args:
-        events: Names; the first such event ends the wait.
+        events: Names of events; the first event with one of these names ends the wait.
         key: Key that the event must have; empty: any.
         entity: The entity whose events count; None: the system.
         since, until: When it began, and when the task goes on without an event.
@@ -38,7 +38,7 @@ class WaitLine(NamedTuple):
 
 def wait_of(task: ScheduledTask, *, using: str) -> WaitLine | None:
     """
-    Tell what a task waits for now; None: for no event. Two statements, if it waits.
+    Read for which events a task waits now; None: for none. Two statements, if it waits.
 
     ``until`` is the deadline of the wait. The task may be due at another time, if somebody has moved it.
     """
@@ -57,7 +57,7 @@ def wait_of(task: ScheduledTask, *, using: str) -> WaitLine | None:
 
 
 def _wait_of(task: ScheduledTask, using: str) -> Wait | None:
-    """The recorded wait of its handler; else the wait of its schedule, as far as this process knows."""
+    """The recorded wait of its handler, or else the wait of its schedule, if this process knows it."""
     if task.attempt and (wait := open_wait(task, using=using)) is not None:
         return wait
     when = _when_of(task)
@@ -72,7 +72,7 @@ def _when_of(task: ScheduledTask) -> When | None:
 
 
 def approval_under_way(task: ScheduledTask) -> Approval | None:
-    """The question that is asked now, as far as this process knows; not a later wait of a handler that was approved."""
+    """The question that is asked now, as far as this process knows. If a handler waits after an approval, nothing is asked."""
     when = _when_of(task) if task.state in WAITING else None
     approval = when.approval if when is not None else None
     return approval if approval is not None and approval.approved in task.awaits.split() else None

@@ -1,8 +1,9 @@
 """
-The verbs people import. Each reads story time once, finds the database of the entity, and makes one operation call.
+The verbs that people import. Each reads story time once, finds the database of the entity, and makes one operation call.
 
-``using`` names another database; left out, it is the one that ``entity.save()`` would write to: the one of the host's routers,
-or else the one that the entity was read from. Each verb has an async form with an ``a`` in front; see the end of the module.
+``using`` names a database. Without it, the database is the one that ``entity.save()`` would write to: the one that the host's
+routers give, or the one from which the entity was read. Each verb has an async form with an ``a`` in front; see the end of the
+module.
 """
 
 from asgiref.sync import sync_to_async
@@ -89,9 +90,9 @@ __all__ = [
     "what_if",
 ]
 
-# For async code, with the same arguments, results and errors. Each call runs in the thread in which Django keeps the
-# connections of the request, and each is a transaction of its own: one cannot span two awaits. What belongs together goes
-# into one function, called through ``sync_to_async``.
+# For async code: the same arguments, results and errors. Each call runs in the thread in which Django keeps the connections of
+# the request, and each is a transaction of its own: a transaction cannot span two awaits. Calls that have to be in one
+# transaction go into one function, called through ``sync_to_async``.
 aemit = sync_to_async(emit, thread_sensitive=True)
 astart = sync_to_async(start, thread_sensitive=True)
 aemit_many = sync_to_async(emit_many, thread_sensitive=True)

@@ -1,4 +1,4 @@
-"""What a call names: entities, tasks, and the database they are in."""
+"""The entities and tasks that a call names, and their database."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def batches_of(entities: Entities, size: int, using: str | None, label: str = ""
 
 
 def _named_each(entities: Iterable[Any], using: str | None, label: str) -> Iterator[tuple[str, EntityRef]]:
-    """Find the database and the name of each entity. By which model instances of a class are named is asked once a class."""
+    """Find the database and the name of each entity. The model by which entities are named is found once for each class."""
     models: dict[type[Any], type[Model]] = {}
     for entity in entities:
         model = models.get(entity.__class__)

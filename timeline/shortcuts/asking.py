@@ -1,4 +1,4 @@
-"""What only asks, and leaves nothing behind."""
+"""Verbs that only read: they leave nothing behind."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def what_if(
     using: str | None = None,
 ) -> list[Effect]:
     """
-    Say what an entity would have ahead if fields that its tasks count from had other values, if a run of this timeline were
-    started, and if this event came. The change is made, looked at and undone. See
-    ``timeline.operations.trying.try_out`` for errors.
+    Say what an entity would have ahead if fields to which its tasks are anchored had other values, if a run of this timeline
+    were started, and if this event came. The changes are made, looked at and undone. See ``timeline.operations.trying.try_out``
+    for errors.
     """
     ref, using = ref_of(entity), using or alias_of(entity if not isinstance(entity, EntityRef) else None)
     now = story_now(using)
@@ -72,7 +72,7 @@ def what_if(
 
 
 def foreseen(entity: Model | None = None, *, using: str | None = None) -> list[Outlook]:
-    """Say which follow-ups of an entity's open tasks may yet come, and when. Writes nothing."""
+    """Say which follow-ups of an entity's open tasks may still come, and when. Writes nothing."""
     using = using or alias_of(entity)
     return foreseeing.foreseen(entity=entity, now=story_now(using), using=using)
 
@@ -84,6 +84,6 @@ def explain(task: ScheduledTask) -> str:
 
 
 def dead_letters(*, using: str | None = None) -> list[DeadLetters]:
-    """Say which tasks were discarded and not redriven since, in groups of those that failed alike, the last first."""
+    """List tasks that were discarded and not redriven since, in groups of the same failure, the last first."""
     using = using or router.db_for_write(ScheduledTask)
     return dead.dead_letters(ScheduledTask.objects.using(using).all())

@@ -1,4 +1,4 @@
-"""What begins and ends runs: events, and the verbs by hand; one entity, or any number."""
+"""Verbs that begin and end runs: events, and verbs by hand; for one entity, or any number."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def emit(
     using: str | None = None,
 ) -> Emission:
     """
-    Record a domain event in the current transaction, and end runs, move machines and start runs by it, in this order.
+    Record a domain event in the current transaction. It ends runs, moves machines and starts runs, in this order.
 
     With ``expect``, the run of the entity's machine has to be in that state; with ``machine``, this machine has to take it.
     See ``timeline.operations.emitting.emit`` for arguments and errors.
@@ -71,9 +71,9 @@ def emit_many(
     Record the same domain event of many entities, as ``emit`` would for each, in batches of a few statements.
 
     Each batch commits on its own, unless you are in a transaction. Called again after an error or a crash, with the same
-    ``key``, it goes on where it stopped. ``entities`` may be any iterable, also a generator; of a queryset, only the keys are
-    read, in their order. With ``spread``, the first tasks become due one after the other within that time.
-    See ``timeline.operations.emitting.emit_many`` for errors.
+    ``key``, it continues where it stopped. ``entities`` may be any iterable, also a generator; of a queryset, only the keys are
+    read, in their order. With ``spread``, the first tasks become due one after the other within that time. See
+    ``timeline.operations.emitting.emit_many`` for errors.
     """
     return emitting.emit_many(
         name=as_text(name) if isinstance(name, str) else name,
@@ -123,8 +123,8 @@ def start_many(
     """
     Start a run for each of many entities, as ``start`` would, in batches of a few statements.
 
-    ``started_at`` may name a field of the entity. Batches commit as those of ``emit_many`` do. Call it again to go on:
-    entities with an open run are skipped. See ``timeline.operations.starting.start_many`` for errors.
+    ``started_at`` may name a field of the entity. Batches commit as those of ``emit_many``. Call it again to continue: entities
+    with an open run are skipped. See ``timeline.operations.starting.start_many`` for errors.
     """
     definition = registry.timeline(timeline)
     return starting.start_many(
@@ -152,10 +152,10 @@ def enroll(
     using: str | None = None,
 ) -> Tally:
     """
-    Start a run for each entity of a queryset that has no open one; with ``once``, that never had one.
+    Start a run for each entity of a queryset that has no open run; with ``once``, for each that never had a run.
 
-    Any number of entities, in batches as those of ``start_many``; only one batch is in memory. Call it again to go on with the
-    rest. ``past`` says what happens to tasks that were due before: ``run``, ``skip`` or ``expire``.
+    The number of entities is not limited: there are batches as for ``start_many``, and only one batch is in memory. Call it
+    again to continue with the rest. ``past`` says what happens to tasks that were due before: ``run``, ``skip`` or ``expire``.
     See ``timeline.operations.enrolling.enroll`` for arguments and errors.
     """
     definition = registry.timeline(timeline)

@@ -1,8 +1,8 @@
 """
 Verbs that change tasks: a person's decisions, and changes that the host's code asks for.
 
-If somebody decides about tasks that they saw, pass ``seen``: ids of tasks → the ``seq`` shown, ``{task.pk: task.seq}``.
-If one of them has changed since, nothing is done, and ``ChangedSince`` says how it is now.
+If a person decides about tasks that were shown, pass ``seen``: ids of tasks → the ``seq`` shown, ``{task.pk: task.seq}``. If
+one of the tasks has changed since, nothing is done, and ``ChangedSince`` says how the task is now.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def move(
     seen: Seen | None = None,
 ) -> list[ScheduledTask]:
     """
-    Give tasks another time: ``at`` this time, or each ``by`` so much later than its own time (negative: earlier).
+    Give tasks another time: all of them the time ``at``, or each a time that is ``by`` later than its own (negative: earlier).
 
     See ``timeline.operations.moving.move`` for arguments and errors.
     """
@@ -171,7 +171,7 @@ def step_happened(
     using: str | None = None,
     seen: Seen | None = None,
 ) -> ScheduledTask:
-    """Record that a step which may have happened did happen. See ``timeline.operations.deciding.step_happened``."""
+    """Record that a step happened, if that was in doubt. See ``timeline.operations.deciding.step_happened``."""
     [task_id], using = named(task, using)
     why = Reason.operator(reason, actor)
     return deciding.step_happened(
@@ -197,7 +197,7 @@ def forget_step(
 def go_on(
     task: ScheduledTask | UUID, *, reason: str, actor: str = "", using: str | None = None, seen: Seen | None = None
 ) -> ScheduledTask:
-    """Let a task go on though its code has changed since a step was done. See ``timeline.operations.deciding.go_on``."""
+    """Let a task continue though its code has changed since a step was done. See ``timeline.operations.deciding.go_on``."""
     [task_id], using = named(task, using)
     why = Reason.operator(reason, actor)
     return deciding.go_on(task_id=task_id, reason=why, now=story_now(using), using=using, seen=seen)
@@ -206,7 +206,9 @@ def go_on(
 def approve(
     task: ScheduledTask | UUID, *, actor: str, reason: str = "", using: str | None = None, seen: Seen | None = None
 ) -> ScheduledTask:
-    """Say yes to what a task asks for. See ``timeline.operations.approving.decide_approval`` for arguments and errors."""
+    """
+    Say yes to a task that asks for approval. See ``timeline.operations.approving.decide_approval`` for arguments and errors.
+    """
     [task_id], using = named(task, using)
     why = Reason.operator(reason, actor)
     return approving.decide_approval(task_id=task_id, approved=True, reason=why, using=using, seen=seen)
@@ -215,21 +217,23 @@ def approve(
 def reject(
     task: ScheduledTask | UUID, *, actor: str, reason: str = "", using: str | None = None, seen: Seen | None = None
 ) -> ScheduledTask:
-    """Say no to what a task asks for. See ``timeline.operations.approving.decide_approval`` for arguments and errors."""
+    """
+    Say no to a task that asks for approval. See ``timeline.operations.approving.decide_approval`` for arguments and errors.
+    """
     [task_id], using = named(task, using)
     why = Reason.operator(reason, actor)
     return approving.decide_approval(task_id=task_id, approved=False, reason=why, using=using, seen=seen)
 
 
 def reconcile(entity: Model, *, using: str | None = None) -> None:
-    """Let an entity's rows follow its fields after a write that no signal saw, such as ``QuerySet.update()``."""
+    """Let the tasks of an entity follow its fields, after a write that no signal saw, such as ``QuerySet.update()``."""
     using = using or alias_of(entity)
     reconciling_entity.reconcile(entity=entity, now=story_now(using), using=using)
 
 
 def relabel(old: str, new: str, *, using: str | None = None) -> Relabelled:
     """
-    Let rows follow a model that a migration renamed or moved. See ``timeline.operations.relabelling.relabel`` for errors.
+    Change the rows about a model that a migration renamed or moved. See ``timeline.operations.relabelling.relabel`` for errors.
 
     In ``RunPython``, give ``using=schema_editor.connection.alias``.
     """

@@ -1,4 +1,4 @@
-"""Blank texts about somebody, and keep the rows."""
+"""Blank the data about an entity, and keep the rows."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def erase(
     using: str | None = None,
 ) -> Erased:
     """
-    Blank what is kept about an entity. See ``timeline.operations.erasing.erase`` for what that is, and for errors.
+    Blank the data about an entity. See ``timeline.operations.erasing.erase`` for the columns, and for errors.
 
     Args:
-        entity: Saved, or its reference, where it is not there any more.
+        entity: The saved entity; or its reference, if it does not exist any more.
         reason, actor: Why, and who decided.
-        cancel: Cancel first what is open, and end its runs.
-        owned: Of a user: also what timelines declare as theirs (``owner``).
+        cancel: Whether to cancel open tasks and end open runs first.
+        owned: For a user: whether to blank also the entities that timelines declare as the user's own (``owner``).
         using: Database alias.
 
     Raises:
-        InvalidInput: naming ``owned``, if it is a reference; or ``entity``, if something is open of any of them, and it is not
-            said to cancel it. Nothing is changed then.
+        InvalidInput: naming ``owned``, if ``entity`` is a reference; or ``entity``, if one of the entities has an open task or
+            run and ``cancel`` is not set. Nothing is changed then.
     """
     if isinstance(entity, EntityRef):
         if owned:
@@ -59,7 +59,7 @@ def erase(
 
 
 def owned_by(user: Model, *, using: str) -> list[EntityRef]:
-    """What belongs to a user and has tasks."""
+    """The entities that belong to a user and have tasks."""
     tasks = get_policy().concerning(ScheduledTask.objects.using(using), user)
     names = tasks.order_by().values_list("entity_label", "entity_id").distinct()
     return [EntityRef(*name) for name in names]

@@ -1,4 +1,4 @@
-"""What puts tasks on hold, and ends that."""
+"""Verbs that put tasks on hold, and release them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def hold(
 
 
 def release(hold: Hold | UUID, *, actor: str = "", reason: str = "", using: str | None = None) -> Hold:
-    """End a hold. See ``timeline.operations.releasing.release`` for what becomes of its tasks, and for errors."""
+    """End a hold. See ``timeline.operations.releasing.release`` for what happens to its tasks, and for errors."""
     if isinstance(hold, Hold):
         using = using or hold._state.db or DEFAULT_DB_ALIAS
     hold_id = hold.pk if isinstance(hold, Hold) else hold

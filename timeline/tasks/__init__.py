@@ -1,8 +1,9 @@
 """
-What Celery runs: ``timeline.poll``, ``timeline.run`` and ``timeline.maintain``. Needs the extra ``celery``.
+The tasks that Celery runs: ``timeline.poll``, ``timeline.run`` and ``timeline.maintain``. This needs the extra ``celery``.
 
-Celery only carries *now*. A message has ids and a claim's token; it is acknowledged before it is worked off, has no result
-and no time of its own, and is never retried by Celery: the rows are the truth, and the next poll sends again what got lost.
+Celery only carries messages about work that is due now. A message has the ids of tasks and the token of a claim. It is
+acknowledged before its tasks run, has no result and no time of its own, and Celery never retries it: the rows are the truth,
+and the next poll sends lost messages again.
 """
 
 from __future__ import annotations
@@ -48,19 +49,19 @@ OPTIONS: Final[dict[str, Any]] = {
     "serializer": "json",
     "store_errors_even_if_ignored": False,
 }
-MAINTAINED_AT_ONCE: Final = 10  # Batches pruned, and as many of answers, in one call; the rest waits for the next.
-ROLLED_UP_AT_ONCE: Final = 100  # Batches of the log counted in one call.
-SWEPT_AT_ONCE: Final = 100  # Batches looked at in one call.
+MAINTAINED_AT_ONCE: Final = 10  # Batches of each kind that are deleted in one call; the next call deletes more.
+ROLLED_UP_AT_ONCE: Final = 100  # Batches of the log that are counted in one call.
+SWEPT_AT_ONCE: Final = 100  # Batches that are swept in one call.
 
 _sender = CelerySender()
-_ahead: Final[dict[str, Ahead]] = defaultdict(Ahead)  # Of each database; of this process of the pool.
-_pace = Pace()  # Of this process of the pool.
+_ahead: Final[dict[str, Ahead]] = defaultdict(Ahead)  # For each database, in this process of the pool.
+_pace = Pace()  # The pace of this process of the pool.
 
 
 @shared_task(name="timeline.poll", **OPTIONS)
 def poll(using: str = DEFAULT_DB_ALIAS) -> None:
     """
-    Send what is due on its way. Safe in any number of copies at once.
+    Send due tasks on their way. Several processes may do so at once.
 
     Args:
         using: Database alias.
@@ -77,13 +78,13 @@ def poll(using: str = DEFAULT_DB_ALIAS) -> None:
 @shared_task(name="timeline.run", bind=True, **OPTIONS)
 def run(self: Any, task_ids: list[str], token: str, using: str = DEFAULT_DB_ALIAS) -> None:
     """
-    Run a batch of claimed tasks. A worker that is told to stop gives back those it has not started.
+    Run a batch of claimed tasks. A worker that is told to stop gives back tasks that it has not started.
 
-    A database that is away is waited for; if it stays away, the message goes back to its queue.
+    If the database does not answer, this waits for it; if it stays away, the message goes back to its queue.
 
     Args:
-        task_ids: Ids of the rows, as text, in the order they should run.
-        token: Of the claim; rows that are not claimed with it any more are left.
+        task_ids: Ids of the rows, as text, in the order in which they should run.
+        token: The token of the claim; rows that are not claimed with it any more are left alone.
         using: Database alias.
     """
     batch = ClaimedBatch("", "", UUID(token), [UUID(task_id) for task_id in task_ids])
@@ -121,8 +122,9 @@ def _run(batch: ClaimedBatch, using: str) -> None:
 @shared_task(name="timeline.maintain", **OPTIONS)
 def maintain(using: str = DEFAULT_DB_ALIAS) -> None:
     """
-    Sweep for what no signal saw, forget what the API answered a day ago and bulk actions of a month ago, delete what ended
-    longer ago than ``TIMELINE["RETENTION"]``, if that is set, and count what the log says into figures by the hour.
+    Sweep for changes that no signal saw. Delete answers of the API that are older than a day, and bulk actions that ended more
+    than a month ago. Delete runs and tasks that ended longer ago than ``TIMELINE["RETENTION"]``, if that is set. Count the log
+    into figures by the hour, and delete old figures.
 
     Args:
         using: Database alias.

@@ -1,4 +1,4 @@
-"""The connections to the database that a process of Celery's keeps from one message to the next."""
+"""The database connections that a Celery process keeps from one message to the next."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from timeline.worker.side_thread import SideThread, can_use_side_thread
 
 
 class _Kept(threading.local):
-    """What stands beside a thread that runs messages, by process and database."""
+    """The side threads of a thread that runs messages, by process and database."""
 
     def __init__(self) -> None:
         self.side_threads: dict[tuple[int, str], SideThread] = {}
@@ -24,13 +24,14 @@ _kept = _Kept()
 
 def renew(using: str) -> None:
     """
-    Let go of a connection that is too old or does not answer any more; the next statement makes a new one.
+    Close a connection that is too old or does not answer any more; the next statement makes a new one.
 
-    Celery closes it after each task, unless ``CELERY_DB_REUSE_MAX`` says otherwise; then nobody looks at it but us.
+    Celery closes the connection after each task, unless ``CELERY_DB_REUSE_MAX`` says otherwise; then only this function checks
+    it.
     """
     connection = connections[using]
     if connection.in_atomic_block:
-        return  # Called by hand, in somebody's transaction.
+        return  # It is called by hand, in a transaction of the caller.
     connection.close_if_unusable_or_obsolete()
     if connection.connection is not None and not connection.is_usable():
         connection.close()
@@ -39,10 +40,10 @@ def renew(using: str) -> None:
 @contextmanager
 def beside(using: str) -> Iterator[SideThread | None]:
     """
-    Lend the thread that stands beside this one, with its connection; None where it could not see what this one does.
+    Lend the side thread of this thread, with its connection; None if it could not see the rows of this thread.
 
-    The thread stays for the messages to come. Its connection is treated as Celery treats that of a task: it is renewed
-    before, and closed afterwards if it is older than ``CONN_MAX_AGE``.
+    The side thread stays for later messages. Its connection is treated as Celery treats that of a task: it is renewed before,
+    and closed afterwards if it is older than ``CONN_MAX_AGE``.
     """
     if not can_use_side_thread(using) or connections[using].in_atomic_block:
         yield None

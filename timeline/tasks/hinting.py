@@ -1,4 +1,4 @@
-"""Hint: let a poll come at once, where something is due now. No request waits for it, and nothing depends on it."""
+"""Hint: let a poll come at once if a task is due now. No request waits for a hint, and nothing depends on it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from timeline.tasks.sending import CelerySender, poll_queue
 
 logger = logging.getLogger("timeline")
 
-GAP: Final = 0.05  # Seconds between hints: what is due meanwhile shares the next.
-SILENCE: Final = 30.0  # Seconds without hints after the broker took none.
+GAP: Final = 0.05  # Seconds between hints: tasks that become due in this time share the next hint.
+SILENCE: Final = 30.0  # Seconds without hints, after the broker did not take one.
 
 
 class Hinter:
-    """Sends polls from a thread of its own, so that whoever made something due goes on at once."""
+    """Sends polls from a thread of its own, so that the code that made a task due does not wait."""
 
     def __init__(self, sender: CelerySender) -> None:
         self._sender = sender
@@ -32,10 +32,10 @@ class Hinter:
         self._silent_until = 0.0
 
     def work_due(self, *, using: str, **_extra: Any) -> None:
-        """Take notice that something is due in this database. Receives ``timeline.signals.work_due``."""
+        """Note that a task is due in this database. Receives ``timeline.signals.work_due``."""
         if monotonic() < self._silent_until or not has_broker():
             return
-        if self._owner != os.getpid():  # Threads and held locks do not come through a fork.
+        if self._owner != os.getpid():  # Threads do not survive a fork, and a lock may have been held.
             self._woken, self._thread, self._owner = threading.Condition(), None, os.getpid()
         with self._woken:
             self._due.add(using)
@@ -60,7 +60,7 @@ class Hinter:
 
 def send_poll(sender: CelerySender, using: str) -> None:
     """
-    Send a poll, to be forgotten if nobody takes it within an interval; none while another one waits to be taken.
+    Send a poll, which is dropped if nobody takes it within an interval. Nothing is sent while another poll waits to be taken.
 
     Raises:
         BrokerUnavailable: within a few seconds.

@@ -1,4 +1,4 @@
-"""Outcomes that cannot be written now, in a process of Celery's: kept from one message to the next, until they are."""
+"""Outcomes that cannot be written now: a Celery process keeps them from one message to the next, until they are written."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from django.db import connections
 
 from timeline.worker.outcome_keeper import OutcomeKeeper
 
-_kept: dict[tuple[int, str], OutcomeKeeper] = {}  # By process, since those of a pool are forked, and database.
+_kept: dict[tuple[int, str], OutcomeKeeper] = {}  # By process (a pool forks its processes) and database.
 _lock = threading.Lock()
 
 
 def keeper_of(using: str) -> OutcomeKeeper | None:
-    """Give this process's own; None within a transaction, which what it does on a connection of its own could not see."""
+    """The keeper of this process; None within a transaction, because the keeper's own connection could not see its rows."""
     if connections[using].in_atomic_block:
         return None
     with _lock:
@@ -26,7 +26,7 @@ def keeper_of(using: str) -> OutcomeKeeper | None:
 @worker_process_shutdown.connect
 @worker_shutdown.connect
 def _close(**_extra: Any) -> None:
-    """Try for a moment more. One signal is sent in each process of a pool, the other where there is none."""
+    """Try for a few seconds more. One signal is sent in each process of a pool, the other if there is no pool."""
     for (process, _using), unwritten in list(_kept.items()):
         if process == os.getpid():
             unwritten.close()

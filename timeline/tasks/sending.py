@@ -1,4 +1,4 @@
-"""The way to the broker: a connection of our own that gives up soon, and messages without a time of their own."""
+"""The way to the broker: a connection of our own that fails quickly, and messages without a time of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from timeline.dispatch.claiming import ClaimedBatch
 from timeline.exceptions import BrokerUnavailable
 
 CONNECT_TIMEOUT: Final = 2  # Seconds.
-# Each transport takes those it knows. Without ``max_retries`` kombu would try to connect for ever.
+# Each transport takes the options that it knows. Without ``max_retries``, kombu would try to connect for ever.
 _TRANSPORT: Final[dict[str, Any]] = {
     "max_retries": 0,
     "interval_start": 0,
@@ -44,7 +44,7 @@ class CelerySender(threading.local):
     """
     Sends messages over a connection that is kept, one for each thread and process.
 
-    In an app whose tasks run eagerly nothing is sent: the task runs at once.
+    In an app whose tasks run eagerly, nothing is sent: the task runs at once.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class CelerySender(threading.local):
 
     def connect(self) -> None:
         """
-        See that the broker is there.
+        Check that the broker is there.
 
         Raises:
             BrokerUnavailable: within a few seconds.
@@ -81,10 +81,10 @@ class CelerySender(threading.local):
 
         Args:
             task: Name of the Celery task.
-            kwargs: Plain JSON.
+            kwargs: JSON.
             queue: Name of the Celery queue.
-            expires: Seconds after which nobody should work it off any more; None: never.
-            alone: Send nothing while another message waits in the queue.
+            expires: Seconds after which the message is dropped; None: never.
+            alone: Whether to send nothing if another message waits in the queue.
 
         Raises:
             BrokerUnavailable: within a few seconds.
@@ -101,14 +101,14 @@ class CelerySender(threading.local):
             celery_task.apply_async(kwargs=kwargs, producer=producer, **options)
 
     def close(self) -> None:
-        """Let the connection go; the next use makes another."""
+        """Close the connection; the next use makes another."""
         connection, self._connection = self._connection, None
-        if connection is not None and self._owner == os.getpid():  # One that came through a fork is the parent's.
+        if connection is not None and self._owner == os.getpid():  # After a fork, the connection belongs to the parent.
             connection.release()
 
     @contextmanager
     def _connected(self) -> Iterator[Connection]:
-        """Lend the connection; after an error it is let go."""
+        """Lend the connection. After an error it is closed."""
         connection = self._connection
         if connection is None or self._owner != os.getpid():
             given = current_app.conf.broker_transport_options or {}
@@ -131,6 +131,6 @@ class CelerySender(threading.local):
 
 
 def _waiting(connection: Connection, queue: str) -> int:
-    """How many messages wait in a queue; it is made if it is not there."""
+    """How many messages wait in a queue. If the queue does not exist, it is made."""
     declared: Any = current_app.amqp.queues[queue](connection.default_channel).queue_declare()
     return int(declared.message_count)

@@ -1,9 +1,9 @@
 """
-A Celery worker that is told to stop: its processes are told, and what it has fetched goes back to its queue.
+Stopping a Celery worker: its processes are told, and messages that it has fetched go back to their queue.
 
-Celery lets the handlers under way end first, however long they take, and keeps until then what no process of the pool has
-taken: messages that were fetched ahead, and with Redis one more, which comes in answer to what was asked before. Nobody would
-run what they carry until the next poll sends it again.
+Celery first waits for running handlers, however long they take. Until then it keeps messages that no process of the pool has
+taken: messages that were fetched in advance, and with Redis one more, which answers an earlier request. Nobody would run their
+tasks until the next poll sends them again.
 """
 
 from __future__ import annotations
@@ -19,31 +19,32 @@ from celery.signals import worker_init, worker_shutting_down
 from kombu.common import ignore_errors
 from kombu.exceptions import MessageStateError
 
-NAME: Final = "timeline.run"  # Of the messages that are given back. Polls expire, and others come.
-GRACE: Final = 1.0  # Seconds more than Redis is asked to wait, until its answer is there.
+NAME: Final = "timeline.run"  # The messages that are given back. Polls expire, and others come.
+GRACE: Final = 1.0  # Redis is asked to wait for some time; its answer is waited for so many seconds longer.
 
-_stopping = RawValue(c_bool, False)  # Shared with the processes of the pool, which are forked off later.
+_stopping = RawValue(c_bool, False)  # Shared with the processes of the pool, which are forked later.
 
 
 class GiveBack(StartStopStep):
     """
-    Part of a worker, which stops between two others of Celery's: when nothing is fetched any more, and before handlers are
-    waited for.
+    A part of a worker. It stops between two parts of Celery: after the fetching of messages, and before the wait for handlers.
     """
 
-    requires = ("celery.worker.components:Pool",)  # What another one needs is stopped after it.
+    requires = ("celery.worker.components:Pool",)  # A part stops before the parts that it requires.
 
     def __init__(self, worker: Any, **options: Any) -> None:
         super().__init__(worker, **options)
         self._fetched: set[Any] = set()
 
     def close(self, worker: Any) -> None:
-        """Tell the processes; where a command of Celery's stops the worker, no signal does. See what they have not taken."""
+        """
+        Tell the processes. If a command of Celery stops the worker, there is no signal. Note the messages that none has taken.
+        """
         stop()
-        self._fetched = _fetched(worker.state)  # Celery is about to forget them.
+        self._fetched = _fetched(worker.state)  # Celery is about to forget these.
 
     def stop(self, worker: Any) -> None:
-        """Give back what no process has taken. If the broker is away, a later poll sends it again."""
+        """Give back messages that no process has taken. If the broker is away, a later poll sends them again."""
         consumer = worker.consumer
         if consumer.connection is None or consumer.task_consumer is None:
             return
@@ -51,15 +52,15 @@ class GiveBack(StartStopStep):
             for request in self._fetched | _fetched(worker.state):
                 if not request.acknowledged:
                     request.acknowledged = (
-                        True  # If a process takes it at this moment all the same, it finds no more to do.
+                        True  # If a process takes the message at this moment anyway, it finds no tasks to run.
                     )
-                    # At once: the loop in which Celery does such things is over. A thread may have taken it just now.
+                    # At once, because Celery's loop has ended, which would do this. A thread may have taken it just now.
                     with suppress(MessageStateError):
                         request.message.reject(requeue=True)
             _give_back_asked_for(consumer.task_consumer.channel)
 
     def terminate(self, worker: Any) -> None:
-        """Do nothing: handlers are not waited for, and Celery gives all back in a moment."""
+        """Do nothing: here handlers are not waited for, and Celery itself gives everything back in a moment."""
 
 
 def _fetched(state: Any) -> set[Any]:
@@ -70,8 +71,8 @@ def _fetched(state: Any) -> set[Any]:
 
 def _give_back_asked_for(channel: Any) -> None:
     """
-    Read what Redis has been asked for: kombu puts back what comes now. It would read it itself when all has ended; over
-    other brokers there is no such thing.
+    Read the answer to the last request to Redis: kombu puts back a message that comes now. It would read the answer itself only
+    after everything has ended. Other brokers have no such request.
     """
     asked = getattr(channel, "_in_poll", None)
     if asked and asked.can_read(timeout=channel.brpop_timeout + GRACE):

@@ -25,7 +25,7 @@ Begin = Callable[..., list[Attempt]]
 @dataclass(frozen=True, kw_only=True)
 class Available:
     """
-    Begins available tasks, where no broker stands between.
+    Begins available tasks that come without a broker.
 
     Args:
         busy: Whether handlers run while a group is begun.

@@ -1,4 +1,4 @@
-"""What a worker does with a message: it runs the tasks of the message, and then other ready tasks of the same queue."""
+"""Run a message: its tasks, and then other ready tasks of the same queue."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class _Turn:
     Begins one group after the other.
 
     Args:
-        available: Begins available tasks; also has what is needed to begin claimed tasks.
+        available: Begins available tasks. It also has the data needed to begin claimed tasks.
         give_up: When to begin nothing more that did not come with the message, by ``monotonic()``.
     """
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-# How many more objects are made than freed before a collection: those of some hundred tasks. Python's default of 700 is
-# what one group of forty makes.
+# A collection begins when so many more objects were made than freed: those of some hundred tasks. A group of forty tasks makes
+# 700 objects, which is Python's default.
 MANY: Final = 50_000
 
 

@@ -26,8 +26,8 @@ class Busy:
     Whether handlers run while the next group is begun. The code that begins groups looks here.
 
     Args:
-        others_run: Whether other handlers run. Then a task that was tried before is not begun: if they end this process, it
-            would count as lost.
+        others_run: Whether other handlers run. Then a task that was tried before is not begun: if one of the handlers ended
+            this process, this task would count as lost.
     """
 
     others_run: bool = False
@@ -88,7 +88,7 @@ class GroupRunner:
         watch: The worker's watch.
         more: Begins at most so many more of a kind while some of it run side by side.
         hand_on: Leaves tasks that were given to this worker, and not begun, to others; called when a handler holds it up.
-        disown: Replaces a thread that does not come back by another; tells whether it did.
+        disown: Replaces a thread that does not come back by another; gives whether it did.
     """
 
     groups: Iterator[list[Attempt]]
@@ -147,10 +147,11 @@ class GroupRunner:
 
 def look_left(group: Group, seconds: float) -> Look:
     """
-    Tell which part of the last look is to be done: all of it, if that was long ago and the last task would be entered too late.
+    Decide which part of the last look has to be done: all of it, if it was long ago and the last task would be entered too
+    late.
 
-    How long handlers take is a guess. After a look that was just now they are entered as far as there is time, and only what is
-    left then is looked at again.
+    How long handlers take is a guess. After a fresh look, handlers are entered as long as there is time, and only tasks that
+    are left then are checked again.
     """
     age = monotonic() - group.attempts[0].seen_at
     is_fresh = age < LAG.total_seconds()

@@ -29,15 +29,15 @@ class Heartbeat(Watch):
     """
     Extends leases every third of ``TIMELINE["LEASE"]`` and gives signs of its worker, within a ``with`` block.
 
-    If this fails (on SQLite, while a handler's transaction holds the one writer), it is tried again after a second. A lease
-    that could not be extended, because somebody has the row locked, is tried again with the next sign.
+    If this fails (on SQLite, while a handler's transaction holds the one writer), it is tried again after a second. If a lease
+    could not be extended because somebody has locked the row, it is tried again with the next sign.
 
     Args:
         using: Database alias.
         stopping: Tells whether to enter no further handler.
         pace: Learns how long handlers take; left out: a pace of its own.
-        keeper: Keeps outcomes that cannot be written now; left out: such outcomes are waited for.
-        worker: Name of the worker, as on the rows; left out: it gives signs only for workers whose names are on rows held
+        keeper: Keeps outcomes that cannot be written now; left out: the worker waits until it can write them.
+        worker: Name of the worker, as on the rows; left out: signs are given only for workers whose names are on rows held
             here.
     """
 
@@ -99,7 +99,7 @@ class Heartbeat(Watch):
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Within the block each beat gives a sign of the worker, because tasks may have been begun that are not held yet."""
+        """Within the block each beat gives a sign of the worker, because it may have begun tasks that it does not hold yet."""
         with self._lock:
             self._at_work += 1
         try:
@@ -110,8 +110,8 @@ class Heartbeat(Watch):
 
     def give_sign(self) -> None:
         """
-        Give a sign of the worker, if it is time: before anything is begun. While the worker is at work, each beat gives a
-        sign.
+        Give a sign of the worker, if it is time. Call this before anything is begun. While the worker is at work, each beat
+        gives a sign.
 
         Raises:
             DatabaseError: if the database is not reached.
@@ -124,7 +124,8 @@ class Heartbeat(Watch):
 
     def _workers(self) -> set[str]:
         """
-        This worker if it is at work, and workers whose rows are held here: an outcome may be kept longer than its message.
+        This worker if it is at work, and workers whose rows are held here, because an outcome may be kept longer than its
+        message.
         """
         with self._lock:
             return {self._worker if self._at_work else "", *self._held.values()} - {""}

@@ -1,4 +1,4 @@
-"""Interrupt: break off a handler that runs on the main thread of its process, and nothing else."""
+"""Interrupt a handler that runs on the main thread of its process, and no other code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def interruptibly(act: Callable[[], Answer], *, is_time_up: Callable[[], bool]) 
     """
     Make a call that ``interrupt`` can break off. Only on the main thread.
 
-    Only the called code is broken off: the signal acts only if a frame of the call is the innermost one, which is not so
+    Only the called code is broken off: the signal has an effect only if the innermost frame is one of the call. This is not so
     before the call, nor after its return. The old handler of the signal is restored at the end.
 
     Args:

@@ -37,7 +37,7 @@ class LateRecorder(Watch):
         self._lock = threading.Lock()
 
     def begin(self, over: threading.Event) -> threading.Event:
-        """A group begins: ``over`` is set, and given back, when its handlers have run."""
+        """Begin a group. Returns ``over``, which is set when all its handlers have run."""
         self.ran, self.over = 0, over
         return over
 
@@ -60,7 +60,7 @@ class LateRecorder(Watch):
         self._watch.hold(attempts)
 
     def remaining(self, attempts: Sequence[Attempt]) -> list[Attempt]:
-        """Those of the attempts that nobody has given back since."""
+        """The attempts that nobody has given back since."""
         return self._watch.remaining(attempts)
 
     def looking(self) -> AbstractContextManager[object]:
@@ -106,7 +106,7 @@ class LateRecorder(Watch):
         self._watch.took(task_key, count, seconds)
 
     def keep_up(self) -> None:
-        """Have no more than a group's time of work unrecorded, because a crash repeats it."""
+        """Wait, if the handlers of unrecorded outcomes took as long as a group may take: a crash repeats all of them."""
         if self._behind + self._spent >= BUDGET.total_seconds():
             self.catch_up()
 
@@ -124,7 +124,7 @@ class LateRecorder(Watch):
             wait([self._recording])
 
     def settle(self, tasks: Sequence[ScheduledTask], record: Callable[[], list[ScheduledTask]]) -> list[ScheduledTask]:
-        """Have these outcomes recorded on the side thread. Wait for the outcomes before them, and give those tasks."""
+        """Have these outcomes recorded on the side thread. Wait for the outcomes before them, and give the tasks of those."""
         self.over.set()
         with self._lock:
             self._kept |= {(task.pk, task.attempt) for task in tasks}

@@ -33,8 +33,8 @@ class Listener:
     """
     Rings the alarm, within a ``with`` block, when a task is due or soon will be.
 
-    It hears its own process on every database. On PostgreSQL it also hears other processes, on a thread and a connection of
-    its own. If that is impossible, it logs so and tries again from time to time. Without it, tasks only start later.
+    It hears its own process on every database. On PostgreSQL it also hears other processes, on a thread and a connection of its
+    own. If this is not possible, it logs this and tries again from time to time. Without announcements, tasks only start later.
 
     Args:
         using: Database alias.
@@ -97,7 +97,7 @@ class Listener:
 
 
 def own_connection(using: str) -> BaseDatabaseWrapper:
-    """Make a connection like this alias's, not from Django's pool, and not open yet."""
+    """Make a connection with the settings of this alias. It is not from Django's pool, and not open yet."""
     connection = connections[using].copy()
     options = connection.settings_dict["OPTIONS"]
     options.pop("pool", None)
@@ -110,8 +110,8 @@ def listen_on(connection: BaseDatabaseWrapper) -> None:
     Open the connection and begin to listen.
 
     Raises:
-        DatabaseError: if it does not open, or cannot be listened on. Behind a pool that hands connections from transaction to
-            transaction, we would listen on a connection that others are given, and hear nothing.
+        DatabaseError: if it does not open, or cannot listen. A pool that gives its connections to another client after each
+            transaction prevents listening: announcements would come on a connection that others use.
     """
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")

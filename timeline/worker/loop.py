@@ -21,7 +21,7 @@ from timeline.worker.names import worker_name
 
 logger = logging.getLogger("timeline")
 
-# Seconds after a wake-up until the next look. A process that announces often leaves out announcements that come sooner.
+# Seconds from a wake-up to the next look. A process that announces often leaves out announcements within this time.
 AGAIN: Final = 0.06
 
 
@@ -92,10 +92,10 @@ class Loop(ABC):
 
     def is_round_due(self) -> bool:
         """
-        Tell whether this poll is a whole one, with work that is needed only once in an interval, such as the sign of a
+        Whether this poll is a whole one: it does the work that is needed only once in an interval, such as the sign of a
         poller.
 
-        Wake-ups between two whole polls leave this work out.
+        Polls after wake-ups, between two whole polls, leave this work out.
         """
         if monotonic() < self._next_round:
             return False
@@ -104,10 +104,10 @@ class Loop(ABC):
 
     def pause(self, since: datetime) -> timedelta:
         """
-        Give how long to sleep: until the next row is due, one poll interval at most.
+        How long to sleep: until the next row is due, one poll interval at most.
 
         Args:
-            since: Story time of the poll: tasks that were due then are done.
+            since: Story time of the poll. Tasks that were due then are done.
         """
         longest = get_settings().POLL_INTERVAL
         upcoming = ScheduledTask.objects.using(self.using).upcoming(since)

@@ -15,14 +15,14 @@ LENGTH: Final = 2  # Bytes.
 
 def worker_name(name: str = "") -> str:
     """
-    Distinguish this process from all others, also from an earlier one with the same name: in a container, a process has the
-    same host name and process id each time it is started.
+    Make a name for this process that no other process has, not even an earlier one with the same wanted name: in a container, a
+    process has the same host name and process id each time it is started.
 
     Args:
         name: The wanted name; left out: host name and process id.
 
     Returns:
-        The name with a random suffix: ``host:4711:ab12``. After a fork it is another one.
+        The name with a random suffix: ``host:4711:ab12``. After a fork the suffix is another one.
     """
     return _named(name, os.getpid())
 

@@ -31,7 +31,7 @@ class _Kept:
 
     Args:
         task: The task of the outcome.
-        again: Tries to write it; tells whether nothing is left to do.
+        again: Tries to write it; gives whether nothing is left to do.
         delay: Seconds before the next try.
         due_at: When the next try is, by ``monotonic()``.
     """
@@ -130,7 +130,7 @@ class OutcomeKeeper(Keeper):
             self._put_away(kept, over=over, leases=leases)
 
     def _next(self) -> _Kept | None:
-        """Wait until an outcome is to be tried again; None: nothing is left, or no time."""
+        """Wait until it is time to try an outcome again; None: none is left, or there is no time left."""
         with self._changed:
             while self._kept and not self._is_time_up():
                 kept = min(self._kept, key=lambda one: one.due_at)

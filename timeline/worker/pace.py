@@ -18,8 +18,9 @@ KEEP_EVERY: Final = 1.0  # Seconds.
 
 class Pace:
     """
-    Groups grow from one task, while handlers prove fast, up to what fits into a group's time. Threads may share a pace; if
-    two count at the same moment, one count may be lost.
+    Learns how long handlers take, and says how many tasks to start together: one at first, and more as long as handlers are
+    fast, up to the number that fits into a group's time. Threads may share a pace; if two count at the same moment, one count
+    may be lost.
     """
 
     def __init__(self) -> None:
@@ -30,7 +31,7 @@ class Pace:
         self._lock = threading.Lock()
 
     def took(self, task_key: str, count: int, seconds: float) -> None:
-        """Take in that so many handlers of a kind took so long together."""
+        """Take in how long ``count`` handlers of a kind took together."""
         each = seconds / count
         average = self._seconds.get(task_key, each)
         self._seconds[task_key] = average + WEIGHT * (each - average)
@@ -49,7 +50,7 @@ class Pace:
         return max(1, min(self._counts[task_key], fitting, LARGEST))
 
     def keep(self, *, using: str) -> None:
-        """Write the averages for processes that make up messages: those that changed by half, at most once a second."""
+        """Write averages that changed by half, at most once a second. Processes that make up messages read them."""
         with self._lock:
             if monotonic() < self._next_keep:
                 return

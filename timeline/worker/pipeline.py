@@ -2,7 +2,7 @@
 The pipeline: three groups are in work at a time. While the handlers of one group run, the side thread first records the
 outcomes of the group before, and then begins the next group and takes its last look.
 
-Nothing here is needed to understand how a task is run: ``GroupRunner`` does the same, one thing after the other.
+It is not needed to understand how a task is run: ``GroupRunner`` does the same, one thing after the other.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from timeline.worker.sizing import leaves_time
 
 logger = logging.getLogger("timeline")
 
-# So long before a group is expected to be over, the next one is begun, at least. If to begin and to look takes longer, sooner.
+# The next group is begun at least so long before the present one is expected to end; sooner, if begin and look take longer.
 LEAD: Final = timedelta(milliseconds=15)
-SPARE: Final = 4 / 3  # How many times as long as that has taken.
-WEIGHT: Final = 0.3  # Weight of the newest value in the moving average of that.
-GUESSES: Final = 3  # How often it is guessed when that is: each time by how many handlers have run.
+SPARE: Final = 4 / 3  # Factor of the average time that begin and look have taken.
+WEIGHT: Final = 0.3  # Weight of the newest value in this average.
+GUESSES: Final = 3  # How often the time to begin is guessed, each time from how many handlers have run.
 
 
 def runner_of(side_thread: SideThread | None, **given: Any) -> GroupRunner:
@@ -42,7 +42,7 @@ def runner_of(side_thread: SideThread | None, **given: Any) -> GroupRunner:
 
 
 class _Stopping(Watch):
-    """Makes a run give everything back."""
+    """Tells a run to stop, so that it gives everything back."""
 
     def stopping(self) -> bool:
         return True
@@ -85,14 +85,19 @@ class Pipeline(GroupRunner):
         return len(self._recorder.settled())
 
     def _leaves_time(self, group: Group) -> bool:
-        """A group of one slow task leaves none, because it may take any time; nor does a task that was tried before."""
+        """
+        Whether handlers leave time to begin the next group. One slow task, or a task that was tried before, may take any time.
+        """
         if not group.attempts or not leaves_time(group.task_key, self.watch.pace):
             return False
         fresh = group.attempts[0].task.attempt == 1
         return len(group.attempts) > 1 or (fresh and self.watch.pace.most(group.task_key) > 1)
 
     def _begin_ahead(self, running: Group, over: threading.Event) -> Group:
-        """Begin the next group shortly before this one is over; look only at tasks that its handlers do not change."""
+        """
+        Begin the next group shortly before this one ends. Take its last look only if the running handlers do not change its
+        tasks.
+        """
         lead = max(LEAD.total_seconds(), SPARE * self._ahead)
         for _guess in range(GUESSES):
             left = (len(running.attempts) - self._recorder.ran) * self.watch.pace.seconds(running.task_key)

@@ -1,4 +1,4 @@
-"""Threads that run ready tasks, so that one waits for a commit while another works."""
+"""Threads that run ready tasks, so that one can wait for a commit while another works."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from timeline.conf import get_settings
 
 logger = logging.getLogger("timeline")
 
-TICK: Final = 0.2  # A stopping worker learns within so many seconds that the time of a handler is up.
-PATIENCE: Final = 2.0  # A stopping worker waits so many seconds for threads whose handlers did not come back in time.
+TICK: Final = 0.2  # Seconds after which a stopping worker notices that the time of a handler is up.
+PATIENCE: Final = 2.0  # Seconds for which a stopping worker waits for handlers that did not come back in time.
 
 
 class RunnerThreads:
@@ -50,7 +50,7 @@ class RunnerThreads:
         self._ended = False
         self._count = count
         self._late: set[threading.Thread] = set()  # Threads whose handlers have not come back in time.
-        self._disowned: set[threading.Thread] = set()  # Those of them that have been replaced.
+        self._disowned: set[threading.Thread] = set()  # Late threads that have been replaced.
         self._threads = [self._thread(number) for number in range(count)]
 
     def __enter__(self) -> RunnerThreads:
@@ -60,7 +60,7 @@ class RunnerThreads:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Take no more calls; wait for the running handlers, and only a moment for those whose time was up."""
+        """Take no more calls, and wait for running handlers; for handlers whose time is up, wait only a moment."""
         self._ended = True
         self.call()
         for thread in [*self._threads]:
@@ -83,7 +83,7 @@ class RunnerThreads:
         Replace a thread whose handler does not come back by another; if the handler does, the old thread ends.
 
         Returns:
-            Whether that was done: at most as many as there are threads are left to themselves.
+            Whether it was replaced. At most as many threads are left to themselves as there are threads.
         """
         self._late.add(thread)
         with self._called:
@@ -109,7 +109,7 @@ class RunnerThreads:
         return [thread for thread in self._disowned if thread.is_alive()]
 
     def _thread(self, number: int) -> threading.Thread:
-        """Make a thread; its process does not wait for it to end, as ``__exit__`` does, because it may never end."""
+        """Make a thread. Its process does not wait for its end, which may never come; ``__exit__`` does, for a while."""
         return threading.Thread(target=self._work, name=f"timeline-runner-{number}", daemon=True)
 
     def _is_over(self) -> bool:

@@ -37,7 +37,7 @@ class SideThread:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Finish what was asked for, and close the connection."""
+        """Finish the submitted calls, and close the connection."""
         self.submit(self._close)
         self._executor.shutdown()
 
@@ -49,7 +49,7 @@ class SideThread:
         try:
             return act(*given)
         except (DatabaseError, InterfaceError):
-            self._close()  # Whatever is wrong with the connection, the next call gets a new one.
+            self._close()  # In case the connection is broken: the next call gets a new one.
             raise
 
     def _close(self) -> None:

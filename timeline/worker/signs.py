@@ -1,4 +1,4 @@
-"""Signs that this process is alive: one every few seconds, whichever of its threads asks."""
+"""Signs that this process is alive: one every few seconds, for all its threads together."""
 
 from __future__ import annotations
 

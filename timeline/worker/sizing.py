@@ -17,7 +17,7 @@ SLOW: Final = timedelta(milliseconds=0.5)  # Faster handlers leave no time to do
 
 def group_size(task_key: str, pace: Pace, *, records_late: bool = False) -> int:
     """
-    Give how many tasks of a kind to start together: what its declaration says, or what its pace allows.
+    Give how many tasks of a kind to start together: the number that is declared, or else the number that the pace allows.
 
     Args:
         task_key: The kind.

@@ -1,4 +1,4 @@
-"""The supervisor: a thread that gives back tasks that wait behind a handler which does not come back."""
+"""The supervisor: a thread that gives back tasks that wait behind a handler that does not come back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Supervisor:
     """
     Looks several times a second at each thread of this process that runs handlers.
 
-    It begins with the first of these threads, and has a connection only while it has something to write.
+    It starts with the first of these threads, and has a connection only while it has something to write.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Work that a process that polls does beside its tasks, a little at a time: it sweeps, and counts figures by the hour."""
+"""Work beside tasks, a little at a time, in a process that polls: it sweeps, and counts figures by the hour."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Sweeper:
         self._next = monotonic() + REST
 
     def step(self, clock: Callable[[], datetime]) -> None:
-        """Do the next few, if it is time for that. An error of the database ends this step, and stops no poll."""
+        """Do the next part, if it is time for that. An error of the database ends this step, and stops no poll."""
         begun = monotonic()
         if begun < self._next:
             return

@@ -38,7 +38,8 @@ class ThreadWatch(Watch):
     The watch of one thread of a worker: it knows which attempts the thread has begun and not entered.
 
     The thread takes each attempt just before it enters its handler. If it takes none for a while, the supervisor takes all
-    waiting ones, and gives them back on a connection of its own. What one of the two has taken, the other leaves alone.
+    waiting attempts, and gives them back on a connection of its own. An attempt that one of the two has taken is left alone by
+    the other.
 
     Args:
         watch: The worker's watch.
@@ -46,7 +47,7 @@ class ThreadWatch(Watch):
         using: Database alias.
         more: Begins at most so many more of a kind.
         hand_on: Called when the thread is held up: leaves tasks that it was given and has not begun to others.
-        disown: Replaces a thread that does not come back by another; tells whether it did.
+        disown: Replaces a thread that does not come back by another; gives whether it did.
     """
 
     def __init__(
@@ -112,14 +113,14 @@ class ThreadWatch(Watch):
         return self._watch.make_room()
 
     def hold(self, attempts: Iterable[Attempt]) -> None:
-        """Let the supervisor give these back if they are not taken soon."""
+        """Let the supervisor give these attempts back if they are not taken soon."""
         with self._lock:
             if not self._waiting:
                 self._since = monotonic()
             self._waiting.update((key_of(attempt.task), attempt) for attempt in attempts)
 
     def remaining(self, attempts: Sequence[Attempt]) -> list[Attempt]:
-        """Those that the supervisor has not taken away."""
+        """The attempts that the supervisor has not taken away."""
         if not self._taken_away:
             return list(attempts)
         with self._lock:
@@ -127,7 +128,9 @@ class ThreadWatch(Watch):
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """Be patient for the length of a lease: otherwise tasks with a slow look would be begun and given back for ever."""
+        """
+        Be patient for the length of a lease. Otherwise tasks with a slow look would be begun and given back again and again.
+        """
         with self._lock:
             self._looks += 1
         try:
@@ -153,11 +156,11 @@ class ThreadWatch(Watch):
 
     @property
     def owes(self) -> bool:
-        """Whether something was taken away and is not written yet."""
+        """Whether attempts were taken away, and this is not written yet."""
         return bool(self._owed or self._failing)
 
     def is_over(self, now: float) -> bool:
-        """Whether its thread has ended and nothing is left to write, or the leases of the rest have had time to run out."""
+        """Whether its thread has ended, and everything is written or the leases of the rest have had time to run out."""
         return self.closed and not (self.owes and now - self._closed_at < get_settings().LEASE.total_seconds())
 
     def rest(self, until: float) -> None:

@@ -26,7 +26,7 @@ class TimedCall:
         since: When it was entered, by ``monotonic()``.
         thread: The thread on which it runs.
         in_main: Whether it can be interrupted there.
-        is_late: Whether its time is up: from then on its attempts have failed, whatever it does.
+        is_late: Whether its time is up. From then on its attempts have failed, even if it comes back.
         again_at: When it is interrupted once more, by ``monotonic()``, if it has not come back.
     """
 
@@ -49,7 +49,7 @@ class TimedCall:
         return now - self.since >= self.timeout.total_seconds()
 
     def stack(self) -> str:
-        """Where a call hangs; empty for a coroutine, which is nowhere while it waits."""
+        """Where a call hangs; empty for a coroutine, which has no frame on the thread while it waits."""
         frame = sys._current_frames().get(self.thread.ident or 0)
         return "" if self.cancel is not None or frame is None else "".join(traceback.format_stack(frame))
 
