@@ -105,10 +105,13 @@ class LateRecorder(Watch):
         self._spent += seconds
         self._watch.took(task_key, count, seconds)
 
-    def keep_up(self) -> None:
-        """Have no more than a group's time of work unrecorded, because a crash repeats it."""
-        if self._behind + self._spent >= BUDGET.total_seconds():
-            self.catch_up()
+    def keep_up(self) -> bool:
+        """Have no more than a group's time of work unrecorded, because a crash repeats it; tell whether that took time."""
+        waits = self._recording is not None and not self._recording.done()
+        if not waits or self._behind + self._spent < BUDGET.total_seconds():
+            return False
+        self.catch_up()
+        return True
 
     def keeper(self) -> Keeper | None:
         """The keeper of outcomes that cannot be written now."""
