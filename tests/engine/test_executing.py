@@ -1,5 +1,6 @@
 """Execute: what a handler raises, and the fence its outcome must pass."""
 
+import time
 from datetime import timedelta
 
 import pytest
@@ -9,7 +10,7 @@ from tests.engine.watching import AtEntry
 from tests.testapp.models import Effect, Order
 from timeline import Cancel, Discard, RetryAfter, at
 from timeline.dispatch.rescuing import rescue
-from timeline.engine.running import run
+from timeline.engine.running import BUDGET, Watch, run
 from timeline.lifecycle import Reason, State
 from timeline.models import Event, ScheduledTask, TimelineRun
 from timeline.operations.cancelling import cancel
@@ -46,6 +47,26 @@ class TestWhatAHandlerRaises:
         done = run_at(work(handler), later)
 
         assert (done.state, done.failures) == (State.RETRYABLE, 1)
+        assert not Effect.objects.exists()
+
+
+class TestAWaitForOutcomesThatLagBehind:
+    def test_is_followed_by_another_look(self, work, run_at, later):
+        """It takes longer than a look may be ago, and meanwhile somebody cancels the task."""
+        row = work(lambda job, order: Effect.objects.create(name="done") and None, atomic=False)
+
+        class Lagging(Watch):
+            waited = False
+
+            def keep_up(self):
+                waits, self.waited = not self.waited, True
+                if waits:
+                    cancel(task_ids=[row.pk], reason=OPERATOR, now=later, using="default")
+                    time.sleep(BUDGET.total_seconds())
+                return waits
+
+        assert run_at(row, later, watch=Lagging()) is None
+
         assert not Effect.objects.exists()
 
 

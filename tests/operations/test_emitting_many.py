@@ -11,7 +11,7 @@ from tests.asking import sample
 from tests.databases import VENDOR
 from tests.machines import Booking
 from tests.operations.many import TIMELINES, Delivery
-from tests.testapp.models import Country, Order, Parcel, Plan
+from tests.testapp.models import Country, Customer, Order, Parcel, Plan
 from timeline.exceptions import (
     DateOutOfRange,
     InvalidInput,
@@ -307,6 +307,13 @@ class TestPortions:
 
         assert Event.objects.count() == 1
         assert TimelineRun.objects.count() == 3
+
+    def test_leave_out_what_was_recorded_under_whichever_name(self, now):
+        customers = [Customer.objects.create(ends_at=now + timedelta(days=5)) for _ in range(250)]
+        emit("order.placed", customers[240].account_ptr, key="k")
+
+        assert emit_many("order.placed", customers, key="k") == Tally(recorded=249, again=1, started=249, tasks=249)
+        assert emit_many("order.placed", customers, key="k") == Tally(again=250)
 
     def test_begin_runs_of_those_that_have_none(self, orders):
         start_many(Delivery, orders[100:300])

@@ -76,10 +76,10 @@ def execute_each(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
     runtime.watch.lend(partial(_record_early, outcomes, ended, runtime))
     place = 0
     try:
-        while place < len(attempts) and not (place and is_time_up(attempts[place].seen_at)):
-            if runtime.watch.stopping():
+        while place < len(attempts) and not runtime.watch.stopping():
+            waited = runtime.watch.keep_up()
+            if (place or waited) and is_time_up(attempts[place].seen_at):
                 break
-            runtime.watch.keep_up()
             attempt = attempts[place]
             place += 1
             if not runtime.watch.take(attempt):

@@ -109,8 +109,9 @@ class Watch:
             break_off: Ends the transaction from another connection; None: from now on, no other thread may do so.
         """
 
-    def keep_up(self) -> None:
-        """Wait for outcomes that lag too far behind, before another handler is entered."""
+    def keep_up(self) -> bool:
+        """Wait for outcomes that lag too far behind, before another handler is entered; tell whether that took time."""
+        return False
 
     def keeper(self) -> Keeper | None:
         """The keeper of outcomes that cannot be written now; None: whoever records them waits until they can be written."""

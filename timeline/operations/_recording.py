@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from django.db import connections
 from django.db.models import Model
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
@@ -31,8 +32,9 @@ from timeline.operations.sets import Tally
 from timeline.payloads import same_json
 from timeline.registry import registry
 from timeline.store.beginning import FEW, Beginning, begin_runs, constantly, needs_savepoint, plan_runs
-from timeline.store.inserting import Insertion
+from timeline.store.inserting import Insertion, as_stored, new_row
 from timeline.store.isolating import atomic
+from timeline.store.returning import rows_of
 from timeline.store.telling import may_hosts_write
 
 
@@ -303,8 +305,11 @@ def known_events(said: EventFields, subjects: Iterable[Subject], using: str) -> 
         return {}
     dialect = dialect_of(using)
     parameters = {**dialect.entities_of(refs), "name": said.name, "key": said.key}
+    with connections[using].cursor() as cursor:  # Not by ``raw``, as it may be sent ahead: see ``pipelining``.
+        cursor.execute(dialect.sql("known_events"), parameters)
+        rows = rows_of(cursor, connections[using], model=Event).values()
     found: dict[EntityRef, Event] = {}
-    for event in Event.objects.using(using).raw(dialect.sql("known_events"), parameters):
+    for event in (as_stored(new_row(Event, row), using=using) for row in rows):
         ref = refs[event.entity_ref]
         if ref not in found or same_json(event.payload, said.payload):
             found[ref] = event

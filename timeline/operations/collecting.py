@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,10 +34,27 @@ def collecting_seldom() -> Iterator[None]:
             _ours = (max(MANY, _usual[0]) if _usual[0] else 0, *_usual[1:])
             gc.set_threshold(*_ours)
         _blocks += 1
+        _here.blocks = getattr(_here, "blocks", 0) + 1
     try:
         yield
     finally:
         with _lock:
             _blocks -= 1
-            if not _blocks and gc.get_threshold() == _ours:
-                gc.set_threshold(*_usual)
+            _here.blocks -= 1
+            _end_after_the_last()
+
+
+def _end_after_the_last() -> None:
+    if not _blocks and gc.get_threshold() == _ours:
+        gc.set_threshold(*_usual)
+
+
+def _begin_child() -> None:
+    """A forked process has only the thread that forked it: the blocks of others never end there, nor does a held lock."""
+    global _blocks, _lock
+    _lock, _blocks = threading.Lock(), getattr(_here, "blocks", 0)
+    _end_after_the_last()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)

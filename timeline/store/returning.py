@@ -59,10 +59,11 @@ def rows_of(
         names: Names of the columns; if left out, the cursor tells them, which takes longer.
         model: The model of the rows.
     """
-    names = names or tuple(column[0] for column in cursor.description)
+    fetched = cursor.fetchall()
+    names = names or tuple(column[0] for column in cursor.description)  # Sent ahead, it has none before its rows come.
     converters = _converters(model, names, connection.alias)
     rows: dict[UUID, RawRow] = {}
-    for values in cursor.fetchall():
+    for values in fetched:
         row = dict(zip(names, values, strict=True))
         for name, convert, column in converters:
             row[name] = convert(row[name], column, connection)

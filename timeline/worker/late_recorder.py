@@ -105,10 +105,16 @@ class LateRecorder(Watch):
         self._spent += seconds
         self._watch.took(task_key, count, seconds)
 
-    def keep_up(self) -> None:
-        """Wait, if the handlers of unrecorded outcomes took as long as a group may take: a crash repeats all of them."""
-        if self._behind + self._spent >= BUDGET.total_seconds():
-            self.catch_up()
+    def keep_up(self) -> bool:
+        """
+        Wait, if the handlers of unrecorded outcomes took as long as a group may take: a crash repeats all of them. Tells whether
+        it had to wait.
+        """
+        waits = self._recording is not None and not self._recording.done()
+        if not waits or self._behind + self._spent < BUDGET.total_seconds():
+            return False
+        self.catch_up()
+        return True
 
     def keeper(self) -> Keeper | None:
         """The keeper of outcomes that cannot be written now."""
