@@ -16,6 +16,7 @@ MANY: Final = 50_000
 
 _lock = threading.Lock()
 _blocks = 0  # How many blocks are entered, in all threads.
+_here = threading.local()  # How many of these this thread is in, as ``blocks``.
 _usual = _ours = gc.get_threshold()
 
 

@@ -107,7 +107,7 @@ class LateRecorder(Watch):
 
     def keep_up(self) -> bool:
         """
-        Wait, if the handlers of unrecorded outcomes took as long as a group may take: a crash repeats all of them. Tells whether
+        Wait, if the handlers of unrecorded outcomes took as long as a group may take: a crash repeats all of them. Tell whether
         it had to wait.
         """
         waits = self._recording is not None and not self._recording.done()
