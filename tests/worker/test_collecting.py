@@ -2,7 +2,8 @@
 
 import gc
 
-from timeline.worker.collecting import MANY, collecting_seldom
+from timeline.operations.collecting import MANY
+from timeline.worker.collecting import collecting_seldom
 
 
 class TestCollectingSeldom:

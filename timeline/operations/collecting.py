@@ -20,6 +20,11 @@ _here = threading.local()  # How many of these this thread is in, as ``blocks``.
 _usual = _ours = gc.get_threshold()
 
 
+def seldom(usual: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Thresholds to collect seldom, in place of the usual ones. A host that collects even less, or never, keeps its own."""
+    return (max(MANY, usual[0]) if usual[0] else 0, *usual[1:])
+
+
 @contextmanager
 def collecting_seldom() -> Iterator[None]:
     """
@@ -32,7 +37,7 @@ def collecting_seldom() -> Iterator[None]:
     with _lock:
         if not _blocks:
             _usual = gc.get_threshold()
-            _ours = (max(MANY, _usual[0]) if _usual[0] else 0, *_usual[1:])
+            _ours = seldom(_usual)
             gc.set_threshold(*_ours)
         _blocks += 1
         _here.blocks = getattr(_here, "blocks", 0) + 1

@@ -253,17 +253,18 @@ def _without_earlier(beginnings: Sequence[Beginning], *, using: str) -> Sequence
     Leave out runs that may begin only once, where there was one already. No index tells this if the earlier run began before
     its timeline was declared with ``once``.
     """
-    once = [beginning.columns for beginning in beginnings if beginning.ever]
+    wanted = [(*beginning.ref, beginning.alike["timeline"], beginning.alike["key"]) for beginning in beginnings]
+    once = [place for place, beginning in zip(wanted, beginnings, strict=True) if beginning.ever]
     dialect = dialect_of(using)
-    names = ("entity_label", "entity_id", "timeline", "key")
-    parameters = {f"{name}s": dialect.list_of(columns[name] for columns in once) for name in names}
+    names = ("entity_labels", "entity_ids", "timelines", "keys")
+    parameters = {name: dialect.list_of(values) for name, values in zip(names, zip(*once, strict=True), strict=True)}
     with connections[using].cursor() as cursor:
         cursor.execute(dialect.sql("earlier_runs"), parameters)
         places = set(map(tuple, cursor.fetchall()))
     return [
         beginning
-        for beginning in beginnings
-        if not beginning.ever or tuple(beginning.columns[name] for name in names) not in places
+        for place, beginning in zip(wanted, beginnings, strict=True)
+        if not beginning.ever or place not in places
     ]
 
 
@@ -298,13 +299,13 @@ def _of_machines(beginnings: Sequence[Beginning]) -> list[Beginning]:
 def _inserting_runs(beginnings: Sequence[Beginning], *, under: str = "", using: str) -> Insertion:
     """The rows of runs. If some are runs of machines, the others get the columns of the state, too, and no state."""
     alike = [beginning.alike for beginning in beginnings]
-    names = {name: None for columns in {id(columns): columns for columns in alike}.values() for name in columns}
+    names = dict.fromkeys(chain.from_iterable({id(shared): shared for shared in alike}.values()))
     columns: dict[str, list[Any]] = {
         "id": [beginning.id for beginning in beginnings],
         "started_by_id": [beginning.started_by_id for beginning in beginnings],
         "entity_label": [beginning.ref.label for beginning in beginnings],
         "entity_id": [beginning.ref.id for beginning in beginnings],
-        **{name: [columns.get(name, _NO_STATE.get(name)) for columns in alike] for name in names},
+        **{name: [shared.get(name, _NO_STATE.get(name)) for shared in alike] for name in names},
     }
     return Insertion(TimelineRun, columns, under=under, using=using)
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
 
-# A collection begins when so many more objects were made than freed: those of some hundred tasks. A group of forty tasks makes
-# 700 objects, which is Python's default.
-MANY: Final = 50_000
+from timeline.operations.collecting import seldom
 
 
 @contextmanager
@@ -18,7 +15,7 @@ def collecting_seldom() -> Iterator[None]:
     usual = gc.get_threshold()
     gc.collect()
     gc.freeze()
-    gc.set_threshold(max(MANY, usual[0]) if usual[0] else 0, *usual[1:])
+    gc.set_threshold(*seldom(usual))
     try:
         yield
     finally:
