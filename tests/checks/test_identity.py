@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 from django.core.checks import run_checks
+from django.db import connection
 
 from tests.checks import ids
 from timeline.checks import check_identity, check_site
@@ -55,6 +56,11 @@ class TestCheckIdentity:
 
         assert warning.id == "timeline.W008"
         assert "'production'" in warning.msg
+
+    def test_leaves_what_commits_nothing_to_the_check_of_that(self, db, monkeypatch):
+        monkeypatch.setitem(connection.settings_dict, "AUTOCOMMIT", False)
+
+        assert check() == []
 
     @pytest.mark.parametrize("databases", [None, []])
     def test_asks_no_database_that_it_was_not_given(self, databases):

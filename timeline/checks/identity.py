@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Warning
-from django.db import connections
 
+from timeline.checks._tables import are_made
 from timeline.conf import get_settings
-from timeline.exceptions import WrongSite
-from timeline.models import Identity
+from timeline.exceptions import NoAutocommit, WrongSite
+from timeline.models import BulkAction, Hold, Identity
 from timeline.operations.identifying import confirm_site
 
 SILENCE: Final = timedelta(minutes=5)  # At least; or ten poll intervals.
@@ -28,13 +28,17 @@ def check_identity(
     ``timeline.W007``: nobody has polled it for a while, where ``DEBUG`` is off. ``timeline.W008``: it is another site's.
     """
     found: list[CheckMessage] = []
-    for alias in _with_identity(databases or ()):
+    for alias in databases or ():
+        if not are_made(alias, Identity, Hold, BulkAction):
+            continue
         try:
             confirm_site(using=alias)
         except WrongSite as error:
             hint = "manage.py timeline_adopt says what there is to choose."
             found.append(Warning(str(error), hint=hint, id="timeline.W008"))
             continue
+        except NoAutocommit:
+            continue  # ``timeline.E005`` says so.
         silence = max(SILENCE, 10 * get_settings().POLL_INTERVAL)
         if not settings.DEBUG and Identity.objects.using(alias).unpolled(silence).there(silence).exists():
             message = f"Nobody has polled the database {alias!r} for {silence}: nothing that is due there runs."
@@ -50,8 +54,3 @@ def check_site(app_configs: Sequence[AppConfig] | None, **_extra: Any) -> list[C
     hint = 'Set TIMELINE = {"SITE": "production", …}, and run manage.py timeline_adopt --keep.'
     message = "TIMELINE['SITE'] is not set: a copy of the database, restored elsewhere, would run what is due in it."
     return [Warning(message, hint=hint, id="timeline.W009")]
-
-
-def _with_identity(aliases: Iterable[str]) -> Iterable[str]:
-    table = Identity._meta.db_table
-    return (alias for alias in aliases if table in connections[alias].introspection.table_names())

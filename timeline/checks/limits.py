@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from django.apps import AppConfig
 from django.core.checks import CheckMessage, Warning
-from django.db import connections
 from django.db.models import Count
 
+from timeline.checks._tables import are_made
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask
 from timeline.registry import registry
@@ -29,7 +29,7 @@ def check_limits(
 
 def _of_database(alias: str) -> list[CheckMessage]:
     unlimited = sorted(set(registry.task_keys()) - set(registry.limited()))
-    if not unlimited or not _has_limits(alias):
+    if not unlimited or not are_made(alias, ScheduledTask):
         return []
     waiting = ScheduledTask.objects.using(alias).filter(state=State.AVAILABLE, limit_key__gt="", task_key__in=unlimited)
     counts = dict(waiting.order_by().values_list("task_key").annotate(Count("pk")))
@@ -43,12 +43,3 @@ def _of_database(alias: str) -> list[CheckMessage]:
     )
     hint = "Declare the limit again until none of them is open; limit=1000 holds up nobody."
     return [Warning(message, hint=hint, id="timeline.W012")]
-
-
-def _has_limits(alias: str) -> bool:
-    """Whether ``migrate`` has made the columns; it is asked before it does."""
-    connection, table = connections[alias], ScheduledTask._meta.db_table
-    with connection.cursor() as cursor:
-        if table not in connection.introspection.table_names(cursor):
-            return False
-        return "limit_key" in {column.name for column in connection.introspection.get_table_description(cursor, table)}

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from django.apps import AppConfig
 from django.core.checks import CheckMessage, Warning
-from django.db import connections
 from django.db.models import Exists, F, OuterRef
 
+from timeline.checks._tables import are_made
 from timeline.models import TimelineRun
 from timeline.registry import registry
 
@@ -25,14 +25,7 @@ def check_once(
 
 
 def _of_database(alias: str, names: Sequence[str]) -> list[CheckMessage]:
-    connection = connections[alias]
-    with connection.cursor() as cursor:
-        if TimelineRun._meta.db_table not in connection.introspection.table_names(cursor):
-            return []
-        columns = {
-            column.name for column in connection.introspection.get_table_description(cursor, TimelineRun._meta.db_table)
-        }
-    if "once" not in columns:  # Before ``migrate``.
+    if not are_made(alias, TimelineRun):
         return []
     runs = TimelineRun.objects.using(alias)
     place = {name: OuterRef(name) for name in ("entity_label", "entity_id", "timeline", "key")}

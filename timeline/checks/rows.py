@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from django.apps import AppConfig
 from django.core.checks import CheckMessage, Warning
-from django.db import connections
 from django.db.models import Count
 
+from timeline.checks._tables import are_made
 from timeline.models import ScheduledTask, model_of
 from timeline.registry import registry
 
@@ -42,11 +42,9 @@ def _of_database(alias: str) -> list[CheckMessage]:
 
 
 def _open_rows(alias: str) -> list[tuple[str, str, int]]:
-    """Count open rows of each task key and label, in one query; none where the table is not there yet."""
-    connection = connections[alias]
-    with connection.cursor() as cursor:
-        if ScheduledTask._meta.db_table not in connection.introspection.table_names(cursor):
-            return []
+    """Count open rows of each task key and label, in one query; none before ``migrate`` has made the table."""
+    if not are_made(alias, ScheduledTask):
+        return []
     groups = ScheduledTask.objects.using(alias).open().order_by().values_list("task_key", "entity_label")
     return list(groups.annotate(Count("pk")))
 
