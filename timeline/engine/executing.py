@@ -84,13 +84,11 @@ def execute_each(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
             place += 1
             if not runtime.watch.take(attempt):
                 continue
-            started = monotonic()
             outcome = _execute(attempt, runtime)
             if isinstance(outcome, ScheduledTask):
                 ended.append(outcome)
             elif outcome is not None:
                 outcomes.append((attempt, outcome))
-            runtime.watch.took(attempt.task.task_key, 1, monotonic() - started)
     finally:  # Also if a handler ends this thread: earlier handlers have ended, and must not be entered again.
         runtime.watch.lend(None)
         if outcomes:
@@ -137,9 +135,7 @@ def is_time_up(since: float) -> bool:
 def _execute(attempt: Attempt, runtime: Runtime) -> ScheduledTask | Write | Exception | None:
     """Enter one handler. Give the task if its outcome is recorded, else the outcome; None if the attempt was no longer ours."""
     caught: list[Exception] = []
-    enter = partial(call, attempt)
-    if attempt.declared.options.timeout is not None:
-        enter = partial(call_in_time, [attempt], enter, runtime)
+    enter = partial(_enter, attempt, runtime)
     try:
         with catching(caught):
             if attempt.declared.options.atomic:
@@ -155,6 +151,15 @@ def _execute(attempt: Attempt, runtime: Runtime) -> ScheduledTask | Write | Exce
     drop_if_lost(caught[0], runtime.using)
     attempt.restore()
     return caught[0]
+
+
+def _enter(attempt: Attempt, runtime: Runtime) -> Write:
+    """Call the handler, and tell how long it took."""
+    started = monotonic()
+    try:
+        return call_in_time([attempt], partial(call, attempt), runtime)
+    finally:
+        runtime.watch.took(attempt.task.task_key, 1, monotonic() - started)
 
 
 def record_outcomes(outcomes: Sequence[Outcome], runtime: Runtime) -> list[ScheduledTask]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any, Final
 from uuid import UUID
 
@@ -13,7 +14,7 @@ from django.db import DatabaseError, connections
 from timeline.engine.attempting import Attempt
 from timeline.engine.calling import call
 from timeline.engine.executing import Executed, Outcome, Runtime, as_writes, is_time_up
-from timeline.engine.executing_shared import in_one_transaction
+from timeline.engine.executing_shared import in_one_transaction, tell_pace
 from timeline.engine.hooking import hooks_apart
 from timeline.engine.recording import shared_transaction
 from timeline.engine.settling import settle
@@ -62,11 +63,13 @@ def _execute(attempts: Sequence[Attempt], runtime: Runtime) -> Executed:
         shared = shared_transaction(runtime.using, watch=runtime.watch, entered=together.entered)
         with shared as may_be_held_up, connections[runtime.using].execute_wrapper(together.locks):
             together.savepoint = Savepoint(runtime.using)
+            begun = monotonic()
             most = 1 if may_be_held_up else min(len(attempts), MAX_TOGETHER)
             while place < most and not (place and together.is_over(attempts[place])):
                 together.enter(attempts[place])
                 place += 1
             runtime.watch.lend_transaction((), None)  # From here on no handler can hold up the transaction.
+            tell_pace(together.entered, begun, runtime)
             ended = together.record()
     finally:
         if together.died is not None:
