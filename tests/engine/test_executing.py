@@ -10,6 +10,7 @@ from tests.engine.watching import AtEntry
 from tests.testapp.models import Effect, Order
 from timeline import Cancel, Discard, RetryAfter, at
 from timeline.dispatch.rescuing import rescue
+from timeline.engine import executing, executing_shared, executing_together
 from timeline.engine.running import BUDGET, Watch, run
 from timeline.lifecycle import Reason, State
 from timeline.models import Event, ScheduledTask, TimelineRun
@@ -232,3 +233,42 @@ class TestAHandlerThatChangesItsOwnFuture:
         assert done.state == State.RETRYABLE
         assert TimelineRun.objects.get().is_open
         assert not Event.objects.exists()
+
+
+class TestThePaceOfHandlers:
+    class Learning(Watch):
+        def __init__(self):
+            self.seconds = []
+
+        def took(self, task_key, count, seconds):
+            self.seconds += [round(seconds, 3)] * count
+
+    @pytest.fixture
+    def pass_time(self, monkeypatch):
+        """Let time pass by so many seconds: ``pass_time(0.001)``. To record takes ten seconds."""
+        begun, passed = time.monotonic(), []
+        for module, record in (
+            (executing, "record"),
+            (executing, "record_all"),
+            (executing_shared, "record_together"),
+            (executing_together, "settle"),
+        ):
+            monkeypatch.setattr(module, "monotonic", lambda: begun + sum(passed))
+            recorded = getattr(module, record)
+            monkeypatch.setattr(
+                module, record, lambda *given, recorded=recorded, **named: passed.append(10) or recorded(*given, **named)
+            )
+        return passed.append
+
+    @pytest.mark.parametrize("atomic", [True, "own", "shared", False])
+    @pytest.mark.parametrize("count", [1, 3])
+    def test_is_learned_without_the_time_to_record_them(
+        self, crowd, run_all, transactional_db, pass_time, atomic, count
+    ):
+        """A slow database would make groups small, so that they are recorded more often, and everything becomes slower still."""
+        learning = self.Learning()
+
+        done = run_all(crowd(count, lambda job, order: pass_time(0.002), atomic=atomic), watch=learning)
+
+        assert len(done) == count
+        assert learning.seconds == [0.002] * count
