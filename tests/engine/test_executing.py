@@ -265,7 +265,7 @@ class TestThePaceOfHandlers:
     def test_is_learned_without_the_time_to_record_them(
         self, crowd, run_all, transactional_db, pass_time, atomic, count
     ):
-        """A slow database would make groups small, so that they are recorded more often, and everything becomes slower still."""
+        """A slow database would make groups small; so they would be recorded more often, which makes all slower still."""
         learning = self.Learning()
 
         done = run_all(crowd(count, lambda job, order: pass_time(0.002), atomic=atomic), watch=learning)
