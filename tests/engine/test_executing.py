@@ -256,7 +256,9 @@ class TestThePaceOfHandlers:
             monkeypatch.setattr(module, "monotonic", lambda: begun + sum(passed))
             recorded = getattr(module, record)
             monkeypatch.setattr(
-                module, record, lambda *given, recorded=recorded, **named: passed.append(10) or recorded(*given, **named)
+                module,
+                record,
+                lambda *given, recorded=recorded, **named: passed.append(10) or recorded(*given, **named),
             )
         return passed.append
 
