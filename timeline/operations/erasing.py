@@ -21,6 +21,7 @@ from timeline.models.entities import label_of
 from timeline.models.kin import about_entity
 from timeline.models.step import origins_of, recorded_by
 from timeline.operations.cancelling import cancel_all
+from timeline.operations.current import running
 from timeline.operations.leaving import end_runs
 from timeline.payloads import clip
 from timeline.signals import entity_erased
@@ -93,12 +94,13 @@ def erase(*, ref: EntityRef, reason: Reason, cancel: bool = False, now: datetime
         How many rows were blanked.
 
     Raises:
-        InvalidInput: naming ``entity``, if a task or run is open, even if it was made during this call. Rows that are blank by
-            then stay so.
+        InvalidInput: naming ``entity``, if a task or run is open, even if it was made during this call: rows that are blank by
+            then stay so. Also if a handler of its own calls this: nothing is changed then.
     """
     if not ref.label:
         raise InvalidInput("entity", _("the system is nobody."), _("Name an entity."))
     about = about_entity(ref, using=using)
+    refuse_own([ref], using=using)
     if cancel:
         _end_all(ref, about, reason, now, using)
     _refuse_open(about, using)
@@ -141,6 +143,21 @@ def refuse_open(refs: Iterable[EntityRef], *, using: str) -> None:
     """
     for ref in refs:
         _refuse_open(about_entity(ref, using=using), using)
+
+
+def refuse_own(refs: Iterable[EntityRef], *, using: str) -> None:
+    """
+    Check that no task that is being run here is about one of several entities, before any of them is changed.
+
+    Raises:
+        InvalidInput: naming ``entity``.
+    """
+    if running():
+        for ref in refs:
+            tasks = ScheduledTask.objects.using(using).filter(about_entity(ref, using=using), pk__in=running())
+            if tasks.exists():
+                problem = _("it is erased by its own task, which cannot be blanked while it runs.")
+                raise InvalidInput("entity", problem, _("Erase it in a task of a system timeline."))
 
 
 def _end_all(ref: EntityRef, about: Q, reason: Reason, now: datetime, using: str) -> None:
