@@ -9,13 +9,13 @@ from django.core import serializers
 from django.db import connection
 
 from tests.testapp.models import Order
-from timeline import Discard, Machine, Retry, Timeline, after, on, step, task, wait_for
+from timeline import Discard, Machine, Retry, Timeline, after, after_run, at, on, step, task, wait_for
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import Reason
 from timeline.models import Event, Hold, LogEntry, RunEntry, ScheduledTask, StepRecord, TimelineRun, ref_of
 from timeline.operations.erasing import ERASED, erasable, erase
 from timeline.shortcuts import cancel, emit, forget_step, go_on, hold, leave, redrive, release, schedule, start
-from timeline.testing import only_timelines
+from timeline.testing import autostart, only_timelines
 
 WHO = "ada lovelace"
 EVERYTHING = (ScheduledTask, LogEntry, StepRecord, TimelineRun, RunEntry, Event, Hold)
@@ -347,6 +347,30 @@ class TestWhatIsOpen:
         assert not ScheduledTask.objects.open().exists()
         assert not TimelineRun.objects.open().exists()
         assert {run.end_reason for run in TimelineRun.objects.for_entity(open_one)} <= {"finished", "left", "over"}
+
+    @pytest.mark.parametrize("how", ["any", "left"])
+    def test_is_cancelled_with_what_begins_after_it(self, order, clock, now, how):
+        class Shipping(Timeline):
+            entity = "testapp.Order"
+
+            @task(at("ships_at"))
+            def ship(self, order): ...
+
+        class Farewell(Timeline):
+            entity = "testapp.Order"
+            starts_on = after_run(Shipping, ended=how)
+
+            @task(after())
+            def write(self, order): ...
+
+        clock.set(now)
+        with only_timelines(Shipping, Farewell), autostart(True):
+            start("shipping", order, params={"who": WHO})
+
+            assert erased(order, clock, cancel=True).total > 0
+
+            assert not ScheduledTask.objects.open().exists()
+            assert not TimelineRun.objects.open().exists()
 
     @pytest.mark.parametrize("name", ["forget", "forget_plainly"])
     def test_may_not_be_the_task_that_erases(self, order, clock, now, name):

@@ -30,6 +30,7 @@ from timeline.store.isolating import atomic
 from timeline.store.locking import lock_runs
 
 BATCH: Final = 500
+LINKS: Final = 4  # How often what begins after ended runs is ended, too. A chain of ``after_run`` has two links.
 
 # The details of a log entry from which a task is replayed. None of them was written by a handler or a person.
 KEPT: Final = frozenset({"scheduled_at", "scheduled_at_before", "passing", "grace", "until", "resend"})
@@ -161,13 +162,23 @@ def refuse_own(refs: Iterable[EntityRef], *, using: str) -> None:
 
 
 def _end_all(ref: EntityRef, about: Q, reason: Reason, now: datetime, using: str) -> None:
-    """Cancel open tasks; then end the runs that are still open because they wait for something."""
-    cancel_all(ref=ref, reason=Reason(ReasonCode.OPERATOR, reason.text, reason.actor), now=now, using=using)
+    """
+    Cancel open tasks; then end the runs that are still open because they wait for something. Runs that begin after these
+    (``after_run``) end with them, in the same transaction, so that nobody runs what they would do.
+    """
     with atomic(using=using):
-        runs = list(TimelineRun.objects.using(using).open().filter(about).only("entity_label", "entity_id"))
-        locked = lock_runs([run.pk for run in runs], {run.entity_ref for run in runs}, fresh=True, using=using)
-        still = [run for run in locked.runs if run.is_open]
-        end_runs(still, RunEnd.LEFT, reason=Reason(ReasonCode.EXIT, reason.text, reason.actor), now=now, using=using)
+        for _link in range(LINKS):
+            _end_present(ref, about, reason, now, using)
+            if not TimelineRun.objects.using(using).open().filter(about).exists():
+                return
+
+
+def _end_present(ref: EntityRef, about: Q, reason: Reason, now: datetime, using: str) -> None:
+    cancel_all(ref=ref, reason=Reason(ReasonCode.OPERATOR, reason.text, reason.actor), now=now, using=using)
+    runs = list(TimelineRun.objects.using(using).open().filter(about).only("entity_label", "entity_id"))
+    locked = lock_runs([run.pk for run in runs], {run.entity_ref for run in runs}, fresh=True, using=using)
+    still = [run for run in locked.runs if run.is_open]
+    end_runs(still, RunEnd.LEFT, reason=Reason(ReasonCode.EXIT, reason.text, reason.actor), now=now, using=using)
 
 
 def _refuse_open(about: Q, using: str) -> None:
