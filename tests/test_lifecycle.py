@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_lazy
 
 from timeline.exceptions import InvalidInput, TransitionNotAllowed
 from timeline.lifecycle import (
@@ -144,7 +144,7 @@ class TestReason:
 
         assert reason == Reason(ReasonCode.OPERATOR, "trial converted", "ada")
 
-    @pytest.mark.parametrize("said", [5, None, b"ada", _("Save")], ids=ascii)
+    @pytest.mark.parametrize("said", [5, None, b"ada", gettext_lazy("Save")], ids=ascii)
     @pytest.mark.parametrize("name", ["reason", "actor"])
     def test_of_an_operator_is_text(self, name, said):
         """Also a text that is translated only when it is shown is refused: rows keep what was said, in one language."""

@@ -357,7 +357,8 @@ class TestCatchUp:
             ("2026-04-30T09:00", "available"),
             ("2026-04-30T09:01", "scheduled"),
         ]
-        assert "to 2026-04-30 08:59 UTC" in ScheduledTask.objects.get(state=State.CANCELLED, task_key="settlement.settle").reason
+        passed = ScheduledTask.objects.get(state=State.CANCELLED, task_key="settlement.settle")
+        assert "to 2026-04-30 08:59 UTC" in passed.reason
 
     def test_takes_a_poll_that_is_a_little_late_as_it_is(self):
         poll(START)
