@@ -3,8 +3,9 @@
 from itertools import product
 
 import pytest
+from django.utils.translation import gettext_lazy
 
-from timeline.exceptions import TransitionNotAllowed
+from timeline.exceptions import InvalidInput, TransitionNotAllowed
 from timeline.lifecycle import (
     ALLOWED_PAIRS,
     COMPOSED,
@@ -142,6 +143,15 @@ class TestReason:
         reason = Reason.operator("trial converted", actor="ada")
 
         assert reason == Reason(ReasonCode.OPERATOR, "trial converted", "ada")
+
+    @pytest.mark.parametrize("said", [5, None, b"ada", gettext_lazy("Save")], ids=ascii)
+    @pytest.mark.parametrize("name", ["reason", "actor"])
+    def test_of_an_operator_is_text(self, name, said):
+        """Also a text that is translated only when it is shown is refused: rows keep what was said, in one language."""
+        texts = {"reason": "x", "actor": "ada", name: said}
+
+        with pytest.raises(InvalidInput, match=f"^{name}: .* Give text"):
+            Reason.operator(texts["reason"], texts["actor"])
 
     def test_of_the_system_has_no_actor(self):
         assert Reason.operator("trial converted").actor == ""

@@ -130,6 +130,54 @@ class TestOnSave:
         assert ScheduledTask.objects.get(task_key="delivery.ship").scheduled_at == now + timedelta(days=3)
 
 
+class Welcome(Timeline):
+    entity = "testapp.Account"
+    starts_on = created()
+
+    @task(after(days=1))
+    def greet(self, account): ...
+
+
+class Visit(Timeline):
+    entity = "testapp.Customer"
+    starts_on = created()
+
+    @task(after(days=1))
+    def greet(self, customer): ...
+
+
+class TestASaveWithinASave:
+    @pytest.fixture
+    def _saved_again(self):
+        """A receiver of the host's that is connected before ours, as in its models: it saves again what was just inserted."""
+
+        def save_again(*, instance, created, **_extra):
+            if created:
+                instance.note = "seen"
+                instance.save()
+
+        post_save.disconnect(sender=Customer, dispatch_uid="timeline.on_save")
+        post_save.connect(save_again, sender=Customer)
+        with only_timelines(Welcome, Visit):
+            yield
+        post_save.disconnect(save_again, sender=Customer)
+
+    @pytest.mark.usefixtures("_saved_again")
+    def test_starts_none_for_a_parent_that_was_there(self, db):
+        with autostart(False):
+            account = Account.objects.create()
+
+        Customer(account_ptr=account).save()
+
+        assert list(TimelineRun.objects.values_list("timeline", flat=True)) == ["visit"]
+
+    @pytest.mark.usefixtures("_saved_again")
+    def test_starts_one_for_a_parent_that_is_new(self, db):
+        Customer.objects.create()
+
+        assert set(TimelineRun.objects.values_list("timeline", flat=True)) == {"visit", "welcome"}
+
+
 class TestOnDelete:
     @pytest.mark.parametrize("how", ["instance", "queryset", "proxy"])
     def test_ends_what_was_planned(self, how):

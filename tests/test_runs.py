@@ -50,6 +50,11 @@ class TestEnd:
 
         assert stored(run) == (now, "exit", kept)
 
+    def test_says_the_word_for_it_where_no_database_stores_the_text(self, run, now):
+        end([run], RunEnd.LEFT, "\x00", now=now, using="default")
+
+        assert stored(run) == (now, "left", "left")
+
     def test_asks_nothing_for_none(self, db, now, django_assert_num_queries):
         with django_assert_num_queries(0):
             end([], RunEnd.EXIT, "paid", now=now, using="default")

@@ -17,6 +17,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from timeline.exceptions import TransitionNotAllowed
+from timeline.payloads import check_is_text
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -157,7 +158,14 @@ class Reason:
 
     @classmethod
     def operator(cls, text: str, actor: str = "") -> Reason:
-        """A person, or the host's code in a person's name, decided."""
+        """
+        A person, or the host's code in a person's name, decided.
+
+        Raises:
+            InvalidInput: naming ``reason`` or ``actor``, if it is no text.
+        """
+        check_is_text("reason", text)
+        check_is_text("actor", actor)
         return cls(ReasonCode.OPERATOR, text, actor)
 
 

@@ -40,6 +40,17 @@ def check_text(field: str, value: object, longest: int, *, least: int = 0) -> No
         raise InvalidInput(field, _("%(value)s does not do."), fitting, **said)
 
 
+def check_is_text(field: str, value: object) -> None:
+    """
+    Refuse what is no text. Text of any length is taken: it is cut when it is stored.
+
+    Raises:
+        InvalidInput: naming the field.
+    """
+    if not isinstance(value, str):
+        raise InvalidInput(field, _("%(value)s does not do."), _("Give text."), value=f"{value!a:.60}")
+
+
 def as_text(text: str) -> str:
     """Give a text as it is: of a member of an enumeration that is text, ``str()`` may give the name of the member."""
     return text if type(text) is str else str.__str__(text)

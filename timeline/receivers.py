@@ -27,7 +27,8 @@ from timeline.store.edges import forget_edges, see_edges
 from timeline.store.entity_locks import lock_rows
 from timeline.store.triggers import install_triggers
 
-_THERE = "_timeline_parents_there"  # Attribute of an instance between the two signals of its save.
+# Attribute of an instance between the two signals of its save: a list, as a receiver of the host's may save it again meanwhile.
+_THERE = "_timeline_parents_there"
 
 
 def on_register(*, label: str, **_extra: Any) -> None:
@@ -89,7 +90,8 @@ def before_save(
     refuse_misfits(instance, fields=update_fields, using=using)
     refuse_moves(instance, fields=update_fields)
     if parents := _known(family_of(sender)[1:]):
-        vars(instance)[_THERE] = _parents_there(instance, parents, using)
+        there = _parents_there(instance, parents, using)
+        vars(instance).setdefault(_THERE, []).append(there)
 
 
 def _parents_there(instance: Model, parents: Iterable[type[Model]], using: str) -> set[type[Model]]:
@@ -106,6 +108,15 @@ def _parents_there(instance: Model, parents: Iterable[type[Model]], using: str) 
         if not (is_new and _starts_runs(model._meta.label_lower))
         or model._base_manager.using(using).filter(pk=key).exists()
     }
+
+
+def _noted(instance: Model) -> Collection[type[Model]]:
+    """Take what ``before_save`` has noted of this save."""
+    several: list[set[type[Model]]] = vars(instance).pop(_THERE, [])
+    there: Collection[type[Model]] = several.pop() if several else ()
+    if several:
+        vars(instance)[_THERE] = several
+    return there
 
 
 def _starts_runs(label: str) -> bool:
@@ -128,9 +139,9 @@ def on_save(
     Django sends this for the model saved; not for its parents of multi-table inheritance, whose rows are saved too, nor
     for its children, who inherit what was saved.
     """
-    there = vars(instance).pop(_THERE, ())
     if raw:
         return
+    there = _noted(instance)
     note_saved(instance, fields=update_fields)
     family = _known(family_of(sender))
     made = [model for model in family if created and model not in there]

@@ -20,6 +20,7 @@ from timeline.models import EntityRef, TimelineRun
 from timeline.models.among import Among
 from timeline.payloads import clip
 
+MAX_KEY = 100
 MAX_TEXT = 200
 
 
@@ -29,10 +30,10 @@ def ending(how: RunEnd, text: str = "", *, now: datetime) -> dict[str, Any]:
 
     Args:
         how: One of the four ways.
-        text: For people: the name of the exit, or what somebody wrote; if left out, the word for ``how``.
+        text: For people: the name of the exit, or what somebody wrote; if nothing of it can be stored, the word for ``how``.
         now: Story time.
     """
-    return {"ended_at": now, "end_code": how.value, "end_reason": clip(text or how.value, MAX_TEXT)}
+    return {"ended_at": now, "end_code": how.value, "end_reason": clip(text, MAX_TEXT) or how.value}
 
 
 def end(runs: Sequence[TimelineRun], how: RunEnd, text: str = "", *, now: datetime, using: str) -> None:

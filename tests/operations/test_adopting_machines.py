@@ -232,6 +232,18 @@ class TestAdoptRows:
 
         assert set(states()) == {trips[0].pk, trips[1].pk}
 
+    def test_leaves_out_what_is_not_chosen_any_more_under_the_lock(self, now):
+        """Somebody takes the row out of the filter while the batch waits for it."""
+        [trip] = made("open")
+
+        def meanwhile(_using):
+            Trip.objects.filter(pk=trip.pk).update(note="not this one")
+            return now
+
+        adoption = planned(filters={"note": ""})
+        assert [*adopt_rows(adoption, clock=meanwhile, using="default")] == [(0, 1)]
+        assert states() == {}
+
     @pytest.mark.parametrize("size", [0, 10_001])
     def test_refuses_a_batch_of_no_size(self, now, size):
         with pytest.raises(InvalidInput, match="batch_size"):

@@ -9,13 +9,13 @@ from django.core import serializers
 from django.db import connection
 
 from tests.testapp.models import Order
-from timeline import Discard, Machine, Retry, Timeline, after, on, step, task, wait_for
+from timeline import Discard, Machine, Retry, Timeline, after, after_run, at, on, step, task, wait_for
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import Reason
 from timeline.models import Event, Hold, LogEntry, RunEntry, ScheduledTask, StepRecord, TimelineRun, ref_of
 from timeline.operations.erasing import ERASED, erasable, erase
 from timeline.shortcuts import cancel, emit, forget_step, go_on, hold, leave, redrive, release, schedule, start
-from timeline.testing import only_timelines
+from timeline.testing import autostart, only_timelines
 
 WHO = "ada lovelace"
 EVERYTHING = (ScheduledTask, LogEntry, StepRecord, TimelineRun, RunEntry, Event, Hold)
@@ -306,6 +306,22 @@ class TestWhatIsHalfDone:
         assert not [line for line in dump(Event, StepRecord) if WHO in line]
 
 
+class Forgetting(Timeline):
+    entity = "testapp.Order"
+
+    @task(retry=Retry(max_attempts=1))
+    def forget(self, order):
+        erase(ref=ref_of(order), reason=Reason.operator("a month is over"), cancel=True, now=self.now, using="default")
+
+    @task(atomic=False, retry=Retry(max_attempts=1))
+    def forget_plainly(self, order):
+        erase(ref=ref_of(order), reason=Reason.operator("a month is over"), cancel=True, now=self.now, using="default")
+
+
+def dump_of(model):
+    return list(model.objects.order_by("pk").values())
+
+
 class TestWhatIsOpen:
     @pytest.fixture
     def open_one(self, orders, clock):
@@ -331,6 +347,48 @@ class TestWhatIsOpen:
         assert not ScheduledTask.objects.open().exists()
         assert not TimelineRun.objects.open().exists()
         assert {run.end_reason for run in TimelineRun.objects.for_entity(open_one)} <= {"finished", "left", "over"}
+
+    @pytest.mark.parametrize("how", ["any", "left"])
+    def test_is_cancelled_with_what_begins_after_it(self, order, clock, now, how):
+        class Shipping(Timeline):
+            entity = "testapp.Order"
+
+            @task(at("ships_at"))
+            def ship(self, order): ...
+
+        class Farewell(Timeline):
+            entity = "testapp.Order"
+            starts_on = after_run(Shipping, ended=how)
+
+            @task(after())
+            def write(self, order): ...
+
+        clock.set(now)
+        with only_timelines(Shipping, Farewell), autostart(True):
+            start("shipping", order, params={"who": WHO})
+
+            assert erased(order, clock, cancel=True).total > 0
+
+            assert not ScheduledTask.objects.open().exists()
+            assert not TimelineRun.objects.open().exists()
+
+    @pytest.mark.parametrize("name", ["forget", "forget_plainly"])
+    def test_may_not_be_the_task_that_erases(self, order, clock, now, name):
+        """Its own row cannot be blanked. It learns so before anything was changed, and is told what to do."""
+        clock.set(now)
+        with only_timelines(Forgetting, Care):
+            start("care", order, params={"who": WHO})
+            known = schedule(f"forgetting.{name}", order, at=now).task
+            others = [dump_of(model) for model in (TimelineRun, Event, Hold)]
+
+            clock.run_due()
+
+            known.refresh_from_db()
+            assert known.state == "discarded"
+            assert "its own task" in known.error
+            assert "Cancel them" not in known.error
+            assert [dump_of(model) for model in (TimelineRun, Event, Hold)] == others
+            assert ScheduledTask.objects.open().count() == 3
 
     def test_is_never_the_system(self, orders, clock):
         with pytest.raises(InvalidInput, match="the system is nobody"):

@@ -67,6 +67,22 @@ class TestLeave:
         assert TimelineRun.objects.open().get() == other
         assert ScheduledTask.objects.open().filter(run=other).count() == 2
 
+    @pytest.mark.parametrize("key", [None, 5, "\x00", "\ud800", "x" * 101], ids=ascii)
+    def test_refuses_what_is_no_key_and_ends_nothing(self, start_at, order, now, key):
+        start_at("delivery", order, now, key="a")
+
+        with pytest.raises(InvalidInput, match=r"^key: "):
+            leave_at("delivery", order, now, key=key)
+
+        assert TimelineRun.objects.open().count() == 1
+
+    @pytest.mark.parametrize("actor", [None, 5], ids=ascii)
+    def test_refuses_an_actor_that_is_no_text(self, start_at, order, now, actor):
+        start_at("delivery", order, now)
+
+        with pytest.raises(InvalidInput, match=r"^actor: "):
+            leave_at("delivery", order, now, actor=actor)
+
     def test_says_so_when_there_is_none(self, start_at, order, now):
         start_at("delivery", Order.objects.create(), now)
 

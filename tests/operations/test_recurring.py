@@ -20,17 +20,18 @@ from timeline.operations.recurring import Ahead, recur
 from timeline.store.alerting import TELL
 from timeline.testing import autostart, only_timelines
 from timeline.timelines import Alerts
+from timeline.timing.slots import Slots
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
 
-def settlement(at="02:00", **options):
+def settlement(at="02:00", starts=None, **options):
     """A timeline that settles each night."""
 
     class Settlement(Timeline):
         name = "settlement"
-        starts_on = daily(at, zone="UTC", **options)
+        starts_on = starts or daily(at, zone="UTC", **options)
 
         @task(after())
         def settle(self):
@@ -60,6 +61,11 @@ def runs():
 def rows():
     tasks = ScheduledTask.objects.filter(task_key="settlement.settle").select_related("run").order_by("run__started_at")
     return [(known.run.key[:10], known.state, known.reason_code) for known in tasks]
+
+
+def _keys_and_states():
+    tasks = ScheduledTask.objects.filter(task_key="settlement.settle").order_by("run__started_at")
+    return list(tasks.values_list("run__key", "state"))
 
 
 def begin_all(run_at, now):
@@ -330,6 +336,29 @@ class TestCatchUp:
             poll(START + 3 * DAY)
 
         assert ScheduledTask.objects.filter(state=State.AVAILABLE).count() == 1000
+
+    def test_looks_at_few_slots_however_long_nobody_polled(self, monkeypatch):
+        """PostgreSQL ends the transaction of a poll that works out slots for ten seconds, and then the next one's as well."""
+        looked, since = [0], Slots.since
+
+        def counted(self, instant, zone):
+            for slot in since(self, instant, zone):
+                looked[0] += 1
+                yield slot
+
+        monkeypatch.setattr(Slots, "since", counted)
+        with only_timelines(settlement(starts=cron("* * * * *", zone="UTC"))):
+            poll(START)
+            poll(START + 60 * DAY)
+
+        assert looked[0] < 10_000
+        assert [(key[:16], state) for key, state in _keys_and_states()] == [
+            ("2026-03-01T09:01", "cancelled"),
+            ("2026-04-30T09:00", "available"),
+            ("2026-04-30T09:01", "scheduled"),
+        ]
+        passed = ScheduledTask.objects.get(state=State.CANCELLED, task_key="settlement.settle")
+        assert "to 2026-04-30 08:59 UTC" in passed.reason
 
     def test_takes_a_poll_that_is_a_little_late_as_it_is(self):
         poll(START)

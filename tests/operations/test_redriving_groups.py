@@ -72,6 +72,11 @@ class TestRedriveGroup:
 
         assert ScheduledTask.objects.count() == 1
 
+    @pytest.mark.parametrize("group", [5, "\x00", "\ud800", "x" * 1000], ids=lambda group: ascii(group)[:10])
+    def test_refuses_what_no_group_is_called(self, db, group):
+        with pytest.raises(InvalidInput, match=r"^group: "):
+            redrive_group(group, reason="mended")
+
     def test_refuses_a_group_without_name(self, db):
         with pytest.raises(InvalidInput, match="group"):
             redrive_group("", reason="mended")

@@ -16,6 +16,8 @@ from timeline.definition.machines import known_state, table_of
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import RunEnd
 from timeline.models import EntityRef, model_of
+from timeline.models.among import Among
+from timeline.models.entities import keys_of, ref_with
 from timeline.operations.choosing import rows_matching
 from timeline.operations.enrolling import without_run
 from timeline.operations.reconciling import reconcile_locked
@@ -74,7 +76,7 @@ class Found(NamedTuple):
 
 
 class Adopted(NamedTuple):
-    """What was done so far: runs begun, and rows left out because they have a run or do not exist any more."""
+    """What was done so far: runs begun, and rows left out because they have a run, or are not there or not chosen any more."""
 
     begun: int = 0
     passed: int = 0
@@ -212,12 +214,23 @@ def _adopt_some(adoption: Adoption, batch: Portion, actor: str, now: datetime, u
             raise unreadable
         # Runs may have begun since the first check. No unique index would refuse a second run if the first one has ended.
         still = without_run(batch._replace(refs=list(entities)), adoption.definition.name, "", once=True).refs
+        still = _still_chosen(adoption, still, using)
         states = _states_of(adoption, {ref: entities[ref] for ref in still})
         begun = begin_runs(_beginnings(adoption, states, actor, now), now=now, using=using)
         runs = [beginning.run(using=using) for beginning in begun]
         # The planner decides which tasks the runs have in their states, as always.
         reconcile_locked(runs, entities, now=now, using=using)
     return len(begun)
+
+
+def _still_chosen(adoption: Adoption, refs: list[EntityRef], using: str) -> list[EntityRef]:
+    """Leave out rows that were changed before they were locked, so that the filters do not choose them any more."""
+    model = adoption.rows.model
+    if not adoption.rows.query.where:
+        return refs
+    chosen = adoption.rows.using(using).filter(Among(keys_of(model, refs))).values_list("pk", flat=True)
+    left = {ref_with(model, key) for key in chosen}
+    return [ref for ref in refs if ref in left]
 
 
 def _states_of(adoption: Adoption, entities: Mapping[EntityRef, Model]) -> dict[EntityRef, str]:

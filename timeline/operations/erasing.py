@@ -21,6 +21,7 @@ from timeline.models.entities import label_of
 from timeline.models.kin import about_entity
 from timeline.models.step import origins_of, recorded_by
 from timeline.operations.cancelling import cancel_all
+from timeline.operations.current import running
 from timeline.operations.leaving import end_runs
 from timeline.payloads import clip
 from timeline.signals import entity_erased
@@ -29,6 +30,7 @@ from timeline.store.isolating import atomic
 from timeline.store.locking import lock_runs
 
 BATCH: Final = 500
+LINKS: Final = 4  # How often what begins after ended runs is ended, too. A chain of ``after_run`` has two links.
 
 # The details of a log entry from which a task is replayed. None of them was written by a handler or a person.
 KEPT: Final = frozenset({"scheduled_at", "scheduled_at_before", "passing", "grace", "until", "resend"})
@@ -93,12 +95,13 @@ def erase(*, ref: EntityRef, reason: Reason, cancel: bool = False, now: datetime
         How many rows were blanked.
 
     Raises:
-        InvalidInput: naming ``entity``, if a task or run is open, even if it was made during this call. Rows that are blank by
-            then stay so.
+        InvalidInput: naming ``entity``, if a task or run is open, even if it was made during this call: rows that are blank by
+            then stay so. Also if a handler of its own calls this: nothing is changed then.
     """
     if not ref.label:
         raise InvalidInput("entity", _("the system is nobody."), _("Name an entity."))
     about = about_entity(ref, using=using)
+    refuse_own([ref], using=using)
     if cancel:
         _end_all(ref, about, reason, now, using)
     _refuse_open(about, using)
@@ -143,14 +146,39 @@ def refuse_open(refs: Iterable[EntityRef], *, using: str) -> None:
         _refuse_open(about_entity(ref, using=using), using)
 
 
+def refuse_own(refs: Iterable[EntityRef], *, using: str) -> None:
+    """
+    Check that no task that is being run here is about one of several entities, before any of them is changed.
+
+    Raises:
+        InvalidInput: naming ``entity``.
+    """
+    if running():
+        for ref in refs:
+            tasks = ScheduledTask.objects.using(using).filter(about_entity(ref, using=using), pk__in=running())
+            if tasks.exists():
+                problem = _("it is erased by its own task, which cannot be blanked while it runs.")
+                raise InvalidInput("entity", problem, _("Erase it in a task of a system timeline."))
+
+
 def _end_all(ref: EntityRef, about: Q, reason: Reason, now: datetime, using: str) -> None:
-    """Cancel open tasks; then end the runs that are still open because they wait for something."""
-    cancel_all(ref=ref, reason=Reason(ReasonCode.OPERATOR, reason.text, reason.actor), now=now, using=using)
+    """
+    Cancel open tasks; then end the runs that are still open because they wait for something. Runs that begin after these
+    (``after_run``) end with them, in the same transaction, so that nobody runs what they would do.
+    """
     with atomic(using=using):
-        runs = list(TimelineRun.objects.using(using).open().filter(about).only("entity_label", "entity_id"))
-        locked = lock_runs([run.pk for run in runs], {run.entity_ref for run in runs}, fresh=True, using=using)
-        still = [run for run in locked.runs if run.is_open]
-        end_runs(still, RunEnd.LEFT, reason=Reason(ReasonCode.EXIT, reason.text, reason.actor), now=now, using=using)
+        for _link in range(LINKS):
+            _end_present(ref, about, reason, now, using)
+            if not TimelineRun.objects.using(using).open().filter(about).exists():
+                return
+
+
+def _end_present(ref: EntityRef, about: Q, reason: Reason, now: datetime, using: str) -> None:
+    cancel_all(ref=ref, reason=Reason(ReasonCode.OPERATOR, reason.text, reason.actor), now=now, using=using)
+    runs = list(TimelineRun.objects.using(using).open().filter(about).only("entity_label", "entity_id"))
+    locked = lock_runs([run.pk for run in runs], {run.entity_ref for run in runs}, fresh=True, using=using)
+    still = [run for run in locked.runs if run.is_open]
+    end_runs(still, RunEnd.LEFT, reason=Reason(ReasonCode.EXIT, reason.text, reason.actor), now=now, using=using)
 
 
 def _refuse_open(about: Q, using: str) -> None:

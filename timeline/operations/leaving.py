@@ -17,7 +17,7 @@ from timeline.models import EntityRef, ScheduledTask, TimelineRun, ref_of
 from timeline.models.entities import by_label
 from timeline.operations._calling_off import call_off
 from timeline.operations._succeeding import succeed
-from timeline.payloads import check_text
+from timeline.payloads import check_is_text, check_text
 from timeline.registry import registry
 from timeline.store.isolating import atomic
 from timeline.store.locking import in_transaction, lock_entity_now
@@ -50,12 +50,14 @@ def leave(
         The run, ended.
 
     Raises:
-        InvalidInput: if the reason is empty or longer than 200 characters.
+        InvalidInput: if the reason is empty or longer than 200 characters, or ``key`` or ``actor`` is no text for its column.
         UnknownTimeline: if there is no timeline of this name.
         NoOpenRun: if there is no open run.
         WrongEntity: if the entity is not in this database.
     """
     check_text("reason", reason, MAX_REASON, least=1)
+    check_text("key", key, runs.MAX_KEY)
+    check_is_text("actor", actor)
     ref = ref_of(entity, registry.timeline(timeline).label)
     with in_transaction(using):
         _locked, now = lock_entity_now(ref, now=now, using=using)

@@ -10,11 +10,13 @@ from uuid import UUID
 
 from django.utils.translation import gettext_lazy as _
 
+from timeline.definition.checking_states import MAX_TASK_KEY
 from timeline.exceptions import AlreadyOpen, InvalidInput, RunEnded, TransitionNotAllowed
 from timeline.lifecycle import Reason
 from timeline.models import ScheduledTask
 from timeline.operations.redriving import redrive
 from timeline.operations.sets import check_spread
+from timeline.payloads import check_text
 
 BATCH: Final = 250
 
@@ -54,9 +56,10 @@ def redrive_group(
         example because its run was ended by an exit) is left out and does not prevent the others.
 
     Raises:
-        InvalidInput: naming ``spread``, or ``group`` if it is empty; nothing is changed then.
+        InvalidInput: naming ``spread``, or ``group`` if it is empty or no text for a column; nothing is changed then.
     """
     check_spread(spread)
+    check_text("group", group, MAX_TASK_KEY)
     if not group:
         raise InvalidInput("group", _("is empty."), _("Give the fingerprint of a group."))
     done = Redriven()

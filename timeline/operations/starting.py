@@ -19,13 +19,12 @@ from timeline.operations.past import Past, call_off_past
 from timeline.operations.sets import Portion, Tally, check_spread, in_portions, rounds
 from timeline.payloads import check_json, check_text
 from timeline.registry import registry
+from timeline.runs import MAX_KEY
 from timeline.store.beginning import Beginning, Begins, begin_runs, constantly, needs_savepoint, plan_runs
 from timeline.store.isolating import atomic
 from timeline.store.locking import in_transaction, lock_batch, lock_entity_now
 from timeline.store.mirroring import tell_entity
 from timeline.timing import check_time
-
-MAX_RUN_KEY = 100
 
 
 class Started(NamedTuple):
@@ -176,7 +175,7 @@ def begins_of(definition: Definition, started_at: datetime | str | None) -> Begi
 
 
 def _check_run(key: str, params: dict[str, Any]) -> None:
-    check_text("key", key, MAX_RUN_KEY)
+    check_text("key", key, MAX_KEY)
     check_json("params", params)
 
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import Final, NamedTuple
 
-from timeline.definition.recurring import Recurring
+from timeline.definition.recurring import A_DAY, Recurring
 from timeline.timing.slots import Slot
 
 MOST: Final = 1000  # The most slots that are made up for at a time.
@@ -90,9 +90,8 @@ def recurrence(
     if last.at > now:
         return _standing(recurring, last, before, now)
     ahead = next(due for due in _after(recurring, now) if due.key != last.key)
-    missed = _missed(recurring, last, now)
-    first = missed[0] if missed else ahead
-    newest = missed[-MOST - 1 :]
+    missed, newest = _missed(recurring, last, now)
+    first = missed or ahead
     if last.waits and (missed or now - last.at > grace):
         first = Due(last.at, last.key)
         newest.insert(0, first)
@@ -136,9 +135,27 @@ def _due(recurring: Recurring, slot: Slot) -> Due:
     return Due(slot.at, recurring.key_of(slot))
 
 
-def _missed(recurring: Recurring, last: Known, now: datetime) -> list[Due]:
-    """The slots that have passed since the last run."""
-    return list(takewhile(lambda due: due.at <= now, _after(recurring, last.at, last.key)))
+def _missed(recurring: Recurring, last: Known, now: datetime) -> tuple[Due | None, list[Due]]:
+    """
+    The first slot that has passed since the last run (None: none has), and the newest of all that have, at most one more than
+    are made up for.
+
+    They are looked for from now backwards, a longer way each time. All slots of a year may be half a million.
+    """
+    first = next(_after(recurring, last.at, last.key))
+    if first.at > now:
+        return None, []
+    back = A_DAY
+    while (since := now - back) > last.at:
+        newest = _passed(_after(recurring, since), now)
+        if len(newest) > MOST + 1:  # The first is left out: there may be an earlier slot with the same key.
+            return first, newest[-MOST - 1 :]
+        back *= 4
+    return first, _passed(_after(recurring, last.at, last.key), now)[-MOST - 1 :]
+
+
+def _passed(slots: Iterator[Due], now: datetime) -> list[Due]:
+    return list(takewhile(lambda due: due.at <= now, slots))
 
 
 def _wanted(recurring: Recurring, missed: list[Due], now: datetime) -> list[Due]:

@@ -40,7 +40,7 @@ def erase(
 
     Raises:
         InvalidInput: naming ``owned``, if ``entity`` is a reference; or ``entity``, if one of the entities has an open task or
-            run and ``cancel`` is not set. Nothing is changed then.
+            run and ``cancel`` is not set, or if one of its own tasks calls this. Nothing is changed then.
     """
     if isinstance(entity, EntityRef):
         if owned:
@@ -51,6 +51,7 @@ def erase(
         using = using or alias_of(entity)
         refs = [ref_of(entity), *(owned_by(entity, using=using) if owned else ())]
     done, why, refs = Erased(), Reason.operator(reason, actor), list(dict.fromkeys(refs))
+    erasing.refuse_own(refs, using=using)
     if not cancel:
         erasing.refuse_open(refs, using=using)
     for ref in refs:
