@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -25,6 +26,13 @@ TITLES: Final = {
 _GUARDS: Final = {
     "unless has_payment": "payment is configured",
     "unless is_active": "the account is active again",
+}
+
+# What is told of an end that has a reason of staff's own, or an error: neither is for customers.
+_NOTES: Final[Mapping[tuple[str, str], str]] = {
+    (State.CANCELLED, ReasonCode.OPERATOR): "Called off by our support.",
+    (State.RETRYABLE, ReasonCode.ERROR): "It did not work; we try again.",
+    (State.DISCARDED, ReasonCode.ERROR): "It did not work; our support looks into it.",
 }
 
 _EXITS: Final = {"paid": "Not needed: payment is configured.", "closed": "Not needed: the trial was closed."}
@@ -75,8 +83,8 @@ def present(user: User, *, now: datetime) -> Page:
         ahead.append(Item(_title(item.task_key), item.expected_at, "foreseen", note))
     # What is foreseen at the same moment as its predecessor comes after it.
     ahead.sort(key=lambda item: (item.at is None, item.at or now, item.state == "foreseen"), reverse=True)
-    past = sorted((_row(task) for task in tasks if task.state in FINAL), key=lambda item: item.at or now, reverse=True)
-    return Page(_status(user), max((user.trial_ends_at - now).days, 0), ahead, past)
+    past = sorted((_row(task) for task in tasks if task.state in FINAL), key=lambda item: item.at or now)
+    return Page(_status(user), max((user.trial_ends_at - now).days, 0), ahead, past[::-1])
 
 
 def _status(user: User) -> str:
@@ -101,6 +109,8 @@ def _note(task: ScheduledTask) -> str:
         return "Moved, because the trial's end moved." if by_itself else "Moved by our support."
     if task.state == State.COMPLETED and isinstance(task.result, dict):
         return "It still calls; we told you again." if task.result.get("in_use") else "It does not call any more."
+    if note := _NOTES.get((task.state, task.reason_code)):
+        return note
     return why(without_people(masked(task)))  # What staff wrote, and what an error said, is not for customers.
 
 

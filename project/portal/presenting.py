@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 from typing import Final
 
 from django.db.models import Min
@@ -21,7 +23,7 @@ Text = str | Promise
 
 WORDS: Final[Mapping[S, Text]] = {
     S.CREATED: _("We have your application"),
-    S.VALIDATING: _("We look whether it is complete"),
+    S.VALIDATING: _("We check whether it is complete"),
     S.QUEUED: _("We ask whether the portal is open"),
     S.AWAITING_RELEASE: _("The portal is closed for the night"),
     S.AUTHENTICATING: _("We sign in for you"),
@@ -41,7 +43,7 @@ WORDS: Final[Mapping[S, Text]] = {
     S.CONFIRMING: _("We book it"),
     S.CONFIRM_OTP_REQUIRED: _("The portal has sent you a code, once more"),
     S.CONFIRM_OTP_SUBMITTING: _("We hand on your second code"),
-    S.VERIFYING: _("We see whether it is booked"),
+    S.VERIFYING: _("We check whether it is booked"),
     S.RETRY_SCHEDULED: _("The portal does not answer; we try again soon"),
     S.OPERATOR_ESCALATED: _("One of our people is looking at it"),
     S.BOOKED: _("It is booked"),
@@ -112,8 +114,14 @@ def present(booking: Booking) -> Page | None:
         until=ahead.aggregate(until=Min("scheduled_at"))["until"],
         asks=ASKS.get(run.state, ""),
         is_over=run.state in ENDS,
-        way=[Stop(words(state), at, _kind(state)) for state, at in way],
+        way=[Stop(words(state), at, _kind(state)) for state, at in _entered(way)],
     )
+
+
+def _entered(way: Iterable[tuple[str, datetime]]) -> Iterator[tuple[str, datetime]]:
+    """Of a state that follows itself, as where a timer reminds operators: the first time, at which it was entered."""
+    for _state, stay in groupby(way, key=itemgetter(0)):
+        yield list(stay)[-1]
 
 
 def words(state: str) -> Text:
@@ -130,7 +138,7 @@ def _kind(state: str) -> str:
 def slot_in_words(slot: str) -> str:
     """An appointment in words; as it is, where it is no time."""
     at = parse_datetime(slot)
-    return date_format(at, "DATETIME_FORMAT") if at else slot
+    return f"{date_format(at.astimezone(UTC), 'DATETIME_FORMAT')} UTC" if at and at.tzinfo else slot
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ class TestWhatItShows:
     def test_is_there_for_the_system(self, operator, about):
         about(None)
 
-        assert "The system" in text_of(operator.get(ENTITY))
+        assert "Timeline of the system" in text_of(operator.get(ENTITY))
 
     def test_shows_the_nearest_of_very_many(self, operator, order, about):
         rows = [about(order, hours + 1) for hours in range(MAX_SHOWN + 5)]
@@ -294,6 +294,15 @@ class TestDrawing:
 
         assert [tick.text for tick in ticks if "-" in tick.text and not tick.is_minor]
         assert all(one.is_minor != other.is_minor for one, other in pairwise(ticks))
+
+    @pytest.mark.parametrize(("hours", "share"), [(None, 0), (-1, 0), (12, 0.5), (24, 1), (10_000, 1)])
+    def test_is_hatched_as_long_as_it_is_on_hold(self, now, hours, share):
+        items = [Item("a.b", now, "scheduled", "scheduled", "")]
+        until = None if hours is None else now + timedelta(hours=hours)
+
+        drawn = drawing(items, span=timedelta(hours=48), held_until=until, now=now, zone=now.tzinfo)
+
+        assert drawn.held == pytest.approx(share * (100 - drawn.now_x))
 
     def test_is_none_of_nothing(self, now):
         assert drawing([], now=now, zone=now.tzinfo) is None

@@ -274,3 +274,4 @@ class TestEntity:
 
         assert "moving house" in page
         assert "painting walls" not in page
+        assert "tl-hatch" not in page  # Which stands for all that is about the entity.

@@ -119,6 +119,11 @@ class TestPeople:
         assert not links(page, "complaint.settled")
         assert len(links(page, "complaint.parked")) == len(links(page, "complaint.refunded")) == 1
 
+    def test_asks_for_a_reason_in_the_language_of_who_looks(self, operator, order):
+        page = operator.get(button(operator, order), headers={"Accept-Language": "de"}).content.decode()
+
+        assert '<label for="id_reason">Grund' in page
+
     def test_goes_on_where_there_is_more(self, operator, monkeypatch):
         monkeypatch.setattr("timeline.reading.people.SHOWN", 2)
         for _ in range(5):

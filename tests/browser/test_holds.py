@@ -13,7 +13,7 @@ from tests.admin.conftest import ENTITY
 from tests.testapp.models import Order
 from timeline.models import Hold, ref_of
 from timeline.operations.parking import park
-from timeline.shortcuts import hold
+from timeline.shortcuts import hold, release
 
 HOLDS = reverse("admin:timeline_scheduledtask_holds")
 
@@ -39,6 +39,24 @@ def test_can_be_read(start_browser, staff, order, width, dark):
         browser.wait_for(".tl-held-note")
         assert browser.barriers() == []
         assert browser.width_needed() <= width
+
+
+LINES = "const r = document.createRange(); r.selectNodeContents(arguments[0]); return r.getClientRects().length"
+
+
+def test_breaks_no_word_of_one_that_is_over(start_browser, staff, order):
+    hold(
+        task="care.call", reason="a reason that is as long as it may be so that it takes all the room " * 2, actor="ada"
+    )
+    release(Hold.objects.get(), actor="benjamin")
+    browser = start_browser()
+    browser.log_in(staff)
+
+    browser.open(HOLDS)
+    browser.wait_for(".tl-over")
+
+    cells = browser.driver.find_elements(By.CSS_SELECTOR, ".tl-over td")
+    assert [browser.driver.execute_script(LINES, cells[number]) for number in (0, 3, 5)] == [1, 1, 1]
 
 
 def test_puts_a_customer_on_hold_and_releases_them(start_browser, staff, order):

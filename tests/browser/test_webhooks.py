@@ -56,6 +56,8 @@ def test_can_be_read_by_anybody(start_browser, staff, endpoints, width, dark, la
         "replay": at("endpoint", "replay", endpoints["good"].pk),
     }
     found = {}
+    browser.open(paths["endpoints"])
+    assert below(browser, ".object-tools a", ".tl-alarm")
     for name, path in paths.items():
         browser.open(path)
         look(browser, f"{name}-{width}-{language}", found, width)
@@ -73,6 +75,11 @@ def test_can_be_read_by_anybody(start_browser, staff, endpoints, width, dark, la
     look(browser, f"secret-{width}-{language}", found, width)
 
     assert {name: each for name, each in found.items() if each} == {}
+
+
+def below(browser, lower, upper):
+    """Whether nothing of the lower one is over the upper one."""
+    return browser.find(lower).rect["y"] >= browser.find(upper).rect["y"] + browser.find(upper).rect["height"]
 
 
 def look(browser, name, found, width):

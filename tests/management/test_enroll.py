@@ -37,7 +37,7 @@ class TestEnroll:
         lines = run("stay").splitlines()
 
         assert lines[0] == "Of 5 rows, 5 would get a run; 0 have one."
-        assert lines[1] == "ship: 2 were due before; they never run."
+        assert lines[1] == "ship: 2 due before, never to be run."
         assert lines[2].split() == ["day", "remind", "ship"]
         assert lines[3].split() == ["2026-03-01", "0", "1"]
         assert lines[6].split() == ["2026-03-11", "5", "0"]

@@ -38,6 +38,8 @@ class TestPreview:
     def test_prints_what_is_beside_what_would_be(self, order):
         lines = run(str(order.pk), "--set", "ships_at=2030-05-01T10:00:00Z").splitlines()
 
+        head, *lines = lines
+        assert head == f"{'as it is now':>20}  {'as it would be':>20}"
         assert len(lines) == 3
         assert "2030-04-30 10:00" in lines[0]
         assert lines[0].endswith("shipping.pack  moved")

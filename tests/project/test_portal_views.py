@@ -12,7 +12,7 @@ from project.accounts.models import User
 from project.demo.office import FRIENDLY
 from project.portal.links import booking_token
 from project.portal.models import Booking, Secret
-from project.portal.presenting import WORDS
+from project.portal.presenting import WORDS, slot_in_words
 from project.portal.states import S
 from tests.booking import state_of, wanted
 from tests.machines import no_write
@@ -54,6 +54,19 @@ def operator(db, now):
 
 
 DESK = "/appointments/desk/"
+
+
+class TestWay:
+    def test_names_a_state_once_that_follows_itself(self, client, stuck, bookings):
+        """Operators are reminded by a timer that leads back to the same state."""
+        bookings.advance(hours=13)
+
+        page = client.get(f"/appointments/{booking_token(stuck)}/").content.decode()
+
+        assert page.count(f'<p class="title">{WORDS[S.OPERATOR_ESCALATED]}</p>') == 1
+
+    def test_tells_an_appointment_with_its_zone(self):
+        assert slot_in_words("2026-03-02T20:40:00+01:00") == "March 2, 2026, 7:40 p.m. UTC"
 
 
 class TestApply:

@@ -160,6 +160,15 @@ class TestMyTimeline:
 
         assert not [words for words in (*said.values(), "10.0.0.7") if words in page]
         assert "Not needed any more." in page
+        assert "Called off by our support." in page
+        assert "It did not work; we try again." in page
+
+    def test_has_what_followed_above_what_it_followed_also_at_the_same_moment(self, home, client, clock):
+        clock.advance(days=31)
+
+        page = client.get(home).content.decode()
+
+        assert page.index("We tell you that the trial has ended") < page.index("The trial ends;")
 
     def test_shows_who_moved_something(self, home, client, account):
         """A person, or the trial's end: not the same to a customer."""

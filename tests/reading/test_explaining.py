@@ -94,7 +94,7 @@ class TestExplain:
         assert told(ship)[1:] == [
             "It was due on 2026-03-06 09:00 UTC: at ships_at (ships_at was 2026-03-06 09:00 UTC).",
             "Attempt 1 started on 2026-03-06 09:00 UTC by story clock.",
-            "It was completed on 2026-03-06 09:00 UTC. Its result: {'parcels': 2}.",
+            'It was completed on 2026-03-06 09:00 UTC. Its result: {"parcels": 2}.',
         ]
 
     def test_says_when_it_was_due_first_of_what_is_tried_again(self, ship, told, clock):

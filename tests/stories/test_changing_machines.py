@@ -84,7 +84,7 @@ class TestTheDayAfterTheDeploy:
         )
 
         assert status == 0
-        assert said.splitlines()[-1] == "Changed 3 runs; took away 8 moves."
+        assert said.splitlines()[-1] == "Runs changed: 3; moves taken away: 8."
         assert called("timeline_plan")[1] == 0
         assert all(is_whole(run) for run in TimelineRun.objects.all())
         emit("tour.sent", orders[0])

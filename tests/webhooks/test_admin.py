@@ -73,6 +73,13 @@ class TestAnEndpoint:
         assert "errorlist" in answer.content.decode()
         assert not Endpoint.objects.exists()
 
+    def test_tells_nothing_yet_of_a_new_one(self, admin_client):
+        """No dashes for when it failed or was disabled."""
+        page = admin_client.get(reverse(ADD)).content.decode()
+
+        assert "readonly" not in page
+        assert "Times are those of" not in page
+
     def test_is_nobodys_who_has_no_right(self, client, django_user_model, clock):
         user = django_user_model.objects.create(
             email="s@example.com", website="s.example", signed_up_at=clock.now, trial_ends_at=clock.now
@@ -206,6 +213,15 @@ class TestADelivery:
         deliver()
         assert [request.id for request in receiver.requests] == [delivery.message_id] * 2
 
+    def test_about_nobody_is_of_the_system(self, admin_client, endpoint_for):
+        endpoint_for("told")
+        told_order("told.asked")
+        Delivery.objects.update(entity_label="", entity_id="")
+
+        page = admin_client.get(reverse("admin:timeline_webhooks_delivery_changelist")).content.decode()
+
+        assert '<td class="field-about">the system</td>' in page
+
     def test_goes_with_its_log_when_it_is_old(self, endpoint_for, clock, settings):
         settings.TIMELINE = {"RETENTION": timedelta(days=30)}
         endpoint_for("told")
@@ -322,5 +338,5 @@ class TestTheSample:
 
     @pytest.mark.parametrize("name", ["", "no", "01a211dd-2499-712d-854c-e3fcd74882b2"])
     def test_needs_an_endpoint(self, name, db):
-        with pytest.raises(CommandError, match="no such endpoint"):
+        with pytest.raises(CommandError, match="endpoint: there is none"):
             call_command("timeline_webhook_test", name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from io import StringIO
 
@@ -145,7 +146,9 @@ class TestWhoLooks:
     def test_reads_it_on_the_page_of_health_and_above_the_lists(self, unsent, staff_client):
         assert "nobody sends the deliveries that wait" in staff_client.get(reverse(HEALTH)).content.decode()
         for name in LISTS:
-            assert "Nobody sends the deliveries that wait" in staff_client.get(reverse(name)).content.decode()
+            page = staff_client.get(reverse(name)).content.decode()
+            assert re.search(r"Nobody sends the deliveries that wait \(the oldest since \S+ \d\d:\d\d UTC\)", page)
+            assert "Times are those of UTC." in page
 
         give_sign("one", using="default")
         for name in LISTS:

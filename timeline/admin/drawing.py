@@ -60,22 +60,24 @@ class Tick(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """The whole picture."""
+    """The whole picture. ``held`` is how much of the width, from now, the entity is on hold."""
 
     height: int
     lanes: list[Lane]
     ticks: list[Tick]
     now_x: float
     bottom: int
-
-    @property
-    def ahead(self) -> float:
-        """How much of the width is ahead of now."""
-        return round(100 - self.now_x, 2)
+    held: float = 0.0
 
 
 def drawing(
-    items: Sequence[Item], *, span: timedelta | None = None, most: int | None = None, now: datetime, zone: tzinfo
+    items: Sequence[Item],
+    *,
+    span: timedelta | None = None,
+    most: int | None = None,
+    held_until: datetime | None = None,
+    now: datetime,
+    zone: tzinfo,
 ) -> Drawing | None:
     """
     Place items that have a time in lanes on one axis.
@@ -84,6 +86,7 @@ def drawing(
         items: Those that stand in one lane have it, or their key, in common.
         span: How much time around now is drawn; None: as much as they take.
         most: How many lanes; None: all.
+        held_until: Until when all of it is on hold; None: it is not.
         now: In the middle of that.
         zone: Of the axis.
 
@@ -103,7 +106,8 @@ def drawing(
         for number, (key, found) in enumerate(list(keys.items())[:most])
     ]
     bottom = TOP + LANE * len(lanes)
-    return Drawing(bottom + 16, lanes, _ticks(axis, zone), axis.x(now), bottom)
+    held = axis.x(min(held_until, axis.end)) - axis.x(now) if held_until and held_until > now else 0.0
+    return Drawing(bottom + 16, lanes, _ticks(axis, zone), axis.x(now), bottom, round(held, 2))
 
 
 def _names(item: Item) -> tuple[str, str]:

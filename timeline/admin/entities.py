@@ -19,7 +19,7 @@ from timeline.admin.standing import standing_of
 from timeline.dialects import dialect_of
 from timeline.dispatch.noticing_silence import silent
 from timeline.lifecycle import FINAL, OPEN, State
-from timeline.models import EntityRef, Event, Hold, RunEntry, ScheduledTask, TimelineRun
+from timeline.models import EntityRef, Event, Hold, RunEntry, ScheduledTask, Scope, TimelineRun
 from timeline.reading.explaining import why
 from timeline.reading.machine_pictures import run_picture
 from timeline.reading.machines import entries_to_tell, machine_lines
@@ -27,6 +27,7 @@ from timeline.reading.recalling import keep_said, with_said
 from timeline.reading.schedules import schedule_in_words
 from timeline.registry import registry
 from timeline.store.gathering import Words, gather_now
+from timeline.timing import LATEST
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -189,17 +190,19 @@ def timeline_of(about: About, read: Read, reader: Reader, outlooks: Sequence[Out
     }
 
 
-def picture(items: Sequence[Item], *, span: str, now: datetime, zone: tzinfo) -> dict[str, Any]:
+def picture(items: Sequence[Item], *, span: str, holds: Iterable[Hold], now: datetime, zone: tzinfo) -> dict[str, Any]:
     """
     Draw items, and say how else they may be drawn.
 
     Args:
         items: Of the entity, and of what belongs to it.
         span: How much time the picture is of: one of ``SPANS``; else all of it.
+        holds: Those that are open over the entity or a part of it.
         now: Story time.
         zone: The site's.
     """
-    drawn = drawing(items, span=SPANS.get(span), most=MAX_LANES, now=now, zone=zone)
+    until = _held_until(holds)
+    drawn = drawing(items, span=SPANS.get(span), most=MAX_LANES, held_until=until, now=now, zone=zone)
     spans = [
         ("day", pgettext("timeline", "Day")),
         ("week", pgettext("timeline", "Week")),
@@ -207,6 +210,12 @@ def picture(items: Sequence[Item], *, span: str, now: datetime, zone: tzinfo) ->
         ("", pgettext("timeline", "All of it")),
     ]
     return {"drawing": drawn, "span": span if span in SPANS else "", "spans": spans}
+
+
+def _held_until(holds: Iterable[Hold]) -> datetime | None:
+    """Until when all that is about the entity is on hold; a hold of one of its tasks or timelines is over a part only."""
+    ends = [hold.until or LATEST for hold in holds if hold.scope in (Scope.ENTITY, Scope.EVERYTHING)]
+    return max(ends, default=None)
 
 
 def nearest(tasks: ScheduledTaskQuerySet) -> ScheduledTaskQuerySet:

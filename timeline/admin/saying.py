@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Union, get_args, get_origin
 
 from django import forms
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from timeline.admin.forms import REASON
 from timeline.definition.payload_types import members_of
@@ -59,7 +59,8 @@ def _plain(kind: Any) -> Any:
 def _field(name: str, kind: Any, needed: bool) -> forms.Field:
     plain, label = _plain(kind), name.replace("_", " ")
     if name == "reason" and plain is str:
-        return forms.CharField(label=label, required=needed, max_length=200, help_text=REASON)
+        said = pgettext_lazy("timeline", "Reason")
+        return forms.CharField(label=said, required=needed, max_length=200, help_text=REASON)
     if plain is bool:
         return forms.BooleanField(label=label, required=False)
     if plain is int:

@@ -218,7 +218,7 @@ class TaskAdmin(
         drawn = [*told.pop("items"), *told.pop("theirs")]
         context = {
             **told,
-            **picture(drawn, span=request.GET.get("span", ""), now=now, zone=zone),
+            **picture(drawn, span=request.GET.get("span", ""), holds=read.holds, now=now, zone=zone),
             "machines": self.with_buttons(request, told["machines"]),
             "entity": named(ref, entity, self.admin_site.name),
             "is_gone": about.is_gone,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
@@ -259,7 +260,7 @@ def _is_move(entry: LogEntry) -> bool:
 
 
 def _ending(task: ScheduledTask, entry: LogEntry) -> str:
-    told = {"at": in_utc(entry.at), "result": task.result, "why": _reason(entry)}
+    told = {"at": in_utc(entry.at), "result": _as_json(task.result), "why": _reason(entry)}
     if entry.reason_code == ReasonCode.SHADOW:
         return _("It would have run on %(at)s: its timeline was in shadow, so its handler was not entered.") % told
     if entry.reason_code == ReasonCode.THEN:
@@ -271,6 +272,11 @@ def _ending(task: ScheduledTask, entry: LogEntry) -> str:
     if entry.to_state == State.DISCARDED:
         return _("It was discarded on %(at)s: %(why)s.") % told
     return _("It was cancelled on %(at)s: %(why)s.") % told
+
+
+def _as_json(result: Any) -> str:
+    """A result as it is stored; a text without its quotes."""
+    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
 
 
 def _reason(entry: LogEntry) -> str:

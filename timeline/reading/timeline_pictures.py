@@ -257,7 +257,7 @@ def _origin(anchor: str) -> str:
         if kind == "field"
         else pgettext("timeline", "entered")
         if states_in(anchor)
-        else pgettext("timeline", "start")
+        else pgettext("axis of a timeline", "start")
     )
 
 

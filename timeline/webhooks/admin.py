@@ -65,8 +65,8 @@ class EndpointForm(forms.ModelForm):  # type: ignore[type-arg]
         field_classes: ClassVar = {"topics": TopicsField}
         help_texts: ClassVar = {
             "topics": gettext_lazy(
-                'Topics, as JSON: ["task.discarded", "task.completed.trial"]. What is none is refused, and those that are like'
-                " it are named."
+                'A list as JSON: ["task.discarded", "task.completed.trial"]. A topic that does not exist is refused, and the'
+                " answer names those that are similar."
             ),
         }
 
@@ -90,6 +90,10 @@ class EndpointAdmin(Alarming, Replaying):
     list_display = ("__str__", "failures", "failing_since", "disabled_at", "disabled_code")
     readonly_fields = ("created_at", "failures", "failing_since", "disabled_at", "disabled_code", "rotated_at")
     actions = ("rotate_secret", "disable_them", "enable_them")
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Endpoint | None = None) -> tuple[str, ...]:
+        """Show how one does that is there; of a new one there is nothing to tell."""
+        return self.readonly_fields if obj else ()
 
     def save_model(self, request: HttpRequest, obj: Endpoint, form: Any, change: bool) -> None:
         """Give a new one its secret, to be shown once."""
@@ -226,6 +230,8 @@ class DeliveryAdmin(Alarming):
     @admin.display(description=pgettext_lazy("timeline", "entity"))
     def about(self, delivery: Delivery) -> str:
         """What it tells of."""
+        if not delivery.entity_label:
+            return pgettext("timeline", "the system")
         return f"{delivery.entity_label}:{delivery.entity_id}"
 
     @admin.display(description=pgettext_lazy("timeline", "message id"))

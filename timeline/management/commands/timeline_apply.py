@@ -97,7 +97,7 @@ class Command(BaseCommand):
         if rows or not changes:
             self.stdout.write(self.style.SUCCESS(_("Changed %(rows)d tasks.") % {"rows": rows}))
         if changes:
-            said = _("Changed %(runs)d runs; took away %(moves)d moves.") % {"runs": runs, "moves": len(gone)}
+            said = _("Runs changed: %(runs)d; moves taken away: %(moves)d.") % {"runs": runs, "moves": len(gone)}
             self.stdout.write(self.style.SUCCESS(said))
         self._end(is_whole)
 

@@ -151,9 +151,9 @@ def _passing(rows: QuerySet[Model], size: int, using: str, bar: Bar) -> Iterator
 
 def _late(ahead: Ahead, past: str) -> Iterator[str]:
     said = {
-        Past.RUN: _("%(task)s: %(count)d were due before; they run at once."),
-        Past.SKIP: _("%(task)s: %(count)d were due before; they never run."),
-        Past.EXPIRE: _("%(task)s: %(count)d were due before; they run only if their date becomes another."),
+        Past.RUN: _("%(task)s: %(count)d due before, to be run at once."),
+        Past.SKIP: _("%(task)s: %(count)d due before, never to be run."),
+        Past.EXPIRE: _("%(task)s: %(count)d due before, to be run only if the date changes."),
     }
     for name, count in sorted(ahead.late.items()):
         yield said[Past(past)] % {"task": name, "count": count}

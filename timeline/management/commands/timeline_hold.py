@@ -68,7 +68,9 @@ class Command(PipedCommand):
         except (InvalidInput, AlreadyReleased) as error:
             raise CommandError(str(error)) from None
         except (ValueError, Hold.DoesNotExist):
-            raise CommandError(_("There is no hold %(id)s.") % {"id": release}) from None
+            raise CommandError(
+                _("There is no hold %(id)s. Without arguments, this command lists those there are.") % {"id": release}
+            ) from None
 
     def _hold(
         self, what: dict[str, Any], using: str, *, until: str | None, then: str, reason: str, actor: str, **_rest: Any

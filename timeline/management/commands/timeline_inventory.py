@@ -48,7 +48,7 @@ class Command(PipedCommand):
             console = Console(highlight=False, markup=False, width=None if self.stdout.isatty() else WIDTH)
             with console.capture() as drawn:
                 for each in found:
-                    console.print(_table(each))
+                    console.print(_table(each), "")
             self.stdout.write(drawn.get())
 
 

@@ -60,6 +60,9 @@ class Command(PipedCommand):
             self.stdout.write(_as_json(found))
             return
         foreseen = pgettext("timeline", "foreseen")
+        if found:
+            now, then = pgettext("timeline", "as it is now"), pgettext("timeline", "as it would be")
+            self.stdout.write(f"{now:>20}  {then:>20}")
         for effect in found:
             name = f"{effect.task_key} ({foreseen})" if effect.is_foreseen else effect.task_key
             line = f"{_at(effect.at):>20}  {_at(effect.then_at):>20}  {name}  {effect.words}"

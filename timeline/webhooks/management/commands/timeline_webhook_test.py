@@ -14,6 +14,8 @@ from timeline.clocks import story_now
 from timeline.webhooks.models import Endpoint
 from timeline.webhooks.sampling import send_sample
 
+MOST_NAMED = 10
+
 
 class Command(BaseCommand):
     """Sends one sample."""
@@ -32,7 +34,7 @@ class Command(BaseCommand):
             found = Endpoint.objects.using(database).get(pk=UUID(endpoint))
             answer = send_sample(found, now=now)
         except (ValueError, Endpoint.DoesNotExist):
-            raise CommandError(_("There is no such endpoint.")) from None
+            raise CommandError(_none_such(endpoint, database)) from None
         except ImproperlyConfigured as error:
             raise CommandError(str(error)) from None
         self.stdout.write(f"{answer.status or '-'}, {answer.duration_ms} ms")
@@ -40,3 +42,14 @@ class Command(BaseCommand):
             self.stdout.write(answer.text)
         if answer.error:
             raise CommandError(answer.error)
+
+
+def _none_such(given: str, database: str) -> str:
+    """Say which there are."""
+    known = [f"{one.pk} ({one})" for one in Endpoint.objects.using(database).order_by("-pk")[:MOST_NAMED]]
+    if not known:
+        return _("endpoint: there is none yet. Open one in the admin or by the API.")
+    return _("endpoint: there is none with the id %(given)s. Known: %(known)s.") % {
+        "given": given,
+        "known": ", ".join(known),
+    }
