@@ -163,6 +163,33 @@ def statements_of():
 
 
 @pytest.fixture
+def settings_of_writes():
+    """The values with which an act writes, of a setting that is ``on``: ``settings_of_writes("synchronous_commit", act)``."""
+
+    def listed(name, act):
+        values = []
+        if not connection.in_atomic_block:
+            connection.cursor().execute(f"SET {name} = on")
+
+        def ask(execute, sql, parameters, many, context):
+            if sql.startswith(("INSERT", "UPDATE")):
+                with connection.cursor() as cursor:
+                    cursor.execute("SELECT current_setting(%s)", [name])
+                    values.extend(cursor.fetchone())
+            return execute(sql, parameters, many, context)
+
+        try:
+            with connection.execute_wrapper(ask):
+                act()
+        finally:
+            if not connection.in_atomic_block:
+                connection.cursor().execute(f"RESET {name}")
+        return values
+
+    return listed
+
+
+@pytest.fixture
 def crowd(now, start_each_at):
     """
     Have ``crowd.work`` due a day later for each of so many orders: ``crowd(3, handler, …)`` gives the rows, first to last.

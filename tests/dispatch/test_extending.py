@@ -39,6 +39,14 @@ class TestExtendLeases:
         row.refresh_from_db()
         assert row.lease_expires_at == before
 
+    @pytest.mark.only_postgresql
+    def test_does_not_wait_for_the_disk(self, transactional_db, make_task, settings_of_writes):
+        row = make_task(state=State.ACTIVE, attempt=2, lease_expires_at=EARLIEST)
+
+        made = settings_of_writes("synchronous_commit", lambda: extend_leases({row.pk: 2}, using="default"))
+
+        assert made == ["off"]
+
     def test_makes_as_many_statements_for_ten_as_for_a_hundred(self, make_task, statements_of):
         made = []
         for number in (10, 100):

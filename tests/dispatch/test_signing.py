@@ -79,6 +79,19 @@ class TestGiveSign:
         sign.refresh_from_db()
         assert sign.missed_at is None
 
+    @pytest.mark.only_postgresql
+    def test_does_not_wait_for_the_disk(self, transactional_db, settings_of_writes):
+        """A living worker is silent otherwise, as long as the disk of the database stalls."""
+        assert settings_of_writes("synchronous_commit", lambda: give_sign("mail", using="default")) == ["off"]
+
+    @pytest.mark.only_postgresql
+    def test_leaves_that_to_the_transaction_of_a_caller(self, transactional_db, settings_of_writes):
+        def act():
+            with transaction.atomic():
+                give_sign("mail", using="default")
+
+        assert settings_of_writes("synchronous_commit", act) == ["on"]
+
 
 class TestLetGoOfTheSilent:
     def test_lets_the_leases_of_one_run_out_and_forgets_it(self, worker, running):

@@ -27,7 +27,7 @@ def extend_leases(attempts: Mapping[UUID, int], *, using: str) -> int:
     """
     if not attempts:
         return 0
-    with polling(using):
+    with polling(using, flushes=False):
         active = ScheduledTask.objects.using(using).filter(pk__in=list(attempts), state=State.ACTIVE)
         held = active.by_id().only("pk", "attempt").locked(skip_locked=True)
         ours = [task.pk for task in held if task.attempt == attempts[task.pk]]

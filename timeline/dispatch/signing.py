@@ -13,6 +13,7 @@ from timeline.clocks import MachineTime
 from timeline.conf import get_settings
 from timeline.lifecycle import State
 from timeline.models import ScheduledTask, Sign
+from timeline.store.polling import polling
 
 logger = logging.getLogger("timeline")
 
@@ -27,12 +28,13 @@ def give_sign(worker: str, *, using: str) -> None:
         worker: Its name, as on the rows of its tasks.
         using: Database alias.
     """
-    Sign.objects.using(using).bulk_create(
-        [Sign(worker=worker, seen_at=MachineTime())],
-        update_conflicts=True,
-        unique_fields=["worker"],
-        update_fields=["seen_at", "missed_at"],
-    )
+    with polling(using, flushes=False):
+        Sign.objects.using(using).bulk_create(
+            [Sign(worker=worker, seen_at=MachineTime())],
+            update_conflicts=True,
+            unique_fields=["worker"],
+            update_fields=["seen_at", "missed_at"],
+        )
 
 
 def let_go_of_the_silent(*, just_waited: bool, using: str) -> None:
