@@ -21,9 +21,9 @@ AT_ONCE: Final = {"lock_timeout": "20ms", "statement_timeout": "30s"}  # For wor
 # take longer.
 IDLE: Final = {"idle_in_transaction_session_timeout": "10s"}
 
-# For signs and leases, by which a worker says that it is alive. They do not wait for a slow disk: meanwhile the worker would seem
-# dead, and would keep rows locked that its handlers need. If the database crashes before they are on the disk, the worker says
-# the same again with its next beat.
+# For signs and leases, by which a worker says that it is alive. They do not wait for a slow disk: meanwhile the worker would
+# seem dead, and would keep rows locked that its handlers need. If the database crashes before they are on the disk, the worker
+# says the same again with its next beat.
 UNFLUSHED: Final = {"synchronous_commit": "off"}
 
 
@@ -35,7 +35,7 @@ def polling(using: str, bounds: Mapping[str, str] = BOUNDS, *, flushes: bool = T
     Args:
         using: Database alias.
         bounds: Settings of PostgreSQL.
-        flushes: Whether the commit waits until it is on the disk. In a transaction of the caller's, that is the caller's to say.
+        flushes: Whether the commit waits for the disk. In a transaction of the caller's, the caller decides this.
 
     The settings end with the transaction, so that a connection shared through PgBouncer is given back as it was. SQLite has
     the timeout in the host's settings.
