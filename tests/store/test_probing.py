@@ -27,14 +27,18 @@ class TestProbeWaiting:
         for seconds in (1, 3, 2, -1):
             make_task(state=state, scheduled_at=now - seconds * SECOND)
 
-        assert probe_waiting(now=now, using="default") == Waiting(now - 3 * SECOND, False)
+        assert probe_waiting(now=now, using="default") == Waiting(now - 3 * SECOND)
 
     def test_tells_none_of_what_is_ahead_or_does_not_wait(self, make_task, now):
         make_task(scheduled_at=now + SECOND)
-        make_task(state=State.AVAILABLE, scheduled_at=now - SECOND)
         make_task(state=State.COMPLETED, scheduled_at=now - SECOND)
 
         assert probe_waiting(now=now, using="default") == Waiting()
+
+    def test_tells_whether_any_is_available(self, make_task, now):
+        make_task(state=State.AVAILABLE, scheduled_at=now + SECOND)
+
+        assert probe_waiting(now=now, using="default") == Waiting(None, some_available=True)
 
     def test_tells_whether_there_are_notes(self, now):
         Wake.objects.create(name="order.paid", entity_label="testapp.order", entity_id="1")

@@ -116,6 +116,26 @@ class TestStep:
         assert len(idle) <= 9
         assert len(woken) < len(idle)
 
+    @pytest.mark.only_postgresql
+    def test_asks_once_where_nothing_is_due_or_available(self):
+        worker = Worker("default")
+        worker.poll()
+
+        with CaptureQueriesContext(connection) as idle:
+            worker.poll()
+
+        assert len(idle) == 1
+
+    def test_finds_what_somebody_else_has_made_available(self, order):
+        worker = Worker("default")
+        worker.step()
+        schedule("jobs.first", order, at=just_now())
+        staging.stage(now=story_now("default"), using="default")
+
+        worker.step()
+
+        assert effects() == ["first"]
+
     def test_oversleeps_nothing_when_the_clock_is_set_back_meanwhile(self, order, settings):
         settings.TIMELINE = {"POLL_INTERVAL": timedelta(hours=1)}
         now = story_now("default")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import NamedTuple
 
 from timeline.dialects import dialect_of
 from timeline.lifecycle import Trigger
@@ -12,6 +13,19 @@ from timeline.store.advancing import advance
 from timeline.store.isolating import atomic
 from timeline.store.probing import probe_waiting
 from timeline.store.writing import Write, apply
+
+
+class Staged(NamedTuple):
+    """
+    What was staged.
+
+    Args:
+        tasks: How many tasks have become available; ``limit`` or more means that there may be more.
+        some_available: Whether there may be available tasks, these or others.
+    """
+
+    tasks: int
+    some_available: bool = True
 
 
 def stage(*, limit: int = 1000, now: datetime, using: str) -> int:
@@ -26,14 +40,20 @@ def stage(*, limit: int = 1000, now: datetime, using: str) -> int:
     Returns:
         How many tasks; ``limit`` or more means that there may be more.
     """
+    return stage_and_tell(limit=limit, now=now, using=using).tasks
+
+
+def stage_and_tell(*, limit: int, now: datetime, using: str) -> Staged:
+    """Stage as ``stage`` does, and tell whether anything is available: if not, nobody needs to look for it."""
     if dialect_of(using).has_set_statements:
         # Most polls find nothing, and then need no transaction.
         found = probe_waiting(now=now, using=using)
         woken = wake_noted(now=now, using=using) if found.some_noted else 0
         if found.first_due is None:
-            return woken
-        return woken + len(advance("due", Trigger.DUE, most=limit, since=found.first_due, now=now, using=using))
+            return Staged(woken, found.some_available or woken > 0)
+        return Staged(woken + len(advance("due", Trigger.DUE, most=limit, since=found.first_due, now=now, using=using)))
     woken = wake_noted(now=now, using=using) if Wake.objects.using(using).exists() else 0
     with atomic(using=using):
         tasks = list(ScheduledTask.objects.using(using).to_stage(now).locked(skip_locked=True)[:limit])
-        return woken + len(apply([Write(task=task, triggers=(Trigger.DUE,)) for task in tasks], now=now, using=using))
+        due = apply([Write(task=task, triggers=(Trigger.DUE,)) for task in tasks], now=now, using=using)
+        return Staged(woken + len(due))

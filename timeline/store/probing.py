@@ -19,16 +19,18 @@ class Waiting(NamedTuple):
     Args:
         first_due: The earliest due time of a waiting task that is due; None: nothing is due.
         some_noted: Whether there are notes that tasks have to be waked.
+        some_available: Whether any task is available already.
     """
 
     first_due: datetime | None = None
     some_noted: bool = False
+    some_available: bool = False
 
 
 def probe_waiting(*, now: datetime, using: str) -> Waiting:
-    """Look whether a waiting task is due, or has to be made due. PostgreSQL only."""
+    """Look whether a waiting task is due, or has to be made due, and whether one is available. PostgreSQL only."""
     row = _probe("first_due", {"at": now}, using, IN_ORDER)
-    return Waiting(*row) if row else Waiting()
+    return Waiting(row[0], *map(bool, row[1:])) if row else Waiting()
 
 
 class Probed(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Final
 from timeline.conf import get_settings
 from timeline.dispatch.acting_in_bulk import act_in_bulk
 from timeline.dispatch.rescuing import rescue
-from timeline.dispatch.staging import stage
+from timeline.dispatch.staging import stage_and_tell
 from timeline.engine.running import Attempt
 from timeline.operations.identifying import sign_of_poller
 from timeline.operations.recurring import Ahead, recur
@@ -61,6 +61,7 @@ class Worker(Loop):
         self._sweeper = Sweeper(using)
         self._ahead = Ahead()
         self._staged_at = EARLIEST  # Story time up to which all due tasks have been staged.
+        self._some_available = True  # Whether there may be some, as far as the last look tells.
 
     def work(self) -> None:
         """Extend the leases of running tasks meanwhile; with one thread that runs handlers, have a side thread."""
@@ -121,7 +122,8 @@ class Worker(Loop):
         while True:
             last = self._stage()
             staged += last
-            threads.call()
+            if self._some_available:
+                threads.call()
             if not last or monotonic() >= give_up:
                 return staged
 
@@ -166,7 +168,7 @@ class Worker(Loop):
         while True:
             self._stage()
             some = False
-            for attempts in self._available(busy).groups():
+            for attempts in self._available(busy).groups() if self._some_available else ():
                 some = True
                 yield attempts
             if not some or monotonic() >= give_up:
@@ -175,8 +177,9 @@ class Worker(Loop):
     def _stage(self) -> int:
         """Make due tasks available, if it is time for that."""
         if monotonic() < self._next_stage:
+            self._some_available = True
             return 0
         self._staged_at = self._clock()
-        staged = stage(limit=STAGED, now=self._staged_at, using=self.using)
+        staged, self._some_available = stage_and_tell(limit=STAGED, now=self._staged_at, using=self.using)
         self._next_stage = monotonic() + (0 if staged >= STAGED else STAGE_EVERY.total_seconds())
         return staged
