@@ -129,7 +129,7 @@ class TestDispatch:
         assert len({batch.token for batch, _using in post.sent}) == 2  # One a claim.
         assert set(post.task_ids) == rows
 
-    def test_claims_as_many_at_a_time_as_take_little_time(self, post, now, monkeypatch):
+    def test_claims_as_many_at_a_time_as_take_little_time(self, post, due, now, monkeypatch):
         """Others wait for the rows that a claim locks, and for the processor."""
         clock, asked = [0.0], []
         claims = iter([(100, 1 / 32), (64, 1 / 8), (25, 1 / 256), (128, 1 / 1024), (0, 0.0)])
@@ -142,6 +142,7 @@ class TestDispatch:
 
         monkeypatch.setattr("timeline.dispatch.dispatching.monotonic", lambda: clock[0])
         monkeypatch.setattr("timeline.dispatch.dispatching.claim", claim)
+        due()
 
         dispatch(sender=post, limit=500, now=now, using="default")
 

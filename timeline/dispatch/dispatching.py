@@ -12,7 +12,7 @@ from timeline.dispatch.acting_in_bulk import act_in_bulk
 from timeline.dispatch.claiming import ClaimedBatch, claim, hand_back, is_anything_ready, messages_of
 from timeline.dispatch.limiting import claim_limited, is_place_free
 from timeline.dispatch.rescuing import Rescued, rescue
-from timeline.dispatch.staging import stage
+from timeline.dispatch.staging import stage_and_tell
 from timeline.exceptions import BrokerUnavailable
 from timeline.operations.identifying import sign_of_poller
 from timeline.operations.recurring import Ahead, recur
@@ -98,20 +98,21 @@ def dispatch(
     staged = sent = 0
     patience, most = ROOM_AFTER, min(AT_FIRST, limit)
     while True:
-        last_staged = stage(limit=2 * limit, now=now, using=using)
+        last_staged, some_available = stage_and_tell(limit=2 * limit, now=now, using=using)
         staged += last_staged
-        begun = monotonic()
-        batches = claim(limit=most, leases_valid_at=found.leases_valid_at, now=now, using=using)
+        begun, batches = monotonic(), []
+        if some_available:
+            batches = claim(limit=most, leases_valid_at=found.leases_valid_at, now=now, using=using)
         claimed = sum(len(batch.task_ids) for batch in batches)
         if claimed:
             most = _paced(claimed, monotonic() - begun, limit)
-        if has_limits:
+        if some_available and has_limits:
             batches += claim_limited(limit=most, now=now, using=using)
         claimed = sum(len(batch.task_ids) for batch in batches)
         _send(batches, sender, using)
         sent += claimed
         acted = act_in_bulk(now=now, using=using) if some_in_bulk and not claimed else 0
-        busy = claimed or acted or (wait and _is_more_ready(has_limits, using))
+        busy = claimed or acted or (wait and some_available and _is_more_ready(has_limits, using))
         if not busy or monotonic() > give_up:
             return Dispatched(staged, sent, len(lost.resend), len(lost.retried) + len(lost.discarded), bool(busy))
         if claimed or acted:
