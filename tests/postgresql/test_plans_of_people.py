@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.db import connection
 
 from tests.postgresql.owned import reads_of
 from tests.postgresql.plans import around_tests
@@ -56,9 +55,7 @@ def fill(cursor):
     now = make_task(task_key="other.task").scheduled_at
     run = TimelineRun.objects.create(timeline="refunding", entity_label="testapp.order", entity_id="1", started_at=now)
     for key, name in (("refunding.refund", "refund"), ("lending.lend", "loan")):
-        made = make_task(
-            run=run, task_key=key, awaits=f"{name}.approved {name}.rejected", nominal_at=now + DAY
-        )
+        made = make_task(run=run, task_key=key, awaits=f"{name}.approved {name}.rejected", nominal_at=now + DAY)
         assert made.state == State.SCHEDULED
     make_task(task_key="other.rests", state=State.RETRYABLE, reason_code=ReasonCode.IN_DOUBT, scheduled_at=now + DAY)
     cursor.execute(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline.admin.looking import look_at, may_look
-from timeline.admin.naming import Called, Named, actor_of, called, named
+from timeline.admin.naming import Called, Named, actor_of, breakable, called, named
 from timeline.admin.pages import Pages, policy_of
 from timeline.admin.saying import SayForm
 from timeline.admin.wording import WORDINGS
@@ -32,7 +32,7 @@ from timeline.registry import registry
 from timeline.timing import EARLIEST, LATEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from django_stubs_ext import StrPromise
 
@@ -70,7 +70,7 @@ class Waiting(NamedTuple):
     buttons: list[tuple[str, str]]
     task: ScheduledTask | None = None
     called: Called | None = None
-    verbs: list[tuple[Action, StrPromise]] = []  # noqa: RUF012 (nobody changes it)
+    verbs: Sequence[tuple[Action, StrPromise]] = ()
     is_held: bool = False
 
 
@@ -125,7 +125,7 @@ class PeoplePages(Pages):
             since=each.since,
             until=each.until,
             is_late=False,
-            rights=[each.right],
+            rights=[breakable(each.right)],
             buttons=[],
             task=task,
             called=called(task.full_key),
@@ -231,7 +231,7 @@ def _rights_of(run: TimelineRun) -> list[str]:
     """Who may say one of the events that a run asks for in its state."""
     definition = registry.timeline(run.timeline)
     asks = [definition.asks[event] for event in definition.asked_in.get(run.state, ())]
-    rights = sorted({name for ask in asks for name in ask.permissions})
+    rights = list(map(breakable, sorted({name for ask in asks for name in ask.permissions})))
     return [*rights, pgettext("timeline", "the owner")] if any(ask.owner for ask in asks) else rights
 
 

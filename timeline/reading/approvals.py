@@ -69,9 +69,9 @@ def asking_tasks(
     """
     List tasks that wait for a decision, the longest wait first. A few of them may be decided already: see ``still_asking``.
 
-    Tasks that are due are not among them: what is decided is due, and so is what nobody has decided in time. Each kind and state
-    is looked up separately, in the order of its index, so that no more rows are read than are shown. On PostgreSQL, this is one
-    statement.
+    Tasks that are due are not among them: what is decided is due, and so is what nobody has decided in time. Each kind and
+    state is looked up separately, in the order of its index, so that no more rows are read than are shown. On PostgreSQL, this
+    is one statement.
 
     Args:
         tasks: Those that the reader may see.

@@ -1,6 +1,6 @@
 """
-What waits for people: machines in states in which somebody is asked for an event, and tasks that ask for approval, each with the
-time until when. And tasks that rest because of a step in doubt, which are counted only.
+What waits for people: machines in states in which somebody is asked for an event, and tasks that ask for approval, each with
+the time until when. And tasks that rest because of a step in doubt, which are counted only.
 """
 
 from __future__ import annotations
