@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -15,75 +15,136 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline.admin.looking import look_at, may_look
-from timeline.admin.naming import Named, actor_of, named
+from timeline.admin.naming import Called, Named, actor_of, breakable, called, named
 from timeline.admin.pages import Pages, policy_of
 from timeline.admin.saying import SayForm
+from timeline.admin.wording import WORDINGS
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
-from timeline.models import TimelineRun
+from timeline.lifecycle import ReasonCode
+from timeline.models import EntityRef, TimelineRun
 from timeline.models.entities import load_entities
 from timeline.operations.emitting import Emission, emit
-from timeline.reading.people import Asking, waiting_for_people
+from timeline.policy import APPROVALS
+from timeline.reading.approvals import Undecided
+from timeline.reading.people import MOST_RESTING, Asking, resting, waiting_for_people
 from timeline.registry import registry
 from timeline.timing import EARLIEST, LATEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from django_stubs_ext import StrPromise
+
+    from timeline.models import ScheduledTask
+    from timeline.policy import Action
     from timeline.reading.machine_pictures import MachinePicture
     from timeline.reading.machines import MachineLine
 
 
 class Waiting(NamedTuple):
-    """A run that waits for people, as the page shows it."""
+    """
+    Something that waits for people, as the page shows it.
 
-    asking: Asking
+    Args:
+        entity: Whose it is.
+        timeline, key: Of its run.
+        state: Of a machine; empty: it is a task.
+        since, until: From when and until when; None: without end.
+        is_late: Whether that is over.
+        rights: Who may answer.
+        buttons: Events that the user may say, each with its address.
+        task, called: What asks for approval; None: it is a machine.
+        verbs: What the user may do with the task, with the words of its buttons.
+        is_held: Whether the task is on hold.
+    """
+
     entity: Named
-    url: str
-    buttons: list[tuple[str, str]]
+    timeline: str
+    key: str
+    state: str
+    since: datetime
+    until: datetime | None
     is_late: bool
+    rights: list[str]
+    buttons: list[tuple[str, str]]
+    task: ScheduledTask | None = None
+    called: Called | None = None
+    verbs: Sequence[tuple[Action, StrPromise]] = ()
+    is_held: bool = False
 
 
 class PeoplePages(Pages):
-    """Who may see all tasks sees what waits for people; who is asked for an event may say it."""
+    """Who may see all tasks sees what waits for people; who is asked for an event, or for approval, may answer."""
 
     def people_view(self, request: HttpRequest) -> HttpResponse:
         """Show what waits for people, those first that have waited for longest."""
         if not request.user.has_perm("timeline.view_scheduledtask"):
             raise PermissionDenied
-        policy, using, now = policy_of(request), self.alias, story_now(self.alias)
-        machines = [known.name for known in registry if known.waiting_in]
-        machine = request.GET.get("machine", "")
-        if machine and machine not in machines:
-            raise Http404(_("There is no such machine."))
-        found, has_more = waiting_for_people(
-            machine,
+        policy, using, now, visible = policy_of(request), self.alias, self.now_of(request), self.visible(request)
+        timelines = [known.name for known in registry if known.waiting_in or known.approvals]
+        timeline = request.GET.get("machine", "")
+        if timeline and timeline not in timelines:
+            raise Http404(_("There is no such timeline."))
+        page = waiting_for_people(
+            timeline,
             may_say=lambda run: policy.asked_of(request.user, run, using=using),
+            tasks=visible,
             after=_place(request.GET.get("after", "")),
-            using=using,
+            now=now,
         )
-        last = found[-1].run if has_more else None
-        # A policy of the host's may show some of them only; ours reads nothing for this.
-        sees = policy.sees_timeline
-        found = [each for each in found if sees(request.user, each.run.timeline, each.run.entity_ref, using=using)]
-        entities = load_entities({each.run.entity_ref for each in found}, using=using)
+        # A policy of the host's may show some of the runs only; ours reads nothing for this.
+        found = [each for each in page.waiting if isinstance(each, Undecided) or self._sees(request, each.run)]
+        entities = load_entities({_ref_of(each) for each in found}, using=using)
+        names = {ref: named(ref, entities.get(ref), self.admin_site.name) for ref in map(_ref_of, found)}
+        at, key = page.last or (None, None)
         context = {
-            "waiting": [self._waiting(each, entities.get(each.run.entity_ref), now) for each in found],
-            "machine": machine,
-            "machines": machines,
-            "next": last
-            and urlencode({"machine": machine, "after": f"{last.state_at:%Y-%m-%dT%H:%M:%S.%f%z}/{last.pk}"}),
+            "waiting": [self._waiting(request, each, names[_ref_of(each)], now) for each in found],
+            "timeline": timeline,
+            "timelines": timelines,
+            "next": at and urlencode({"machine": timeline, "after": f"{at:%Y-%m-%dT%H:%M:%S.%f%z}/{key}"}),
+            "resting": min(rest := resting(visible), MOST_RESTING),
+            "has_more_resting": rest > MOST_RESTING,
+            "in_doubt": f"{self.address('changelist')}?{urlencode({'reason': ReasonCode.IN_DOUBT.value})}",
         }
         return self.page(request, "people", pgettext("timeline", "Waiting for people"), now, context)
 
-    def _waiting(self, each: Asking, entity: Any, now: datetime) -> Waiting:
-        ref = each.run.entity_ref
+    def _sees(self, request: HttpRequest, run: TimelineRun) -> bool:
+        return policy_of(request).sees_timeline(request.user, run.timeline, run.entity_ref, using=self.alias)
+
+    def _waiting(self, request: HttpRequest, each: Asking | Undecided, entity: Named, now: datetime) -> Waiting:
+        if isinstance(each, Asking):
+            return self._asking(each, entity, now)
+        task = each.task
+        may = [action for action in policy_of(request).actions(request.user, task) if action in APPROVALS]
         return Waiting(
-            each,
-            named(ref, entity, self.admin_site.name),
-            f"{self.address('entity')}?{urlencode(ref._asdict())}",
-            self.buttons_of(each.run, each.events),
-            each.due_at is not None and each.due_at <= now,
+            entity=entity,
+            timeline=task.timeline,
+            key=task.run.key if task.run is not None else "",
+            state="",
+            since=each.since,
+            until=each.until,
+            is_late=False,
+            rights=[breakable(each.right)],
+            buttons=[],
+            task=task,
+            called=called(task.full_key),
+            verbs=[(action, WORDINGS[action].verb) for action in may],
+            is_held=each.is_held,
+        )
+
+    def _asking(self, each: Asking, entity: Named, now: datetime) -> Waiting:
+        run = each.run
+        return Waiting(
+            entity=entity,
+            timeline=run.timeline,
+            key=run.key,
+            state=run.state,
+            since=run.state_at or now,
+            until=each.due_at,
+            is_late=each.due_at is not None and each.due_at <= now,
+            rights=_rights_of(run),
+            buttons=self.buttons_of(run, each.events),
         )
 
     def buttons_of(self, run: TimelineRun, events: list[str]) -> list[tuple[str, str]]:
@@ -160,6 +221,18 @@ class PeoplePages(Pages):
             visit=(run, moves),
             using=self.alias,
         )
+
+
+def _ref_of(each: Asking | Undecided) -> EntityRef:
+    return each.run.entity_ref if isinstance(each, Asking) else each.task.entity_ref
+
+
+def _rights_of(run: TimelineRun) -> list[str]:
+    """Who may say one of the events that a run asks for in its state."""
+    definition = registry.timeline(run.timeline)
+    asks = [definition.asks[event] for event in definition.asked_in.get(run.state, ())]
+    rights = list(map(breakable, sorted({name for ask in asks for name in ask.permissions})))
+    return [*rights, pgettext("timeline", "the owner")] if any(ask.owner for ask in asks) else rights
 
 
 def _place(text: str) -> tuple[datetime, UUID] | None:

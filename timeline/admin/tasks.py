@@ -46,6 +46,7 @@ from timeline.models import ScheduledTask, exact_ref
 from timeline.models.entities import load_entities
 from timeline.policy import APPROVALS, POSSIBLE, Action
 from timeline.reading.foreseeing import foreseen_of
+from timeline.reading.people import asks_people
 from timeline.reading.steps import steps_of_task
 from timeline.reading.waits import wait_of
 from timeline.registry import registry
@@ -155,7 +156,7 @@ class TaskAdmin(
             "chips": chips(question),
             "may_list": request.user.has_perm("timeline.view_scheduledtask"),
             "has_limits": bool(registry.limited()),
-            "asks_people": any(known.waiting_in for known in registry),
+            "asks_people": asks_people(),
             "sees_bulk": may_act_in_bulk(request) or request.user.has_perm("timeline.view_scheduledtask"),
             "sees_holds": request.user.has_perm("timeline.view_hold") or policy.may_hold(request.user),
             "filters": filters(question),

@@ -19,6 +19,7 @@ from timeline.definition.timers import Timers
 
 if TYPE_CHECKING:
     from timeline.definition.timelines import Timeline
+    from timeline.timing import When
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +120,12 @@ class Definition:
         """
         rows = self.machine.rows if self.machine is not None else {}
         return frozenset(state for state, row in rows.items() if self.asks.keys() & row.keys())
+
+    @cached_property
+    def approvals(self) -> Mapping[str, When]:
+        """Key of a task that asks for approval → when it runs."""
+        whens = {self.task_key(name): task.when for name, task in self.tasks.items() if task.approval is not None}
+        return {key: when for key, when in whens.items() if when is not None}
 
     @cached_property
     def recurring(self) -> Recurring | None:
