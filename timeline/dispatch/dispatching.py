@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from time import monotonic, sleep
 from typing import Final, NamedTuple, Protocol
@@ -94,25 +94,19 @@ def dispatch(
     lost = rescue(now=now, using=using) if whole and found.is_lost else Rescued([], [], [])
     if lost.resend:
         _send(messages_of(lost.resend), sender, using)
-    has_limits = bool(registry.limited())
     staged = sent = 0
     patience, most = ROOM_AFTER, min(AT_FIRST, limit)
     while True:
         last_staged, some_available = stage_and_tell(limit=2 * limit, now=now, using=using)
         staged += last_staged
-        begun, batches = monotonic(), []
+        batches: list[ClaimedBatch] = []
         if some_available:
-            batches = claim(limit=most, leases_valid_at=found.leases_valid_at, now=now, using=using)
-        claimed = sum(len(batch.task_ids) for batch in batches)
-        if claimed:
-            most = _paced(claimed, monotonic() - begun, limit)
-        if some_available and has_limits:
-            batches += claim_limited(limit=most, now=now, using=using)
-        claimed = sum(len(batch.task_ids) for batch in batches)
+            batches, most = _claim(most, limit, leases_valid_at=found.leases_valid_at, now=now, using=using)
+        claimed = _count(batches)
         _send(batches, sender, using)
         sent += claimed
         acted = act_in_bulk(now=now, using=using) if some_in_bulk and not claimed else 0
-        busy = claimed or acted or (wait and some_available and _is_more_ready(has_limits, using))
+        busy = claimed or acted or (wait and some_available and _is_more_ready(using))
         if not busy or monotonic() > give_up:
             return Dispatched(staged, sent, len(lost.resend), len(lost.retried) + len(lost.discarded), bool(busy))
         if claimed or acted:
@@ -122,9 +116,26 @@ def dispatch(
             patience = min(2 * patience, MAX_PATIENCE)
 
 
-def _is_more_ready(has_limits: bool, using: str) -> bool:
+def _claim(
+    most: int, limit: int, *, leases_valid_at: datetime | None, now: datetime, using: str
+) -> tuple[list[ClaimedBatch], int]:
+    """Claim at most so many tasks; those that have a limit last. Gives how many to claim next, too."""
+    begun = monotonic()
+    batches = claim(limit=most, leases_valid_at=leases_valid_at, now=now, using=using)
+    if claimed := _count(batches):
+        most = _paced(claimed, monotonic() - begun, limit)
+    if registry.limited():
+        batches += claim_limited(limit=most, now=now, using=using)
+    return batches, most
+
+
+def _count(batches: Iterable[ClaimedBatch]) -> int:
+    return sum(len(batch.task_ids) for batch in batches)
+
+
+def _is_more_ready(using: str) -> bool:
     """Whether there is more that could be sent, if there were room."""
-    return is_anything_ready(using=using) or (has_limits and is_place_free(using=using))
+    return is_anything_ready(using=using) or (bool(registry.limited()) and is_place_free(using=using))
 
 
 def _see_to_the_rest(ahead: Ahead | None, now: datetime, using: str) -> bool:

@@ -17,6 +17,12 @@ def drop_function(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> 
         schema_editor.execute("DROP FUNCTION IF EXISTS timeline_refuse_move()")
 
 
+def drop_trigger(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) -> None:
+    """It reads the columns. From Django 6.0 on, PostgreSQL does not drop a column that a trigger needs."""
+    if schema_editor.connection.vendor == "postgresql":
+        schema_editor.execute("DROP TRIGGER IF EXISTS timeline_guard_move ON timeline_timelinerun")
+
+
 class Migration(migrations.Migration):
     dependencies = [
         ("timeline", "0048_who_waits_for_others"),
@@ -106,4 +112,5 @@ class Migration(migrations.Migration):
                 name="timeline_run_state_whole",
             ),
         ),
+        migrations.RunPython(migrations.RunPython.noop, drop_trigger),  # Last here, so it is first on the way back.
     ]

@@ -1,5 +1,4 @@
--- When the waiting task that has been due for longest became due; whether there are notes of whom to wake; and whether any task
--- is available. All are read by the same index: in order, so that PostgreSQL does not read the table for the last one.
+-- When the longest due waiting task became due; whether there are notes of whom to wake; whether any task is available.
 SELECT
     (
         SELECT scheduled_at
