@@ -29,7 +29,8 @@ class Command(BaseCommand):
     """Applies what timeline_plan shows."""
 
     help = (
-        "Lets the rows of open runs follow what the timelines say now, but for tasks that you keep or cancel. Takes away the "
+        "Lets the rows of open runs follow what the timelines say now, but for tasks that you keep or cancel. Without a name, "
+        "those of all timelines, at once and without asking: timeline_plan shows it before. Takes away the "
         "moves that the tables of machines do not have any more. Call it when all processes of older code are gone: they "
         "would be refused. Runs in a state that the table lacks are renamed or ended, as you say; it refuses, and "
         "writes nothing, where you have not said it. Ends with status 2 where --max-rows left something to do."
