@@ -68,7 +68,7 @@ class TestTraced:
             Reason.operator("asked for")
             target(State.ACTIVE, Trigger.CANCEL)
 
-        assert [code.co_qualname for code in trace.code] == ["target", "Reason.operator"]
+        assert [code.co_qualname for code in trace.code] == ["target", "Reason.operator", "check_is_text"]
 
     def test_sees_what_was_remembered_already_and_which_statements_are_read(self):
         text = POSTGRESQL.sql("first_due")
