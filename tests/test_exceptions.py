@@ -299,3 +299,22 @@ class TestRetryAfter:
 
     def test_has_a_reason_without_one(self):
         assert RetryAfter(timedelta(minutes=5)).reason == "asked to be retried in 0:05:00"
+
+
+class TestLongNames:
+    @pytest.mark.parametrize(
+        "error",
+        [
+            UnknownTimeline("x" * 1_000_000, ["trial"]),
+            UnknownTask("x" * 1_000_000, ["trial.remind"]),
+            UnknownEvent("x" * 1_000_000, "y" * 1_000_000, ["user.created"], []),
+            UnknownMachineEvent("booking", "x" * 1_000_000, [], ["otp.given"]),
+            InvalidInput("reason", "%(value)r does not do.", "Give less.", value="x" * 1_000_000),
+        ],
+        ids=lambda error: type(error).__name__,
+    )
+    def test_are_not_repeated_in_full(self, error):
+        said = str(error)
+
+        assert len(said) < 3_000
+        assert "xxx…" in said

@@ -32,7 +32,7 @@ def check_text(field: str, value: object, longest: int, *, least: int = 0) -> No
     Raises:
         InvalidInput: naming the field.
     """
-    if not isinstance(value, str) or not least <= len(value) <= longest or "\x00" in value or not _is_encodable(value):
+    if not isinstance(value, str) or not least <= len(value) <= longest or "\x00" in value or not is_encodable(value):
         fitting = _("Give text of at most %(longest)s characters, without NUL.")
         if least:
             fitting = _("Give text of %(least)s to %(longest)s characters, without NUL.")
@@ -152,7 +152,7 @@ def _check(field: str, value: object, path: str, depth: int) -> None:
 
 def _check_scalar(field: str, value: object, path: str) -> None:
     if isinstance(value, str):
-        if "\x00" in value or not _is_encodable(value):
+        if "\x00" in value or not is_encodable(value):
             problem = _("has text%(at)s with a NUL or half a character, which no database stores.")
             raise NotPlainJSON(field, problem, at=_at(path))
     elif isinstance(value, float) and not math.isfinite(value):
@@ -161,7 +161,7 @@ def _check_scalar(field: str, value: object, path: str) -> None:
         raise NotPlainJSON(field, _("has a %(kind)s%(at)s."), kind=type(value).__name__, at=_at(path))
 
 
-def _is_encodable(text: str) -> bool:
+def is_encodable(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -76,6 +76,9 @@ class TestEnroll:
             (["nobody"], "nobody"),
             (["stay", "--filter", "size=3"], "filter"),
             (["stay", "--filter", "paid"], "give LOOKUP=VALUE"),
+            (["stay", "--filter", "note__regex=("], r"filter: does not fit testapp\.Order"),
+            (["stay", "--filter", "title=\udcff"], "no text in UTF-8"),
+            (["stay", "--database", "nope"], "'nope' is no database here"),
             (["stay", "--spread", "soon"], "'soon' is no duration"),
             (["stay", "--spread", "999999d"], "spread"),
             (["stay", "--started-at", "note"], "'note' is no date or datetime field"),
@@ -89,3 +92,12 @@ class TestEnroll:
             run(*arguments)
 
         assert not TimelineRun.objects.exists()
+
+    def test_names_the_row_that_stops_it_and_says_that_those_before_it_stand(self, orders, now):
+        wrong = orders[3]
+        Order.objects.filter(pk=wrong.pk).update(ships_at=now.replace(year=9500))
+
+        with pytest.raises(CommandError, match=rf"^testapp.order {wrong.pk}: ships_at: .* before it stands"):
+            run("stay", "--apply", "--batch", "1")
+
+        assert TimelineRun.objects.count() == 3

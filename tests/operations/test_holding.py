@@ -50,6 +50,8 @@ class TestHold:
             ({"scope": Scope.TASK, "target": "trial.nothing"}, UnknownTask, "task_key"),
             ({"scope": Scope.TIMELINE, "target": "nothing"}, UnknownTimeline, "timeline"),
             ({"scope": Scope.QUEUE, "target": "nothing"}, InvalidInput, "queue"),
+            ({"scope": Scope.TASK, "target": 5}, InvalidInput, "task"),
+            ({"scope": Scope.QUEUE, "target": None}, InvalidInput, "queue"),
             ({"scope": Scope.ENTITY, "entity": EntityRef("testapp.order", "0")}, WrongEntity, "entity"),
             ({"scope": Scope.ENTITY, "entity": EntityRef("no.model", "1")}, WrongEntity, "entity"),
             ({"scope": Scope.ENTITY, "entity": EntityRef("testapp.order", "x")}, WrongEntity, "entity"),

@@ -9,7 +9,7 @@ from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
 from tests.timing.moments import berlin
-from timeline import Timeline, after, cron, daily, hourly, step, task
+from timeline import Timeline, after, cron, daily, hourly, monthly, step, task
 from timeline.dispatch.rescuing import rescue
 from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask, TimelineRun
@@ -230,6 +230,25 @@ class TestChangedSchedule:
         poll(START)
 
         assert runs() == ["2026-03-02T02:00Z", "2026-03-03T02:00Z", "2026-03-04T03:00Z"]
+
+    def test_moves_it_to_a_slot_that_comes_earlier_now(self):
+        """The old slot is one of the new schedule, too."""
+        with only_timelines(settlement(starts=monthly(15, "02:00", zone="UTC"))):
+            poll(START)
+            poll(START + HOUR)
+
+        poll(START + 2 * HOUR)
+        poll(START + DAY)
+
+        assert runs() == ["2026-03-02T02:00Z", "2026-03-03T02:00Z"]
+
+    def test_leaves_it_where_a_clock_was_set_back_and_more_slots_come(self):
+        with only_timelines(settlement(starts=monthly(15, "02:00", zone="UTC"))):
+            poll(START + 20 * DAY)
+
+        poll(START)
+
+        assert runs() == ["2026-04-15T02:00Z"]
 
     def test_leaves_a_run_that_has_begun(self, run_at):
         poll(START)

@@ -224,6 +224,8 @@ class TestWrongInput:
             ({"payload": {"t": "x" * 70_000}}, PayloadTooLarge),
             ({"key": "x" * 101}, InvalidInput),
             ({"key": None}, InvalidInput),
+            ({"task_key": None}, InvalidInput),
+            ({"task_key": 5}, InvalidInput),
         ],
         ids=str,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -9,11 +10,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.triggers import drop_trigger
+from timeline import Timeline, after, daily, task
 from timeline.clocks import MachineTime
 from timeline.lifecycle import State
 from timeline.models import Hold, Identity, ScheduledTask
 from timeline.operations.identifying import sign_of_poller
+from timeline.operations.recurring import Ahead, recur
 from timeline.reading.diagnosing import databases, diagnose
+from timeline.testing import only_timelines
 from timeline.timing import EARLIEST
 
 
@@ -251,3 +255,34 @@ class TestLimits:
         ScheduledTask.objects.filter(pk=waits.pk).update(limit_key="payout", held_until="attempt")
 
         assert diagnose(now=now, using="default").well
+
+
+class Nightly(Timeline):
+    starts_on = daily("02:00", zone="UTC")
+
+    @task(after())
+    def settle(self): ...
+
+
+class TestAClockThatWasAhead:
+    def said(self, now):
+        return diagnose(now=now, using="default").troubles
+
+    def test_is_told_with_the_time_when_runs_begin_again_and_the_remedy(self, now):
+        with only_timelines(Nightly):
+            recur(Ahead(), now=now + timedelta(days=366), using="default")
+            recur(Ahead(), now=now, using="default")
+
+            [said] = self.said(now)
+
+            assert re.search(r"next runs of nightly .* before 2027-03-\d\d 02:00.*other names", said)
+            assert not self.said(now + timedelta(days=366))
+
+    def test_is_no_trouble_while_it_runs_as_it_should(self, now):
+        with only_timelines(Nightly):
+            assert not self.said(now)
+            for days in range(3):
+                recur(Ahead(), now=now + timedelta(days=days), using="default")
+
+            assert not self.said(now + timedelta(days=2))
+            assert not self.said(now + timedelta(days=9))

@@ -7,9 +7,11 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.utils import timezone
 
-from tests.testapp.models import Trip
+from tests.testapp.models import Order, Trip
 from tests.trips import Travel
+from timeline import Machine, at, task
 from timeline.models import RunEntry, TimelineRun
 from timeline.shortcuts import emit
 from timeline.testing import only_timelines
@@ -119,3 +121,49 @@ class TestAShopWithAStatusColumn:
         Trip.objects.create(status="DELAYED")
 
         assert adopt("--filter", "note__isnull=false")[1].split() == ["'DELAYED'", "DELAYED", "1"]
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            (["--filter", "status__regex=("], r"filter: does not fit testapp\.Trip"),
+            (["--filter", "nofield=1"], r"filter: does not fit testapp\.Trip"),
+            (["--filter", "id__gt=1" + "0" * 30 + ".5"], r"filter: does not fit testapp\.Trip"),
+            (["--filter", "status=\udcff"], r"--filter .*udcff.* is no text in UTF-8"),
+            (["--map", "\udcff=PLANNED"], r"--map .*udcff.* is no text in UTF-8"),
+            (["--database", "nope"], r"argument --database: 'nope' is no database here. Give one of default"),
+            (["--database", "\udcff"], r"argument --database: '\\udcff' is no database here"),
+        ],
+    )
+    def test_is_told_which_option_the_database_does_not_take(self, options, said):
+        Trip.objects.create(status="PLANNED")
+
+        with pytest.raises(CommandError, match=said):
+            adopt(*options)
+
+
+class Shipping(Machine):
+    """Has a task at a time that the row says."""
+
+    entity = "testapp.Order"
+    initial = "new"
+    table = {"new": {"order.paid": "paid"}, "paid": {}}
+
+    @task(at("ships_at"))
+    def ship(self, order): ...
+
+
+class TestAShopWithADateThatNobodyMeant:
+    def test_is_told_which_row_and_that_those_before_it_stand(self):
+        orders = [Order.objects.create(ships_at=timezone.now()) for _ in range(5)]
+        Order.objects.filter(pk=orders[3].pk).update(ships_at=timezone.now().replace(year=9500))
+        options = ["shipping", "--from", "paid", "--map", "False=new", "--apply", "--batch", "2"]
+
+        with only_timelines(Shipping):
+            with pytest.raises(CommandError, match=rf"^testapp.order {orders[3].pk}: ships_at: .* before it stands"):
+                call_command("timeline_adopt_machine", *options)
+            begun = TimelineRun.objects.count()
+            Order.objects.filter(pk=orders[3].pk).update(ships_at=timezone.now())
+            call_command("timeline_adopt_machine", *options)
+
+        assert begun == 2
+        assert TimelineRun.objects.count() == 5

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from django.utils import translation
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
+
+
+MOST_SAID: Final = 2_000  # Characters of a value that an error repeats,
+MOST_NAMED: Final = 200  # and of a name.
+
+
+def clipped(value: object, most: int = MOST_NAMED) -> object:
+    """What an error repeats of a value: of a long text only the beginning. Anything but text is given as it is."""
+    return f"{value[:most]}…" if isinstance(value, str) and len(value) > most else value
 
 
 class TimelineError(Exception):

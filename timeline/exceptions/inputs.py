@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import traceback
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from django.utils.formats import number_format
 from django.utils.functional import lazy
 from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
-from timeline.exceptions.base import TimelineError
+from timeline.exceptions.base import MOST_SAID, TimelineError, clipped
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -31,12 +31,18 @@ class InvalidInput(TimelineError):
 
     def __init__(self, field: str, problem: StrOrPromise, remedy: StrOrPromise, **values: object) -> None:
         self.field = field
-        self.values = values
+        self.values = {placeholder: clipped(value, MOST_SAID) for placeholder, value in values.items()}
+        self.entity: object = None
         self._problem = problem
         self._remedy = remedy
 
     def __str__(self) -> str:
         return f"{self.field}: {self.problem} {self.remedy}"
+
+    def of(self, entity: object) -> Self:
+        """Say whose value it is, where many are handled at once: ``entity`` is its name."""
+        self.entity = entity
+        return self
 
     @property
     def problem(self) -> str:
@@ -89,7 +95,7 @@ class UnknownTimeline(InvalidInput):
 
     def __init__(self, name: str, known: list[str]) -> None:
         self.name = name
-        said = {"name": name, "known": ", ".join(known) or pgettext_lazy("timeline", "none")}
+        said = {"name": clipped(name), "known": ", ".join(known) or pgettext_lazy("timeline", "none")}
         super().__init__("timeline", _("%(name)r is not registered."), _("Known: %(known)s."), **said)
 
 
@@ -98,7 +104,7 @@ class UnknownTask(InvalidInput):
 
     def __init__(self, task_key: str, known: list[str]) -> None:
         self.task_key = task_key
-        said = {"name": task_key, "known": ", ".join(known) or pgettext_lazy("timeline", "none")}
+        said = {"name": clipped(task_key), "known": ", ".join(known) or pgettext_lazy("timeline", "none")}
         super().__init__("task_key", _("%(name)r is not registered."), _("Known: %(known)s."), **said)
 
 
@@ -120,7 +126,7 @@ class UnknownEvent(InvalidInput):
         self.near = near
         self.elsewhere = elsewhere
         problem = _("No timeline about %(label)s starts or ends with the event %(name)r.")
-        super().__init__("name", problem, "", name=name, label=label or _("the system"))
+        super().__init__("name", problem, "", name=clipped(name), label=clipped(label) or _("the system"))
 
     @property
     def remedy(self) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from timeline.exceptions.base import Refusal, TimelineError
+from timeline.exceptions.base import Refusal, TimelineError, clipped
 from timeline.exceptions.inputs import InvalidInput
 from timeline.exceptions.refusals import TransitionNotAllowed
 
@@ -120,7 +120,7 @@ class UnknownMachineEvent(InvalidInput):
         self.name = name
         self.near = near
         self.known = known
-        said = {"machine": machine, "name": name, "near": ", ".join(map(repr, near or known))}
+        said = {"machine": machine, "name": clipped(name), "near": ", ".join(map(repr, near or known))}
         problem = _("No state of the machine %(machine)r takes the event %(name)r.")
         super().__init__("name", problem, _("Use one such as %(near)s."), **said)
 

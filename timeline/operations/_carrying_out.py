@@ -49,6 +49,7 @@ def plans_of(
             plans.append((run, definition, planned if choose is None else choose(run, planned)))
         except InvalidInput as error:
             if not lenient:
+                error.of(run.entity_ref)
                 raise
             logger.error("%s is not reconciled until its entity is mended: %s", run, error.in_english())
     return plans

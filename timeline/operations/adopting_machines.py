@@ -18,7 +18,7 @@ from timeline.lifecycle import RunEnd
 from timeline.models import EntityRef, model_of
 from timeline.models.among import Among
 from timeline.models.entities import keys_of, ref_with
-from timeline.operations.choosing import rows_matching
+from timeline.operations.choosing import blaming_filter, rows_matching
 from timeline.operations.enrolling import without_run
 from timeline.operations.reconciling import reconcile_locked
 from timeline.operations.sets import BATCH, Portion, check_batch_size, pages
@@ -146,10 +146,17 @@ def _column(model: type[Model], name: str) -> str:
 
 
 def survey(adoption: Adoption) -> list[Found]:
-    """Count the rows by their values, in the order of the table's states. One statement, which writes nothing."""
+    """
+    Count the rows by their values, in the order of the table's states. One statement, which writes nothing.
+
+    Raises:
+        InvalidInput: naming ``filter``, if the database does not take it.
+    """
     counted: dict[str, int] = {}
     by_value = adoption.rows.order_by().values_list(adoption.column)
-    for value, count in by_value.annotate(_timeline_rows=Count("pk")):
+    with blaming_filter(adoption.rows, using=adoption.rows.db):
+        values = list(by_value.annotate(_timeline_rows=Count("pk")))
+    for value, count in values:
         counted[_said(value)] = counted.get(_said(value), 0) + count
     found = [
         Found(value, adoption.state_of(value), count, adoption.is_left_out(value)) for value, count in counted.items()

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef, Hold, Scope, Then, exact_ref, model_of, ref_of
 from timeline.models.kin import names_of
-from timeline.payloads import check_text
+from timeline.payloads import check_is_text, check_text
 from timeline.registry import registry
 from timeline.store.change_columns import MAX_ACTOR, MAX_REASON
 from timeline.store.locking import missing
@@ -86,6 +86,8 @@ def _names(entity: Model | EntityRef | None, using: str) -> tuple[EntityRef, ...
 
 
 def _check_target(scope: Scope, target: str) -> None:
+    if scope != Scope.TIMELINE:
+        check_is_text(scope.value, target)
     if scope == Scope.TASK:
         registry.task(target)
     elif scope == Scope.TIMELINE:

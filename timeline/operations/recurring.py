@@ -106,7 +106,7 @@ def _decide(
     definition: Definition, runs: Sequence[TimelineRun], waiting: Set[UUID], now: datetime
 ) -> Recurrence | None:
     """Decide what to do for a timeline; None: it has no slot left. An error in one declaration does not stop the others."""
-    known = [Known(run.started_at, run.key, run.pk in waiting) for run in runs] + [None, None]
+    known = [Known(run.started_at, run.key, run.pk in waiting, run.recorded_at) for run in runs] + [None, None]
     grace = get_settings().overdue_after
     if definition.recurring is None:
         return None

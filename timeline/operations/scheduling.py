@@ -13,7 +13,7 @@ from timeline.confiding import check_data
 from timeline.exceptions import InvalidInput, KeyConflict, WrongEntity
 from timeline.models import EntityRef, Event, ScheduledTask, ref_of
 from timeline.models.entities import naming
-from timeline.payloads import check_text, same_json
+from timeline.payloads import check_is_text, check_text, same_json
 from timeline.registry import registry
 from timeline.store.announcing import announce_times
 from timeline.store.competing import compete
@@ -59,6 +59,7 @@ def schedule(
         UnknownTask, WrongEntity, InvalidInput, NaiveDatetime, DateOutOfRange, NotPlainJSON, PayloadTooLarge.
         KeyConflict: if the key was used with another time or payload. Nothing is written in any of these cases.
     """
+    check_is_text("task_key", task_key)
     definition, declared = registry.task(task_key)
     ref = ref_of(entity, definition.label)
     if ref.label != definition.label:

@@ -22,11 +22,13 @@ class Known(NamedTuple):
         at: Time of its slot.
         key: Key of the run.
         waits: Whether the run is open and none of its tasks has begun.
+        made_at: Story time when it was begun; None: it is not known.
     """
 
     at: datetime
     key: str
     waits: bool
+    made_at: datetime | None = None
 
 
 class Due(NamedTuple):
@@ -114,11 +116,34 @@ def _new(ahead: Due, begin: tuple[Due, ...]) -> tuple[Due, ...]:
 
 def _standing(recurring: Recurring, last: Known, before: Known | None, now: datetime) -> Recurrence:
     """The run ahead exists, or somebody has ended it. If it waits and the schedule has changed, it is moved."""
-    if not last.waits or recurring.is_slot(last.at, last.key):
+    if not last.waits:
         return Recurrence(ahead=last.at)
-    taken = before.key if before is not None else ""
-    move = next(due for due in _after(recurring, now) if due.key != taken)
+    move = _next(recurring, before, now)
+    # A slot that comes earlier was none when the run was made, unless a clock was ahead then.
+    has_more = move.at < last.at and last.made_at is not None and last.made_at <= now
+    if recurring.is_slot(last.at, last.key) and not has_more:
+        return Recurrence(ahead=last.at)
     return Recurrence(move=move, ahead=move.at)
+
+
+def _next(recurring: Recurring, before: Known | None, now: datetime) -> Due:
+    taken = before.key if before is not None else ""
+    return next(due for due in _after(recurring, now) if due.key != taken)
+
+
+def silent_until(recurring: Recurring, last: Known | None, before: Known | None, *, now: datetime) -> datetime | None:
+    """
+    Until when no slot begins a run, though some pass: a clock was ahead when the last run was made. None: this is not so.
+
+    Args:
+        recurring, last, before, now: As for ``recurrence``.
+
+    Raises:
+        OverflowError: if there is no further slot.
+    """
+    if last is None or last.at <= now or last.made_at is None or last.made_at <= now:
+        return None
+    return last.at if _next(recurring, before, now).at < last.at else None
 
 
 def _after(recurring: Recurring, instant: datetime, taken: str = "") -> Iterator[Due]:

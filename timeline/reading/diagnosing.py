@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -19,12 +20,15 @@ from timeline.conf import get_settings
 from timeline.dialects import dialect_of
 from timeline.lifecycle import OPEN, ReasonCode, State
 from timeline.models import Hold, Identity, ScheduledTask
+from timeline.planning.recurrences import Known, silent_until
 from timeline.registry import registry
 from timeline.signals import Trouble, diagnosing
 from timeline.store.counting import DETAIL, KIND, Ask, Counted, counted_apart, counts_of
 from timeline.store.gathering import Words, gather
 from timeline.store.holds import OnHold, not_on_hold
+from timeline.store.slots import last_slots
 from timeline.store.triggers import missing_among
+from timeline.timing.instants import in_utc
 
 if TYPE_CHECKING:
     from timeline.models.task import ScheduledTaskQuerySet
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 MAX_COUNTED: Final = 10_000  # Rows counted at most: a probe must not cause the load that it reports.
 RECENTLY: Final = timedelta(hours=24)  # A discard is reported for so long, unless it is redriven.
 EARLIER: Final = timedelta(weeks=1)  # A discarded task is found if it was due at most so long before it ended.
+MOST_NAMED: Final = 10  # Timelines in a sentence.
 LATE: Final = 60  # Poll intervals that a task may wait before something is wrong: a minute by default.
 
 
@@ -152,6 +157,7 @@ def diagnose(*, now: datetime, using: str) -> Health:
         held=counts["due"].count - counts["due and free"].count,
     )
     troubles = [trouble.text for trouble in find_troubles(now=now, using=using)]
+    troubles += _silent(now, using)
     return replace(health, problems=list(_problems(health, now)), troubles=troubles)
 
 
@@ -184,6 +190,28 @@ def _counts(tasks: ScheduledTaskQuerySet, holding: OnHold, now: datetime) -> def
 def _late(name: str, tasks: ScheduledTaskQuerySet, since: datetime) -> list[tuple[str, ScheduledTaskQuerySet]]:
     # In the order of the index that finds them: otherwise PostgreSQL might read the whole table for this many rows.
     return [(name, part.in_order()) for part in tasks.late(since)]
+
+
+def _silent(now: datetime, using: str) -> Iterator[str]:
+    """Timelines whose clock stands still because it was ahead once. If no timeline starts by the clock, nothing is asked."""
+    clocks = {known.name: known.recurring for known in registry if known.recurring is not None}
+    if not clocks or not get_settings().AUTOSTART:
+        return
+    until: dict[str, datetime] = {}
+    for name, runs in last_slots(list(clocks), using=using).items():
+        last, before, *_rest = [*(Known(run.started_at, run.key, False, run.recorded_at) for run in runs), None]
+        with suppress(OverflowError):
+            if (at := silent_until(clocks[name], last, before, now=now)) is not None:
+                until[name] = at
+    if until:
+        names = sorted(until)
+        yield _(
+            "A clock was ahead when the next runs of %(timelines)s were made: none begins before %(at)s. See that all clocks "
+            "are right. To begin sooner, give the timelines other names."
+        ) % {
+            "timelines": ", ".join([*names[:MOST_NAMED], *(["…"] if names[MOST_NAMED:] else [])]),
+            "at": in_utc(min(until.values())),
+        }
 
 
 def _identity(using: str) -> QuerySet[Any, Any]:

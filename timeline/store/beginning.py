@@ -237,7 +237,7 @@ def begin_runs(
     begun = [beginning for beginning in beginnings if beginning.id in new]
     for beginning in begun:
         if beginning.problem is not None:
-            raise beginning.problem
+            raise beginning.problem.of(beginning.ref)
     if moving := _of_machines(begun):
         show_begun(moving, using=using)
     different = {id(beginning.planned): beginning.planned for beginning in begun}.values()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS
 from django.utils import translation
 from django.utils.translation import gettext as _
 
@@ -13,6 +12,7 @@ from timeline.clocks import story_now
 from timeline.conf import get_settings
 from timeline.exceptions import WrongSite
 from timeline.lifecycle import Reason
+from timeline.management.options import add_database_option
 from timeline.operations.adopting import Open, adopt, clear, count_open
 from timeline.operations.identifying import confirm_site
 
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         choice = parser.add_mutually_exclusive_group()
         choice.add_argument("--clear", action="store_true", help="Cancel all that is open, for good.")
         choice.add_argument("--keep", action="store_true", help="Keep all that is open: it will run here.")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_database_option(parser)
 
     # The parameters are named after the options.
     def handle(self, *args: Any, clear: bool, keep: bool, database: str, **options: Any) -> None:

@@ -11,7 +11,7 @@ from django.utils.translation import pgettext
 
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
-from timeline.management.options import add_rows_options, lookups, pairs
+from timeline.management.options import add_rows_options, lookups, pairs, said_of_some
 from timeline.operations.adopting_machines import (
     Adopted,
     Adoption,
@@ -70,7 +70,7 @@ class Command(BaseCommand):
                 if options["verbosity"] > 1:
                     self.stdout.write(_("%(begun)d begun, %(passed)d passed over …") % done._asdict())
         except TimelineError as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(said_of_some(error, written=apply)) from error
         said = _(
             "Begun: %(begun)d runs. Passed over, as they have one, are at an end or are left out: %(passed)d rows."
         )

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
@@ -15,6 +14,7 @@ from timeline.definition import Definition
 from timeline.definition.machines import table_of
 from timeline.exceptions import TimelineError
 from timeline.management.bar import Bar
+from timeline.management.options import add_database_option
 from timeline.models import TimelineRun
 from timeline.operations.applying import Choices, apply_choices, check_choices
 from timeline.operations.changing_machines import Change, change_runs, forget_moves, plan_change
@@ -29,7 +29,8 @@ class Command(BaseCommand):
     """Applies what timeline_plan shows."""
 
     help = (
-        "Lets the rows of open runs follow what the timelines say now, but for tasks that you keep or cancel. Takes away the "
+        "Lets the rows of open runs follow what the timelines say now, but for tasks that you keep or cancel. Without a name, "
+        "those of all timelines, at once and without asking: timeline_plan shows it before. Takes away the "
         "moves that the tables of machines do not have any more. Call it when all processes of older code are gone: they "
         "would be refused. Runs in a state that the table lacks are renamed or ended, as you say; it refuses, and "
         "writes nothing, where you have not said it. Ends with status 2 where --max-rows left something to do."
@@ -70,7 +71,7 @@ class Command(BaseCommand):
         parser.add_argument("--actor", default="timeline_apply", help="Who does it (default: %(default)s).")
         parser.add_argument("--max-rows", type=int, default=None, help="Change about so many at most; call it again.")
         parser.add_argument("--batch", type=int, default=BATCH, help="Runs a transaction (default: %(default)s).")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_database_option(parser)
 
     # The parameters are named after the options.
     def handle(self, *args: Any, timeline: str, database: str, **options: Any) -> None:

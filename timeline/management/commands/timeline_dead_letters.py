@@ -8,13 +8,12 @@ from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
 from timeline import shortcuts
 from timeline.exceptions import InvalidInput
-from timeline.management.options import length
+from timeline.management.options import add_database_option, length
 from timeline.management.piping import PipedCommand
 from timeline.models import ScheduledTask
 from timeline.reading.dead_letters import DeadLetters, dead_letters
@@ -39,7 +38,7 @@ class Command(PipedCommand):
         parser.add_argument("--redrive", metavar="REASON", help="Run the group again, for this reason.")
         parser.add_argument("--spread", metavar="6h", help="Within which the tasks become due (default: at once).")
         parser.add_argument("--actor", default="", help="Who decided that.")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_database_option(parser)
 
     # The parameters are named after the options.
     def handle(self, *args: Any, group: str, redrive: str | None, database: str, **options: Any) -> None:

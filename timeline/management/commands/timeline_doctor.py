@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy, ngettext, pgettext
 
 from timeline.clocks import story_now
 from timeline.dispatch.noticing_silence import tell_if_unpolled, tell_troubles
+from timeline.management.options import add_database_option
 from timeline.management.piping import PipedCommand
 from timeline.reading.diagnosing import Health, databases, diagnose, told_count
 from timeline.timing import in_utc
@@ -31,7 +32,7 @@ class Command(PipedCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Take the database and the form."""
-        parser.add_argument("--database", help="Database alias (default: all that have tasks).")
+        add_database_option(parser, default=None, help="Database alias (default: all that have tasks).")
         parser.add_argument(
             "--watch",
             type=_seconds,

@@ -18,9 +18,9 @@ from django.utils.translation import ngettext, pgettext
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
 from timeline.management.bar import Bar
-from timeline.management.options import add_rows_options, length, lookups
+from timeline.management.options import add_rows_options, length, lookups, said_of_some
 from timeline.models import model_of
-from timeline.operations.choosing import rows_matching
+from timeline.operations.choosing import blaming_filter, rows_matching
 from timeline.operations.enrolling import enroll
 from timeline.operations.enrolling_ahead import Ahead, foresee_enrolling
 from timeline.operations.past import Past
@@ -75,7 +75,9 @@ class Command(BaseCommand):
                 "past": options["past"],
                 "clock": story_now,
             }
-            with Bar(self.stdout, total := rows.count()) as bar:
+            with blaming_filter(rows, using=database):
+                total = rows.count()
+            with Bar(self.stdout, total) as bar:
                 if apply:
                     batches = _passing(rows, options["batch"], database, bar)
                     done = enroll(batches=batches, params={}, actor=options["actor"], **asked)
@@ -85,7 +87,7 @@ class Command(BaseCommand):
                     for ahead in foresee_enrolling(batches=batches, **asked):
                         bar.at(ahead.runs + ahead.passed)
         except TimelineError as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(said_of_some(error, written=apply)) from error
         if not apply:
             self._show(ahead, options["past"], total)
             return

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 
 from timeline import shortcuts
 from timeline.exceptions import TimelineError
+from timeline.management.options import add_database_option
 from timeline.models import EntityRef, exact_ref
 from timeline.models.entities import load_entities
 from timeline.operations.erasing import erasable, refuse_open
@@ -37,7 +37,7 @@ class Command(BaseCommand):
         choice.add_argument("--dry-run", action="store_true", help="Only show what there is: that is so anyway.")
         parser.add_argument("--reason", default="", help="Why; kept in an event, timeline.erased.")
         parser.add_argument("--actor", default="timeline_erase", help="Who does it (default: %(default)s).")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_database_option(parser)
 
     # The parameters are named after the options.
     def handle(self, *args: Any, label: str, id: str, database: str, **options: Any) -> None:

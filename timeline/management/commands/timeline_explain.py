@@ -6,10 +6,10 @@ from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
+from timeline.management.options import add_database_option
 from timeline.management.piping import PipedCommand
 from timeline.models import EntityRef, ScheduledTask, TimelineRun, model_of, ref_of
 from timeline.reading.explaining import explain
@@ -30,7 +30,7 @@ class Command(PipedCommand):
         parser.add_argument("model", help="Model of the entity, e.g. accounts.user.")
         parser.add_argument("id", help="Its primary key.")
         parser.add_argument("--task", default="", help="Explain only tasks of this key, e.g. trial.remind.")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_database_option(parser)
 
     def handle(self, *args: Any, model: str, id: str, task: str, database: str, **options: Any) -> None:
         """Print where its machines are and the picture, then a paragraph for each task."""

@@ -11,12 +11,12 @@ from uuid import UUID
 from django.core.exceptions import ValidationError
 from django.core.management.base import CommandError, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 
 from timeline import shortcuts
 from timeline.exceptions import AlreadyReleased, InvalidInput
+from timeline.management.options import add_database_option
 from timeline.management.piping import PipedCommand
 from timeline.models import EntityRef, Hold, Then
 from timeline.reading.holds import told_hold
@@ -51,7 +51,7 @@ class Command(PipedCommand):
         )
         parser.add_argument("--actor", default="", help="Who decided that.")
         parser.add_argument("--json", action="store_true", help="Print plain data.")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_database_option(parser)
 
     # The parameters are named after the options.
     def handle(self, *args: Any, release: str | None, database: str, json: bool, **options: Any) -> None:

@@ -13,6 +13,7 @@ from django.db import DEFAULT_DB_ALIAS, connections, router, transaction
 from django.utils.translation import gettext as _
 
 from timeline.conf import get_settings
+from timeline.management.options import add_database_option
 from timeline.registry import registry
 
 try:
@@ -36,9 +37,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Take the database whose rows are polled."""
-        parser.add_argument(
-            "--database", default=DEFAULT_DB_ALIAS, help="Alias of the database that is polled (default: %(default)s)."
-        )
+        add_database_option(parser, help="Alias of the database that is polled (default: %(default)s).")
         parser.add_argument(
             "--remove",
             action="store_true",

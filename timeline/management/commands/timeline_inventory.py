@@ -8,10 +8,10 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import pgettext
 
 from timeline.clocks import story_now
+from timeline.management.options import add_database_option
 from timeline.management.piping import PipedCommand
 from timeline.reading.inventory import TaskEntry, TimelineEntry, inventory
 from timeline.timing import in_utc
@@ -35,7 +35,7 @@ class Command(PipedCommand):
         form = parser.add_mutually_exclusive_group()
         form.add_argument("--json", action="store_true", help="Print plain data.")
         form.add_argument("--markdown", action="store_true", help="Print a page in Markdown.")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_database_option(parser)
 
     def handle(self, *args: Any, database: str, **options: Any) -> None:
         """Print the inventory."""

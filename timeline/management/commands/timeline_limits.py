@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext, pgettext
 
 from timeline import shortcuts
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import State
+from timeline.management.options import add_database_option
 from timeline.management.piping import PipedCommand
 from timeline.reading.limits import LimitEntry, limits
 
@@ -29,7 +29,7 @@ class Command(PipedCommand):
         parser.add_argument("--reason", default="", help="Why it is opened.")
         parser.add_argument("--actor", default="", help="Who decided that.")
         parser.add_argument("--json", action="store_true", help="Print plain data.")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_database_option(parser)
 
     # The parameters are named after the options.
     def handle(self, *args: Any, reason: str, actor: str, database: str, **options: Any) -> None:

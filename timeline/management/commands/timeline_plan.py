@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django.core.management.base import CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -17,6 +16,7 @@ from django.utils.translation import ngettext
 from timeline.clocks import story_now
 from timeline.exceptions import TimelineError
 from timeline.management.bar import Bar
+from timeline.management.options import add_database_option
 from timeline.management.piping import PipedCommand
 from timeline.models import TimelineRun
 from timeline.operations.differing import Differs, Sample, TaskDiffers, differences, runs_of_nobody
@@ -40,7 +40,7 @@ class Command(PipedCommand):
         """Take the timeline."""
         parser.add_argument("timeline", nargs="?", default="", help="Name of a timeline (default: all).")
         parser.add_argument("--json", action="store_true", help="Print plain data.")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_database_option(parser)
 
     # The parameters are named after the options.
     def handle(self, *args: Any, timeline: str, database: str, **options: Any) -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from timeline import shortcuts
 from timeline.exceptions import TimelineError
+from timeline.management.options import add_database_option
 from timeline.management.piping import PipedCommand
 from timeline.models import EntityRef
 from timeline.timing import in_utc
@@ -45,7 +45,7 @@ class Command(PipedCommand):
         parser.add_argument("--start", default="", metavar="TIMELINE", help="A timeline, as if a run of it began now.")
         parser.add_argument("--event", default="", help="An event, as if it came now.")
         parser.add_argument("--json", action="store_true", help="Print plain data.")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_database_option(parser)
 
     # The parameters are named after the options.
     def handle(self, *args: Any, model: str, id: str, event: str, database: str, json: bool, **options: Any) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.core.serializers.json import DjangoJSONEncoder
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
 from timeline.dispatch.acting_in_bulk import forget_bulk_actions
+from timeline.management.options import add_database_option
 from timeline.operations.answering import forget_answers
 from timeline.operations.pruning import Pruned, prune
 from timeline.signals import pruning
@@ -34,7 +34,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--archive", type=Path, help="Append the rows as JSON lines to this file before deleting them."
         )
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_database_option(parser)
 
     def handle(self, *args: Any, days: int, archive: Path | None, database: str, **options: Any) -> None:
         """Prune batch after batch."""

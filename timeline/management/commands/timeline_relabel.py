@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 
 from timeline.exceptions import TimelineError
+from timeline.management.options import add_database_option
 from timeline.operations.relabelling import relabel
 
 
@@ -21,7 +21,7 @@ class Command(BaseCommand):
         """Take the two labels."""
         parser.add_argument("old", help="Label as the rows have it, e.g. shop.client.")
         parser.add_argument("new", help="Label of the model now, e.g. accounts.user.")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_database_option(parser)
 
     def handle(self, *args: Any, old: str, new: str, database: str, **options: Any) -> None:
         """Relabel, and say how many rows it were."""

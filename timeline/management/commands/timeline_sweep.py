@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
 from timeline.conf import get_settings
 from timeline.exceptions import NotRunHere
+from timeline.management.options import add_database_option
 from timeline.operations.sweeping import begin_round, sweep
 
 
@@ -24,7 +24,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Take the database."""
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_database_option(parser)
 
     def handle(self, *args: Any, database: str, **options: Any) -> None:
         """Go through one round."""

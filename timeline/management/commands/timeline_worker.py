@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 
 from timeline.conf import get_settings
+from timeline.management.options import add_database_option
 from timeline.management.stopping import work_until_stopped
 from timeline.worker import Worker
 from timeline.worker.collecting import collecting_seldom
@@ -21,7 +21,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Take the database, the worker's name and its threads."""
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_database_option(parser)
         parser.add_argument("--name", default="", help="Shown on the rows it runs (default: host name and process id).")
         parser.add_argument(
             "--threads", type=int, default=1, help="Handlers run at the same time (default: %(default)s)."

@@ -7,10 +7,10 @@ from uuid import UUID
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 
 from timeline.clocks import story_now
+from timeline.management.options import add_database_option
 from timeline.webhooks.models import Endpoint
 from timeline.webhooks.sampling import send_sample
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         """Take the endpoint and the database."""
         parser.add_argument("endpoint", help="Id of the endpoint.")
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_database_option(parser)
 
     def handle(self, *args: Any, endpoint: str, database: str, **options: Any) -> None:
         """Send it."""

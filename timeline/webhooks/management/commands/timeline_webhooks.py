@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import DEFAULT_DB_ALIAS
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from timeline.management.options import add_database_option
 from timeline.webhooks.secrets import check_keys
 from timeline.webhooks.sending import Sender
 
@@ -22,7 +22,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         """Take the database, and whether to end."""
-        parser.add_argument("--database", default=DEFAULT_DB_ALIAS, help="Database alias (default: %(default)s).")
+        add_database_option(parser)
         parser.add_argument("--once", action="store_true", help="Send what is due now, and end.")
 
     def handle(self, *args: Any, database: str, once: bool, **options: Any) -> None:
