@@ -115,6 +115,13 @@ STATE_UNKNOWN: Final = Sentence(
     "state_unknown", ReasonCode.DEFINITION, _("its run is in %(state)s, which the table of this code does not have")
 )
 
+# Of a task whose model was renamed, until its rows are.
+LABEL_UNKNOWN: Final = Sentence(
+    "label_unknown",
+    ReasonCode.DEFINITION,
+    _("it is about %(label)s, and its timeline about %(wanted)s: timeline_relabel gives rows the new name of a model"),
+)
+
 # Of a task whose error is an answer.
 ANSWERED: Final = Sentence("answered", ReasonCode.THEN, _("%(error)s was raised, which means %(event)s"))
 

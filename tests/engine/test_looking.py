@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db.models import Q
 
-from tests.testapp.models import Order
+from tests.testapp.models import Invoice, Order
 from timeline import Timeline, after, at, task
 from timeline.engine.attempting import begin_attempts
 from timeline.engine.looking import look
@@ -60,6 +60,23 @@ class TestGuards:
 
 
 class TestTheLastLook:
+    @pytest.mark.parametrize("label", ["shop.client", "testapp.invoice"])
+    def test_lets_what_has_the_old_name_of_a_model_rest_until_it_has_the_new_one(
+        self, work, run_at, later, order, label
+    ):
+        """Its entity is not gone: a worker of the new code, or of the old one, only cannot know where it is."""
+        row = work(lambda job, order: "done")
+        Invoice.objects.create(pk=order.pk)
+        ScheduledTask.objects.update(entity_label=label)
+
+        resting = run_at(row, later)
+        ScheduledTask.objects.update(entity_label="testapp.order")
+
+        assert (resting.state, resting.reason_code, resting.failures) == (State.RETRYABLE, "definition", 0)
+        assert "timeline_relabel" in resting.reason
+        assert TimelineRun.objects.get().is_open
+        assert run_at(row, resting.scheduled_at).result == "done"
+
     def test_sees_that_the_run_ended(self, work, run_at, later):
         """The row was left open by a write that no code of ours made."""
         row = work()

@@ -20,6 +20,7 @@ from timeline.lifecycle import Reason, ReasonCode
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.models.among import Among
 from timeline.models.entities import Entities, load_entities
+from timeline.models.families import kinds_of
 from timeline.operations.exits import exits_since
 from timeline.store.errors import catching
 from timeline.store.holds import IS_ANY_OPEN
@@ -83,7 +84,9 @@ def _refusal(
         return ended
     if entities.unreadable and ref in entities.unreadable:
         return entities.unreadable[ref]
-    if attempt.definition.label and attempt.entity is None:
+    if (label := attempt.definition.label) and ref.label != label and label not in kinds_of(ref.label):
+        return Rest(reasons.LABEL_UNKNOWN(label=ref.label, wanted=label))
+    if label and attempt.entity is None:
         return reasons.NOT_THERE()
     with catching(caught):
         reason = superseded(attempt, now) or _expired(attempt, now)
