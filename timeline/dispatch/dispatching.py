@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from time import monotonic, sleep
 from typing import Final, NamedTuple, Protocol
@@ -99,10 +99,8 @@ def dispatch(
     while True:
         last_staged, some_available = stage_and_tell(limit=2 * limit, now=now, using=using)
         staged += last_staged
-        batches: list[ClaimedBatch] = []
-        if some_available:
-            batches, most = _claim(most, limit, leases_valid_at=found.leases_valid_at, now=now, using=using)
-        claimed = _count(batches)
+        batches, most = _claim(most, limit, found.leases_valid_at, now, using) if some_available else ([], most)
+        claimed = sum(len(batch.task_ids) for batch in batches)
         _send(batches, sender, using)
         sent += claimed
         acted = act_in_bulk(now=now, using=using) if some_in_bulk and not claimed else 0
@@ -117,20 +115,16 @@ def dispatch(
 
 
 def _claim(
-    most: int, limit: int, *, leases_valid_at: datetime | None, now: datetime, using: str
+    most: int, limit: int, leases_valid_at: datetime | None, now: datetime, using: str
 ) -> tuple[list[ClaimedBatch], int]:
     """Claim at most so many tasks; those that have a limit last. Gives how many to claim next, too."""
     begun = monotonic()
     batches = claim(limit=most, leases_valid_at=leases_valid_at, now=now, using=using)
-    if claimed := _count(batches):
+    if claimed := sum(len(batch.task_ids) for batch in batches):
         most = _paced(claimed, monotonic() - begun, limit)
     if registry.limited():
         batches += claim_limited(limit=most, now=now, using=using)
     return batches, most
-
-
-def _count(batches: Iterable[ClaimedBatch]) -> int:
-    return sum(len(batch.task_ids) for batch in batches)
 
 
 def _is_more_ready(using: str) -> bool:
