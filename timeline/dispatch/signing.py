@@ -28,7 +28,8 @@ def give_sign(worker: str, *, using: str) -> None:
         worker: Its name, as on the rows of its tasks.
         using: Database alias.
     """
-    with polling(using, flushes=False):
+    # No bounds: it waits for a lock as long as it takes, since with Celery a message depends on it.
+    with polling(using, {}, flushes=False):
         Sign.objects.using(using).bulk_create(
             [Sign(worker=worker, seen_at=MachineTime())],
             update_conflicts=True,
