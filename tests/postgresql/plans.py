@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 
 from django.db import connection, transaction
+
+from timeline.dialects import POSTGRESQL
+from timeline.store.kept_statements import KEPT
 
 
 def plan_of(sql, parameters):
@@ -20,7 +24,10 @@ def plans_made_by(call, *, about="timeline_scheduledtask", guided=True):
     plans = []
 
     def explain(execute, sql, parameters, many, context):
-        if about in sql:
+        kept = next((each for each in KEPT if f" {each.function}(" in sql), None)
+        if kept is not None and about in kept.statement(POSTGRESQL):
+            plans.append(plan_kept(kept, parameters))
+        elif about in sql:
             plans.append(plan_of(sql, parameters))
         return execute(sql, parameters, many, context)
 
@@ -37,6 +44,21 @@ def plans_made_by(call, *, about="timeline_scheduledtask", guided=True):
     with connection.execute_wrapper(explain):
         call()
     return plans
+
+
+def plan_kept(kept, parameters):
+    """The plan of a statement that is a function: made without its arguments, with the settings of the function."""
+    places = {f"its_{name}": f"${number}" for number, name in enumerate(kept.arguments, 1)}
+    text = re.sub(r"\bits_\w+\b", lambda word: places.get(word[0], word[0]), kept.statement(POSTGRESQL))
+    given = ", ".join(f"%({name})s::{kind}" for name, kind in kept.arguments.items())
+    with connection.connection.transaction(force_rollback=True), connection.connection.cursor() as cursor:
+        for name, value in {**kept.settings, "plan_cache_mode": "force_generic_plan"}.items():
+            cursor.execute(f"SET LOCAL {name} = {value}")
+        cursor.execute(f"PREPARE kept({', '.join(kept.arguments.values())}) AS {text}")
+        cursor.execute(f"EXPLAIN EXECUTE kept({given})", parameters)
+        plan = "\n".join(line for [line] in cursor.fetchall())
+        cursor.execute("DEALLOCATE kept")
+        return plan
 
 
 @contextmanager

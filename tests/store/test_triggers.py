@@ -11,7 +11,8 @@ from tests.triggers import drop_trigger
 from timeline.checks import check_triggers
 from timeline.lifecycle import ALLOWED_PAIRS, FINAL, LEASED, OPEN, State
 from timeline.models import LogEntry, ScheduledTask
-from timeline.store.triggers import CALLED, KEEPERS, TRIGGERS, install_triggers, missing_triggers, triggers_of
+from timeline.store.kept_statements import SINCE
+from timeline.store.triggers import CALLED, KEEPERS, KEPT, TRIGGERS, install_triggers, missing_triggers, triggers_of
 
 TASK = ScheduledTask._meta.db_table
 LOG = LogEntry._meta.db_table
@@ -326,6 +327,21 @@ class TestFunctionsThatStatementsCall:
 
         assert missing_triggers("default") == [name]
         assert "migrate" in str(check_triggers(None, databases=["default"])[0].hint)
+
+    @pytest.mark.parametrize("name", KEPT)
+    def test_are_named_when_one_whose_plan_is_kept_is_missing(self, db, name):
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP FUNCTION timeline_{name}")
+
+        assert missing_triggers("default") == [name]
+
+    def test_are_no_reason_not_to_migrate_before_their_migration(self, db):
+        """A site that comes from a version without them."""
+        with connection.cursor() as cursor:
+            cursor.execute("DROP FUNCTION timeline_start_group, timeline_first_due")
+            cursor.execute("DELETE FROM django_migrations WHERE app = 'timeline' AND name = %s", [SINCE])
+
+        assert missing_triggers("default") == []
 
     def test_are_no_reason_not_to_migrate_before_their_table_is_there(self, db):
         """A site that comes from an earlier version: migrate checks first, and puts them last."""

@@ -115,6 +115,8 @@ def drop_functions(_apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) ->
             "move_runs",
             "to_move",
             "move_at_once",
+            "first_due",
+            "ready_kinds",
         )
         for name in ("refuse", "refuse_transition", "refuse_ended", "refuse_move", "keep", *called):
             schema_editor.execute(f"DROP FUNCTION IF EXISTS timeline_{name}")

@@ -13,10 +13,7 @@ WHERE NOT tgisinternal
 UNION ALL
 SELECT proname
 FROM pg_proc
-WHERE proname IN (
-        'timeline_record_step', 'timeline_record_last_step', 'timeline_record_place', 'timeline_is_awaited', 'timeline_move_runs',
-        'timeline_to_move', 'timeline_move_at_once'
-    )
+WHERE proname LIKE 'timeline\_%'
     AND pg_function_is_visible(oid)
 UNION ALL
 SELECT relname

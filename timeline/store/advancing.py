@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import cache
-from itertools import product
 from typing import Any, Final
 from uuid import UUID
 
@@ -15,25 +12,22 @@ from django.db import connections
 
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
-from timeline.exceptions import TransitionNotAllowed
-from timeline.lifecycle import FINAL, LEASED, Reason, State, Trigger
+from timeline.lifecycle import FINAL, LEASED, Reason, Trigger
 from timeline.store.change_columns import ChangeColumns, columns_of, seconds
-from timeline.store.changes import passed
+from timeline.store.changes import steps_by
 from timeline.store.composing import NOTHING, composed, touched
 from timeline.store.guiding import IN_ORDER, execute_guided
+from timeline.store.kept_statements import moves_call
 from timeline.store.noticing import notice
 from timeline.store.polling import BOUNDS
 from timeline.store.returning import RawRow, cursor_for_rows, rows_of
 
 _KEYS: Final = "id, task_key, queue"
 
-# Settings for the statements. The database ends a statement of a poll that takes too long.
-_GUIDED: Final[dict[str, dict[str, str]]] = {
-    "due": BOUNDS | IN_ORDER,
-    "shares": BOUNDS | IN_ORDER,
-    "group": IN_ORDER,
-    "limited": IN_ORDER,
-}
+# The database ends a statement of a poll that takes too long.
+_BOUNDED: Final[dict[str, dict[str, str]]] = {"due": BOUNDS, "shares": BOUNDS}
+# Settings for statements that are not kept; a kept one has its own.
+_GUIDED: Final[dict[str, dict[str, str]]] = dict.fromkeys(("due", "shares", "group", "limited"), IN_ORDER)
 
 
 def advance(
@@ -78,7 +72,7 @@ def advance(
     Returns:
         The rows as they are now, the most urgent first.
     """
-    steps, connection = _steps(trigger), connections[using]
+    steps, connection = steps_by(trigger), connections[using]
     end = steps[0][-1]
     change: ChangeColumns = {"to_state": end.value, "claim_token": claim_token, "worker": worker}
     if end in LEASED:
@@ -89,25 +83,20 @@ def advance(
         change["scheduled_at"] = scheduled_at
     if detail:
         change["detail"] = json.dumps(detail, ensure_ascii=False)
-    touches = touched([{name: value for name, value in change.items() if value is not None}])
-    touches |= parts | {"on_hold"} if on_hold else parts
-    if end in FINAL:
-        touches |= {"slot"}
     read = tuple(columns.split(", "))
-    made = composed(dialect_of(using), "found", touches, read, selection=selection, steps=steps, wait=wait)
+    sql, settings = "", _BOUNDED.get(selection, {})
+    if not on_hold and not parts and scheduled_at is None:
+        sql = moves_call(selection, trigger, columns, wait=wait)
+    if not sql:
+        touches = touched([{name: value for name, value in change.items() if value is not None}])
+        touches |= parts | {"on_hold"} if on_hold else parts
+        if end in FINAL:
+            touches |= {"slot"}
+        made = composed(dialect_of(using), "found", touches, read, selection=selection, steps=steps, wait=wait)
+        sql, settings = made.sql, settings | _GUIDED.get(selection, {})
     parameters = {**NOTHING, **change, **asked, "at": now}
     with cursor_for_rows(connection) as cursor:
-        execute_guided(cursor, made.sql, parameters, settings=_GUIDED.get(selection, {}), using=using)
-        rows = rows_of(cursor, connection, made.columns)
+        execute_guided(cursor, sql, parameters, settings=settings, using=using)
+        rows = rows_of(cursor, connection, read)
     notice(rows)
     return list(rows.values())
-
-
-@cache
-def _steps(trigger: Trigger) -> tuple[tuple[State, ...], ...]:
-    """The states that a row passes in this move, for each state that has it: directly, or after becoming due."""
-    steps = []
-    for state, triggers in product(State, ((trigger,), (Trigger.DUE, trigger))):
-        with suppress(TransitionNotAllowed):
-            steps.append(passed(state, triggers))
-    return tuple(steps)

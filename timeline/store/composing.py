@@ -109,6 +109,7 @@ def composed(
     selection: str = "",
     steps: tuple[tuple[State, ...], ...] = (),
     wait: bool = True,
+    whole: bool = False,
 ) -> Composed:
     """
     Put the rules into the statement that makes changes.
@@ -122,6 +123,7 @@ def composed(
             statement itself locks them.
         steps: For rows that are found: the states passed, for each state that has the move.
         wait: Whether to wait for rows that somebody else has locked, unless ``selection`` always skips them.
+        whole: Whether to return whole rows, with all columns that the table has when the statement is executed.
     """
     read = {name: _READ[source].format(name=name, type=kind) for name, kind in VALUES.items()}
     touches |= {source, "held", selection} if selection else {source}
@@ -134,13 +136,14 @@ def composed(
         read |= {"id": "change.id", "from_state": "change.from_state", "via": f"CASE change.from_state {vias} END"}
     rules = narrowed(dialect.sql("columns"), touches)
     columns = columns or tuple(dict.fromkeys((*ALWAYS, *_COLUMN.findall(rules))))
+    returned = [f"task.{name}" for name in dict.fromkeys((*columns, *(_OF_FOUND if steps else ())))]
     parts = {
         "rules": rules,
         "entries": narrowed(dialect.sql("entries"), touches),
         "held": narrowed(dialect.sql(f"held_{selection}"), touches).rstrip() if selection else "",
         "skip": "" if wait else "SKIP LOCKED",
-        "columns": ", ".join(columns),
-        "returned": ", ".join(f"task.{name}" for name in dict.fromkeys((*columns, *(_OF_FOUND if steps else ())))),
+        "columns": "(whole).*" if whole else ", ".join(columns),
+        "returned": ", ".join(["task AS whole", *returned] if whole else returned),
         "sources": ", ".join(f"'{states[0]}'" for states in steps),
     }
     verbs = ("transition",) if dialect.has_set_statements else ("transition", "log")

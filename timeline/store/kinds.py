@@ -15,6 +15,7 @@ from timeline.models import ScheduledTask
 from timeline.models.statements import narrowed
 from timeline.store.guiding import IN_ORDER, execute_guided
 from timeline.store.holds import NOTHING_ON_HOLD, on_hold
+from timeline.store.kept_statements import READY_KINDS
 
 
 class First(NamedTuple):
@@ -84,7 +85,10 @@ def _ready(task_keys: Sequence[str], asked: frozenset[str], using: str) -> list[
     dialect = dialect_of(using)
     with connections[using].cursor() as cursor:
         parameters = {"task_keys": dialect.list_of(task_keys)}
-        execute_guided(cursor, _ready_sql(dialect, asked), parameters, settings=IN_ORDER, using=using)
+        if dialect.has_trigger_functions and not asked:
+            cursor.execute(READY_KINDS.call("*"), parameters)
+        else:
+            execute_guided(cursor, _ready_sql(dialect, asked), parameters, settings=IN_ORDER, using=using)
         rows: list[tuple[str, int, datetime | None, bool]] = cursor.fetchall()
     return rows
 

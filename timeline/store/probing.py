@@ -10,6 +10,7 @@ from django.db import connections
 from timeline.conf import get_settings
 from timeline.dialects import dialect_of
 from timeline.store.guiding import IN_ORDER, execute_guided
+from timeline.store.kept_statements import FIRST_DUE
 
 
 class Waiting(NamedTuple):
@@ -29,7 +30,9 @@ class Waiting(NamedTuple):
 
 def probe_waiting(*, now: datetime, using: str) -> Waiting:
     """Look whether a waiting task is due, or has to be made due, and whether one is available. PostgreSQL only."""
-    row = _probe("first_due", {"at": now}, using, IN_ORDER)
+    with connections[using].cursor() as cursor:
+        cursor.execute(FIRST_DUE.call("*"), {"at": now})
+        row: tuple[Any, ...] | None = cursor.fetchone()
     return Waiting(row[0], *map(bool, row[1:])) if row else Waiting()
 
 

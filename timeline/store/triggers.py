@@ -12,6 +12,7 @@ from collections.abc import Collection
 from typing import Final
 
 from django.db import connections
+from django.db.migrations.recorder import MigrationRecorder
 
 from timeline.dialects import dialect_of
 from timeline.models.event import Event
@@ -21,7 +22,7 @@ from timeline.models.run import TimelineRun
 from timeline.models.run_entry import RunEntry
 from timeline.models.step import StepRecord
 from timeline.models.task import ScheduledTask
-from timeline.store import moving_at_once
+from timeline.store import kept_statements, moving_at_once
 
 # Name of a trigger, which is the name of its SQL file, too → its table. On both databases.
 TRIGGERS: Final = {
@@ -53,6 +54,7 @@ CALLED: Final = {
     "to_move": Total._meta.db_table,
     moving_at_once.NAME: Total._meta.db_table,
 }
+KEPT: Final = {kept.name: kept for kept in kept_statements.KEPT}  # More of them, made of other statements.
 COMPOSED: Final = f"function_{moving_at_once.NAME}"  # Composed of rules that other statements have, too.
 # Functions that belong to a single trigger, and are installed with it.
 OWN_FUNCTIONS: Final = {
@@ -85,6 +87,9 @@ def install_triggers(using: str) -> list[str]:
         functions = [*FUNCTIONS, *called, *(OWN_FUNCTIONS[name] for name in put if name in OWN_FUNCTIONS)]
         for name in functions if dialect.has_trigger_functions else ():
             cursor.execute(dialect.sql(name) if name != COMPOSED else moving_at_once.function_text(using))
+        for kept in KEPT.values() if dialect.has_trigger_functions else ():
+            if kept_statements.TABLE in tables:
+                cursor.execute(kept.function_text(using))
         for name in put:
             if not dialect.has_trigger_functions:  # Otherwise the statement has CREATE OR REPLACE.
                 cursor.execute(f"DROP TRIGGER IF EXISTS timeline_{name}")
@@ -101,9 +106,16 @@ def missing_triggers(using: str) -> list[str]:
 
 def missing_among(there: Collection[str], *, using: str) -> list[str]:
     """The same, from the names that the statement ``triggers`` has returned."""
-    called = CALLED if dialect_of(using).has_trigger_functions else {}
-    due = [name for name, table in called.items() if table in there]
-    return [name for name in (*_possible(using, there), *due) if f"timeline_{name}" not in there]
+    has_functions = dialect_of(using).has_trigger_functions
+    due = [name for name, table in CALLED.items() if has_functions and table in there]
+    missing = [name for name in (*_possible(using, there), *due) if f"timeline_{name}" not in there]
+    kept = [name for name in KEPT if has_functions and f"timeline_{name}" not in there]
+    return missing + kept if kept and _are_kept_since_then(using) else missing
+
+
+def _are_kept_since_then(using: str) -> bool:
+    applied = MigrationRecorder(connections[using]).applied_migrations()
+    return ("timeline", kept_statements.SINCE) in applied
 
 
 def _possible(using: str, tables: Collection[str]) -> list[str]:

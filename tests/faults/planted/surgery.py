@@ -17,6 +17,7 @@ from django.db import connection
 from tests.faults.harness.roles import ROOT
 from timeline import dialects
 from timeline.store import composing, entity_locks, rows_to_plan
+from timeline.store.kept_statements import KEPT
 
 
 class Change(NamedTuple):
@@ -58,12 +59,12 @@ def planted(fault: Fault, folder: Path) -> Iterator[None]:
     if not ours:
         raise LookupError(f"{fault.name} changes nothing on {connection.vendor}.")
     with ExitStack() as stack:
-        stack.callback(_forget_statements)
+        stack.callback(_renew_statements)
         if of_statements := [change for change in ours if ":" not in change.where]:
             stack.enter_context(_other_statements(of_statements, folder))
         for where in dict.fromkeys(change.where for change in ours if ":" in change.where):
             stack.enter_context(_other_function(where, [change for change in ours if change.where == where]))
-        _forget_statements()
+        _renew_statements()
         yield
 
 
@@ -78,9 +79,14 @@ def _other_statements(changes: list[Change], folder: Path) -> Iterator[None]:
         yield
 
 
-def _forget_statements() -> None:
+def _renew_statements() -> None:
+    """Read the statements anew, also those that are functions of the database."""
     for remembered in (dialects._read, composing.composed, entity_locks.lock_statement, rows_to_plan.statement_of_rows):
         remembered.cache_clear()
+    if dialects.dialect_of("default").has_trigger_functions and not connection.needs_rollback:
+        with connection.cursor() as cursor:
+            for kept in KEPT:
+                cursor.execute(kept.function_text("default"))
 
 
 @contextmanager
