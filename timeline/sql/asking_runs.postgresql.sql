@@ -1,5 +1,5 @@
--- Open runs of machines in some states, those first that have been there for longest. Each state is looked up by itself, in the order
--- of its index, so that no more are read than are shown.
+-- Open runs of machines in some states, those first that have been there longest. Each state is looked up separately, in the
+-- order of an index, so that few more runs are read than are returned.
 SELECT {columns}
 FROM unnest(%(timelines)s::text[], %(states)s::text[]) AS asked(timeline, state)
 CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
--- Open runs of machines in some states, those first that have been there for longest.
+-- Open runs of machines in some states, those first that have been there longest.
 SELECT {columns}
 FROM json_each(%(asked)s) AS asked
 CROSS JOIN timeline_timelinerun AS run

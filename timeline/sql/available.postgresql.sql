@@ -1,4 +1,4 @@
--- How many tasks of each kind are available, counted up to so many of each: an index answers, one probe a kind.
+-- How many tasks of each kind are available, counted up to a maximum. Each kind takes one look in an index.
 SELECT kind.task_key, (
     SELECT count(*)
     FROM (

@@ -1,4 +1,5 @@
--- The tasks that wait for an event of some entities, their own; the one writer need not lock them. What is due already needs no waking.
+-- Waiting tasks that wait for an event of their own entity, for some entities. Tasks that are due already are left out, because
+-- nobody has to wake them. There is only one writer, so nothing has to be locked.
 SELECT {columns}
 FROM timeline_scheduledtask
 WHERE id IN (

@@ -1,4 +1,5 @@
--- Take a key: one that is new, or whose answer is no longer kept. Waits for whoever has taken it and has not committed yet.
+-- Take a key: a new one, or one whose answer need not be kept any longer. If another transaction has taken it and is not
+-- committed yet, wait for that transaction.
 INSERT INTO timeline_answer (key, fingerprint, status, headers, body, made_at)
 VALUES (%(key)s, %(fingerprint)s, 0, '{}', '', clock_timestamp())
 ON CONFLICT (key) DO UPDATE

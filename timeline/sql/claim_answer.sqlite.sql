@@ -1,4 +1,4 @@
--- Take a key: one that is new, or whose answer is no longer kept.
+-- Take a key: a new one, or one whose answer need not be kept any longer.
 INSERT INTO timeline_answer (key, fingerprint, status, headers, body, made_at)
 VALUES (%(key)s, %(fingerprint)s, 0, '{}', '', strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now'))
 ON CONFLICT (key) DO UPDATE

@@ -1,2 +1,2 @@
--- Story time, and the isolation level of the transaction in passing.
+-- Story time, and the isolation level of the transaction, in one trip.
 SELECT clock_timestamp(), current_setting('transaction_isolation')

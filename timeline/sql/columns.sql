@@ -1,6 +1,9 @@
--- What a change makes of each column of its task: the rules, once, for both databases and for every statement that moves tasks.
--- "task" is the row as it was; what "change" does not say is NULL, and stays as it is. A line is part of a statement only if a
--- change of it says so: it has that value; it ends in that state; or it "ends", in a final one.
+-- The rules: what a change does to each column of its task. Both databases and all statements that move tasks share them.
+-- "task" is the row as it was. A value that "change" does not have is NULL. The column then stays as it is, with two
+-- exceptions: a new nominal_at also replaces the columns that belong to it, and a task without a lease has no claim_token and
+-- no lease_expires_at.
+-- A line with a condition is part of the statement only if a change needs it: a change has a value of that name, or it leads to
+-- a state of that name. The condition "ends" stands for any final state.
     seq = task.seq + CASE WHEN change.via IS NULL THEN 1 ELSE 2 END,  -- if via
     seq = task.seq + 1,  -- if not via
     attempt = task.attempt + CASE WHEN change.to_state = 'active' AND change.from_state <> 'active' THEN 1 ELSE 0 END,  -- if active

@@ -1,4 +1,5 @@
--- Which of some places (entity, timeline and key) ever had a run; each is looked up by itself, as in end_open_runs.
+-- At which of some places (entity, timeline and key) there was ever a run. Each place is looked up separately, as in
+-- end_open_runs.
 SELECT place.label, place.entity, place.timeline, place.key
 FROM unnest(%(entity_labels)s::text[], %(entity_ids)s::text[], %(timelines)s::text[], %(keys)s::text[])
     AS place(label, entity, timeline, key)

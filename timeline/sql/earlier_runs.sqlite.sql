@@ -1,4 +1,4 @@
--- Which of some places (entity, timeline and key) ever had a run.
+-- At which of some places (entity, timeline and key) there was ever a run.
 SELECT label.value, entity.value, timeline.value, key.value
 FROM json_each(%(entity_labels)s) AS label
 JOIN json_each(%(entity_ids)s) AS entity ON entity.key = label.key

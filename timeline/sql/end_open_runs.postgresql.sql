@@ -1,5 +1,5 @@
--- Ends what is open of some timelines and entities, and says what that was. Each entity is looked up by itself: where
--- statistics are stale, PostgreSQL would look for a list of them in all runs of that kind.
+-- End the open runs of some timelines and entities, and return them. OFFSET 0 makes PostgreSQL look up each entity separately.
+-- If statistics are stale, it would otherwise search all runs of that kind of entity for a list of ids.
 UPDATE timeline_timelinerun
 SET ended_at = %(now)s, end_code = %(code)s, end_reason = %(reason)s
 WHERE id = ANY(ARRAY(

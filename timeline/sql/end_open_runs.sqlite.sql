@@ -1,4 +1,4 @@
--- Ends what is open of some timelines and entities, and says what that was.
+-- End the open runs of some timelines and entities, and return them.
 UPDATE timeline_timelinerun
 SET ended_at = %(now)s, end_code = %(code)s, end_reason = %(reason)s
 WHERE ended_at IS NULL

@@ -1,5 +1,6 @@
--- Ad hoc tasks all of whose revisions ended before a date, what ended first before the others: the first revision, and each. They
--- are looked up one by one, as in ended_runs.
+-- Find ad hoc tasks to delete, in the order in which their first revisions ended: all revisions ended before a date, and none
+-- holds a place of a limit. Returns the id of the first revision with the id of each revision. Each is looked up separately, as
+-- in ended_runs.
 SELECT first.id, revision.id
 FROM (
     SELECT *

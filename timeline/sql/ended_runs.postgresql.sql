@@ -1,5 +1,6 @@
--- Runs that ended before a date and have nothing open, nor keep a limit closed, what ended first before the others, locked. Each
--- is looked up by itself: where few are found, PostgreSQL would read all tasks that are open.
+-- Find and lock runs to delete, the first ended first: they ended before a date, their rows were not kept by an earlier
+-- pruning, none of their tasks is open, and none holds a place of a limit. Runs that somebody else has locked are skipped.
+-- OFFSET 0 makes PostgreSQL look up each run separately. If it expects to find few, it would otherwise read all open tasks.
 SELECT id
 FROM timeline_timelinerun AS run
 WHERE ended_at < %(before)s

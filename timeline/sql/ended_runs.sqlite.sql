@@ -1,4 +1,5 @@
--- Runs that ended before a date and have nothing open, nor keep a limit closed, what ended first before the others.
+-- Find runs to delete, the first ended first: they ended before a date, their rows were not kept by an earlier pruning, none of
+-- their tasks is open, and none holds a place of a limit.
 SELECT id
 FROM timeline_timelinerun AS run
 WHERE ended_at < %(before)s

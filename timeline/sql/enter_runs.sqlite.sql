@@ -1,4 +1,4 @@
--- The entries of runs that have moved: see move_runs.
+-- Write the entries of runs that have moved; see move_runs.
 INSERT INTO timeline_runentry (id, run_id, seq, at, from_state, to_state, back, event, cause_id, actor)
 SELECT
     json_extract(value, '$.id'), json_extract(value, '$.run'), json_extract(value, '$.seq'), %(at)s,

@@ -1,5 +1,5 @@
--- What the log says of the rows that were "changed": one entry for each move, or for a change that is none. The last one has
--- what there is to tell.
+-- Write the log of the rows that were "changed": one entry for each move, or one for a change that is no move. If a change
+-- makes two moves, the last entry has the reason and the detail.
     INSERT INTO timeline_logentry (task_id, seq, at, from_state, to_state, attempt, actor, reason_code, reason, detail)
     SELECT id, seq - 1, {at}, from_state, via, attempt - CASE state WHEN 'active' THEN 1 ELSE 0 END, '', '', '', '{}'{json}  -- if via
     FROM changed  -- if via

@@ -1,5 +1,5 @@
--- Refuses to change how a task has ended. Rows are compared by a function, which goes by no operator that a session may have put
--- before PostgreSQL's own; to it, two that are NULL are the same.
+-- Refuse to change how a task has ended. The rows are compared by a function, record_eq, because a session may have operators
+-- of its own before those of PostgreSQL. For this function, NULL equals NULL.
 CREATE OR REPLACE FUNCTION timeline_refuse_ended() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT pg_catalog.record_eq(

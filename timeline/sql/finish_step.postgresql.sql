@@ -1,4 +1,5 @@
--- Record how a step ended that was recorded as begun, while the attempt is its worker's.
+-- Record the end of a step that this attempt has recorded as begun, if the attempt still belongs to its worker. The task's row
+-- is locked first.
 WITH task AS MATERIALIZED (
     SELECT id, attempt
     FROM timeline_scheduledtask

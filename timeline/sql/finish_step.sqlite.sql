@@ -1,4 +1,4 @@
--- Record how a step ended that was recorded as begun, while the attempt is its worker's.
+-- Record the end of a step that this attempt has recorded as begun, if the attempt still belongs to its worker.
 UPDATE timeline_step AS step
 SET kind = %(kind)s, recorded_at = %(at)s, seconds = %(seconds)s, result = %(result)s
 FROM timeline_scheduledtask AS task

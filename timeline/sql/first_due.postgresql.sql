@@ -1,4 +1,5 @@
--- When the longest due waiting task became due; whether there are notes of whom to wake; whether any task is available.
+-- The due time of the waiting task that is due for the longest time; whether there are notes about tasks to wake; and whether
+-- any task is available.
 SELECT
     (
         SELECT scheduled_at

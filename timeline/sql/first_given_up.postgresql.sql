@@ -1,5 +1,6 @@
--- What time it is, when the lease ran out that ran out first, and whether a worker is missed. In order, so that the index is read
--- from its beginning, whatever the statistics say.
+-- The machine time, when the first of the expired leases ran out, and whether a worker has given no sign for too long.
+-- ORDER BY makes PostgreSQL read the index from its beginning, whatever the statistics say. OFFSET 0: the clock is read only
+-- once.
 SELECT
     now.machine_time,
     (

@@ -1,4 +1,4 @@
--- What time it is, when the lease ran out that ran out first, and whether a worker is missed.
+-- The machine time, when the first of the expired leases ran out, and whether a worker has given no sign for too long.
 SELECT
     now.machine_time,
     (

@@ -1,5 +1,5 @@
--- Tells whether a task waits for an event of the entity. A function: PostgreSQL keeps its plan, which takes longer to make than
--- all the rest of recording an event. It sees what the statement sees that asks it.
+-- Tell whether a task waits for an event of the entity. This is a function because PostgreSQL keeps its plan. Making the plan
+-- takes longer than everything else in recording an event. The function sees the same rows as the statement that calls it.
 CREATE OR REPLACE FUNCTION timeline_is_awaited(its_label text, its_id text) RETURNS boolean LANGUAGE plpgsql STABLE
 SET plan_cache_mode = force_generic_plan AS $$
 BEGIN

@@ -1,8 +1,11 @@
--- Writes all of a move of one entity: the event, its machines' runs with their entries, what is cancelled with its log, and new
--- rows. The caller has locked all of them. Where the event is not new, or a run has not moved, nothing more is written. Gives, as
--- JSON, whether somebody waits for the event, the runs that have moved, rows as they are now, ids of those that are new. A function:
--- PostgreSQL keeps its plans, which take longer to make than what it does. When migrate puts it, it is composed: what changes a
--- row, of columns.sql and entries.sql; the bodies of function_move_runs and function_is_awaited stand in place of calls.
+-- Write a whole move of one entity: the event, the moves of its runs with their entries, cancelled tasks with their log, and
+-- new tasks. The caller has locked the entity, the runs and the tasks.
+-- Returns NULL if the event is not new; then nothing is written. If a run has not moved, the function stops after the event and
+-- the runs, and the caller undoes these. Returns JSON: whether a task waits for the event, ids of the runs that have moved, the
+-- changed rows as they are now, and the ids of the new rows.
+-- This is a function because PostgreSQL keeps its plans. Making them takes longer than executing them.
+-- It is composed when migrate installs it: columns.sql and entries.sql say how a row changes, and the bodies of
+-- function_move_runs and function_is_awaited are in place of calls, since calls take time.
 CREATE OR REPLACE FUNCTION timeline_move_at_once(
     its_event json, its_moves json, its_runs uuid[], its_changes json, its_ids uuid[], its_tasks json, its_at timestamptz
 ) RETURNS json LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$

@@ -1,6 +1,8 @@
--- Moves runs of machines, any number, each from where it was read to be, with its entry. The caller has locked them. What is not
--- given back has not moved. All of a move is in the JSON, but for when. A function: PostgreSQL keeps its plan, which takes as long
--- to make as a move.
+-- Move any number of runs of machines, and write their entries. The caller has locked the runs. A run is moved only if it still
+-- has the state and the number of moves that were read. Returns the ids of the runs that have moved.
+-- The JSON has what differs between the runs; the time, the event and the actor are the same for all. The ids are given a
+-- second time, so that the primary key finds the runs.
+-- This is a function because PostgreSQL keeps its plan. Making the plan takes as long as a move.
 CREATE OR REPLACE FUNCTION timeline_move_runs(
     its_moves json, its_ids uuid[], its_at timestamptz, its_event text, its_actor text
 ) RETURNS SETOF uuid LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan AS $$

@@ -1,5 +1,5 @@
--- What records a step with whose record a transaction ends: as function_record_step, but where that records nothing, it raises an
--- error of its own. The COMMIT that was sent with it is not done then.
+-- Record the last step of a transaction, as function_record_step does. If nothing is recorded, it raises an error. Otherwise
+-- the COMMIT that was sent with it would commit the transaction without the step.
 CREATE OR REPLACE FUNCTION timeline_record_last_step(
     its_origin uuid, its_name text, its_task uuid, its_attempt integer, its_kind text, its_at timestamptz,
     its_seconds double precision, its_digest text, its_code text, its_result jsonb, patience interval

@@ -1,6 +1,6 @@
--- What records how far a loop has come, while the attempt is its worker's: its one record is made, or written over. A function
--- with patience, as function_record_step has it. A note, which counts for nothing, locks nothing. Gives the result as the database
--- has it.
+-- Record how far a loop has come, if the attempt still belongs to its worker. A loop has one record: it is inserted, or
+-- overwritten. A record of a step that is done or begun is never overwritten. For "patience", see function_record_step. A note
+-- does not lock the task's row, since nothing depends on a note. Returns the result as the database has stored it.
 CREATE OR REPLACE FUNCTION timeline_record_place(
     its_origin uuid, its_name text, its_task uuid, its_attempt integer, its_kind text, its_at timestamptz,
     its_seconds double precision, its_digest text, its_code text, its_result jsonb, its_place jsonb, is_done bigint, its_total bigint,

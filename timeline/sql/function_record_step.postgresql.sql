@@ -1,9 +1,11 @@
--- What records a step. A function: PostgreSQL keeps its plan, which takes longer to make than what it does.
--- While the attempt is its worker's: whoever takes it from them changes the task's row, which is locked here last. In a
--- transaction that has locked something else, that row is not waited for for longer than `patience`; what the host has its
--- transactions wait is put back. Gives what the database has made of the result.
--- The id of the task is left out where it is the origin. Code before 0071 does not know that, and looks for it: it is known by its
--- longer `code`.
+-- Record a step, if the attempt still belongs to its worker. The task's row is locked for this: whoever takes the attempt from
+-- the worker has to change that row.
+-- With "patience", which is given in a transaction, it waits for locks no longer than this; the transaction may have locked
+-- rows that the holder of the task's row wants next. Afterwards the host's own lock_timeout is set again. Returns the result as
+-- the database has stored it.
+-- This is a function because PostgreSQL keeps its plan. Making the plan takes longer than executing it.
+-- If the task is the origin, its id is left out. Code from before migration 0071 does not know that, and searches for the id.
+-- It can be recognized by its longer "code"; for it, the id is stored.
 CREATE OR REPLACE FUNCTION timeline_record_step(
     its_origin uuid, its_name text, its_task uuid, its_attempt integer, its_kind text, its_at timestamptz,
     its_seconds double precision, its_digest text, its_code text, its_result jsonb, patience interval

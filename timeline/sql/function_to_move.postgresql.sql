@@ -1,8 +1,10 @@
--- Locks the open runs of machines of one entity, and then the rows that they are planned from once they have moved, both in the
--- lock order: what runs_to_move_of_one and rows_to_plan find, in one trip. A function: PostgreSQL keeps its plans, which take longer
--- to make than what it does. Gives the runs, then the tasks, as JSON: to take rows of two tables apart takes longer. Rows are looked
--- up run by run, and key by key: so an index answers for each, however many rows a run has had. None, if no others are given; if
--- there is no key among them, as with most machines, the shorter of two statements asks for half of that.
+-- Lock the open runs of some machines and one entity, and then the rows from which they are planned after their move. Both are
+-- locked in the lock order. It finds what runs_to_move_of_one and rows_to_plan find, in one trip to the database.
+-- Returns the runs, then the tasks, as JSON: splitting rows of two tables into columns takes longer.
+-- Rows are looked up for each run, and each key, separately. So an index finds them, however many rows a run has had.
+-- If "its_others" is NULL, no rows are read or locked. If it is empty, as with most machines, a shorter statement finds the
+-- open rows only.
+-- This is a function because PostgreSQL keeps its plans. Making them takes longer than executing them.
 CREATE OR REPLACE FUNCTION timeline_to_move(its_label text, its_id text, its_timelines text[], its_others text[])
 RETURNS TABLE (of_run json, of_task json) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan AS $$

@@ -1,4 +1,5 @@
--- The moves of a run are only added to. Who moved it may be blanked.
+-- The entries of the moves of a run do not change. Only the actor may be made empty. Deleting them is not refused here: pruning
+-- does it.
 CREATE TRIGGER timeline_guard_entry
 BEFORE UPDATE ON timeline_runentry
 FOR EACH ROW

@@ -1,4 +1,4 @@
--- What has ended stays as it ended: see its function.
+-- A task that has ended stays as it ended; see final_function.
 CREATE OR REPLACE TRIGGER timeline_guard_final
 BEFORE UPDATE ON timeline_scheduledtask
 FOR EACH ROW

@@ -1,4 +1,4 @@
--- What has ended stays as it ended.
+-- A task that has ended stays as it ended.
 CREATE TRIGGER timeline_guard_final
 BEFORE UPDATE ON timeline_scheduledtask
 FOR EACH ROW

@@ -1,4 +1,5 @@
--- The log only grows. Its texts may be blanked: reason and actor whole, what is in detail as it needs.
+-- The entries of the log do not change. Only the reason and the actor may be made empty. The detail is not compared, because
+-- erasing removes texts from it. Deleting entries is not refused here: pruning does it.
 CREATE TRIGGER timeline_guard_log
 BEFORE UPDATE ON timeline_logentry
 FOR EACH ROW

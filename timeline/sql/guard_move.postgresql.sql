@@ -1,4 +1,5 @@
--- A run of a machine moves as its table says, one move at a time, and not once it has ended.
+-- A run of a machine makes only moves that are in the table of edges, or enters its state again; one move at a time, and none
+-- after the run has ended.
 CREATE OR REPLACE TRIGGER timeline_guard_move
 BEFORE UPDATE ON timeline_timelinerun
 FOR EACH ROW

@@ -1,4 +1,5 @@
--- Passes the moves of the lifecycle's table, the composed ones, and an unchanged state.
+-- Refuse a change of state that is neither a move of the lifecycle nor a composed one. A state that stays the same is no
+-- change.
 CREATE TRIGGER timeline_guard_transition
 BEFORE UPDATE ON timeline_scheduledtask
 FOR EACH ROW

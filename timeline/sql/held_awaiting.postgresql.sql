@@ -1,5 +1,7 @@
--- Tasks at rest that wait for an event of some entities, their own, in the lock order; what is due already needs no waking. Each
--- entity is looked up by itself, in the index of those who wait.
+-- Waiting tasks that wait for an event of their own entity, for some entities, in the lock order. Tasks that are due already
+-- are left out, because nobody has to wake them. Each entity is looked up separately, in the index of the tasks that wait for
+-- events.
+-- After a task is locked, PostgreSQL tests only the outer conditions again, so these are there a second time.
     SELECT id, state
     FROM timeline_scheduledtask
     WHERE id = ANY(ARRAY(

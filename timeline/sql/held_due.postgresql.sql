@@ -1,5 +1,5 @@
--- Waiting tasks whose time has come, the longest due first: from the first one on, which the caller knows, so that the index
--- is not read again from its beginning, where entries of what was due before may lie.
+-- Waiting tasks whose time has come, the longest due first. The search starts at the due time of the first task, which the
+-- caller knows. Otherwise PostgreSQL would read the index from its beginning, where dead entries of earlier due tasks may lie.
     SELECT id, state
     FROM timeline_scheduledtask
     WHERE state IN ({waiting}) AND scheduled_at <= %(at)s AND scheduled_at >= %(since)s

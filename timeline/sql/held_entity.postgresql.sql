@@ -1,5 +1,7 @@
--- What is open of an entity, in the lock order: its open runs first; then tasks, sorted once found, for with stale statistics
--- PostgreSQL would walk all ids.
+-- Everything that is open of an entity, in the lock order: first its open runs, then its tasks. The condition on the count of
+-- the runs is always true; it makes PostgreSQL lock the runs before the tasks.
+-- The tasks are sorted by an expression, so they are sorted after they were found. Otherwise, if statistics are stale,
+-- PostgreSQL might read the whole primary key because it is in that order already.
     WITH runs AS MATERIALIZED (
         SELECT id
         FROM timeline_timelinerun

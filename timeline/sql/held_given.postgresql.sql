@@ -1,5 +1,6 @@
--- Those of the given tasks that may be started: due, claimed with this token or by nobody, and of a known kind. What needs a
--- place has one.
+-- Those of the given tasks that may be started: of a known kind, and due, whether claimed with this token or not claimed. A
+-- task that needs a place of a limit must have one already. If several tasks are given, only those are started that are at
+-- their first attempt or whose last attempt ended at rest.
     SELECT id, state
     FROM timeline_scheduledtask
     WHERE id = ANY(%(ids)s::uuid[])

@@ -1,7 +1,6 @@
--- Available tasks of one kind and priority that may run in one group: those at their first attempt, or
--- whose last one ended at rest, together, any other alone,
--- if it may be retried now.
--- From the first one on, as in held_due.
+-- Available tasks of one kind and priority that may run in one group. If the first of them is at its first attempt, or if its
+-- last attempt ended at rest, these are all such tasks. Otherwise it is the first task alone, if it may be retried now.
+-- The search starts at the due time of the first task, as in held_due.
     SELECT id, state
     FROM (
         SELECT id, state, attempt,

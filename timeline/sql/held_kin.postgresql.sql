@@ -1,5 +1,5 @@
--- What is open of an entity that has several names, in the lock order as in held_entity; each name is looked up by itself, as
--- in end_open_runs.
+-- Everything that is open of an entity that has several names, in the lock order, as in held_entity. Each name is looked up
+-- separately, as in end_open_runs.
     WITH names AS MATERIALIZED (
         SELECT *
         FROM unnest(%(labels)s::text[], %(ids)s::text[]) AS name(label, id)

@@ -1,7 +1,9 @@
--- What may be under way, of keys of which nobody else gives places just now: who holds a place already; and for the numbers that
--- are free, who is first of those that wait. The keys were locked by a statement before this one, so this one sees what was done
--- until then. A number that is taken all the same, the unique index refuses. Where other kinds compete for the same keys, none is
--- taken that is behind the first of those which could be: it is theirs to be taken, by whoever takes of them.
+-- Tasks that may be taken now, for some keys of a limit: tasks that hold a place already, and the first of those that wait, for
+-- the places that are free.
+-- The caller has locked the keys by an earlier statement (try_limits), so this statement sees all that was committed before
+-- that. If a place is taken all the same, the unique index refuses it.
+-- If other kinds compete for the same keys, a task is not taken when the first task of another kind comes before it and that
+-- kind has a free place. That place belongs to the other task, whoever takes it.
     WITH key AS MATERIALIZED (
         SELECT limit_key FROM unnest(%(limit_keys)s::text[]) AS key(limit_key)
     ), mine AS MATERIALIZED (

@@ -1,5 +1,6 @@
--- What may be under way, of some keys: who holds a place already, and so many of those that wait; the one writer need not lock them.
--- None that is behind one of a kind that competes for the same key, and could be taken.
+-- Tasks that may be taken now, for some keys of a limit: tasks that hold a place already, and the first of those that wait.
+-- Python then gives the free places to as many as fit. There is only one writer, so nothing has to be locked.
+-- A task is left out when a task of a competing kind comes before it and that kind has a free place.
 SELECT {columns}
 FROM json_each(%(limit_keys)s) AS key
 JOIN timeline_scheduledtask AS task ON task.id IN (

@@ -1,4 +1,5 @@
--- What is open of some runs, in the lock order: sorted once found, as in held_entity.
+-- The open tasks of some runs, in the lock order. They are sorted after they were found, as in held_entity. With "before", only
+-- tasks of some kinds whose time is before that.
     SELECT id, state
     FROM timeline_scheduledtask
     WHERE run_id = ANY(%(runs)s::uuid[])

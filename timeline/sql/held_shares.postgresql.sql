@@ -1,4 +1,5 @@
--- Available tasks: so many of each kind and priority, the longest due first. Each from its first one on, as in held_due.
+-- Available tasks: a given number of each kind and priority, the longest due first. Each search starts at the due time of the
+-- first task, as in held_due.
     SELECT task.id, task.state
     FROM unnest(%(task_keys)s::text[], %(priorities)s::integer[], %(sizes)s::integer[], %(since)s::timestamptz[])
         AS share(task_key, priority, size, since)

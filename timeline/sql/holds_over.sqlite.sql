@@ -1,4 +1,4 @@
--- The open holds of some entities, by whichever of their names; and all that are no entity's.
+-- The open holds of some entities, under any of their names; and all open holds that are not about an entity.
 SELECT *
 FROM timeline_hold
 WHERE released_at IS NULL

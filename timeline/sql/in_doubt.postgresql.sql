@@ -1,6 +1,7 @@
--- Which of some runs of one timeline may not be as it wants them: of all others each row stands, and none is missing.
--- What that means says timeline/store/standing.py. Where this cannot tell, the run is in doubt. OFFSET 0: told once, not at each
--- place where it is used.
+-- Which of some runs of one timeline may differ from what the timeline wants. For all other runs, each row is as it should be,
+-- and no row is missing. timeline/store/standing.py explains what is compared. If this statement cannot decide, the run is in
+-- doubt.
+-- OFFSET 0 makes PostgreSQL compute a value once, and not at each place where it is used.
 WITH wanted AS MATERIALIZED (
     SELECT *
     FROM json_to_recordset(%(tasks)s::json) AS wanted (

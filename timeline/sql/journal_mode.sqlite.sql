@@ -1,2 +1,2 @@
--- How the database keeps its journal: wal, delete, truncate, persist, memory or off.
+-- The journal mode of the database: wal, delete, truncate, persist, memory or off.
 PRAGMA journal_mode

@@ -1,3 +1,4 @@
+-- Refuse to delete an event that started a run.
 CREATE OR REPLACE TRIGGER timeline_keep_event_of_run
 AFTER DELETE ON timeline_event
 FOR EACH ROW

@@ -1,4 +1,5 @@
--- Refuses to delete a row that one of the table given names in the column given; a third word says of which rows.
+-- Refuse to delete a row to which rows of another table refer. The trigger gives the table, its column, and optionally a
+-- condition: then only rows that meet it count.
 CREATE OR REPLACE FUNCTION timeline_keep() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     named boolean;

@@ -1,3 +1,4 @@
+-- Refuse to delete a run that has tasks.
 CREATE OR REPLACE TRIGGER timeline_keep_run_of_task
 AFTER DELETE ON timeline_timelinerun
 FOR EACH ROW

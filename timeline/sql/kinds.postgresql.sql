@@ -1,4 +1,6 @@
--- Of each kind: how many tasks are on their way, how many of these were sent lately and are waited for, and how long one takes.
+-- For each kind: how many tasks are claimed and not started; how many of these were sent recently and still have a valid lease;
+-- and how long its handler takes for one task. If the caller knows a time at which no lease had expired, the index is not read
+-- before that.
 SELECT kind.task_key, coalesce(pending.tasks, 0), coalesce(pending.lately, 0), pace.seconds
 FROM unnest(%(task_keys)s::text[]) AS kind(task_key)
 LEFT JOIN (

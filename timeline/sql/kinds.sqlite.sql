@@ -1,4 +1,5 @@
--- Of each kind: how many tasks are on their way, how many of these were sent lately and are waited for, and how long one takes.
+-- For each kind: how many tasks are claimed and not started; how many of these were sent recently and still have a valid lease;
+-- and how long its handler takes for one task.
 SELECT kind.value, coalesce(pending.tasks, 0), coalesce(pending.lately, 0), pace.seconds
 FROM json_each(%(task_keys)s) AS kind
 LEFT JOIN (

@@ -1,4 +1,4 @@
--- The events of some entities that have a name and key; each name of an entity is looked up by itself, as in end_open_runs.
+-- The events of some entities with a given name and key. Each name of an entity is looked up separately, as in end_open_runs.
 SELECT event.*
 FROM unnest(%(labels)s::text[], %(ids)s::text[]) AS entity(label, id)
 CROSS JOIN LATERAL (

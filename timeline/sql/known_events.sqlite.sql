@@ -1,4 +1,4 @@
--- The events of some entities that have a name and key.
+-- The events of some entities with a given name and key.
 SELECT event.*
 FROM json_each(%(entities)s) AS entity
 JOIN timeline_event AS event

@@ -1,4 +1,5 @@
--- The run that has ended last, of each of some machines and entities; of a machine whose runs have keys, of one key.
+-- The run that ended last, for each of some machines and entities; if the runs of a machine have keys, of the runs with the
+-- given key.
 SELECT {columns}
 FROM timeline_timelinerun AS run
 WHERE run.id IN (

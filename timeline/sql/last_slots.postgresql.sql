@@ -1,4 +1,4 @@
--- The last two runs that slots of some timelines began, by their keys, which are in the order of time.
+-- The last two runs of each of some timelines that start by the clock. Their keys are in the order of time.
 SELECT run.*
 FROM unnest(%(timelines)s::text[]) AS known(timeline)
 CROSS JOIN LATERAL (

@@ -1,4 +1,5 @@
--- The latest revision of each of some tasks: an open one, if there is one. Each is looked up by itself, as in end_open_runs.
+-- The latest revision of each of some tasks. If a revision is open, it is the latest. Each task is looked up separately, as in
+-- end_open_runs.
 SELECT {columns}
 FROM (
     SELECT latest.*

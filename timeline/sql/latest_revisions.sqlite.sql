@@ -1,4 +1,5 @@
--- All revisions of some tasks, the latest one last: an open one, if there is one.
+-- All revisions of some tasks, in the order of the revisions, so that the caller keeps the latest of each. If one is open, it
+-- is the latest.
 SELECT {columns}
 FROM (
     SELECT revision.*

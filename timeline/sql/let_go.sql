@@ -1,6 +1,9 @@
--- Let go some of what was due of a kind when a person released its brake: by id, so that nothing that is given such a time later
--- is among it. What was made or moved since is not either. What a look has let in that was under way, and read the clock later,
--- is let go as well. In order of ids, as looks let in, so that none is in a deadlock with it.
+-- Write down that tasks of a kind were let in when a person released its brake. They are the tasks that were due then.
+-- Left out are tasks that were made later (their ids are greater), and tasks with a later log entry in which the state did not
+-- change: somebody may have moved their due time since. These do not pass the brake without being counted.
+-- A task may have been let in by a look that was under way and read the clock later. Such a note gets the earlier time.
+-- The rows are inserted in the order of their ids, as looks insert them. Otherwise the two could wait for each other (a
+-- deadlock).
 INSERT INTO timeline_admission (task_id, task_key, at)
 SELECT id, task_key, %(at)s
 FROM (

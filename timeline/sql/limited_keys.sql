@@ -1,5 +1,6 @@
--- For what tasks of a kind wait: so many keys, in order, from one on, each found by one probe of an index. And how often the task
--- was tried that comes first: one that holds a place already, or the first of those that wait, if a place is free; NULL: none.
+-- The next keys, in their order, for which available tasks of a kind need a place. Each key takes one look in an index.
+-- For each key also the attempt of the task that comes first: one that holds a place, or else the first of those that wait, if
+-- a place is free. A task whose last attempt ended at rest counts as new (0). NULL: no task may start.
 WITH RECURSIVE key AS (
     SELECT (
         SELECT min(limit_key) FROM timeline_scheduledtask

@@ -1,4 +1,4 @@
--- Which kinds have tasks that wait for a place; and whether anything is on hold.
+-- Which kinds have available tasks that need a place of a limit, and whether anything is on hold.
 SELECT kind.task_key, EXISTS (SELECT 1 FROM timeline_hold WHERE released_at IS NULL)
 FROM unnest(%(task_keys)s::text[]) AS kind(task_key)
 WHERE EXISTS (

@@ -1,6 +1,7 @@
--- The rows of one model's entities, in the lock order; nothing of them is read but the key. The clock may be read in passing:
--- outside, since within it would tell when the wait for a lock began; so may the level of the transaction. A shared lock is one
--- that several may have at a time, but nobody who emits: it is not waited for.
+-- Lock the rows of entities of one model, in the lock order. Only the key is read. The clock and the isolation level may be
+-- read in the same statement. The clock is in the outer query: inside, it would tell when the wait for a lock began.
+-- A shared lock can be held by several transactions at a time, while an emit for the entity has to wait. It is taken without
+-- waiting: rows that somebody else has locked are skipped.
 SELECT {key}
     , clock_timestamp()  -- if clock
     , current_setting('transaction_isolation')  -- if level

@@ -1,2 +1,2 @@
--- Stands for the row that a system timeline's entity does not have; given back at the end of the transaction.
+-- Lock what stands for the entity of system timelines, since it has no row. The lock ends with the transaction.
 SELECT pg_advisory_xact_lock(hashtext('django-entity-timeline'), hashtext('system')), current_setting('transaction_isolation')

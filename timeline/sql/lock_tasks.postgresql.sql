@@ -1,4 +1,4 @@
--- Locks tasks and reads them, in the lock order: sorted once found, as in held_entity.
+-- Lock tasks in the lock order, and read them. They are sorted after they were found, as in held_entity.
 SELECT {columns}
 FROM timeline_scheduledtask
 WHERE id = ANY(%(ids)s::uuid[])

@@ -1,5 +1,5 @@
--- For the rest of the transaction, wait no longer than this for a lock; no longer than before, where that was less. Gives by what
--- other connections know the transaction, and whether they see it and may break it off.
+-- For the rest of the transaction, wait for a lock no longer than this, and no longer than the present setting allows. Returns
+-- how other connections know this transaction (process and start), and whether they can see it and may break it off.
 SELECT
     pg_backend_pid(),
     now(),

@@ -1,5 +1,5 @@
--- An entity, and then what to_move finds of it, in one trip. The function is asked once the lock is had, since it is told of the
--- entity by what was locked; it sees what there is by then. So does the clock.
+-- Lock an entity, and then what to_move finds of it, in one trip. A parameter of the function depends on the locked row, so the
+-- function is called when the lock is held, and sees what is committed by then. The clock is read when the lock is held, too.
 WITH held AS MATERIALIZED (
 {lock}
 )

@@ -1,4 +1,5 @@
--- The log entries of the changes just made, in the same transaction: the rows still tell seq and attempt.
+-- Write the log entries of the changes that transition.sqlite.sql has just made. This is in the same transaction, so the rows
+-- still have the seq and the attempt of these changes.
 WITH changed AS (
     SELECT task.id, task.seq, task.state, task.attempt,
         change.via AS via,  -- if via

@@ -1,4 +1,6 @@
--- The newest of each table, the hundredth newest, and whether there are a hundred; of steps and holds also what is written in place.
+-- What tells whether anything has changed: the newest id of each table; and, except for holds, the hundredth newest and how
+-- many there are, up to a hundred. Ids are not in the order of commits, and the hundredth changes if a row comes in between.
+-- Rows of steps and holds are changed in place, so some of their values are read, too.
 SELECT
     (SELECT id FROM timeline_logentry ORDER BY id DESC LIMIT 1),
     (SELECT id FROM timeline_logentry ORDER BY id DESC LIMIT 1 OFFSET 99),

@@ -1,4 +1,5 @@
--- The state of some runs, which is one, where a host's model shows it. Rows that have it already are not written.
+-- Write the state of runs to the model of the host that shows it. All of these runs have the same state. Rows that have that
+-- state already are not written.
 UPDATE {table}
 SET {column} = %(shown)s
 WHERE {key} = ANY(%(shown_to)s::{type}[])

@@ -1,4 +1,5 @@
--- All of a move of one entity, and the state that it has come to, where a host's model shows that: unless the event is not new.
+-- Write a whole move of one entity, and its new state in the model of the host that shows it. If the event is not new, nothing
+-- is written.
 WITH its AS MATERIALIZED (
 {move}
 ),

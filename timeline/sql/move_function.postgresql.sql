@@ -1,5 +1,5 @@
--- Refuses a move that no edge stands for. A condition of a trigger cannot look into another table. Operators are named in full, as
--- in transition_function.
+-- Refuse a move of a run for which there is no edge. This is a function because the condition of a trigger cannot read another
+-- table. The operators are named with their schema, as in transition_function.
 CREATE OR REPLACE FUNCTION timeline_refuse_move() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF OLD.ended_at IS NOT NULL

@@ -1,4 +1,5 @@
--- Moves runs of machines, any number, each from where it was read to be. Their entries follow: enter_runs.
+-- Move any number of runs of machines. A run is moved only if it still has the state and the number of moves that were read.
+-- Returns the ids of the runs that have moved. The entries are written next, by enter_runs.
 UPDATE timeline_timelinerun AS run
 SET state = json_extract(move.value, '$.to_state'),
     state_at = %(at)s,

@@ -1,5 +1,5 @@
--- Note that something happened to some entities: to those for which tasks of others wait. Each is looked up by itself, in the
--- index of those who wait. Without a name, whatever they wait for.
+-- Note that something happened to some entities: to those for whose events tasks of other entities wait. Without a name, any
+-- event that they wait for counts. Each entity is looked up separately, in the index of the tasks that wait for events.
 INSERT INTO timeline_wake (entity_label, entity_id, name, key)
 SELECT entity.label, entity.id, %(name)s::text, %(key)s::text
 FROM unnest(%(labels)s::text[], %(ids)s::text[]) AS entity(label, id)

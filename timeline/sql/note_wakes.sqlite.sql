@@ -1,4 +1,5 @@
--- Note that something happened to some entities: to those for which tasks of others wait. Without a name, whatever they wait for.
+-- Note that something happened to some entities: to those for whose events tasks of other entities wait. Without a name, any
+-- event that they wait for counts.
 INSERT INTO timeline_wake (entity_label, entity_id, name, key)
 SELECT json_extract(entity.value, '$[0]'), json_extract(entity.value, '$[1]'), %(name)s, %(key)s
 FROM json_each(%(entities)s) AS entity

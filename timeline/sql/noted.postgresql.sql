@@ -1,5 +1,6 @@
--- Tasks of others that some notes make due, each with the note; what is due already needs no waking. Those of each entity are
--- looked up in the index of those who wait.
+-- Pairs of a task that waits for an event of another entity, and a note that makes it due. Tasks that are due already are left
+-- out, because nobody has to wake them. OFFSET 0: each entity is looked up separately, in the index of the tasks that wait for
+-- events.
 SELECT task.id, wake.id
 FROM timeline_wake AS wake
 CROSS JOIN LATERAL (

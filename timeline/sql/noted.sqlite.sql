@@ -1,4 +1,5 @@
--- Tasks of others that some notes make due, each with the note; what is due already needs no waking.
+-- Pairs of a task that waits for an event of another entity, and a note that makes it due. Tasks that are due already are left
+-- out, because nobody has to wake them.
 SELECT task.id, wake.id
 FROM timeline_wake AS wake
 CROSS JOIN timeline_scheduledtask AS task

@@ -1,4 +1,4 @@
--- Reads what is open of an entity.
+-- Read the open tasks of an entity.
 SELECT {columns}
 FROM timeline_scheduledtask
 WHERE entity_label = %(label)s

@@ -1,4 +1,4 @@
--- Reads what is open of an entity that has several names.
+-- Read the open tasks of an entity that has several names.
 SELECT {columns}
 FROM timeline_scheduledtask
 WHERE (entity_label, entity_id) IN (

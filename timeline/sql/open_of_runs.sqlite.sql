@@ -1,4 +1,4 @@
--- Reads what is open of some runs.
+-- Read the open tasks of some runs. With "before", only tasks of some kinds whose time is before that.
 SELECT {columns}
 FROM timeline_scheduledtask
 WHERE run_id IN (SELECT value FROM json_each(%(runs)s))

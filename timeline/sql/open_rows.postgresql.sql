@@ -1,4 +1,5 @@
--- Tasks that have rows in some runs, and how many of these are open. Run by run (OFFSET 0): not by reading the whole table.
+-- The keys of the tasks that have rows in some runs, and how many of these rows are open. OFFSET 0 makes PostgreSQL look up
+-- each run separately. Otherwise it might read the whole table.
 SELECT task_key, sum(is_open)
 FROM unnest(%(runs)s::uuid[]) AS run (id)
 CROSS JOIN LATERAL (

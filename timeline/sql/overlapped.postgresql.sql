@@ -1,5 +1,8 @@
--- Which of some tasks are of a run of which nothing has begun, while an earlier one of its timeline is under way: with the
--- last of these; or of a run of which that was said before. Not of a task that somebody runs again of which it was said.
+-- Which of some tasks are refused, or have to wait, because runs of their timeline overlap. Two parts:
+-- - Tasks of a run that is not cleared and has no completed task, while an earlier run of its timeline is under way: with the
+--   key of the last such run. A run is under way if one of its tasks has started, or is open and due.
+-- - Tasks of a run in which a task was cancelled for this reason before: with the text of that reason. If the task itself was
+--   cancelled for it and somebody has redriven it, it is not refused again.
 SELECT task.id, max(earlier.key), ''
 FROM timeline_scheduledtask AS task
 JOIN timeline_timelinerun AS run ON run.id = task.run_id

@@ -1,5 +1,5 @@
--- Which kinds have available tasks, and the priority and the due time of the first of each; and whether anything is on hold. If
--- entities are, their tasks are passed over.
+-- Which kinds have available tasks, with the priority and the due time of the first task of each kind; and whether anything is
+-- on hold. If entities are on hold, their tasks are skipped.
 SELECT kind.task_key, most_urgent.priority, most_urgent.scheduled_at, EXISTS (SELECT 1 FROM timeline_hold WHERE released_at IS NULL)
 FROM unnest(%(task_keys)s::text[]) AS kind(task_key)
 CROSS JOIN LATERAL (

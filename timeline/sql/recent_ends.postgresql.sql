@@ -1,4 +1,5 @@
--- Of each kind, how what was due last ended: some of each final state, the latest due first. A few entries of one index a kind.
+-- How the last due tasks of each kind ended: some tasks of each final state, the latest due first. Each kind and state takes a
+-- few entries of one index.
 SELECT task.id, task.task_key, task.state, task.reason_code, task.started_at, task.finished_at
 FROM unnest(%(task_keys)s::text[]) AS kind(task_key)
 CROSS JOIN unnest(%(states)s::text[]) AS ended(state)

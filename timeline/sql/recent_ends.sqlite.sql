@@ -1,4 +1,4 @@
--- Of each kind, how what was due last ended: some of each final state, the latest due first.
+-- How the last due tasks of each kind ended: some tasks of each final state, the latest due first.
 SELECT task.id, task.task_key, task.state, task.reason_code, task.started_at, task.finished_at
 FROM json_each(%(task_keys)s) AS kind
 JOIN json_each(%(states)s) AS ended

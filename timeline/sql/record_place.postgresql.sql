@@ -1,5 +1,5 @@
--- Record how far a loop has come: see function_record_place, which migrate puts. As in record_step, the task's row is not waited for
--- for long within a transaction. Gives the result as the database has it.
+-- Record how far a loop has come; see function_record_place, which migrate installs. In a transaction, it waits only a short
+-- time for the task's row, as in record_step. Returns the result as the database has stored it.
 SELECT stored
 FROM timeline_record_place(
     %(origin)s, %(name)s, %(task)s, %(attempt)s, %(kind)s, %(at)s, %(seconds)s, %(digest)s, %(code)s, %(result)s, %(place)s,

@@ -1,4 +1,5 @@
--- Record how far a loop has come, while the attempt is its worker's: its one record is made, or written over.
+-- Record how far a loop has come, if the attempt still belongs to its worker. A loop has one record: it is inserted, or
+-- overwritten. A record of a step that is done or begun is never overwritten.
 INSERT INTO timeline_step AS step (
     origin, name, task_id, attempt, kind, recorded_at, seconds, digest, code, result, place, done, total
 )

@@ -1,6 +1,6 @@
--- Record a step, while the attempt is its worker's: see function_record_step, which migrate puts. In a transaction that has locked
--- something else, the task's row is not waited for for long. A transaction that ends with it is committed in the same trip. Gives
--- what the database has made of the result.
+-- Record a step, if the attempt still belongs to its worker; see function_record_step, which migrate installs. In a
+-- transaction, it waits only a short time for the task's row.
+-- If the transaction ends with the step, it is committed in the same trip. Returns the result as the database has stored it.
 SELECT stored
 FROM timeline_record_step(  -- if not last
 FROM timeline_record_last_step(  -- if last

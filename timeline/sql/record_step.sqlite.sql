@@ -1,4 +1,4 @@
--- Record a step, while the attempt is its worker's.
+-- Record a step, if the attempt still belongs to its worker.
 INSERT INTO timeline_step (origin, name, task_id, attempt, kind, recorded_at, seconds, digest, code, result)
 SELECT %(origin)s, %(name)s, NULLIF(task.id, %(origin)s), task.attempt, %(kind)s, %(at)s, %(seconds)s, %(digest)s,
     %(code)s, %(result)s

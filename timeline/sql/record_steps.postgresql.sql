@@ -1,5 +1,5 @@
--- Record steps of several tasks at once, each while the attempt is its worker's. Rows that somebody has locked are not waited for:
--- what is not given back was not recorded here. Gives what the database has made of the results.
+-- Record steps of several tasks at once, each if its attempt still belongs to its worker. Tasks that somebody has locked are
+-- skipped. A step that is not returned was not recorded here. Returns the results as the database has stored them.
 INSERT INTO timeline_step (origin, name, task_id, attempt, kind, recorded_at, seconds, digest, code, result)
 SELECT new.origin, new.name, NULLIF(task.id, new.origin), task.attempt, 'done', new.at, new.seconds, new.digest, new.code,
     new.result

@@ -1,5 +1,5 @@
--- The rows that runs are planned from; which they are says models/visits.py. Locked, they are so in the lock order: sorted once
--- found, as in held_entity.
+-- The rows from which runs are planned; see RowsToPlan in models/visits.py. If they are locked, this is in the lock order: they
+-- are sorted after they were found, as in held_entity.
 SELECT {columns}
 FROM timeline_scheduledtask
 WHERE (

@@ -1,4 +1,4 @@
--- The rows that runs are planned from. Which they are says models/visits.py.
+-- The rows from which runs are planned; see RowsToPlan in models/visits.py.
 SELECT {columns}
 FROM timeline_scheduledtask
 WHERE (

@@ -1,5 +1,6 @@
--- The open runs of machines of some entities, locked in order of their ids. Each entity is looked up by itself, as in end_open_runs;
--- and each key, where a machine's runs have keys. A run that began before its timeline was a machine is in no state.
+-- Lock the open runs of some machines and entities, in the order of their ids. Each entity is looked up separately, as in
+-- end_open_runs; if the runs of a machine have keys, only runs with the given key.
+-- A run that began before its timeline was a machine has no state, and is left out.
 SELECT {columns}
 FROM timeline_timelinerun AS run
 WHERE run.ended_at IS NULL

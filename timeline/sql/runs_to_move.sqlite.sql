@@ -1,5 +1,5 @@
--- The open runs of machines of some entities; of a machine whose runs have keys, those of one. A run that began before its timeline
--- was a machine is in no state.
+-- The open runs of some machines and entities; if the runs of a machine have keys, only runs with the given key. A run that
+-- began before its timeline was a machine has no state, and is left out.
 SELECT {columns}
 FROM json_each(%(entities)s) AS entity
 CROSS JOIN json_each(%(machines)s) AS machine

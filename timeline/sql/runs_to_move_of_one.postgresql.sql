@@ -1,5 +1,6 @@
--- The open runs of machines of one entity, locked in order of their ids: what runs_to_move finds where no machine's runs have keys.
--- Its plan takes a fourth of the time. A run that began before its timeline was a machine is in no state.
+-- Lock the open runs of some machines and one entity, in the order of their ids. If the runs of no machine have keys,
+-- runs_to_move finds the same, but planning this statement takes a quarter of the time.
+-- A run that began before its timeline was a machine has no state, and is left out.
 SELECT {columns}
 FROM timeline_timelinerun AS run
 WHERE ended_at IS NULL

@@ -1,5 +1,5 @@
--- One task, its entity locked before it, in one trip. Where the entity or the cause is not there, or the task's place is taken:
--- nothing. The clock is read once the lock is had.
+-- Lock an entity and insert one task, in one trip. Nothing is inserted if the entity or the cause does not exist, or if there
+-- is such a task already. The clock is read when the lock is held.
 WITH held AS MATERIALIZED (
 {lock}
 ),

@@ -1,4 +1,5 @@
--- Whose database it is, whether nobody has polled it for that long, and whether anything is on hold, or acted on in bulk.
+-- The site to which the database belongs, whether nobody has polled it for a given time, whether anything is on hold, and
+-- whether a bulk action is under way.
 SELECT
     site,
     polled_at IS NULL OR polled_at < clock_timestamp() - %(interval)s::interval,

@@ -1,5 +1,6 @@
--- Which of these kinds of tasks have an open one in their run. Each is looked up by itself, as in end_open_runs, and no further
--- than its first: there may be thousands. The first by name: told just any, PostgreSQL may read the table until it meets one.
+-- Which of these kinds of tasks have an open task in their run. Each kind is looked up separately, as in end_open_runs. The
+-- search stops at the first task, because there may be thousands.
+-- ORDER BY asks for the first by name. If any task would do, PostgreSQL might read the table until it finds one.
 SELECT kind.run_id, kind.task_key
 FROM unnest(%(labels)s::uuid[], %(ids)s::text[]) AS kind(run_id, task_key)
 CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
--- Which of these kinds of tasks have an open one in their run.
+-- Which of these kinds of tasks have an open task in their run.
 SELECT json_extract(kind.value, '$[0]') AS run_id, json_extract(kind.value, '$[1]') AS task_key
 FROM json_each(%(entities)s) AS kind
 WHERE EXISTS (

@@ -1,2 +1,2 @@
--- Story time, by the database's own clock.
+-- Story time, by the clock of the database.
 SELECT clock_timestamp()

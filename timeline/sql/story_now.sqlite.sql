@@ -1,2 +1,2 @@
--- Story time, by the database's own clock. It is given no parameters, so nothing here is doubled.
+-- Story time, by the clock of the database. The statement is executed without parameters, so percent signs are not doubled.
 SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')

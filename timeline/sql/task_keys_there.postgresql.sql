@@ -1,5 +1,5 @@
--- The kinds of tasks there are: from each to the next one, in the order of the index, which is not that of the database's
--- collation.
+-- The different keys of the tasks that exist. Each takes one look in an index: from one key to the next. The comparisons follow
+-- the order of the index, which differs from the collation of the database.
 WITH RECURSIVE there AS (
     (SELECT task_key FROM timeline_scheduledtask ORDER BY task_key USING ~<~ LIMIT 1)
     UNION ALL

@@ -1,4 +1,4 @@
--- The kinds of tasks there are: from each to the next one.
+-- The different keys of the tasks that exist. Each takes one look in an index: from one key to the next.
 WITH RECURSIVE there (task_key) AS (
     SELECT MIN(task_key) FROM timeline_scheduledtask
     UNION ALL

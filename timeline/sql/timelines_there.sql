@@ -1,4 +1,5 @@
--- The timelines that have or had runs: from each to the next one, in the order of the index of a timeline's runs.
+-- The different timelines of the runs that exist, open or ended. Each takes one look in an index: from one name to the next.
+-- The index is on the expression, so each comparison must have the same expression.
 WITH RECURSIVE there (timeline) AS (
     SELECT (SELECT (timeline || '') FROM timeline_timelinerun ORDER BY (timeline || '') LIMIT 1)
     UNION ALL

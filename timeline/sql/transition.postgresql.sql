@@ -1,12 +1,13 @@
--- One write for any number of tasks, with its log entries; its rules: columns.sql, entries.sql. It makes one change that is given,
--- many, or the same move of all rows that "held" finds. What is given is guarded by the state and attempt it was decided on; what
--- no change touches is left out: half of the time of a single change goes into planning and preparing. Rows that somebody else
--- has locked are waited for, or passed over. Several are locked first, in the lock order: two writes of the same rows would else
--- wait for each other.
--- The primary key finds the rows, whatever the statistics say of states that live for milliseconds. For this the state is compared
--- as an expression, lest the planner walk the index of all rows in it, and ids come from arrays, each of which PostgreSQL takes for
--- ten elements: from "held" itself, which it may take for one row or for a million, it would find each of them by all ids, or
--- read the whole table.
+-- Change any number of tasks, and write their log entries, in one statement. The rules are in columns.sql and entries.sql.
+-- There are three forms: one change that is given, many that are given, or the same move of all rows that "held" finds.
+-- Changes that are given are made only if the row still has the state and the attempt for which they were decided.
+-- Columns that no change touches are left out, because planning and preparing take half of the time of a single change.
+-- Rows that somebody else has locked are waited for, or skipped. Several rows are locked first, in the lock order. Without
+-- that, two statements that change the same rows could wait for each other (a deadlock).
+-- The rows must always be found by the primary key. Statistics about states that last for milliseconds are often wrong, so:
+-- - The state is compared as an expression. Otherwise PostgreSQL might read the index of all rows in that state.
+-- - The ids come from arrays, because PostgreSQL always expects ten elements in an array of unknown length. For "held" itself
+--   it may expect one row or a million. Then it would compare each row with all ids, or read the whole table.
 WITH
 held AS MATERIALIZED (  -- if held
 {held}  -- if held

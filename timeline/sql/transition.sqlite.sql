@@ -1,5 +1,5 @@
--- One write for any number of tasks, each guarded by the state and attempt it was decided on; its rules: columns.sql. Each element
--- of the JSON array is one change. The log entries follow: log.sqlite.sql.
+-- Change any number of tasks. Each element of the JSON array is one change. It is made only if the row still has the state and
+-- the attempt for which it was decided. The rules are in columns.sql; the log entries are written next, by log.sqlite.sql.
 UPDATE timeline_scheduledtask AS task
 SET
 {rules}

@@ -1,5 +1,5 @@
--- Refuses a move that the lifecycle's table does not have. Its operators are named in full, as in final_function: each session reads
--- a function anew, and would else take those that stand in a schema of its search_path.
+-- Refuse a move that the lifecycle does not have. The operators are named with their schema: each session reads a function
+-- anew, and would otherwise use operators of other schemas that are in its search_path.
 CREATE OR REPLACE FUNCTION timeline_refuse_transition() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF (OLD.state OPERATOR(pg_catalog.||) ' ' OPERATOR(pg_catalog.||) NEW.state) OPERATOR(pg_catalog.<>) ALL (ARRAY[{pairs}]) THEN

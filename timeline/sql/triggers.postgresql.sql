@@ -1,4 +1,4 @@
--- The triggers on our tables, the functions that statements call, and our tables.
+-- The names of the triggers on our tables that are enabled, of the functions that statements call, and of our tables.
 SELECT tgname
 FROM pg_trigger
 WHERE NOT tgisinternal

@@ -1,2 +1,2 @@
--- As lock_system, but nobody waits.
+-- As lock_system, but without waiting: tells whether the lock was taken.
 SELECT pg_try_advisory_xact_lock(hashtext('django-entity-timeline'), hashtext('system'))

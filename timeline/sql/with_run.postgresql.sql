@@ -1,4 +1,5 @@
--- Which of some entities have a run of a timeline and key; each is looked up by itself, as in end_open_runs.
+-- Which of some entities have a run of a timeline and key; ended runs count only if the caller asks for them. Each entity is
+-- looked up separately, as in end_open_runs.
 SELECT entity.id
 FROM unnest(%(ids)s::text[]) AS entity(id)
 WHERE EXISTS (

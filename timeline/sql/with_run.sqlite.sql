@@ -1,4 +1,4 @@
--- Which of some entities have a run of a timeline and key.
+-- Which of some entities have a run of a timeline and key; ended runs count only if the caller asks for them.
 SELECT value
 FROM json_each(%(ids)s)
 WHERE EXISTS (
