@@ -14,8 +14,7 @@ from timeline.conf import get_settings
 from timeline.dialects import dialect_of
 from timeline.lifecycle import FINAL, LEASED, Reason, Trigger
 from timeline.store.change_columns import ChangeColumns, columns_of, seconds
-from timeline.store.changes import steps_by
-from timeline.store.composing import NOTHING, composed, touched
+from timeline.store.composing import NOTHING, composed, steps_by, touched
 from timeline.store.guiding import IN_ORDER, execute_guided
 from timeline.store.kept_statements import moves_call
 from timeline.store.noticing import notice

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cache
-from itertools import product
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -105,13 +103,3 @@ def passed(state: str, triggers: tuple[Trigger, ...]) -> tuple[State, ...]:
     start = State(state)
     target(start, *triggers)
     return (start, *(target(start, *triggers[:count]) for count in range(1, len(triggers) + 1)))
-
-
-@cache
-def steps_by(trigger: Trigger) -> tuple[tuple[State, ...], ...]:
-    """The states that a row passes in this move, for each state that has it: directly, or after becoming due."""
-    steps = []
-    for state, triggers in product(State, ((trigger,), (Trigger.DUE, trigger))):
-        with suppress(TransitionNotAllowed):
-            steps.append(passed(state, triggers))
-    return tuple(steps)

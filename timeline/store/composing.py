@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import cache
+from itertools import product
 from typing import Final, NamedTuple
 
 from timeline.dialects import Dialect
-from timeline.lifecycle import FINAL, State
+from timeline.exceptions import TransitionNotAllowed
+from timeline.lifecycle import FINAL, State, Trigger
 from timeline.models.statements import narrowed
 from timeline.store.change_columns import ChangeColumns
+from timeline.store.changes import passed
 
 # The values that a change may have, and their types in PostgreSQL.
 VALUES: Final = {
@@ -97,6 +101,16 @@ def touched(changes: Iterable[ChangeColumns]) -> frozenset[str]:
     """What any of the changes touches: names of values, states in which they end, and ``ends`` if one of these is final."""
     states = {State(str(change["to_state"])) for change in changes}
     return frozenset().union(*changes, states, ["ends"] if states & FINAL else [])
+
+
+@cache
+def steps_by(trigger: Trigger) -> tuple[tuple[State, ...], ...]:
+    """The states that a row passes in this move, for each state that has it: directly, or after becoming due."""
+    steps = []
+    for state, triggers in product(State, ((trigger,), (Trigger.DUE, trigger))):
+        with suppress(TransitionNotAllowed):
+            steps.append(passed(state, triggers))
+    return tuple(steps)
 
 
 @cache

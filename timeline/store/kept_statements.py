@@ -21,8 +21,7 @@ from timeline.dialects import Dialect, dialect_of
 from timeline.lifecycle import FINAL, LEASED, State, Trigger
 from timeline.models.statements import narrowed
 from timeline.models.task import ScheduledTask
-from timeline.store.changes import steps_by
-from timeline.store.composing import VALUES, composed
+from timeline.store.composing import VALUES, Composed, composed, steps_by
 from timeline.store.guiding import IN_ORDER
 
 # The migration since which there are these functions. Before it, ``migrate`` has not installed them yet.
@@ -218,3 +217,10 @@ def moves_call(selection: str, trigger: Trigger, columns: str, *, wait: bool) ->
     """The call that does what ``advance`` does with these arguments; empty: there is no such function."""
     kept = MOVES.get((selection, trigger, wait))
     return "" if kept is None else kept.call(columns)
+
+
+@cache
+def completing(dialect: Dialect) -> Composed:
+    """The call that completes tasks, and the columns that it returns: those that the statement itself returns."""
+    columns = composed(dialect, "many", COMPLETES).columns
+    return Composed(COMPLETE.call(", ".join(columns)), columns)

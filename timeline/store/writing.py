@@ -6,20 +6,19 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import datetime
-from functools import cache
 from typing import Any
 from uuid import UUID
 
 from django.db import connections, transaction
 
-from timeline.dialects import POSTGRESQL, dialect_of
+from timeline.dialects import dialect_of
 from timeline.lifecycle import WAITING
 from timeline.models import ScheduledTask
 from timeline.store.announcing import announce, announce_times
 from timeline.store.change_columns import MAX_ACTOR, MAX_REASON, as_changes, stored_by
 from timeline.store.changes import Write
 from timeline.store.composing import NOTHING, Composed, composed, touched
-from timeline.store.kept_statements import COMPLETE, COMPLETES
+from timeline.store.kept_statements import COMPLETES, completing
 from timeline.store.noticing import notice
 from timeline.store.returning import RawRow, cursor_for_rows, rows_of
 from timeline.store.telling import tell_written
@@ -90,23 +89,17 @@ def as_statement(
     """
     changes, dialect = as_changes(writes, using=using), dialect_of(using)
     touches, at = touched(changes), stored_by(using)("finished_at", now)
+    parameters = {"at": at, "changes": json.dumps(changes, ensure_ascii=False)}
     if not dialect.has_set_statements:
-        return composed(dialect, "each", touches), {"at": at, "changes": json.dumps(changes, ensure_ascii=False)}
-    parameters = {"at": at, "ids": [write.task.id for write in writes]}
+        return composed(dialect, "each", touches), parameters
+    parameters["ids"] = [write.task.id for write in writes]
     if not wait and touches <= COMPLETES:
-        return _complete(), parameters | {"changes": json.dumps(changes, ensure_ascii=False)}
+        return completing(dialect), parameters
     if len(changes) > 1:
-        made = composed(dialect, "many", touches, selection="these", wait=wait)
-        return made, parameters | {"changes": json.dumps(changes, ensure_ascii=False)}
+        return composed(dialect, "many", touches, selection="these", wait=wait), parameters
     # The UPDATE of a single row locks it; a selection is needed only to leave it out if it is locked.
     made = composed(dialect, "one", touches, selection="" if wait else "these", wait=wait)
     return made, NOTHING | changes[0] | parameters
-
-
-@cache
-def _complete() -> Composed:
-    columns = composed(POSTGRESQL, "many", COMPLETES).columns
-    return Composed(COMPLETE.call(", ".join(columns)), columns)
 
 
 def _executed(made: Composed, parameters: dict[str, Any], *, using: str) -> Callable[[], dict[UUID, RawRow]]:
