@@ -82,7 +82,8 @@ def _listen(**_signal): ...
 
 def still_open():
     """What is open: tasks, and runs."""
-    return [*ScheduledTask.objects.open().values_list("task_key", flat=True), *TimelineRun.objects.open().values_list("timeline", flat=True)]
+    tasks = ScheduledTask.objects.open().values_list("task_key", flat=True)
+    return [*tasks, *TimelineRun.objects.open().values_list("timeline", flat=True)]
 
 
 class TestDeletingTheEntity:
