@@ -11,9 +11,10 @@ from uuid import UUID
 from timeline import reasons
 from timeline.lifecycle import RunEnd
 from timeline.models import EntityRef, ScheduledTask, TimelineRun
-from timeline.models.entities import Entities, load_entities
+from timeline.models.entities import Entities
 from timeline.models.visits import tries_of, wanted_of
 from timeline.operations._carrying_out import carry_out, plans_of
+from timeline.operations._seeing_again import seen_again
 from timeline.operations._succeeding import succeed
 from timeline.operations.leaving import end_runs
 from timeline.operations.sets import portions_of
@@ -22,7 +23,6 @@ from timeline.registry import registry
 from timeline.runs import end
 from timeline.store.pipelining import pipelining
 from timeline.store.rows_to_plan import lock_rows_to_plan
-from timeline.store.telling import may_hosts_write
 
 
 def reconcile_locked(
@@ -59,9 +59,7 @@ def reconcile_locked(
         DateOutOfRange, NaiveDatetime: if a field of an entity gives no usable time; nothing is changed then.
         UnreadableEntity: if an entity cannot be read, and its timeline depends on its fields.
     """
-    runs = list(runs)
-    if may_hosts_write():
-        entities, there = _seen_again(runs, using=using), ()
+    entities, there = seen_again(runs := list(runs), entities, there, using=using)
     known = [
         (run, definition)
         for run in runs
@@ -92,14 +90,3 @@ def reconcile_locked(
         end(nothing_left, RunEnd.FINISHED, now=now, using=using)
         succeed(nothing_left, now=now, using=using)
     return created
-
-
-def _seen_again(runs: Sequence[TimelineRun], *, using: str) -> Entities:
-    """
-    See runs and their entities as they are now: receivers of the host may have ended runs, and changed or deleted entities,
-    since both were locked. Two statements, in the transaction that holds the locks.
-    """
-    now_so = TimelineRun.objects.using(using).in_bulk([run.pk for run in runs]) if runs else {}
-    for run in runs:
-        run.__dict__.update((name, value) for name, value in vars(now_so[run.pk]).items() if name != "_state")
-    return load_entities({run.entity_ref for run in runs if run.entity_label}, using=using)

@@ -57,8 +57,7 @@ def start(
         using: Database alias of the entity.
 
     Raises:
-        UnknownTimeline, WrongEntity, InvalidInput, NotPlainJSON, PayloadTooLarge, NaiveDatetime, DateOutOfRange: nothing is
-            written then.
+        UnknownTimeline, WrongEntity, InvalidInput, NotPlainJSON, PayloadTooLarge, DateOutOfRange: nothing is written then.
     """
     definition = registry.timeline(timeline)
     ref = ref_of(entity, definition.label)
