@@ -45,8 +45,7 @@ def reconcile_locked(
         entities: The entities of the runs, locked. A missing one was deleted, unless it is ``unreadable`` or in ``there``.
         now: Story time.
         using: Database alias.
-        lenient: Whether to leave a run as it is, and not to raise, if its entity gives no usable time or cannot be read: for a
-            worker, which must record an outcome in any case, and for an operator.
+        lenient: Whether to leave a run, and not to raise, if its entity gives no usable time: for workers and operators.
         there: Entities that exist, and were not read because none of their fields is needed.
         moved: Whether these are runs of machines that have just moved.
         rows: Id of a run → its rows, for runs whose rows were read before. Rows that may change are locked.
