@@ -15,6 +15,7 @@ WITHOUT = {
     "engine/guarding": "the last look asks them: engine/test_looking",
     "engine/watching": "a protocol, and the watch that does nothing: it is that of each run in engine/test_running",
     "engine/opening": "what becomes of a task outside of its window: stories/test_windows",
+    "operations/_seeing_again": "asked by receivers that write: stories/test_receivers_that_write",
     "engine/superseding": "the last look asks it: engine/test_looking",
     "engine/resting": "what a rest looks at: engine/test_waiting",
     "models/admission": "columns only: store/test_admitting writes them",

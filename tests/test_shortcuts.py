@@ -2,9 +2,12 @@
 
 import inspect
 from datetime import timedelta
+from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
 from asgiref.sync import iscoroutinefunction
+from django.apps import apps
 from django.utils.connection import ConnectionDoesNotExist
 from django.utils.functional import SimpleLazyObject
 
@@ -238,3 +241,109 @@ class TestEveryShortcut:
 
         assert iscoroutinefunction(twin)
         assert inspect.unwrap(twin) is verb
+
+
+def rows_of_all():
+    """How everything is that the package keeps."""
+    models = apps.get_app_config("timeline").get_models()
+    return {model.__name__: sorted(map(repr, model.objects.values_list())) for model in models}
+
+
+# What is no text, no mapping, no task, no moment, and none of them either.
+NEITHER = [5, b"x", [1], "text", SimpleNamespace(), ("a",)]
+
+
+class TestWhatIsOfAWrongKind:
+    """It is refused with the name of the argument, and nothing is written."""
+
+    @pytest.fixture
+    def refuse(self, ship):
+        def refuse(field, verb, *given, **named):
+            before = rows_of_all()
+            with pytest.raises(InvalidInput) as caught:
+                verb(*given, **named)
+            assert (caught.value.field, bool(caught.value.remedy)) == (field, True)
+            assert rows_of_all() == before
+
+        return refuse
+
+    @pytest.mark.parametrize("params", [5, True, [], "", "text", ("a",), b"x"])
+    def test_as_params(self, refuse, params, now):
+        other = Order.objects.create(ships_at=now)
+
+        refuse("params", shortcuts.start, Delivery, other, params=params)
+        refuse("params", shortcuts.start_many, Delivery, [other], params=params)
+        refuse("params", shortcuts.enroll, Delivery, [other], params=params)
+        refuse("params", shortcuts.what_if, other, timeline=Delivery, params=params)
+        refuse("params", shortcuts.what_if, other, params=params)
+        refuse("payload", shortcuts.what_if, other, payload=params)
+        refuse("fields", shortcuts.what_if, other, fields=params)
+
+    @pytest.mark.parametrize("given", [*NEITHER, None, "", {"a": 1}, Order, Order(pk=1), str(UUID(int=1))])
+    def test_as_tasks(self, refuse, given, now):
+        refuse("tasks", shortcuts.cancel, given, reason="why")
+        refuse("tasks", shortcuts.move, given, at=now, reason="why")
+        refuse("tasks", shortcuts.run_now, given, reason="why")
+        refuse("tasks", shortcuts.redrive, given, reason="why")
+        refuse("task", shortcuts.step_happened, given, "step", reason="why")
+        refuse("task", shortcuts.forget_step, given, "step", reason="why")
+        refuse("task", shortcuts.go_on, given, reason="why")
+        refuse("task", shortcuts.approve, given, actor="ada")
+        refuse("task", shortcuts.reject, given, actor="ada")
+        refuse("task", shortcuts.explain, given)
+
+    def test_as_tasks_a_queryset_of_something_else(self, refuse):
+        refuse("tasks", shortcuts.cancel, Order.objects.all(), reason="why")
+
+    @pytest.mark.parametrize("many", [0, 2])
+    def test_as_one_task(self, refuse, ship, many):
+        refuse("task", shortcuts.go_on, [ship.pk, ship.pk][:many], reason="why")
+
+    @pytest.mark.parametrize("given", [*NEITHER, "", {5: 1}])
+    def test_as_what_was_seen(self, refuse, ship, given, now):
+        refuse("seen", shortcuts.cancel, ship, reason="why", seen=given)
+        refuse("seen", shortcuts.move, ship, at=now, reason="why", seen=given)
+        refuse("seen", shortcuts.run_now, ship, reason="why", seen=given)
+        refuse("seen", shortcuts.redrive, ship, reason="why", seen=given)
+
+    def test_as_what_was_seen_ids_that_are_text(self, refuse, ship):
+        """They would be found for no task, and nothing would be checked."""
+        refuse("seen", shortcuts.cancel, ship, reason="why", seen={str(ship.pk): ship.seq - 1})
+        refuse("seen", shortcuts.cancel, ship, reason="why", seen={ship.pk: str(ship.seq)})
+        refuse("seen", shortcuts.open_limit, "key", reason="why", seen=[str(ship.pk)])
+        refuse("seen", shortcuts.open_limit, "key", reason="why", seen=iter([ship.pk]))
+
+    @pytest.mark.parametrize("given", [5, None, "", "text", b"x", SimpleNamespace(), Order(pk=1)])
+    def test_as_entities(self, refuse, given):
+        refuse("entities", shortcuts.emit_many, "order.placed", given)
+        refuse("entities", shortcuts.start_many, Delivery, given)
+        refuse("queryset", shortcuts.enroll, Delivery, given)
+
+    @pytest.mark.parametrize("given", [*NEITHER, None, "no", 0])
+    def test_as_yes_or_no(self, refuse, order, given):
+        refuse("once", shortcuts.enroll, Delivery, [order], once=given)
+        refuse("cancel", shortcuts.erase, order, reason="asked", cancel=given)
+        refuse("owned", shortcuts.erase, order, reason="asked", owned=given)
+        refuse("everything", shortcuts.hold, everything=given, reason="why")
+
+    @pytest.mark.parametrize("given", [5, b"x", "text", [1], SimpleNamespace()])
+    def test_as_a_distance(self, refuse, ship, given):
+        refuse("by", shortcuts.move, ship, by=given, reason="why")
+
+    @pytest.mark.parametrize("given", [*NEITHER, "", Order(pk=1)])
+    def test_as_a_cause(self, refuse, order, now, given):
+        refuse("cause", shortcuts.schedule, "delivery.call", order, at=now, cause=given)
+
+    @pytest.mark.parametrize("given", [*NEITHER, None, "", True, Order(pk=1)])
+    def test_as_a_hold(self, refuse, given):
+        refuse("hold", shortcuts.release, given)
+
+    @pytest.mark.parametrize("given", [5, None, [1], {}])
+    def test_as_a_step(self, refuse, ship, given):
+        refuse("step", shortcuts.step_happened, ship, given, reason="why")
+        refuse("step", shortcuts.forget_step, ship, given, reason="why")
+
+    def test_but_the_id_of_a_hold_may_be_text(self, ship):
+        held = shortcuts.hold(task="delivery.ship", reason="why")
+
+        assert shortcuts.release(str(held.pk)).released_at is not None

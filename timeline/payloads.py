@@ -48,7 +48,34 @@ def check_is_text(field: str, value: object) -> None:
         InvalidInput: naming the field.
     """
     if not isinstance(value, str):
-        raise InvalidInput(field, _("%(value)s does not do."), _("Give text."), value=f"{value!a:.60}")
+        raise unfit(field, value, _("Give text."))
+
+
+def check_is_dict(field: str, value: object) -> None:
+    """
+    Refuse what is no dict.
+
+    Raises:
+        InvalidInput: naming the field.
+    """
+    if not isinstance(value, dict):
+        raise InvalidInput(field, _("is a %(kind)s."), _("Give a dict."), kind=type(value).__name__)
+
+
+def check_flag(field: str, value: object) -> None:
+    """
+    Refuse what is neither True nor False: the text ``"no"`` would count as yes.
+
+    Raises:
+        InvalidInput: naming the field.
+    """
+    if not isinstance(value, bool):
+        raise unfit(field, value, _("Give True or False."))
+
+
+def unfit(field: str, value: object, remedy: StrOrPromise) -> InvalidInput:
+    """The error for a value of a wrong kind."""
+    return InvalidInput(field, _("%(value)s does not do."), remedy, value=f"{value!a:.60}")
 
 
 def as_text(text: str) -> str:

@@ -11,6 +11,7 @@ from django.utils.translation import gettext_lazy as _
 
 from timeline.exceptions import ChangedSince
 from timeline.models import ScheduledTask
+from timeline.payloads import unfit
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -39,8 +40,10 @@ def refuse_changed(tasks: Iterable[ScheduledTask], seen: Seen | None) -> None:
         seen: What was shown; None: nothing is checked.
 
     Raises:
+        InvalidInput: if ``seen`` is of another kind: ids that are text would be checked for no task.
         ChangedSince: naming the first task that has changed.
     """
+    _check(seen)
     for task in tasks if seen else ():
         if seen.get(task.pk, task.seq) != task.seq:  # type: ignore[union-attr]
             raise _changed(task, task)
@@ -60,6 +63,13 @@ def refuse_redriven(task: ScheduledTask, later: Revision, seen: Seen | None) -> 
     """
     if seen and task.pk in seen and later.revision > task.revision:
         raise _changed(task, later, remedy=_("It was redriven; look at its latest revision."))
+
+
+def _check(seen: Seen | None) -> None:
+    if seen is None:
+        return
+    if not isinstance(seen, Mapping) or not all(isinstance(pk, UUID) and type(seq) is int for pk, seq in seen.items()):
+        raise unfit("seen", seen, _("Give ids of tasks as UUIDs, each with the seq that was shown."))
 
 
 def _changed(task: ScheduledTask, now: Revision, **told: StrOrPromise) -> ChangedSince:

@@ -20,6 +20,7 @@ from timeline.models.entities import load_entities
 from timeline.operations.waking import wake_queued
 from timeline.registry import registry
 from timeline.store.beginning import Beginning, begin_runs, constantly, plan_runs
+from timeline.store.telling import may_hosts_write
 
 logger = logging.getLogger("timeline")
 
@@ -120,7 +121,9 @@ def _planned(
     definitions = {definition.name: definition for _run, definition in wanted}
     for run, definition in wanted:
         alike[definition.name, run.key][run.entity_ref] = run
-    read = {run.entity_ref for run, definition in wanted if definition.followed_fields}
+    # A receiver of the host, which was told that the runs end, may have deleted their entities.
+    ask = may_hosts_write()
+    read = {run.entity_ref for run, known in wanted if known.followed_fields or (ask and run.entity_label)}
     there = load_entities(read, using=using) if read else {}
     found = []
     for (name, key), runs in alike.items():

@@ -15,7 +15,7 @@ from timeline.lifecycle import Reason, State, Trigger, target
 from timeline.models import ScheduledTask, StepKind, StepRecord
 from timeline.models.step import origins_of, steps_among
 from timeline.operations._seen import Seen, refuse_changed
-from timeline.payloads import check_json
+from timeline.payloads import check_is_text, check_json
 from timeline.store.announcing import announce
 from timeline.store.isolating import atomic
 from timeline.store.locking import lock_tasks
@@ -55,6 +55,7 @@ def step_happened(
         TransitionNotAllowed: if it does not wait.
         InvalidInput, NotPlainJSON, PayloadTooLarge: naming ``step`` or ``result``. Nothing is changed in any of these cases.
     """
+    check_is_text("step", step)
     check_json("result", result)
 
     def note(records: dict[str, StepRecord]) -> None:
@@ -84,6 +85,8 @@ def forget_step(
     Raises:
         As for ``step_happened``.
     """
+
+    check_is_text("step", step)
 
     def forget(records: dict[str, StepRecord]) -> None:
         _named(records, step).delete(using=using)

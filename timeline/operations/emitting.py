@@ -26,7 +26,7 @@ from timeline.operations.machines import ANY, Wish, check_wish, lock_ahead
 from timeline.operations.sets import Portion, Tally, check_spread, in_portions, rounds
 from timeline.operations.waking import wake
 from timeline.operations.waking_others import note
-from timeline.payloads import check_text
+from timeline.payloads import check_is_dict, check_text
 from timeline.registry import registry
 from timeline.store.inserting import as_stored, new_row
 from timeline.store.isolating import atomic
@@ -260,7 +260,6 @@ def _check(name: str, key: str, payload: dict[str, Any], actor: str) -> None:
     refuse_ours(name, field="name")
     check_text("key", key, 200)
     check_text("actor", actor, 150)
-    if not isinstance(payload, dict):
-        raise InvalidInput("payload", _("is a %(kind)s."), _("Give a dict."), kind=type(payload).__name__)
+    check_is_dict("payload", payload)
     if payload:
         check_data("payload", payload)

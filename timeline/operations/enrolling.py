@@ -14,7 +14,7 @@ from timeline.models.entities import by_label
 from timeline.operations.past import Past, check_past
 from timeline.operations.sets import Portion, Tally
 from timeline.operations.starting import start_many
-from timeline.payloads import check_text
+from timeline.payloads import check_flag, check_text
 from timeline.registry import registry
 from timeline.store.change_columns import MAX_ACTOR
 
@@ -47,8 +47,9 @@ def enroll(
         What was done; ``again`` counts entities left out, ``cancelled`` counts tasks that were due before and do not run.
 
     Raises:
-        InvalidInput: naming ``past`` or ``actor``; also as for ``start_many``.
+        InvalidInput: naming ``once``, ``past`` or ``actor``; also as for ``start_many``.
     """
+    check_flag("once", once)
     passed, ended = 0, once or registry.timeline(timeline).once
     known = check_past(past)
     check_text("actor", actor, MAX_ACTOR)

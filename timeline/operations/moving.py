@@ -14,6 +14,7 @@ from timeline.lifecycle import WAITING, Reason, ReasonCode, State, Trigger, targ
 from timeline.models import ScheduledTask
 from timeline.operations._seen import Seen, refuse_changed
 from timeline.operations.current import refuse_own
+from timeline.payloads import unfit
 from timeline.planning import Times
 from timeline.store.creating import create_tasks, expiry_at, next_revision
 from timeline.store.isolating import atomic
@@ -56,7 +57,7 @@ def move(
         ChangedSince: if one of them has changed since it was seen.
         TransitionNotAllowed: if one of them has ended already, or is the task of the handler that calls this.
         NaiveDatetime, DateOutOfRange: for ``at`` or ``by``.
-        InvalidInput: if both are given, or none. Nothing is changed in any of these cases.
+        InvalidInput: if both are given, or none, or ``by`` is something else. Nothing is changed in any of these cases.
     """
     new_time = _checked(at, by)
     with atomic(using=using):
@@ -88,6 +89,8 @@ def _checked(at: datetime | None, by: Offset | None) -> Callable[[ScheduledTask]
     if by is None and at is not None:
         moment = check_time("at", at)
         return lambda _task: moment
+    if by and not isinstance(by, Offset):
+        raise unfit("by", by, _("Give a timedelta or an Offset."))
     if by and at is None:
         return lambda task: shifted(task.scheduled_at, by)
     problem = _("it has to be said where to, or how far, and one of both only.")

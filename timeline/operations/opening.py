@@ -12,7 +12,7 @@ from timeline.definition.limits import MAX_KEY
 from timeline.exceptions import InvalidInput
 from timeline.lifecycle import Reason
 from timeline.models import Opening, ScheduledTask
-from timeline.payloads import check_text, clip
+from timeline.payloads import check_text, clip, unfit
 from timeline.store.announcing import announce
 from timeline.store.change_columns import MAX_ACTOR, MAX_REASON
 from timeline.store.competing import give_up_places
@@ -40,11 +40,13 @@ def open_limit(
 
     Raises:
         InvalidInput: naming ``key``, if it is not closed, or only by tasks that are not in ``seen``; or ``reason``, if it is
-            empty. Nothing is changed then.
+            empty; or ``seen``, if it is of another kind. Nothing is changed then.
     """
     check_text("key", key, MAX_KEY)
     if not reason.text.strip():
         raise InvalidInput("reason", _("is empty."), _("Say why it is opened."))
+    if seen is not None and not (isinstance(seen, Collection) and all(isinstance(pk, UUID) for pk in seen)):
+        raise unfit("seen", seen, _("Give ids of tasks as UUIDs."))
     with atomic(using=using):
         rows = ScheduledTask.objects.using(using).filter(limit_key=key).closing()
         tasks = list(rows.by_id().locked())

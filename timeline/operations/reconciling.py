@@ -14,6 +14,7 @@ from timeline.models import EntityRef, ScheduledTask, TimelineRun
 from timeline.models.entities import Entities
 from timeline.models.visits import tries_of, wanted_of
 from timeline.operations._carrying_out import carry_out, plans_of
+from timeline.operations._seeing_again import seen_again
 from timeline.operations._succeeding import succeed
 from timeline.operations.leaving import end_runs
 from timeline.operations.sets import portions_of
@@ -44,8 +45,7 @@ def reconcile_locked(
         entities: The entities of the runs, locked. A missing one was deleted, unless it is ``unreadable`` or in ``there``.
         now: Story time.
         using: Database alias.
-        lenient: Whether to leave a run as it is, and not to raise, if its entity gives no usable time or cannot be read: for a
-            worker, which must record an outcome in any case, and for an operator.
+        lenient: Whether to leave a run, and not to raise, if its entity gives no usable time: for workers and operators.
         there: Entities that exist, and were not read because none of their fields is needed.
         moved: Whether these are runs of machines that have just moved.
         rows: Id of a run → its rows, for runs whose rows were read before. Rows that may change are locked.
@@ -58,6 +58,7 @@ def reconcile_locked(
         DateOutOfRange, NaiveDatetime: if a field of an entity gives no usable time; nothing is changed then.
         UnreadableEntity: if an entity cannot be read, and its timeline depends on its fields.
     """
+    entities, there = seen_again(runs := list(runs), entities, there, using=using)
     known = [
         (run, definition)
         for run in runs

@@ -13,7 +13,7 @@ from timeline.confiding import check_data
 from timeline.exceptions import InvalidInput, KeyConflict, WrongEntity
 from timeline.models import EntityRef, Event, ScheduledTask, ref_of
 from timeline.models.entities import naming
-from timeline.payloads import check_is_text, check_text, same_json
+from timeline.payloads import check_is_dict, check_is_text, check_text, same_json, unfit
 from timeline.registry import registry
 from timeline.store.announcing import announce_times
 from timeline.store.competing import compete
@@ -68,9 +68,10 @@ def schedule(
         raise WrongEntity(problem, _("Give what it is about."), task=task_key, wanted=wanted, entity=ref)
     at = check_time("at", at)
     check_text("key", key, 100)
-    if not isinstance(payload, dict):
-        raise InvalidInput("payload", _("is a %(kind)s."), _("Give a dict."), kind=type(payload).__name__)
+    check_is_dict("payload", payload)
     check_data("payload", payload)
+    if cause is not None and not isinstance(cause, Event):
+        raise unfit("cause", cause, _("Give an event, or None."))
     task = ScheduledTask(
         task_key=task_key,
         entity_label=ref.label,

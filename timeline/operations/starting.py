@@ -17,7 +17,7 @@ from timeline.models.entities import naming
 from timeline.models.facts import moment_in
 from timeline.operations.past import Past, call_off_past
 from timeline.operations.sets import Portion, Tally, check_spread, in_portions, rounds
-from timeline.payloads import check_json, check_text
+from timeline.payloads import check_is_dict, check_json, check_text
 from timeline.registry import registry
 from timeline.runs import MAX_KEY
 from timeline.store.beginning import Beginning, Begins, begin_runs, constantly, needs_savepoint, plan_runs
@@ -57,8 +57,7 @@ def start(
         using: Database alias of the entity.
 
     Raises:
-        UnknownTimeline, WrongEntity, InvalidInput, NotPlainJSON, PayloadTooLarge, NaiveDatetime, DateOutOfRange: nothing is
-            written then.
+        UnknownTimeline, WrongEntity, InvalidInput, NotPlainJSON, PayloadTooLarge, DateOutOfRange: nothing is written then.
     """
     definition = registry.timeline(timeline)
     ref = ref_of(entity, definition.label)
@@ -176,6 +175,7 @@ def begins_of(definition: Definition, started_at: datetime | str | None) -> Begi
 
 def _check_run(key: str, params: dict[str, Any]) -> None:
     check_text("key", key, MAX_KEY)
+    check_is_dict("params", params)
     check_json("params", params)
 
 

@@ -7,10 +7,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.db import DEFAULT_DB_ALIAS, router
+from django.utils.translation import gettext_lazy as _
 
 from timeline.clocks import story_now
 from timeline.models import EntityRef, ScheduledTask, ref_of
 from timeline.operations import trying
+from timeline.payloads import check_is_dict, unfit
 from timeline.reading import dead_letters as dead
 from timeline.reading import explaining, foreseeing
 from timeline.reading.comparing import Effect, effects, looker
@@ -55,6 +57,11 @@ def what_if(
     were started, and if this event came. The changes are made, looked at and undone. See ``timeline.operations.trying.try_out``
     for errors.
     """
+    if fields is not None and not isinstance(fields, Mapping):
+        raise unfit("fields", fields, _("Give names of fields, each with its value."))
+    for name, given in (("params", params), ("payload", payload)):
+        if given is not None:
+            check_is_dict(name, given)
     ref, using = ref_of(entity), using or alias_of(entity if not isinstance(entity, EntityRef) else None)
     now = story_now(using)
     change = trying.Tried(
@@ -79,6 +86,8 @@ def foreseen(entity: Model | None = None, *, using: str | None = None) -> list[O
 
 def explain(task: ScheduledTask) -> str:
     """Tell the story of a task in plain sentences: why it exists, when it is due, what happened, what comes next."""
+    if not isinstance(task, ScheduledTask):
+        raise unfit("task", task, _("Give a task."))
     using = task._state.db or DEFAULT_DB_ALIAS
     return explaining.explain(task, now=story_now(using), using=using)
 

@@ -161,7 +161,7 @@ def enroll(
     definition = registry.timeline(timeline)
     return enrolling.enroll(
         timeline=definition.name,
-        batches=batches_of(queryset, batch_size, using, definition.label),
+        batches=batches_of(queryset, batch_size, using, definition.label, field="queryset"),
         key=key,
         params={} if params is None else params,
         started_at=started_at,

@@ -34,7 +34,7 @@ from timeline.operations._seen import Seen
 from timeline.operations.redriving_groups import Redriven
 from timeline.operations.relabelling import Relabelled
 from timeline.operations.scheduling import Scheduled
-from timeline.shortcuts._named import Tasks, alias_of, named
+from timeline.shortcuts._named import Tasks, alias_of, named, named_one
 from timeline.timing.offsets import Offset
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def step_happened(
     seen: Seen | None = None,
 ) -> ScheduledTask:
     """Record that a step happened, if that was in doubt. See ``timeline.operations.deciding.step_happened``."""
-    [task_id], using = named(task, using)
+    task_id, using = named_one(task, using)
     why = Reason.operator(reason, actor)
     return deciding.step_happened(
         task_id=task_id, step=step, result=result, reason=why, now=story_now(using), using=using, seen=seen
@@ -189,7 +189,7 @@ def forget_step(
     seen: Seen | None = None,
 ) -> ScheduledTask:
     """Forget that a step was done, so that it is done again. See ``timeline.operations.deciding.forget_step``."""
-    [task_id], using = named(task, using)
+    task_id, using = named_one(task, using)
     why = Reason.operator(reason, actor)
     return deciding.forget_step(task_id=task_id, step=step, reason=why, now=story_now(using), using=using, seen=seen)
 
@@ -198,7 +198,7 @@ def go_on(
     task: ScheduledTask | UUID, *, reason: str, actor: str = "", using: str | None = None, seen: Seen | None = None
 ) -> ScheduledTask:
     """Let a task continue though its code has changed since a step was done. See ``timeline.operations.deciding.go_on``."""
-    [task_id], using = named(task, using)
+    task_id, using = named_one(task, using)
     why = Reason.operator(reason, actor)
     return deciding.go_on(task_id=task_id, reason=why, now=story_now(using), using=using, seen=seen)
 
@@ -209,7 +209,7 @@ def approve(
     """
     Say yes to a task that asks for approval. See ``timeline.operations.approving.decide_approval`` for arguments and errors.
     """
-    [task_id], using = named(task, using)
+    task_id, using = named_one(task, using)
     why = Reason.operator(reason, actor)
     return approving.decide_approval(task_id=task_id, approved=True, reason=why, using=using, seen=seen)
 
@@ -220,7 +220,7 @@ def reject(
     """
     Say no to a task that asks for approval. See ``timeline.operations.approving.decide_approval`` for arguments and errors.
     """
-    [task_id], using = named(task, using)
+    task_id, using = named_one(task, using)
     why = Reason.operator(reason, actor)
     return approving.decide_approval(task_id=task_id, approved=False, reason=why, using=using, seen=seen)
 

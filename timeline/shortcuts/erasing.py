@@ -12,6 +12,7 @@ from timeline.lifecycle import Reason
 from timeline.models import EntityRef, ScheduledTask, ref_of
 from timeline.operations import erasing
 from timeline.operations.erasing import Erased
+from timeline.payloads import check_flag
 from timeline.policy import get_policy
 from timeline.shortcuts._named import alias_of
 
@@ -40,8 +41,11 @@ def erase(
 
     Raises:
         InvalidInput: naming ``owned``, if ``entity`` is a reference; or ``entity``, if one of the entities has an open task or
-            run and ``cancel`` is not set, or if one of its own tasks calls this. Nothing is changed then.
+            run and ``cancel`` is not set, or if one of its own tasks calls this; or ``cancel`` or ``owned``, if it is neither
+            True nor False. Nothing is changed then.
     """
+    check_flag("cancel", cancel)
+    check_flag("owned", owned)
     if isinstance(entity, EntityRef):
         if owned:
             problem = _("what belongs to somebody is found by the saved user.")

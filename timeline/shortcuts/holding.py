@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -13,6 +14,7 @@ from timeline.clocks import story_now
 from timeline.exceptions import InvalidInput
 from timeline.models import EntityRef, Hold, ScheduledTask, Scope
 from timeline.operations import holding, releasing
+from timeline.payloads import check_flag, unfit
 from timeline.registry import registry
 from timeline.shortcuts._named import alias_of
 
@@ -45,6 +47,7 @@ def hold(
             due tasks.
         using: Database alias.
     """
+    check_flag("everything", everything)
     targets = {
         Scope.ENTITY: entity is not None,
         Scope.TASK: bool(task),
@@ -77,6 +80,19 @@ def release(hold: Hold | UUID, *, actor: str = "", reason: str = "", using: str 
     """End a hold. See ``timeline.operations.releasing.release`` for what happens to its tasks, and for errors."""
     if isinstance(hold, Hold):
         using = using or hold._state.db or DEFAULT_DB_ALIAS
-    hold_id = hold.pk if isinstance(hold, Hold) else hold
+    hold_id = hold.pk if isinstance(hold, Hold) else _as_id(hold)
     using = using or router.db_for_write(ScheduledTask)
     return releasing.release(hold_id=hold_id, actor=actor, reason=reason, now=story_now(using), using=using)
+
+
+def _as_id(hold: object) -> UUID:
+    """
+    The id of a hold, which may be given as text.
+
+    Raises:
+        InvalidInput: naming ``hold``.
+    """
+    with suppress(ValueError):
+        if isinstance(hold, UUID | str):
+            return UUID(str(hold))
+    raise unfit("hold", hold, _("Give a hold, or its id as a UUID."))
