@@ -81,12 +81,7 @@ def send_writes(
 def as_statement(
     writes: Sequence[Write], *, now: datetime, using: str, wait: bool = True
 ) -> tuple[Composed, dict[str, Any]]:
-    """
-    The one statement that makes the changes, and its parameters. See ``apply``.
-
-    Args:
-        writes: At least one.
-    """
+    """The one statement that makes the changes, at least one, and its parameters. See ``apply``."""
     changes, dialect = as_changes(writes, using=using), dialect_of(using)
     touches, at = touched(changes), stored_by(using)("finished_at", now)
     parameters = {"at": at, "changes": json.dumps(changes, ensure_ascii=False)}
