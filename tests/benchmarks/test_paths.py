@@ -80,7 +80,9 @@ class TestTraced:
         assert unwrap(_read).__code__ in trace.code
         assert [path.name for path in trace.statements] == ["first_due.postgresql.sql"]
         figures = count(trace)
-        comment = sum(line.startswith("--") for line in next(iter(trace.statements)).read_text(encoding="utf-8").splitlines())
+        comment = sum(
+            line.startswith("--") for line in next(iter(trace.statements)).read_text(encoding="utf-8").splitlines()
+        )
         assert (figures.statements, figures.statement_lines) == (1, len(text.splitlines()) + comment)
 
     def test_sees_no_tools_of_tests_but_what_they_enter(self, now):
