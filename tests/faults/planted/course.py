@@ -52,6 +52,8 @@ class Stage:
     """What the steps share: a folder, and workers."""
 
     def __init__(self) -> None:
+        if PACKAGE:
+            call_command("migrate", verbosity=0)  # Puts the functions of the copy in place of ours.
         self.folder = Path(os.environ["TEST_FOLDER"])
         self.subject = Subject.objects.create()
         self._workers: list[int] = []
