@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
 import pytest
 from django.db import connection, transaction
 
@@ -26,6 +28,16 @@ HOSTILE = "'); DROP TABLE timeline_logentry; -- %s %(id)s {} \\ \N{SNOWMAN}"
 
 def begin(columns="id, state"):
     return advance("group", Trigger.START, columns=columns, now=NOW, using="default", **GROUP)
+
+
+def long_values_read():
+    """How many pieces of long values of tasks this transaction has read."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT pg_stat_get_xact_tuples_fetched(indexrelid) FROM pg_index JOIN pg_class ON reltoastrelid = indrelid "
+            "WHERE pg_class.oid = 'timeline_scheduledtask'::regclass"
+        )
+        return cursor.fetchone()[0]
 
 
 @pytest.fixture
@@ -83,6 +95,23 @@ class TestFunctions:
             )
 
             assert cursor.fetchall() == [("yes", KEY)]
+
+    def test_leave_a_long_payload_unread_that_nobody_asks_for(self, make_task):
+        """PostgreSQL reads each long value of a row that it returns whole: a gigabyte for a thousand tasks of a megabyte."""
+        long = {"long": [str(uuid4()) for _number in range(1_000)]}
+        for name in "abc":
+            make_task(task_key=KEY, state=State.SCHEDULED, occurrence=name, scheduled_at=NOW, payload=long)
+        asked = {"now": NOW, "using": "default"}
+        shares = {"task_keys": [KEY], "priorities": [0], "sizes": [9], "since": [EARLIEST]}
+
+        before = long_values_read()
+        staged = advance("due", Trigger.DUE, most=9, since=EARLIEST, **asked)
+        claimed = advance("shares", Trigger.CLAIM, claim_token=uuid4(), **shares, **asked)
+        active = make_task(task_key=KEY, state=State.ACTIVE, attempt=1, occurrence="d", payload=long)
+        apply([Write(task=active, triggers=(Trigger.COMPLETE,), reason=DONE)], wait=False, **asked)
+
+        assert (len(staged), len(claimed)) == (3, 3)
+        assert long_values_read() == before
 
     def test_leave_the_settings_of_the_transaction(self, make_task):
         make_task(task_key=KEY, state=State.AVAILABLE)

@@ -17,11 +17,13 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
+from django.db import connections
+
 from timeline.dialects import Dialect, dialect_of
 from timeline.lifecycle import FINAL, LEASED, State, Trigger
 from timeline.models.statements import narrowed
 from timeline.models.task import ScheduledTask
-from timeline.store.composing import VALUES, Composed, composed, steps_by
+from timeline.store.composing import ALWAYS, VALUES, Composed, composed, steps_by
 from timeline.store.guiding import IN_ORDER
 
 # The migration since which there are these functions. Before it, ``migrate`` has not installed them yet.
@@ -43,6 +45,8 @@ class Kept:
         name: Name of the function, after ``timeline_``.
         arguments: Names of its parameters, in order, each with its type.
         returns: What it returns.
+        columns: Columns of the task that it returns instead. A whole row has its long values in it, such as the payload, and
+            PostgreSQL reads them for that even if nobody asks for them.
         settings: Settings of PostgreSQL that hold while it is executed.
         text: Makes the text of the statement.
         constants: Parameters that have always the same value.
@@ -51,6 +55,7 @@ class Kept:
     name: str
     arguments: Mapping[str, str]
     returns: str = ROWS
+    columns: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=lambda: _SEARCHES)
     text: Callable[[Dialect], str]
     constants: Mapping[str, str] = field(default_factory=dict)
@@ -71,7 +76,7 @@ class Kept:
         parts = {
             "name": self.name,
             "arguments": ", ".join(f"its_{name} {kind}" for name, kind in self.arguments.items()),
-            "returns": self.returns,
+            "returns": self._table(using) if self.columns else self.returns,
             "settings": " ".join(f"SET {name} = {value}" for name, value in self.settings.items()),
             "statement": self.statement(dialect),
         }
@@ -83,6 +88,10 @@ class Kept:
     def statement(self, dialect: Dialect) -> str:
         """The statement inside the function, which reads the arguments of the function."""
         return _PARAMETER.sub(self._argument, self.text(dialect))
+
+    def _table(self, using: str) -> str:
+        types = (ScheduledTask._meta.get_field(name).db_type(connections[using]) for name in self.columns)
+        return f"TABLE ({', '.join(f'{name} {kind}' for name, kind in zip(self.columns, types, strict=True))})"
 
     def _argument(self, parameter: re.Match[str]) -> str:
         name = parameter[1]
@@ -97,6 +106,7 @@ def _moving(
     given: tuple[str, ...] = (),
     *,
     wait: bool = False,
+    columns: tuple[str, ...] = (),
     settings: Mapping[str, str] = _SEARCHES,
 ) -> Kept:
     """
@@ -107,7 +117,7 @@ def _moving(
         selection, trigger, wait: As for ``advance``.
         asked: The parameters of the selection, each with its type.
         given: Values that the move sets.
-        settings: As for ``Kept``.
+        columns, settings: As for ``Kept``.
     """
     steps = steps_by(trigger)
     end = steps[0][-1]
@@ -118,27 +128,32 @@ def _moving(
     return Kept(
         name=name,
         arguments=arguments,
+        columns=columns,
         settings=settings,
         text=lambda dialect: (
-            composed(dialect, "found", touches, selection=selection, steps=steps, wait=wait, whole=True).sql
+            composed(
+                dialect, "found", touches, columns, selection=selection, steps=steps, wait=wait, whole=not columns
+            ).sql
         ),
         constants={"to_state": end.value},
     )
 
 
+KEYS: Final = ("id", "task_key", "queue")
 _STARTED: Final = ("worker",)
 _FIRST: Final = {**IN_ORDER, "enable_seqscan": "off"}
 
 # What ``advance`` does: selection, move, and whether it waits for rows that are locked.
 MOVES: Final[Mapping[tuple[str, Trigger, bool], Kept]] = {
     ("due", Trigger.DUE, False): _moving(
-        "stage_due", "due", Trigger.DUE, {"most": "integer", "since": "timestamptz"}, settings=_FIRST
+        "stage_due", "due", Trigger.DUE, {"most": "integer", "since": "timestamptz"}, columns=KEYS, settings=_FIRST
     ),
     ("shares", Trigger.CLAIM, False): _moving(
         "claim_shares",
         "shares",
         Trigger.CLAIM,
         {"task_keys": "text[]", "priorities": "integer[]", "sizes": "integer[]", "since": "timestamptz[]"},
+        columns=KEYS,
         settings=_FIRST,
     ),
     ("group", Trigger.START, False): _moving(
@@ -193,7 +208,8 @@ COMPLETES: Final = frozenset(
 COMPLETE: Final = Kept(
     name="complete_tasks",
     arguments={"changes": "json", "ids": "uuid[]", "at": "timestamptz"},
-    text=lambda dialect: composed(dialect, "many", COMPLETES, selection="these", wait=False, whole=True).sql,
+    columns=(*ALWAYS, "result"),
+    text=lambda dialect: composed(dialect, "many", COMPLETES, selection="these", wait=False).sql,
 )
 FIRST_DUE: Final = Kept(
     name="first_due",
@@ -216,7 +232,9 @@ KEPT: Final = (*MOVES.values(), COMPLETE, FIRST_DUE, READY_KINDS)
 def moves_call(selection: str, trigger: Trigger, columns: str, *, wait: bool) -> str:
     """The call that does what ``advance`` does with these arguments; empty: there is no such function."""
     kept = MOVES.get((selection, trigger, wait))
-    return "" if kept is None else kept.call(columns)
+    if kept is None or (kept.columns and not {*columns.split(", ")} <= {*kept.columns}):
+        return ""
+    return kept.call(columns)
 
 
 @cache
