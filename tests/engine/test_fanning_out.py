@@ -27,6 +27,7 @@ from timeline.lifecycle import Reason, State
 from timeline.models import ScheduledTask, TimelineRun
 from timeline.operations.cancelling import cancel
 from timeline.operations.leaving import leave
+from timeline.store.kept_statements import COMPLETE
 from timeline.testing import only_timelines
 
 SIMPLE = [
@@ -231,7 +232,8 @@ class Away:
     is_away = True
 
     def __call__(self, execute, sql, parameters, many, context):
-        if self.is_away and "UPDATE timeline_scheduledtask" in sql and "completed" in str(parameters):
+        is_outcome = "UPDATE timeline_scheduledtask" in sql or COMPLETE.function in sql
+        if self.is_away and is_outcome and "completed" in str(parameters):
             raise OperationalError("the connection is lost") from ConnectionError()
         return execute(sql, parameters, many, context)
 
